@@ -1,0 +1,39 @@
+"""sc2pool: a pool of StarCraft II games behind one vectorised environment.
+
+The public names load on first use, so `import sc2pool` imports neither torch nor
+Stable-Baselines3 nor python-sc2.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sc2pool.envs.gym import SC2GymEnv
+    from sc2pool.envs.sb3 import SubprocSC2VecEnv
+    from sc2pool.tasks.bot import RLBotAI
+    from sc2pool.tasks.queue_pair import QueuePair
+    from sc2pool.tasks.task import Task
+
+__version__ = "0.1.0"
+
+__all__ = ["QueuePair", "RLBotAI", "SC2GymEnv", "SubprocSC2VecEnv", "Task"]
+
+_HOME = {
+    "QueuePair": "sc2pool.tasks.queue_pair",
+    "RLBotAI": "sc2pool.tasks.bot",
+    "SC2GymEnv": "sc2pool.envs.gym",
+    "SubprocSC2VecEnv": "sc2pool.envs.sb3",
+    "Task": "sc2pool.tasks.task",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,76 @@
+"""What is played and how long each part of it may take.
+
+Plain frozen dataclasses: they travel to the workers as they are, and every default stands here
+once. Rule: a limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`); it becomes a
+`Deadline` only where the wait begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from s2clientprotocol import common_pb2, sc2api_pb2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a part of an instance's life may take before it counts as a fault."""
+
+    launch_s: float = 90.0
+    """From spawn to a game that answers; the very first launch of a pool may take twice this."""
+    create_join_s: float = 60.0
+    """create_game and join_game together."""
+    reset_s: float = 60.0
+    """restart_game, or the first observation after a join."""
+    step_s: float = 10.0
+    """One env step. A slow game (its CPU time advances) gets three times this, once."""
+    concurrent_launches: int = 2
+    """Games that may be launching at one time."""
+
+
+@dataclass(frozen=True)
+class Computer:
+    """A built-in opponent.
+
+    Args:
+        race: a `common_pb2.Race` value.
+        difficulty: a `sc2api_pb2.Difficulty` value.
+    """
+
+    race: int = common_pb2.Random
+    difficulty: int = sc2api_pb2.Easy
+
+
+@dataclass(frozen=True)
+class GameSetup:
+    """All that `create_game` and `join_game` need, but for the seed."""
+
+    map_name: str
+    """A map's file name without suffix (`"MoveToBeacon"`), or a path to a `.SC2Map` file."""
+    race: int = common_pb2.Terran
+    """The learner's race, a `common_pb2.Race` value."""
+    opponents: tuple[Computer, ...] = ()
+    disable_fog: bool = False
+    realtime: bool = False
+    raw_affects_selection: bool = False
+    raw_crop_to_playable_area: bool = False
+
+
+@dataclass(frozen=True)
+class RestartPolicy:
+    """How many recycles are accepted before the pool gives up (its *intensity*)."""
+
+    per_env: int = 5
+    per_env_window_s: float = 60.0
+    per_pool_per_env: int = 4
+    """The whole pool may recycle this many times its number of envs …"""
+    per_pool_window_s: float = 600.0
+    """… within this window."""
+
+
+@dataclass(frozen=True)
+class PoolConfig:
+    """How the pool treats its instances."""
+
+    limits: Limits = field(default_factory=Limits)
+    restart: RestartPolicy = field(default_factory=RestartPolicy)

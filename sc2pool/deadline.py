@@ -1,0 +1,35 @@
+"""A deadline is an absolute instant on the monotonic clock.
+
+Rule: durations are turned into a `Deadline` once, where the wait begins, and the deadline is
+handed down; so a wait made of many parts cannot last longer than the whole was allowed. The
+wall clock is never used for it: it may jump.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """An instant of `time.monotonic()`; `math.inf` for none."""
+
+    instant_s: float
+
+    @classmethod
+    def after(cls, timeout_s: float | None) -> Deadline:
+        """The deadline `timeout_s` seconds from now; None means never."""
+        return cls(math.inf if timeout_s is None else time.monotonic() + timeout_s)
+
+    def remaining_s(self) -> float:
+        """Seconds left, never negative; `math.inf` without a limit."""
+        return max(0.0, self.instant_s - time.monotonic())
+
+    def expired(self) -> bool:
+        """Whether the instant has passed."""
+        return time.monotonic() >= self.instant_s
+
+
+NEVER = Deadline(math.inf)

@@ -1,0 +1,95 @@
+"""Every error sc2pool raises, as one tree, and the fault that ends an instance.
+
+    SC2PoolError
+    ├── ConfigError        what was asked for cannot be: unknown task, missing map, bad path, n=0
+    ├── ActionError        an action outside its space; nothing was sent to any game
+    ├── ObservationError   a task's observation has the wrong shape, dtype, or holds NaN
+    ├── UserCodeError      a task or a gym environment raised; carries the remote traceback
+    ├── CrashLoopError     an env kept failing beyond its restart intensity
+    ├── ClosedError        the pool was closed, or failed for good, before this call
+    └── GameFault          one game or its worker failed; the pool replaces the pair
+
+Rules: a message names what was given, what was expected, and the env where there is one.
+`GameFault` is raised inside a worker and reaches the trainer as data (`Fault`), not as an
+exception: a broken game is marked in `infos`, never thrown at the training loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class SC2PoolError(Exception):
+    """Base of all errors raised by sc2pool."""
+
+
+class ConfigError(SC2PoolError, ValueError):
+    """The pool, the game or the task cannot be set up as asked; retrying cannot help."""
+
+
+class ActionError(SC2PoolError, ValueError):
+    """An action lies outside its space. No game has received anything."""
+
+
+class ObservationError(SC2PoolError, ValueError):
+    """A task returned an observation that does not fit its observation space."""
+
+
+class UserCodeError(SC2PoolError, RuntimeError):
+    """Code of the user (a task's hook, a gym environment) raised in its worker."""
+
+
+class CrashLoopError(SC2PoolError, RuntimeError):
+    """Instances keep dying faster than the restart intensity allows."""
+
+
+class ClosedError(SC2PoolError, RuntimeError):
+    """The environment was closed, or failed for good, before this call."""
+
+
+class FaultKind(StrEnum):
+    """What was observed when an instance failed."""
+
+    GAME_EXITED = "game-exited"
+    WORKER_EXITED = "worker-exited"
+    CONNECTION_LOST = "connection-lost"
+    BAD_REPLY = "bad-reply"
+    DEADLINE = "deadline"
+    PORT_TAKEN = "port-taken"
+    LAUNCH_FAILED = "launch-failed"
+
+
+class Phase(StrEnum):
+    """What the instance was doing when it failed."""
+
+    LAUNCHING = "launching"
+    RESETTING = "resetting"
+    STEPPING = "stepping"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One failure of one instance, as the trainer and the logs see it."""
+
+    kind: FaultKind
+    phase: Phase
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} while {self.phase}: {self.detail}"
+
+
+class GameFault(SC2PoolError):
+    """Raised where a game misbehaves; ends the instance.
+
+    Attributes:
+        kind: what was observed.
+        detail: one sentence that names the given and the expected.
+    """
+
+    def __init__(self, kind: FaultKind, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+        self.detail = detail
