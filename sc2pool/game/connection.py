@@ -1,0 +1,320 @@
+"""The websocket to one game: bursts of requests out, their replies back, nothing else.
+
+    burst:  number → serialize → one write ┄┄► game
+            future ◄ check ◄ parse ◄ frame ◄┄┄
+
+Rules:
+- replies come in the order of the requests; each is checked as it arrives;
+- whatever is not an expected reply (a text frame, an undecodable or surplus one, an end of the
+  connection) breaks the connection for good, with the first cause kept: a broken connection
+  raises it on every use, so no late reply is ever taken for the answer to a later request;
+- a faulty game is never shaken hands with: `abort` closes the descriptor, at once;
+- one burst costs one task switch and no timer of its own if it is answered in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import picows
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.lease import HOST
+from sc2pool.protocol import replies
+
+MAX_FRAME_BYTES: Final = 1 << 28
+"""Replays and map data come in one frame."""
+_STALL_S: Final = 1.0
+"""A timer that rings this late tells that this process itself was stopped meanwhile."""
+_ID_MASK: Final = (1 << 31) - 1
+
+# Every failure is told by an exception; picows shall not tell it a second time.
+_quiet = logging.getLogger("sc2pool.websocket")
+_quiet.setLevel(logging.CRITICAL + 1)
+
+_BINARY = picows.WSMsgType.BINARY
+_CONTINUATION = picows.WSMsgType.CONTINUATION
+_CONTROL = frozenset({picows.WSMsgType.PING, picows.WSMsgType.PONG})
+
+Extend = Callable[[], Deadline | None]
+"""Asked at the deadline of a burst; returns a later one, or None if there is no more patience."""
+
+
+class NotReadyError(Exception):
+    """Something accepts connections on the port but does not speak the API (yet)."""
+
+
+class Connection(picows.WSListener):
+    """An open connection; of one task at a time."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._transport: picows.WSTransport | None = None
+        self._write: Callable[[bytes], None] | None = None
+        self._fault: GameFault | None = None
+        self._next_id = 1
+        self._fragments: list[bytes] = []
+        # The burst under way:
+        self._expected: list[tuple[int, str]] = []
+        self._replies: list[sc_pb.Response] = []
+        self._answered: asyncio.Future[None] | None = None
+        self._deadline_s = 0.0
+        self._extend: Extend | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @classmethod
+    async def open(
+        cls, port: int, deadline: Deadline, sock: socket.socket | None = None
+    ) -> Connection:
+        """Opens the websocket of the game that listens on `port`.
+
+        Args:
+            port: on this machine.
+            deadline: for all of it.
+            sock: a socket already connected to the port; it belongs to the connection from now.
+
+        Raises:
+            NotReadyError: the port is closed, or does not answer as a websocket yet.
+            GameFault: DEADLINE; there was no answer at all.
+        """
+        if sock is None:
+            sock = connect(port)
+        connection = cls(sock)
+        timeout_s = deadline.remaining_s()
+        try:
+            await picows.ws_connect(
+                lambda: connection,
+                f"ws://{HOST}:{port}/sc2api",
+                socket_factory=lambda _url: sock,
+                logger_name=_quiet,
+                max_frame_size=MAX_FRAME_BYTES,
+                websocket_handshake_timeout=None if timeout_s == math.inf else timeout_s,
+            )
+        except TimeoutError:
+            connection.abort()
+            raise GameFault(
+                FaultKind.DEADLINE, f"no websocket handshake on port {port} before the deadline"
+            ) from None
+        except (picows.WSError, OSError) as error:
+            connection.abort()
+            raise NotReadyError(f"no websocket on port {port}: {error}") from error
+        except asyncio.CancelledError:
+            # The event loop still reads this socket: end it, and the loop will close it.
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            raise
+        if connection._transport is None:
+            connection.abort()
+            raise NotReadyError(f"port {port} closed the connection during the handshake")
+        return connection
+
+    async def request(
+        self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
+    ) -> sc_pb.Response:
+        """Sends one request and returns its reply; as `burst`."""
+        return (await self.burst((request,), deadline, extend))[0]
+
+    async def burst(
+        self,
+        requests: Sequence[sc_pb.Request],
+        deadline: Deadline,
+        extend: Extend | None = None,
+    ) -> list[sc_pb.Response]:
+        """Sends the requests all at once and returns their replies in the same order.
+
+        Each reply was checked to be an answer to its request (`replies.check`); whether it says
+        yes is for the caller to see.
+
+        Args:
+            requests: what to send; each is given an id.
+            deadline: for the last of the replies.
+            extend: asked for a later deadline when this one has passed.
+
+        Raises:
+            GameFault: the connection is broken, and stays so.
+        """
+        if self._fault is not None:
+            raise self._fault
+        frames = []
+        for request in requests:
+            request.id = self._next_id
+            self._expected.append((self._next_id, replies.expected_kind(request)))
+            self._next_id = (self._next_id + 1) & _ID_MASK
+            frames.append(_frame(request.SerializeToString()))
+        assert self._write is not None
+        self._write(b"".join(frames))
+        self._set_deadline(deadline, extend)
+        self._answered = self._loop.create_future()
+        try:
+            await self._answered
+        except asyncio.CancelledError:
+            # Replies still to come would be taken for the next burst's.
+            self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
+            raise
+        answered, self._replies = self._replies, []
+        return answered
+
+    def fail(self, fault: GameFault) -> None:
+        """Breaks the connection; the first cause counts, and wakes who is waiting."""
+        if self._fault is not None:
+            return
+        self._fault = fault
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(fault)
+
+    def abort(self) -> None:
+        """Closes the descriptor at once, without a word to the game; may be called again."""
+        self.fail(GameFault(FaultKind.CONNECTION_LOST, "the connection was closed by this side"))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._transport is not None:
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
+                self._transport.disconnect(graceful=False)
+                self._disconnected.cancel()
+            self._transport = None
+            self._write = None
+        self._sock.close()
+
+    # ---- called by picows -------------------------------------------------------------------
+
+    def on_ws_connected(self, transport: picows.WSTransport) -> None:
+        """The handshake is done."""
+        self._transport = transport
+        # picows keeps the cause of a disconnect for whoever waits for it. The cause is told by
+        # `fail`; this only takes picows' copy, which asyncio would else complain about.
+        self._disconnected = self._loop.create_task(transport.wait_disconnected())
+        self._disconnected.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self._write = transport.underlying_transport.write
+
+    def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
+        """One frame has come: the next reply, or a reason to give up."""
+        del transport
+        if self._fault is not None:
+            return
+        try:
+            if frame.msg_type == _BINARY and frame.fin and not self._fragments:
+                self._take(frame.get_payload_as_bytes())
+            else:
+                self._take_other(frame)
+        except GameFault as fault:
+            self.fail(fault)
+
+    def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
+        """The other side has gone."""
+        del transport
+        self.fail(GameFault(FaultKind.CONNECTION_LOST, "the game closed the connection"))
+
+    # ---- the inside -------------------------------------------------------------------------
+
+    def _take(self, payload: bytes) -> None:
+        got = len(self._replies)
+        if got >= len(self._expected):
+            raise GameFault(FaultKind.BAD_REPLY, "a reply came that nobody had asked for")
+        request_id, kind = self._expected[got]
+        try:
+            reply = sc_pb.Response.FromString(payload)
+        except DecodeError as error:
+            raise GameFault(
+                FaultKind.BAD_REPLY, f"the reply to {kind} cannot be decoded: {error}"
+            ) from None
+        replies.check(reply, request_id, kind)
+        self._replies.append(reply)
+        if got + 1 == len(self._expected):
+            self._expected.clear()
+            assert self._answered is not None
+            if not self._answered.done():
+                self._answered.set_result(None)
+
+    def _take_other(self, frame: Any) -> None:
+        """Anything but a whole binary message: a part of one, or something out of place."""
+        kind = frame.msg_type
+        if kind in _CONTROL:
+            return
+        if kind == picows.WSMsgType.CLOSE:
+            raise GameFault(FaultKind.CONNECTION_LOST, "the game closed the websocket")
+        if kind != (_CONTINUATION if self._fragments else _BINARY):
+            raise GameFault(FaultKind.BAD_REPLY, f"a {kind.name} frame came, expected BINARY")
+        self._fragments.append(frame.get_payload_as_bytes())
+        if frame.fin:
+            payload = b"".join(self._fragments)
+            self._fragments = []
+            self._take(payload)
+
+    def _set_deadline(self, deadline: Deadline, extend: Extend | None) -> None:
+        # The timer of an earlier burst is left armed: it rings in vain at worst, and arms itself
+        # for the deadline of the burst it finds. So most bursts touch no timer.
+        self._deadline_s = deadline.instant_s
+        self._extend = extend
+        if self._timer is not None and self._timer.when() > self._deadline_s:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._arm()
+
+    def _arm(self) -> None:
+        if self._deadline_s != math.inf:
+            self._timer = self._loop.call_at(self._deadline_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        assert self._timer is not None
+        now_s = time.monotonic()
+        late_s = now_s - self._timer.when()
+        self._timer = None
+        if self._answered is None or self._answered.done():
+            return
+        if late_s > _STALL_S:
+            # We were stopped (Ctrl-Z, a closed lid), so the game's time has not passed either.
+            self._deadline_s += late_s
+        if now_s >= self._deadline_s:
+            later = self._extend() if self._extend is not None else None
+            if later is None:
+                waiting_for = self._expected[len(self._replies)][1]
+                self.fail(
+                    GameFault(FaultKind.DEADLINE, f"no reply to {waiting_for} before the deadline")
+                )
+                return
+            self._deadline_s = later.instant_s
+        self._arm()
+
+
+def connect(port: int) -> socket.socket:
+    """A socket connected to `port` on this machine; not a byte is sent.
+
+    Raises:
+        NotReadyError: nobody listens there.
+    """
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(1.0)  # on this machine a connection is accepted or refused at once
+        sock.connect((HOST, port))
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        raise NotReadyError(f"nobody listens on port {port}: {error}") from error
+    return sock
+
+
+def _frame(payload: bytes) -> bytes:
+    """A whole binary websocket message from the client.
+
+    The mask every client must use is zero here: it protects proxies from hostile scripts, and
+    between two processes on one machine there are neither. That makes one write of a burst.
+    """
+    length = len(payload)
+    if length < 126:
+        return b"\x82%c\0\0\0\0%b" % (0x80 | length, payload)
+    if length < 1 << 16:
+        return b"\x82\xfe%b\0\0\0\0%b" % (length.to_bytes(2), payload)
+    return b"\x82\xff%b\0\0\0\0%b" % (length.to_bytes(8), payload)

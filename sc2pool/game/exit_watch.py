@@ -1,0 +1,70 @@
+"""The end of a child process as a descriptor that becomes readable.
+
+Linux gives such a descriptor for every process (a *pidfd*). Elsewhere a thread waits for the
+child and then closes its end of a socket pair, which makes the other end readable.
+
+Rule: the descriptor never becomes readable while the child lives.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+from typing import Protocol
+
+
+class ExitWatch(Protocol):
+    """Something that `fileno`s a descriptor, readable once the child has ended."""
+
+    def fileno(self) -> int:
+        """The descriptor; it belongs to the watch."""
+        ...
+
+    def close(self) -> None:
+        """Closes the descriptor; may be called again."""
+        ...
+
+
+class PidfdWatch:
+    """The kernel's own notice of a process's end."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self._fd = os.pidfd_open(child.pid)
+
+    def fileno(self) -> int:
+        """The pidfd."""
+        return self._fd
+
+    def close(self) -> None:
+        """Closes the pidfd."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class ThreadWatch:
+    """A thread that waits for the child; works on every system."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self._mine, theirs = socket.socketpair()
+
+        def wait() -> None:
+            child.wait()
+            theirs.close()
+
+        threading.Thread(target=wait, name=f"exit of {child.pid}", daemon=True).start()
+
+    def fileno(self) -> int:
+        """The reading end of the pair."""
+        return self._mine.fileno()
+
+    def close(self) -> None:
+        """Closes the reading end; the thread ends with the child."""
+        self._mine.close()
+
+
+def watch_exit(child: subprocess.Popen[bytes]) -> ExitWatch:
+    """The best watch this system has."""
+    return PidfdWatch(child) if hasattr(os, "pidfd_open") else ThreadWatch(child)

@@ -1,0 +1,355 @@
+"""One game, from launch to close: episodes, steps, and the faults that end it.
+
+    launch ─► start_episode ─► observe ─► step … step ─► start_episode … ─► close
+                    ▲                         │ ended
+                    └─────────────────────────┘
+
+Rules:
+- one step is one burst: action, step, observation; every reply is checked before any is used;
+- any `GameFault` is the end: the game is not repaired, the caller closes it and takes a new one;
+- the end of the process wakes whoever waits, and is told as GAME_EXITED with its exit code even
+  where the broken connection was noticed first;
+- that the game has ended is data, not an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import GameSetup, Limits
+from sc2pool.deadline import Deadline
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.connection import Extend
+from sc2pool.game.installation import Installation
+from sc2pool.game.launch import Launched, launch
+from sc2pool.game.patience import Patience
+from sc2pool.protocol import replies, requests
+from sc2pool.protocol.status import Status
+
+_LAST_EPISODE_LOOPS: Final = 1 << 17
+"""With fewer loops left before the end of all loops, no episode should be begun."""
+_EXIT_GRACE_S: Final = 0.25
+"""A dying process closes its socket first and is reported as ended a little later."""
+_LOG_CHECK_STEPS: Final = 1000
+
+
+class Rung(StrEnum):
+    """How an episode was begun, the cheapest first."""
+
+    RESTART = "restart"
+    CREATE = "create"
+
+
+class Step(NamedTuple):
+    """What one step brought."""
+
+    observation: sc_pb.ResponseObservation
+    action_results: list[int]
+    """One `ActionResult` for each action; empty if there were none."""
+    ended: bool
+
+
+class Game:
+    """A running game and the connection to it; of one task at a time."""
+
+    def __init__(self, launched: Launched, limits: Limits) -> None:
+        self._process = launched.process
+        self._lease = launched.lease
+        self._connection = launched.connection
+        self._limits = limits
+        self._closed = False
+        self._setup: GameSetup | None = None
+        self._map_path: Path | None = None
+        self._restartable = False
+        self._loop: int | None = None
+        """The game loop of the next observation, as far as it is known."""
+        self._first_observation = False
+        self._loops_played = 0
+        """Since create_game: restarts do not begin it anew."""
+        self._steps = 0
+
+        self.pid = launched.process.pid
+        self.port = launched.lease.port
+        self.listener_proven = launched.listener_proven
+        """Whether the system told that the port's listener is this game."""
+        self.version = ""
+        self.base_build = 0
+        self.status = Status.UNKNOWN
+        self.player_id = 0
+        self.result: int | None = None
+        """The own player's `Result`, once the game has ended with one."""
+        self.needs_recycle = False
+        """Whether the game should be replaced at the end of its episode."""
+
+        # The descriptor is watched twice, here and by the caller, and an event loop takes one
+        # reader for each: so this one is a duplicate.
+        self._exit_fd = os.dup(launched.process.exited_fd)
+        self._event_loop = asyncio.get_running_loop()
+        self._event_loop.add_reader(self._exit_fd, self._on_exit)
+
+    @classmethod
+    async def launch(
+        cls, installation: Installation, limits: Limits, *, deadline: Deadline
+    ) -> Game:
+        """Starts a game and waits until it answers.
+
+        Args:
+            installation: what to start.
+            limits: how long each later part may take.
+            deadline: for the launch.
+
+        Raises:
+            ConfigError: the executable cannot be started at all.
+            GameFault: the game ended, hung, or found no free port.
+        """
+        game = cls(await launch(installation, deadline), limits)
+        try:
+            pong = (await game._ask(requests.ping(), deadline)).ping
+            game.version = pong.game_version
+            game.base_build = pong.base_build
+        except BaseException:
+            game.close()
+            raise
+        return game
+
+    @property
+    def exited_fd(self) -> int:
+        """Readable once the process has ended; it belongs to the game."""
+        return self._process.exited_fd
+
+    def exit_fault(self) -> GameFault:
+        """The end of the process as a fault, with its exit code and the end of its log."""
+        return self._process.exit_fault(FaultKind.GAME_EXITED)
+
+    # ---- episodes ---------------------------------------------------------------------------
+
+    async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> Rung:
+        """Begins an episode by the cheapest way there is; `observe` gives its first state.
+
+        Args:
+            setup: players and options.
+            map_path: the map file.
+            seed: of the game, or None to let the game choose.
+
+        Raises:
+            ConfigError: the map or the players are wrong.
+            GameFault: the game failed.
+        """
+        self._process.trim_log()
+        if (
+            self._restartable
+            and seed is None
+            and (setup, map_path) == (self._setup, self._map_path)
+            and await self._restart()
+        ):
+            rung = Rung.RESTART
+        else:
+            await self._create(setup, map_path, seed)
+            rung = Rung.CREATE
+        self._setup, self._map_path = setup, map_path
+        # A game made with a seed might repeat it when restarted, so it is never restarted.
+        self._restartable = seed is None
+        self._loop = 0
+        self._first_observation = True
+        self.result = None
+        return rung
+
+    async def _restart(self) -> bool:
+        if self._loops_played >= replies.HARD_RESET_LOOP:
+            return False
+        if self.status not in (Status.IN_GAME, Status.ENDED):
+            return False
+        deadline = Deadline.after(self._limits.reset_s)
+        reply = await self._ask(requests.restart_game(), deadline)
+        if reply.restart_game.need_hard_reset:
+            self.needs_recycle = True
+            return False
+        return self.status is Status.IN_GAME
+
+    async def _create(self, setup: GameSetup, map_path: Path, seed: int | None) -> None:
+        deadline = Deadline.after(self._limits.create_join_s)
+        if self.status is Status.IN_GAME:
+            await self._ask(requests.leave_game(), deadline)
+        await self._ask(requests.create_game(setup, map_path, seed), deadline)
+        joined = await self._ask(requests.join_game(setup), deadline)
+        self.player_id = joined.join_game.player_id
+        self._loops_played = 0
+
+    # ---- stepping ---------------------------------------------------------------------------
+
+    async def observe(self) -> sc_pb.ResponseObservation:
+        """The state now.
+
+        Raises:
+            GameFault: the game failed.
+        """
+        deadline, extend = self._patience()
+        reply = await self._ask(requests.observation(), deadline, extend)
+        return self._accept(reply, loops=0)
+
+    async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
+        """Gives commands, advances the game, and observes, all in one burst.
+
+        Args:
+            actions: may be empty; that one of them fails is data (`action_results`).
+            loops: how far to advance.
+
+        Raises:
+            GameFault: the game failed.
+        """
+        self._steps += 1
+        if self._steps % _LOG_CHECK_STEPS == 0:
+            self._process.trim_log()
+        asked = [requests.step(loops), requests.observation()]
+        if actions:
+            asked.insert(0, requests.action(actions))
+        deadline, extend = self._patience()
+        *others, observed = await self._burst(asked, deadline, extend)
+        for reply in others:
+            if not replies.is_game_over(reply):
+                replies.require(reply, reply.WhichOneof("response") or "step")
+        action_results = list(others[0].action.result) if actions else []
+        self._count_loops(loops, others[-1])
+        self._set_status(observed)
+        if replies.is_game_over(observed):
+            # The game ended under the burst: what it ended with can still be observed.
+            observed = await self._ask(requests.observation(), deadline, extend)
+        answer = self._accept(observed, loops)
+        ended = self._has_ended(answer)
+        if ended and not answer.player_result:
+            # The result may come one observation after the end.
+            answer = await self.observe()
+        return Step(answer, action_results, ended)
+
+    # ---- everything else --------------------------------------------------------------------
+
+    async def game_info(self) -> sc_pb.ResponseGameInfo:
+        """Map, players and terrain."""
+        return (await self._ask(requests.game_info(), *self._patience())).game_info
+
+    async def data(self) -> sc_pb.ResponseData:
+        """Names, costs and attributes of everything there is in the game."""
+        return (await self._ask(requests.data(), *self._patience())).data
+
+    async def request(self, request: sc_pb.Request) -> sc_pb.Response:
+        """Sends any request that has a reply: queries, debug commands, saving a replay.
+
+        The game's refusal is an answer too: it is left to the caller, in `reply.error`.
+
+        Raises:
+            GameFault: the game failed.
+        """
+        (reply,) = await self._burst([request], *self._patience())
+        self._set_status(reply)
+        if reply.HasField("step"):
+            self._count_loops(request.step.count, reply)
+            if self._loop is not None:
+                self._loop += request.step.count
+        elif reply.HasField("quick_load"):
+            self._loop = None
+        return reply
+
+    def cpu_seconds(self) -> float:
+        """CPU time the game has used."""
+        return self._process.cpu_seconds()
+
+    def rss_bytes(self) -> int:
+        """The game's resident memory."""
+        return self._process.rss_bytes()
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of the game's output; also after `close`."""
+        return self._process.log_tail(lines)
+
+    def close(self) -> None:
+        """Kills the game and gives everything back; bounded, and may be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        self._connection.abort()
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
+            self._event_loop.remove_reader(self._exit_fd)
+        os.close(self._exit_fd)
+        self._process.close()
+        self._lease.release()
+
+    # ---- the inside -------------------------------------------------------------------------
+
+    async def _ask(
+        self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
+    ) -> sc_pb.Response:
+        """One request that must be carried out."""
+        (reply,) = await self._burst([request], deadline, extend)
+        self._set_status(reply)
+        replies.require(reply, replies.expected_kind(request))
+        return reply
+
+    async def _burst(
+        self, asked: list[sc_pb.Request], deadline: Deadline, extend: Extend | None
+    ) -> list[sc_pb.Response]:
+        try:
+            return await self._connection.burst(asked, deadline, extend)
+        except GameFault as fault:
+            lost = fault.kind is FaultKind.CONNECTION_LOST and not self._closed
+            if lost and await self._ends_soon():
+                raise self._process.exit_fault(FaultKind.GAME_EXITED) from fault
+            raise
+
+    async def _ends_soon(self) -> bool:
+        grace = Deadline.after(_EXIT_GRACE_S)
+        while self._process.exit_code() is None:
+            if grace.expired():
+                return False
+            await asyncio.sleep(0.005)
+        return True
+
+    def _patience(self) -> tuple[Deadline, Extend]:
+        patience = Patience(
+            self._limits.reset_s if self._first_observation else self._limits.step_s,
+            self._process.cpu_seconds,
+        )
+        return patience.first, patience.extend
+
+    def _accept(self, reply: sc_pb.Response, loops: int) -> sc_pb.ResponseObservation:
+        """Checks an observation `loops` after the last one and takes note of its moment."""
+        replies.require(reply, "observation")
+        answer = reply.observation
+        first, last = self._expected_loops(loops, self._has_ended(answer))
+        replies.check_observation(answer, first_loop=first, last_loop=last)
+        self._loop = answer.observation.game_loop
+        self._first_observation = False
+        self.result = replies.result_of(answer, self.player_id)
+        return answer
+
+    def _expected_loops(self, loops: int, ended: bool) -> tuple[int, int]:
+        if self._loop is None or (self._setup is not None and self._setup.realtime):
+            return 0, replies.LAST_LOOP
+        target = self._loop + loops
+        if self._first_observation:
+            return target, target + replies.FIRST_LOOP_MAX
+        # A game that ends within a step stops there.
+        return (self._loop if ended else target), target
+
+    def _has_ended(self, answer: sc_pb.ResponseObservation) -> bool:
+        return self.status is Status.ENDED or len(answer.player_result) > 0
+
+    def _count_loops(self, loops: int, reply: sc_pb.Response) -> None:
+        played = max(self._loops_played + loops, reply.step.simulation_loop)
+        self._loops_played = played
+        if played > replies.LAST_LOOP - _LAST_EPISODE_LOOPS:
+            self.needs_recycle = True
+
+    def _set_status(self, reply: sc_pb.Response) -> None:
+        self.status = Status(reply.status)
+
+    def _on_exit(self) -> None:
+        self._event_loop.remove_reader(self._exit_fd)
+        self._connection.fail(self._process.exit_fault(FaultKind.GAME_EXITED))

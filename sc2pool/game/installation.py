@@ -1,0 +1,248 @@
+"""Where the game is: the installation to play, its executable, its maps.
+
+    find("auto")   SC2PATH, else the platform's usual place, else the stand-in in the user's cache
+    find("real")   the same without the stand-in
+    find(PATH)     the installation at PATH and no other
+
+Rules: all three end in the same check of the directory, and nothing after it knows which game it
+is. Something that was named and is no installation is an error; only a usual place that is not
+there at all leads on to the next. Nothing is cached, nothing is changed.
+
+Inside WSL the Linux game is looked for; a Windows game under `/mnt/c` is played from Windows.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import logging
+import os
+import platform
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from sc2pool.errors import ConfigError
+
+logger = logging.getLogger("sc2pool")
+
+OLDEST_BUILD: Final = 55_958
+"""Version 3.16.1, the first with a documented API."""
+MAP_SUFFIX: Final = ".SC2Map"
+_BASE_FOLDER: Final = re.compile(r"Base(\d+)")
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Where things are on one operating system."""
+
+    usual_places: tuple[str, ...]
+    executable: str
+    """Relative to the folder of a version."""
+    working_directory: str | None
+    """Relative to the installation; None where any will do."""
+    execute_info: str | None
+    """A file in the home directory in which the game notes where it was last started from."""
+
+
+PLATFORMS: Final = {
+    "Linux": Platform(("~/StarCraftII",), "SC2_x64", None, None),
+    "Darwin": Platform(
+        ("/Applications/StarCraft II",),
+        "SC2.app/Contents/MacOS/SC2",
+        None,
+        "Library/Application Support/Blizzard/StarCraft II/ExecuteInfo.txt",
+    ),
+    "Windows": Platform(
+        ("C:/Program Files (x86)/StarCraft II", "C:/Program Files/StarCraft II"),
+        "SC2_x64.exe",
+        "Support64",
+        "Documents/StarCraft II/ExecuteInfo.txt",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A directory that was checked to hold a game."""
+
+    root: Path
+    executable: Path
+    base_build: int
+    maps: Path | None
+    """The folder of maps; a new retail installation has none."""
+    cwd: Path | None
+    """The working directory the game wants; None where any will do."""
+
+
+def find(game: str | os.PathLike[str] = "auto") -> Installation:
+    """Finds the installation to play.
+
+    Args:
+        game: `"auto"`, `"real"`, or the path of an installation.
+
+    Raises:
+        ConfigError: there is none; the message says what was looked for, where.
+    """
+    if game not in ("auto", "real"):
+        return read_installation(Path(game).expanduser(), f"game={os.fspath(game)!r}")
+    named = os.environ.get("SC2PATH")
+    if named:
+        return read_installation(Path(named).expanduser(), f"SC2PATH={named!r}")
+    places = usual_places(_this_platform())
+    for place in places:
+        if place.exists():
+            return read_installation(place, "the usual place on this system")
+    if game == "auto":
+        return _stand_in()
+    looked = ", ".join(str(place) for place in places)
+    raise ConfigError(
+        f"no StarCraft II found: SC2PATH is not set, and there is nothing at {looked}. "
+        'Set SC2PATH to the installation, or use game="auto" to play the stand-in'
+    )
+
+
+def usual_places(system: Platform) -> list[Path]:
+    """Where an installation may be on `system`, the likeliest first."""
+    noted = _from_execute_info(system)
+    return ([noted] if noted else []) + [Path(place).expanduser() for place in system.usual_places]
+
+
+def read_installation(root: Path, why: str) -> Installation:
+    """Checks that `root` holds a game and reads what is needed to play it.
+
+    Args:
+        root: the directory.
+        why: what led there; begins the message of an error.
+
+    Raises:
+        ConfigError: something is missing; the message says what.
+    """
+    system = _this_platform()
+    root = Path(os.path.abspath(root))  # noqa: PTH100  # links in the path keep their names
+    if not root.is_dir():
+        problem = "is not a directory" if root.exists() else "does not exist"
+        raise ConfigError(f"{why} is no StarCraft II installation: {root} {problem}")
+    build, folder = _newest_version(root, why)
+    executable = folder / system.executable
+    if not executable.is_file():
+        raise ConfigError(f"{why} is no StarCraft II installation: no file {executable}")
+    if not os.access(executable, os.X_OK):
+        raise ConfigError(f"{why} cannot be played: {executable} may not be executed")
+    cwd = root / system.working_directory if system.working_directory else None
+    return Installation(
+        root=root,
+        executable=executable,
+        base_build=build,
+        maps=next((maps for maps in (root / "Maps", root / "maps") if maps.is_dir()), None),
+        cwd=cwd if cwd and cwd.is_dir() else None,
+    )
+
+
+def find_map(installation: Installation, name: str) -> Path:
+    """The file of a map, searched for in the installation's map folder and all below it.
+
+    Args:
+        installation: where to look.
+        name: a file name or a path within the map folder, with or without `.SC2Map`, or the
+            absolute path of a map file. Upper and lower case matter only if both exist.
+
+    Raises:
+        ConfigError: no such map; the message names the folder and similar names.
+    """
+    wanted = Path(name if name.lower().endswith(MAP_SUFFIX.lower()) else name + MAP_SUFFIX)
+    if wanted.is_absolute():
+        if wanted.is_file():
+            return wanted
+        raise ConfigError(f"no map {name!r}: there is no file {wanted}")
+    if installation.maps is None:
+        raise ConfigError(f"no map {name!r}: {installation.root} has no folder Maps")
+    known = sorted(
+        file
+        for file in installation.maps.rglob("*")
+        if file.suffix.lower() == MAP_SUFFIX.lower() and file.is_file()
+    )
+    for same in (str, str.lower):
+        tail = tuple(same(part) for part in wanted.parts)
+        for file in known:
+            if tuple(same(part) for part in file.parts[-len(tail) :]) == tail:
+                return file
+    raise ConfigError(f"no map {name!r} in {installation.maps}{_similar(wanted.stem, known)}")
+
+
+def _newest_version(root: Path, why: str) -> tuple[int, Path]:
+    versions = root / "Versions"
+    if not versions.is_dir():
+        raise ConfigError(f"{why} is no StarCraft II installation: {root} has no folder Versions")
+    found = [
+        (int(match[1]), folder)
+        for folder in versions.iterdir()
+        if (match := _BASE_FOLDER.fullmatch(folder.name)) and folder.is_dir()
+    ]
+    if not found:
+        raise ConfigError(
+            f"{why} is no StarCraft II installation: {versions} has no folder BaseNNNNN"
+        )
+    build, folder = max(found)
+    if build < OLDEST_BUILD:
+        raise ConfigError(
+            f"{why} is too old: its newest version is Base{build}, "
+            f"needed is Base{OLDEST_BUILD} (3.16.1)"
+        )
+    return build, folder
+
+
+def _this_platform() -> Platform:
+    try:
+        return PLATFORMS[platform.system()]
+    except KeyError:
+        raise ConfigError(f"there is no StarCraft II for {platform.system()}") from None
+
+
+def _from_execute_info(system: Platform) -> Path | None:
+    """The installation named in the file the game writes, `executable = …/Versions/Base…/…`."""
+    if system.execute_info is None:
+        return None
+    try:
+        text = (Path.home() / system.execute_info).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    match = re.search(r"=\s*(.+?)[\\/]+Versions", text)
+    return Path(match[1]) if match else None
+
+
+def _similar(stem: str, known: list[Path]) -> str:
+    names = {file.stem.lower(): file.stem for file in known}
+    close = difflib.get_close_matches(stem.lower(), names, n=3, cutoff=0.5)
+    if close:
+        return f"; similar: {', '.join(names[name] for name in close)}"
+    return f"; {len(known)} maps are there" if known else "; the folder holds no map"
+
+
+def _stand_in() -> Installation:
+    """The stand-in's installation in the user's cache, written anew so that it is never stale."""
+    # Its launcher names this interpreter and this package, so each of them has its own.
+    origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
+    root = _cache_directory() / f"standin-{metadata.version('sc2pool')}-{origin}"
+    command = [sys.executable, "-m", "sc2pool.standin", "install", str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ConfigError(f"cannot write the stand-in game to {root}: {done.stderr.strip()}")
+    installation = read_installation(root, "the stand-in")
+    logger.warning(
+        "No StarCraft II found (SC2PATH is not set): playing the stand-in game at %s", root
+    )
+    return installation
+
+
+def _cache_directory() -> Path:
+    home = Path.home()
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA", home / "AppData/Local")) / "sc2pool/Cache"
+    if platform.system() == "Darwin":
+        return home / "Library/Caches/sc2pool"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "sc2pool"

@@ -1,0 +1,125 @@
+"""From an installation to a game that answers: lease, spawn, wait, prove, connect.
+
+Rules:
+- no byte is sent to a listener before its process is known to be our game (where the system
+  cannot tell, the launch goes on and is marked unproven);
+- the wait ends at once when the process does, and at its deadline otherwise;
+- a port that turns out to be taken costs one try; anything else that fails is final;
+- whatever fails, process, port, descriptors and files are given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import psutil
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.connection import Connection, NotReadyError, connect
+from sc2pool.game.installation import Installation
+from sc2pool.game.lease import PortLease
+from sc2pool.game.process import GameProcess
+
+_POLL_S: Final = 0.02
+_PORT_TRIES: Final = 5
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A game that accepted our websocket, and all that belongs to it."""
+
+    process: GameProcess
+    lease: PortLease
+    connection: Connection
+    listener_proven: bool
+    """Whether the system told that the listener is our game."""
+
+
+async def launch(
+    installation: Installation,
+    deadline: Deadline,
+    *,
+    lease_port: Callable[[], PortLease] = PortLease.acquire,
+) -> Launched:
+    """Starts a game and connects to it.
+
+    Args:
+        installation: what to start.
+        deadline: for all of it.
+        lease_port: where ports come from.
+
+    Raises:
+        ConfigError: the executable cannot be started at all.
+        GameFault: LAUNCH_FAILED (it ended), PORT_TAKEN (again and again), DEADLINE.
+    """
+    for _ in range(_PORT_TRIES - 1):
+        try:
+            return await _try_port(installation, lease_port(), deadline)
+        except GameFault as fault:
+            if fault.kind is not FaultKind.PORT_TAKEN:
+                raise
+    return await _try_port(installation, lease_port(), deadline)
+
+
+async def _try_port(installation: Installation, lease: PortLease, deadline: Deadline) -> Launched:
+    process = None
+    try:
+        process = GameProcess.spawn(installation, lease)
+        connection, proven = await _when_ready(process, lease.port, deadline)
+    except BaseException:
+        if process is not None:
+            process.close()
+        lease.release()
+        raise
+    return Launched(process, lease, connection, proven)
+
+
+async def _when_ready(
+    process: GameProcess, port: int, deadline: Deadline
+) -> tuple[Connection, bool]:
+    while True:
+        if process.port_refused():
+            raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
+        if process.exit_code() is not None:
+            raise process.exit_fault(FaultKind.LAUNCH_FAILED)
+        if deadline.expired():
+            raise GameFault(
+                FaultKind.DEADLINE,
+                f"the game (pid {process.pid}) was not ready in time{process.log_note()}",
+            )
+        try:
+            sock = connect(port)
+            proven = _prove_listener(process, port, sock)
+            return await Connection.open(port, deadline, sock), proven
+        except NotReadyError:
+            await asyncio.sleep(_POLL_S)
+
+
+def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> bool:
+    """Whether the listener on `port` is known to be our game; raises if it is someone else."""
+    owner = owns_port(process.family(), port)
+    if owner is False:
+        sock.close()
+        raise GameFault(
+            FaultKind.PORT_TAKEN, f"port {port} is listened on by another process than the game"
+        )
+    return owner is not None
+
+
+def owns_port(processes: list[psutil.Process], port: int) -> bool | None:
+    """Whether one of the processes listens on the port; None where the system does not tell."""
+    for process in processes:
+        try:
+            connections = process.net_connections(kind="tcp")
+        except psutil.NoSuchProcess:
+            continue
+        except (psutil.Error, OSError):
+            return None
+        if any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in connections):
+            return True
+    return False

@@ -1,0 +1,137 @@
+"""The locked right to a port, so that no two games of this user ever ask for the same one.
+
+A port that is merely found free can be taken by someone else before the game listens on it. A
+lease is a lock on a file named after the port:
+
+    candidate outside the ephemeral range → lock its file → bind it once, as proof → lease
+
+Rules: the kernel never hands out a port from outside its ephemeral range by itself. The lock is
+inherited by the game, so the lease lasts as long as the worker or the game lives. Files lie in
+one place per user, whatever its environment says, so all trainers of a user see each other.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.game.filelock import try_lock, unlock_and_remove
+
+HOST: Final = "127.0.0.1"
+"""The only address games listen on."""
+
+_FIRST_PORT: Final = 10_000
+"""Below are ports that services are configured to use."""
+_PORTS_END: Final = 65_536
+_EPHEMERAL_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
+"""The range IANA sets aside; macOS and Windows use it."""
+
+
+def candidate_ports(ephemeral: tuple[int, int]) -> range:
+    """The larger span of ports that lies outside the `ephemeral` range (first, last).
+
+    Raises:
+        ConfigError: the ephemeral range leaves none.
+    """
+    first, last = ephemeral
+    below = range(_FIRST_PORT, min(first, _PORTS_END))
+    above = range(max(last + 1, _FIRST_PORT), _PORTS_END)
+    ports = max(below, above, key=len)
+    if not ports:
+        raise ConfigError(f"the ephemeral port range {first}-{last} leaves no port for games")
+    return ports
+
+
+def ephemeral_range() -> tuple[int, int]:
+    """First and last port the kernel hands out by itself."""
+    try:
+        first, last = _EPHEMERAL_FILE.read_text().split()
+    except (OSError, ValueError):
+        return _EPHEMERAL_ELSEWHERE
+    return int(first), int(last)
+
+
+def lease_directory() -> Path:
+    """The user's own directory of lock files, created where needed.
+
+    Raises:
+        ConfigError: someone else owns the place, or may write there.
+    """
+    if sys.platform == "win32":
+        directory = Path(tempfile.gettempdir()) / "sc2pool-ports"
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+    # Not the temporary directory: TMPDIR may differ between two trainers that must not collide.
+    uid = os.getuid()
+    directory = Path(f"/tmp/sc2pool-ports-{uid}")
+    directory.mkdir(mode=0o700, exist_ok=True)
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o077:
+        raise ConfigError(
+            f"{directory} must be a directory of user {uid} with mode 0700, but it is "
+            f"{stat.filemode(found.st_mode)} of user {found.st_uid}"
+        )
+    return directory
+
+
+class PortLease:
+    """The right to one port, held until `release`."""
+
+    def __init__(self, port: int, path: Path, fd: int) -> None:
+        self.port = port
+        self.fd = fd
+        """Pass it on to the game (`pass_fds`): the lease then outlives this process."""
+        self._path = path
+        self._held = True
+
+    @classmethod
+    def acquire(cls, directory: Path | None = None) -> PortLease:
+        """Leases a port that is free right now.
+
+        Args:
+            directory: where the lock files lie; None means the user's own place.
+
+        Raises:
+            GameFault: PORT_TAKEN; every port is leased or in use.
+            ConfigError: the place of the lock files is not safe to use.
+        """
+        directory = directory or lease_directory()
+        ports = candidate_ports(ephemeral_range())
+        # Trainers begin at different ports, so they rarely try each other's.
+        start = int.from_bytes(os.urandom(4)) % len(ports)
+        for offset in range(len(ports)):
+            port = ports[(start + offset) % len(ports)]
+            path = directory / f"{port}.lock"
+            fd = try_lock(path)
+            if fd is None:
+                continue
+            if _is_free(port):
+                return cls(port, path, fd)
+            unlock_and_remove(fd, path)
+        raise GameFault(
+            FaultKind.PORT_TAKEN, f"no free port between {ports.start} and {ports.stop - 1}"
+        )
+
+    def release(self) -> None:
+        """Gives the port up; may be called again."""
+        if self._held:
+            self._held = False
+            unlock_and_remove(self.fd, self._path)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        if sys.platform == "win32":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True

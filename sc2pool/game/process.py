@@ -1,0 +1,216 @@
+"""One game's operating-system process: started, watched, and always killed.
+
+Rules:
+- the game gets an allow-list of environment variables, listens on 127.0.0.1 only, and writes
+  into a temporary directory of its own, which goes away with it;
+- it stays in the worker's process group and dies with the worker (`parent_death`);
+- its output goes to a log of bounded size whose tail explains a failure;
+- `kill` needs nothing from the game: SIGKILL also ends a stopped process, and it is reaped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.game.exit_watch import watch_exit
+from sc2pool.game.installation import Installation
+from sc2pool.game.lease import HOST, PortLease
+from sc2pool.game.parent_death import die_with_parent
+
+LOG_LIMIT_BYTES: Final = 1 << 20
+"""A log longer than this is cut to its last part."""
+LOG_KEPT_BYTES: Final = 1 << 16
+_REAP_S: Final = 5.0
+"""How long a killed process may take to be gone; only one stuck in the kernel takes any time."""
+_PORT_REFUSED_LINE: Final = b"Failed to create the socket."
+
+_POSIX_NAMES = "HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH XDG_RUNTIME_DIR"
+_MACOS_NAMES = "__CF_USER_TEXT_ENCODING DYLD_LIBRARY_PATH"
+# Windows does not start a process without some of these.
+_WINDOWS_NAMES = (
+    "SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT USERNAME USERPROFILE HOMEDRIVE HOMEPATH "
+    "APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES PROGRAMFILES(X86) COMMONPROGRAMFILES "
+    "NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE"
+)
+_ALLOWED_NAMES: Final = frozenset(f"{_POSIX_NAMES} {_MACOS_NAMES} {_WINDOWS_NAMES}".split())
+_ALLOWED_PREFIX: Final = "LC_"
+
+
+def game_environment(environment: Mapping[str, str], temp_dir: Path) -> dict[str, str]:
+    """What a game gets to see of `environment`: the allow-list, and its own temp directory."""
+    allowed = {
+        name: value
+        for name, value in environment.items()
+        if name.upper() in _ALLOWED_NAMES or name.startswith(_ALLOWED_PREFIX)
+    }
+    return allowed | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temp_dir))
+
+
+def command_line(installation: Installation, port: int, temp_dir: Path) -> list[str]:
+    """How a game is started. Without `-verbose`, which logs every message."""
+    return [
+        str(installation.executable),
+        *("-listen", HOST),
+        *("-port", str(port)),
+        *("-dataDir", str(installation.root)),
+        *("-tempDir", str(temp_dir)),
+        *("-displayMode", "0"),
+    ]
+
+
+class GameProcess:
+    """A running game; the object owns all that the process leaves on this machine."""
+
+    def __init__(self, child: subprocess.Popen[bytes], temp_dir: Path) -> None:
+        self._child = child
+        self._temp_dir = temp_dir
+        self._watch = watch_exit(child)
+        self._stats = psutil.Process(child.pid)
+        self._closed_log = b""
+        self.pid = child.pid
+
+    @classmethod
+    def spawn(cls, installation: Installation, lease: PortLease) -> GameProcess:
+        """Starts the game on the leased port; does not wait for it to be ready.
+
+        Raises:
+            ConfigError: the executable is missing, not executable, or no program of this system.
+        """
+        temp_dir = Path(tempfile.mkdtemp(prefix="sc2pool-game-"))  # mkdtemp makes it 0700
+        try:
+            with (temp_dir / "game.log").open("ab") as log:
+                child = subprocess.Popen(
+                    command_line(installation, lease.port, temp_dir),
+                    cwd=installation.cwd,
+                    env=game_environment(os.environ, temp_dir),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
+                    pass_fds=_inherited(lease.fd),
+                )
+        except OSError as error:
+            shutil.rmtree(temp_dir, ignore_errors=True)
+            raise ConfigError(f"cannot start {installation.executable}: {error}") from error
+        except BaseException:
+            shutil.rmtree(temp_dir, ignore_errors=True)
+            raise
+        return cls(child, temp_dir)
+
+    @property
+    def exited_fd(self) -> int:
+        """A descriptor that is readable once the game has ended; it belongs to this object."""
+        return self._watch.fileno()
+
+    def exit_code(self) -> int | None:
+        """The exit code, negative for a signal; None while the game runs."""
+        return self._child.poll()
+
+    def exit_fault(self, kind: FaultKind) -> GameFault:
+        """The fault that tells how the game, which has ended, ended."""
+        code = self._child.poll()
+        how = "exit code unknown" if code is None else describe_exit(code)
+        return GameFault(kind, f"the game (pid {self.pid}) ended: {how}{self.log_note()}")
+
+    def port_refused(self) -> bool:
+        """Whether the game's output says that it could not have its port."""
+        return _PORT_REFUSED_LINE in self._log_end(LOG_KEPT_BYTES)
+
+    def cpu_seconds(self) -> float:
+        """CPU time used so far by the game and its children; 0.0 once it is gone."""
+        total_s = 0.0
+        for process in self.family():
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                total_s += times.user + times.system
+        return total_s
+
+    def rss_bytes(self) -> int:
+        """Resident memory of the game and its children; 0 once it is gone."""
+        total_bytes = 0
+        for process in self.family():
+            with suppress(psutil.Error):
+                total_bytes += process.memory_info().rss
+        return total_bytes
+
+    def family(self) -> list[psutil.Process]:
+        """The game and its children: an executable may be a script that starts the game."""
+        with suppress(psutil.Error):
+            return [self._stats, *self._stats.children(recursive=True)]
+        return [self._stats]
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of the game's output."""
+        text = self._log_end(LOG_KEPT_BYTES).decode(errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+    def log_note(self) -> str:
+        """The log's tail, ready to be put at the end of a message."""
+        tail = self.log_tail()
+        return f"; its log ends with:\n{tail}" if tail else "; its log is empty"
+
+    def trim_log(self) -> None:
+        """Cuts a log that has grown too long to its last part."""
+        with suppress(OSError):
+            if self._log_path.stat().st_size > LOG_LIMIT_BYTES:
+                kept = self._log_end(LOG_KEPT_BYTES)
+                # The game appends, so its next line follows what is written here.
+                self._log_path.write_bytes(kept)
+
+    def kill(self) -> None:
+        """Ends the game and its children, and reaps it; may be called again."""
+        if self._child.poll() is not None:
+            return
+        family = self.family()
+        self._child.kill()
+        for process in family[1:]:
+            with suppress(psutil.Error):
+                process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(_REAP_S)
+
+    def close(self) -> None:
+        """Kills the game and removes all it leaves but the log's tail; may be called again."""
+        self.kill()
+        self._watch.close()
+        self._closed_log = self._log_end(LOG_KEPT_BYTES)
+        shutil.rmtree(self._temp_dir, ignore_errors=True)
+
+    @property
+    def _log_path(self) -> Path:
+        return self._temp_dir / "game.log"
+
+    def _log_end(self, limit_bytes: int) -> bytes:
+        try:
+            with self._log_path.open("rb") as log:
+                size = log.seek(0, os.SEEK_END)
+                log.seek(max(0, size - limit_bytes))
+                return log.read()
+        except OSError:
+            return self._closed_log
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words: `exit code 3`, `signal SIGKILL`."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _inherited(fd: int) -> tuple[int, ...]:
+    # Windows cannot pass descriptors on, nor does its kind of lock outlive this process.
+    return (fd,) if os.name == "posix" else ()

@@ -1,0 +1,184 @@
+"""Judging replies: is this the answer to that request, and does it say yes?
+
+Parsing proves nothing: the empty frame and most frames with a flipped bit parse. So a reply is
+judged in three steps, each a pure function:
+
+    check    is it *an* answer: id, kind and status fit the request     else GameFault BAD_REPLY
+    require  is the answer yes: neither refused nor failed              else GameFault, ConfigError
+    check_observation  is the state inside it whole and of this moment  else GameFault BAD_REPLY
+
+Rules: what no retry can heal (the map is not there, the players are wrong) is a `ConfigError`;
+everything else is a `GameFault`, and the game that sent it is not spoken to again. That a game
+has ended is data, never an error: `is_game_over` tells that refusal from the others.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.protocol.status import LEGAL, Status
+
+LAST_LOOP: Final = 1 << 19
+"""The game loop at which a game ends for good."""
+HARD_RESET_LOOP: Final = 1 << 18
+"""From this game loop on the game asks for a new game in place of a restart."""
+FIRST_LOOP_MAX: Final = 16
+"""An episode's first observation is at loop 0; a second's worth of loops is still believed."""
+_STUB_LOOP: Final = (1 << 32) - 1
+"""The game loop of an observation that holds nothing."""
+
+_RUNNING = frozenset({Status.IN_GAME, Status.ENDED})
+_PLAYED = _RUNNING | {Status.IN_REPLAY}
+_ANY = frozenset(Status)
+
+STATUS_AFTER: dict[str, frozenset[int]] = {
+    "ping": _ANY,
+    "available_maps": _ANY,
+    "create_game": frozenset({Status.INIT_GAME}),
+    "join_game": frozenset({Status.IN_GAME}),
+    "restart_game": _RUNNING,
+    "leave_game": frozenset({Status.LAUNCHED, Status.ENDED}),
+    "game_info": _PLAYED,
+    "data": _PLAYED,
+    "observation": _PLAYED,
+    "query": _PLAYED,
+    "save_replay": _PLAYED,
+    "action": _RUNNING,
+    "debug": _RUNNING,
+    "step": _PLAYED,
+    "quick_save": _RUNNING,
+    "quick_load": _RUNNING,
+}
+"""The status a game may report with a request's success."""
+
+_GAME_OVER_ERRORS = frozenset(
+    {
+        "game has already ended",
+        "not supported if game has already ended",
+        "not in a game",
+    }
+)
+
+_Create = sc_pb.ResponseCreateGame
+_Join = sc_pb.ResponseJoinGame
+
+_PERMANENT: dict[str, frozenset[int]] = {
+    # Every way in which create_game fails says something about the map or the players.
+    "create_game": frozenset(_Create.Error.values()),
+    "join_game": frozenset(_Join.Error.values())
+    - {_Join.LaunchError, _Join.NoSpaceForUser, _Join.NetworkError, _Join.OtherError},
+    "restart_game": frozenset(),
+}
+"""The processing errors of a request that no new game would heal."""
+
+
+def _bad(detail: str) -> GameFault:
+    return GameFault(FaultKind.BAD_REPLY, detail)
+
+
+def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
+    """Raises unless `reply` is an answer to the request of this id and kind.
+
+    A refusal (a reply with nothing but `error`) is an answer. An old game leaves the id out.
+
+    Args:
+        reply: what the game sent.
+        request_id: the id the request carried.
+        kind: the name of the request's field, which is the reply's too.
+
+    Raises:
+        GameFault: BAD_REPLY; the detail names what came and what was expected.
+    """
+    if reply.id != request_id and reply.HasField("id"):
+        raise _bad(f"the reply to {kind} has id {reply.id}, expected {request_id}")
+    if not reply.HasField("status"):
+        raise _bad(f"the reply to {kind} has no status")
+    got = reply.WhichOneof("response")
+    if got == kind:
+        if reply.status not in STATUS_AFTER.get(kind, _ANY) and not _has_failed(reply, kind):
+            raise _bad(f"status {_status(reply)} cannot follow {kind}")
+    elif got is not None:
+        raise _bad(f"the reply to {kind} is a {got}")
+    elif not reply.error:
+        raise _bad(f"the reply to {kind} is empty")
+
+
+def require(reply: sc_pb.Response, kind: str) -> None:
+    """Raises unless `reply`, which passed `check`, says that the request was carried out.
+
+    Raises:
+        ConfigError: the request can never be carried out: wrong map, wrong players.
+        GameFault: BAD_REPLY; the game refused the request, or failed at it.
+    """
+    if reply.error:
+        status = _status(reply)
+        raise _bad(f"the game refused {kind} (status {status}): {'; '.join(reply.error)}")
+    if not _has_failed(reply, kind):
+        return
+    answer = getattr(reply, kind)
+    name = type(answer).Error.Name(answer.error)
+    detail = f"the game cannot {kind}: {name} {answer.error_details}".rstrip()
+    if answer.error in _PERMANENT[kind]:
+        raise ConfigError(detail)
+    raise _bad(detail)
+
+
+def is_game_over(reply: sc_pb.Response) -> bool:
+    """Whether `reply` refuses a request because the game has ended meanwhile."""
+    return any(error.strip(" .").lower() in _GAME_OVER_ERRORS for error in reply.error)
+
+
+def check_observation(
+    answer: sc_pb.ResponseObservation, *, first_loop: int, last_loop: int
+) -> None:
+    """Raises unless the observation holds a state, of a loop in `first_loop` … `last_loop`.
+
+    Raises:
+        GameFault: BAD_REPLY; a stub, a part missing, or a state of another moment.
+    """
+    if not answer.HasField("observation"):
+        raise _bad("the observation reply holds no observation")
+    observation = answer.observation
+    loop = observation.game_loop
+    if loop == _STUB_LOOP:
+        raise _bad("the observation is a stub without a game loop")
+    if not first_loop <= loop <= last_loop:
+        expected = str(first_loop) if first_loop == last_loop else f"{first_loop} to {last_loop}"
+        raise _bad(f"the observation is of game loop {loop}, expected {expected}")
+    if not observation.HasField("raw_data"):
+        raise _bad(f"the observation of game loop {loop} has no raw data")
+    if not observation.HasField("player_common"):
+        raise _bad(f"the observation of game loop {loop} has no player")
+
+
+def result_of(answer: sc_pb.ResponseObservation, player_id: int) -> int | None:
+    """The player's `Result`, or None while the game has none for it."""
+    for outcome in answer.player_result:
+        if outcome.player_id == player_id:
+            return int(outcome.result)
+    return None
+
+
+def expected_kind(request: sc_pb.Request) -> str:
+    """The name of the one field set in `request`, which its reply must have too.
+
+    Raises:
+        ValueError: nothing is set, or what is set has no reply or no place in the protocol.
+    """
+    kind = request.WhichOneof("request")
+    if kind is None:
+        raise ValueError("a request without content was to be sent")
+    if kind not in LEGAL or kind == "quit":
+        raise ValueError(f"{kind} is no request with a reply")
+    return kind
+
+
+def _has_failed(reply: sc_pb.Response, kind: str) -> bool:
+    return kind in _PERMANENT and getattr(reply, kind).HasField("error")
+
+
+def _status(reply: sc_pb.Response) -> str:
+    return str(sc_pb.Status.Name(reply.status))

@@ -1,0 +1,114 @@
+"""Builders of the requests a client sends; nothing is sent here.
+
+Rule: each builder returns a fresh `sc2api_pb2.Request` with exactly one field set. The id is the
+connection's business: it numbers a request when it sends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import GameSetup
+
+
+def ping() -> sc_pb.Request:
+    """Asks for the version; legal in every status."""
+    return sc_pb.Request(ping=sc_pb.RequestPing())
+
+
+def create_game(setup: GameSetup, map_path: Path, seed: int | None) -> sc_pb.Request:
+    """A new game on `map_path` for one API player and the setup's computers.
+
+    Args:
+        setup: map, players and options.
+        map_path: the map file. Sent as it is: an absolute path means the same to every game,
+            a relative one is looked up in the game's own map folder.
+        seed: the game's random seed, or None to let the game choose one.
+    """
+    request = sc_pb.RequestCreateGame(
+        local_map=sc_pb.LocalMap(map_path=str(map_path)),
+        realtime=setup.realtime,
+        disable_fog=setup.disable_fog,
+    )
+    if seed is not None:
+        request.random_seed = seed
+    request.player_setup.add(type=sc_pb.Participant)
+    for computer in setup.opponents:
+        request.player_setup.add(
+            type=sc_pb.Computer,
+            race=computer.race,
+            difficulty=computer.difficulty,
+        )
+    return sc_pb.Request(create_game=request)
+
+
+def join_game(setup: GameSetup) -> sc_pb.Request:
+    """Joins the created game as its only API player, with the raw and score interfaces."""
+    options = sc_pb.InterfaceOptions(
+        raw=True,
+        score=True,
+        show_cloaked=True,
+        show_burrowed_shadows=True,
+        show_placeholders=True,
+        raw_affects_selection=setup.raw_affects_selection,
+        raw_crop_to_playable_area=setup.raw_crop_to_playable_area,
+    )
+    join = sc_pb.RequestJoinGame(
+        race=setup.race,  # type: ignore[arg-type]  # the config holds plain numbers
+        options=options,
+    )
+    return sc_pb.Request(join_game=join)
+
+
+def restart_game() -> sc_pb.Request:
+    """Plays the same game anew, without loading the map. It has no seed field."""
+    return sc_pb.Request(restart_game=sc_pb.RequestRestartGame())
+
+
+def leave_game() -> sc_pb.Request:
+    """Leaves a running game; the process is then as after its launch."""
+    return sc_pb.Request(leave_game=sc_pb.RequestLeaveGame())
+
+
+def quit() -> sc_pb.Request:
+    """Asks the process to end; it never answers."""
+    return sc_pb.Request(quit=sc_pb.RequestQuit())
+
+
+def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_pb.Request:
+    """The state as the player sees it.
+
+    Args:
+        game_loop: in real time, wait until this loop; the game ignores it otherwise.
+        disable_fog: show what the fog hides.
+    """
+    request = sc_pb.RequestObservation(disable_fog=disable_fog)
+    if game_loop is not None:
+        request.game_loop = game_loop
+    return sc_pb.Request(observation=request)
+
+
+def step(loops: int) -> sc_pb.Request:
+    """Advances the game by `loops` game loops."""
+    return sc_pb.Request(step=sc_pb.RequestStep(count=loops))
+
+
+def action(actions: Sequence[sc_pb.Action]) -> sc_pb.Request:
+    """The player's commands; they take effect with the next step."""
+    return sc_pb.Request(action=sc_pb.RequestAction(actions=actions))
+
+
+def game_info() -> sc_pb.Request:
+    """Map, players and terrain: what does not change during a game, but for pathing."""
+    return sc_pb.Request(game_info=sc_pb.RequestGameInfo())
+
+
+def data() -> sc_pb.Request:
+    """Names, costs and attributes of everything there is in the game."""
+    everything = sc_pb.RequestData(
+        ability_id=True, unit_type_id=True, upgrade_id=True, buff_id=True, effect_id=True
+    )
+    return sc_pb.Request(data=everything)

@@ -1,0 +1,54 @@
+"""The SC2 API's status machine, as data.
+
+`LEGAL` says in which status a request may be sent; source: the table in `protocol.md` of
+Blizzard's s2client-proto. Both sides use it: the client to know what to expect, the stand-in to
+refuse what the game would refuse. Names are those of the fields of `sc2api_pb2.Request`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+
+class Status(IntEnum):
+    """`sc2api_pb2.Status` under its protocol names."""
+
+    LAUNCHED = sc_pb.launched
+    INIT_GAME = sc_pb.init_game
+    IN_GAME = sc_pb.in_game
+    IN_REPLAY = sc_pb.in_replay
+    ENDED = sc_pb.ended
+    QUIT = sc_pb.quit
+    UNKNOWN = sc_pb.unknown
+
+
+_ANY = frozenset(Status)
+_PLAYING = frozenset({Status.IN_GAME})
+_WITH_STATE = frozenset({Status.IN_GAME, Status.IN_REPLAY, Status.ENDED})
+
+LEGAL: dict[str, frozenset[Status]] = {
+    "ping": _ANY,
+    "available_maps": _ANY,
+    "quit": _ANY,
+    "create_game": frozenset({Status.LAUNCHED, Status.ENDED}),
+    "join_game": frozenset({Status.INIT_GAME}),
+    "restart_game": frozenset({Status.IN_GAME, Status.ENDED}),
+    "leave_game": frozenset({Status.IN_GAME, Status.IN_REPLAY, Status.ENDED}),
+    "game_info": _WITH_STATE,
+    "data": _WITH_STATE,
+    "observation": _WITH_STATE,
+    "query": _WITH_STATE,
+    "save_replay": _WITH_STATE,
+    "action": _PLAYING,
+    "debug": _PLAYING,
+    "step": frozenset({Status.IN_GAME, Status.IN_REPLAY}),
+    "quick_save": _PLAYING,
+    "quick_load": frozenset({Status.IN_GAME, Status.ENDED}),
+}
+
+
+def is_legal(request: str, status: Status) -> bool:
+    """Whether `request` (a field name of `Request`) may be sent in `status`."""
+    return status in LEGAL.get(request, frozenset())

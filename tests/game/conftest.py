@@ -1,0 +1,58 @@
+"""Installations of the fake game, and the check that a game leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sc2pool.game import installation
+from sc2pool.game.installation import Installation
+
+FAKE_GAME = Path(__file__).with_name("fake_game.py")
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Callable[..., Installation]:
+    """Makes an installation whose game behaves as asked."""
+
+    def make(**behaviour: object) -> Installation:
+        root = tmp_path / "fake installation"
+        executable = root / "Versions" / "Base99999" / "SC2_x64"
+        executable.parent.mkdir(parents=True, exist_ok=True)
+        executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE_GAME}" "$@"\n')
+        executable.chmod(0o755)
+        (root / "behaviour.json").write_text(json.dumps(behaviour))
+        maps = root / "Maps" / "mini_games"
+        maps.mkdir(parents=True, exist_ok=True)
+        (maps / "MoveToBeacon.SC2Map").touch()
+        return installation.find(root)
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def temp_root(tmp_path_factory, monkeypatch) -> Path:
+    """A directory of our own for what games write."""
+    root = tmp_path_factory.mktemp("tmp")
+    monkeypatch.setattr("tempfile.tempdir", str(root))
+    return root
+
+
+def open_descriptors() -> int:
+    """How many descriptors this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(temp_root: Path):
+    """Fails a test that leaves a process, a descriptor or a file."""
+    descriptors = open_descriptors()
+    yield
+    assert psutil.Process().children(recursive=True) == []
+    assert open_descriptors() == descriptors
+    assert list(temp_root.iterdir()) == []

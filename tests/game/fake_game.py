@@ -1,0 +1,199 @@
+"""A game that misbehaves on demand: a small websocket server speaking just enough of the API.
+
+Started like the game. `behaviour.json` in its data directory says what goes wrong:
+
+    at_start   "exit" | "silent" | "port-refused" | "not-found-first"
+    on_step    {"3": FRAMES}   what to answer to the third step in place of the right reply
+    no_result  true            the first observation after the end has no player_result
+    stub       true            observations are stubs
+    ends_at    LOOP            the game ends here
+    hard_reset true            restarts ask for a hard reset
+
+FRAMES is one of the names in `send_wrong`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import picows
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+BINARY = picows.WSMsgType.BINARY
+
+
+class FakeGame(picows.WSListener):
+    """Plays no rules at all; counts loops."""
+
+    def __init__(self, behaviour: dict) -> None:
+        self.behaviour = behaviour
+        self.status = sc_pb.launched
+        self.loop = 0
+        self.steps = 0
+        self.results_held_back = 1 if behaviour.get("no_result") else 0
+
+    def on_ws_frame(self, transport, frame) -> None:
+        if frame.msg_type != BINARY:
+            return
+        request = sc_pb.Request.FromString(frame.get_payload_as_bytes())
+        kind = request.WhichOneof("request")
+        reply = getattr(self, kind)(request)
+        reply.id = request.id
+        reply.status = self.status
+        wrong = None
+        if kind == "step":
+            self.steps += 1
+            wrong = self.behaviour.get("on_step", {}).get(str(self.steps))
+        if wrong is None:
+            transport.send(BINARY, reply.SerializeToString())
+        else:
+            send_wrong(transport, wrong, reply)
+
+    def ping(self, request):
+        return sc_pb.Response(
+            ping=sc_pb.ResponsePing(
+                game_version="fake", data_version="0", data_build=1, base_build=99999
+            )
+        )
+
+    def create_game(self, request):
+        if "Missing" in request.create_game.local_map.map_path:
+            error = sc_pb.ResponseCreateGame(error=sc_pb.ResponseCreateGame.MissingMap)
+            return sc_pb.Response(create_game=error)
+        self.status = sc_pb.init_game
+        return sc_pb.Response(create_game=sc_pb.ResponseCreateGame())
+
+    def join_game(self, request):
+        self.status, self.loop = sc_pb.in_game, 0
+        return sc_pb.Response(join_game=sc_pb.ResponseJoinGame(player_id=1))
+
+    def restart_game(self, request):
+        restart = sc_pb.ResponseRestartGame(need_hard_reset=bool(self.behaviour.get("hard_reset")))
+        self.status, self.loop = sc_pb.in_game, 0
+        return sc_pb.Response(restart_game=restart)
+
+    def leave_game(self, request):
+        self.status = sc_pb.launched
+        return sc_pb.Response(leave_game=sc_pb.ResponseLeaveGame())
+
+    def action(self, request):
+        count = len(request.action.actions)
+        return sc_pb.Response(action=sc_pb.ResponseAction(result=[1] * count))
+
+    def step(self, request):
+        if self.status == sc_pb.ended:
+            return sc_pb.Response(error=["Game has already ended"])
+        self.loop += request.step.count
+        ends_at = self.behaviour.get("ends_at")
+        if ends_at is not None and self.loop >= ends_at:
+            self.loop, self.status = ends_at, sc_pb.ended
+        return sc_pb.Response(step=sc_pb.ResponseStep(simulation_loop=self.loop))
+
+    def observation(self, request):
+        reply = sc_pb.ResponseObservation()
+        reply.observation.game_loop = 2**32 - 1 if self.behaviour.get("stub") else self.loop
+        reply.observation.raw_data.player.SetInParent()
+        reply.observation.player_common.player_id = 1
+        if self.status == sc_pb.ended:
+            if self.results_held_back:
+                self.results_held_back -= 1
+            else:
+                reply.player_result.add(player_id=1, result=sc_pb.Victory)
+        return sc_pb.Response(observation=reply)
+
+
+def send_wrong(transport, wrong: str, reply: sc_pb.Response) -> None:  # noqa: PLR0912
+    """Sends something in place of, or beside, the right reply."""
+    right = reply.SerializeToString()
+    match wrong:
+        case "nothing":
+            pass
+        case "slow":
+            time.sleep(0.5)
+            transport.send(BINARY, right)
+        case "busy":
+            until = time.monotonic() + 1.0
+            while time.monotonic() < until:
+                pass
+            transport.send(BINARY, right)
+        case "garbage":
+            transport.send(BINARY, b"\xff" * 40)
+        case "truncated":
+            transport.send(BINARY, right[:-1])
+        case "empty":
+            transport.send(BINARY, b"")
+        case "duplicate":
+            transport.send(BINARY, right)
+            transport.send(BINARY, right)
+        case "text":
+            transport.send(picows.WSMsgType.TEXT, b"hello")
+        case "error":
+            refusal = sc_pb.Response(id=reply.id, status=reply.status, error=["no"])
+            transport.send(BINARY, refusal.SerializeToString())
+        case "wrong id":
+            reply.id += 1
+            transport.send(BINARY, reply.SerializeToString())
+        case "without id":
+            reply.ClearField("id")
+            transport.send(BINARY, reply.SerializeToString())
+        case "wrong status":
+            reply.status = sc_pb.launched
+            transport.send(BINARY, reply.SerializeToString())
+        case "without status":
+            reply.ClearField("status")
+            transport.send(BINARY, reply.SerializeToString())
+        case "fragments":
+            transport.send(BINARY, right[:2], fin=False)
+            transport.send(picows.WSMsgType.CONTINUATION, right[2:])
+        case "close":
+            transport.send_close()
+        case "disconnect":
+            transport.underlying_transport.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        case "not a websocket":
+            transport.underlying_transport.write(b"\xff" * 64)
+        case "exit":
+            os._exit(3)
+        case "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case _:
+            raise ValueError(wrong)
+
+
+async def main() -> None:
+    arguments = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
+    behaviour = json.loads((Path(arguments["-dataDir"]) / "behaviour.json").read_text())
+    at_start = behaviour.get("at_start")
+    print("fake game at your service", flush=True)
+    if at_start == "exit":
+        print("no graphics card", flush=True)
+        sys.exit(7)
+    if at_start == "silent":
+        await asyncio.Event().wait()
+    if at_start == "port-refused":
+        print("Failed to create the socket.", flush=True)
+        await asyncio.Event().wait()
+    refusals = 1 if at_start == "not-found-first" else 0
+
+    def accept(request):
+        nonlocal refusals
+        if b"origin" in {name.lower().encode() for name in request.headers}:
+            return None
+        if refusals:
+            refusals -= 1
+            return None
+        return FakeGame(behaviour)
+
+    server = await picows.ws_create_server(accept, arguments["-listen"], int(arguments["-port"]))
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,367 @@
+"""A game's life: launch, episodes by every rung, steps, and what close leaves: nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import GameSetup, Limits
+from sc2pool.deadline import Deadline
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.game import launch as launch_module
+from sc2pool.game.game import Game, Rung
+from sc2pool.game.installation import Installation
+from sc2pool.game.lease import HOST, PortLease
+from sc2pool.protocol.status import Status
+
+SETUP = GameSetup("MoveToBeacon")
+MAP = Path("/maps/MoveToBeacon.SC2Map")
+LIMITS = Limits(launch_s=20, create_join_s=10, reset_s=10, step_s=10)
+
+
+class playing:  # used as a context manager only
+    """Launches a game, begins an episode if asked to, and closes the game."""
+
+    def __init__(
+        self, installation: Installation, limits: Limits = LIMITS, *, episode: bool = True
+    ) -> None:
+        self.installation, self.limits, self.episode = installation, limits, episode
+
+    async def __aenter__(self) -> Game:
+        self.game = await Game.launch(
+            self.installation, self.limits, deadline=Deadline.after(self.limits.launch_s)
+        )
+        if self.episode:
+            await self.game.start_episode(SETUP, MAP, None)
+            await self.game.observe()
+        return self.game
+
+    async def __aexit__(self, *_: object) -> None:
+        self.game.close()
+
+
+async def step_fault(game: Game) -> GameFault:
+    with pytest.raises(GameFault) as raised:
+        await game.step([], 8)
+    return raised.value
+
+
+class TestEpisodes:
+    def test_launch_and_step(self, fake):
+        async def play():
+            async with playing(fake()) as game:
+                assert game.version == "fake"
+                assert game.base_build == 99999
+                assert game.listener_proven
+                assert game.player_id == 1
+                assert psutil.pid_exists(game.pid)
+                assert "at your service" in game.log_tail()
+                assert game.rss_bytes() > 1 << 20
+                step = await game.step([sc_pb.Action(), sc_pb.Action()], 8)
+                assert step.observation.observation.game_loop == 8
+                assert step.action_results == [1, 1]
+                assert not step.ended
+                step = await game.step([], 3)
+                assert step.observation.observation.game_loop == 11
+                assert step.action_results == []
+                assert game.status is Status.IN_GAME
+                assert game.result is None
+
+        asyncio.run(play())
+
+    def test_rungs(self, fake):
+        async def play():
+            async with playing(fake()) as game:
+                assert await game.start_episode(SETUP, MAP, None) is Rung.RESTART
+                await game.observe()
+                other = GameSetup("MoveToBeacon", disable_fog=True)
+                assert await game.start_episode(other, MAP, None) is Rung.CREATE
+                assert await game.start_episode(other, MAP, 7) is Rung.CREATE
+                # After a seeded game a restart might repeat the seed.
+                assert await game.start_episode(other, MAP, None) is Rung.CREATE
+                assert await game.start_episode(other, MAP, None) is Rung.RESTART
+                assert not game.needs_recycle
+
+        asyncio.run(play())
+
+    def test_hard_reset_leads_to_create_and_recycle(self, fake):
+        async def play():
+            async with playing(fake(hard_reset=True)) as game:
+                assert await game.start_episode(SETUP, MAP, None) is Rung.CREATE
+                assert game.needs_recycle
+
+        asyncio.run(play())
+
+    def test_end_of_all_loops_is_foreseen(self, fake):
+        async def play():
+            async with playing(fake()) as game:
+                await game.step([], 1 << 18)
+                assert not game.needs_recycle
+                assert await game.start_episode(SETUP, MAP, None) is Rung.CREATE
+                await game.step([], (1 << 19) - 1000)
+                assert game.needs_recycle
+
+        asyncio.run(play())
+
+    @pytest.mark.parametrize("no_result", [False, True])
+    def test_game_over_is_data(self, fake, no_result):
+        async def play():
+            async with playing(fake(ends_at=20, no_result=no_result)) as game:
+                assert not (await game.step([], 16)).ended
+                step = await game.step([sc_pb.Action()], 16)
+                assert step.ended
+                assert step.observation.observation.game_loop == 20
+                assert game.result == sc_pb.Victory
+                assert game.status is Status.ENDED
+                # A step after the end is refused by the game; that is data too.
+                assert (await game.step([], 16)).ended
+                assert await game.start_episode(SETUP, MAP, None) is Rung.RESTART
+                assert game.result is None
+                assert not (await game.step([], 16)).ended
+
+        asyncio.run(play())
+
+    def test_missing_map_is_a_config_error(self, fake):
+        async def play():
+            async with playing(fake(), episode=False) as game:
+                with pytest.raises(ConfigError, match="MissingMap"):
+                    await game.start_episode(SETUP, Path("/Missing.SC2Map"), None)
+
+        asyncio.run(play())
+
+    def test_close_at_every_stage_and_twice(self, fake):
+        async def play():
+            async with playing(fake(), episode=False) as game:
+                game.close()
+                assert not psutil.pid_exists(game.pid)
+                assert "at your service" in game.log_tail()
+                fault = await step_fault(game)
+                assert "closed" in fault.detail
+
+        asyncio.run(play())
+
+    def test_close_after_the_event_loop(self, fake):
+        async def start() -> Game:
+            return await Game.launch(fake(), LIMITS, deadline=Deadline.after(20))
+
+        game = asyncio.run(start())
+        game.close()
+
+
+REPLY_FAULTS = [
+    ("garbage", FaultKind.BAD_REPLY, "cannot be decoded"),
+    ("truncated", FaultKind.BAD_REPLY, ""),
+    ("empty", FaultKind.BAD_REPLY, "no status"),
+    ("duplicate", FaultKind.BAD_REPLY, ""),
+    ("text", FaultKind.BAD_REPLY, "TEXT"),
+    ("error", FaultKind.BAD_REPLY, "refused step"),
+    ("wrong id", FaultKind.BAD_REPLY, "id"),
+    ("wrong status", FaultKind.BAD_REPLY, "launched"),
+    ("without status", FaultKind.BAD_REPLY, "no status"),
+    ("close", FaultKind.CONNECTION_LOST, ""),
+    ("disconnect", FaultKind.CONNECTION_LOST, ""),
+    ("not a websocket", FaultKind.CONNECTION_LOST, ""),
+    ("nothing", FaultKind.BAD_REPLY, ""),  # the observation's reply comes in the step's place
+    ("exit", FaultKind.GAME_EXITED, "exit code 3"),
+]
+
+
+class TestFaults:
+    @pytest.mark.parametrize(("wrong", "kind", "said"), REPLY_FAULTS)
+    def test_wrong_reply(self, fake, wrong, kind, said, caplog):
+        async def play():
+            async with playing(fake(on_step={"2": wrong})) as game:
+                await game.step([], 8)
+                fault = await step_fault(game)
+                assert fault.kind is kind
+                assert said in fault.detail
+                # Broken is broken: the next use tells the same, without a byte sent.
+                assert (await step_fault(game)).kind in (kind, FaultKind.CONNECTION_LOST)
+
+        asyncio.run(play())
+        assert not caplog.records
+
+    @pytest.mark.parametrize("unusual", ["without id", "fragments", "slow"])
+    def test_unusual_but_right(self, fake, unusual):
+        async def play():
+            async with playing(fake(on_step={"1": unusual})) as game:
+                assert (await game.step([], 8)).observation.observation.game_loop == 8
+
+        asyncio.run(play())
+
+    def test_stub_observation(self, fake):
+        async def play():
+            async with playing(fake(stub=True), episode=False) as game:
+                await game.start_episode(SETUP, MAP, None)
+                with pytest.raises(GameFault, match="stub"):
+                    await game.observe()
+
+        asyncio.run(play())
+
+    def test_game_killed_during_a_step(self, fake):
+        async def play():
+            async with playing(fake(on_step={"1": "stop"})) as game:
+                step = asyncio.ensure_future(step_fault(game))
+                await asyncio.sleep(0)  # the burst is sent
+                os.kill(game.pid, signal.SIGKILL)
+                fault = await asyncio.wait_for(step, 2)
+                assert fault.kind is FaultKind.GAME_EXITED
+                assert "SIGKILL" in fault.detail
+                assert "at your service" in fault.detail  # the log's tail
+
+        asyncio.run(play())
+
+    def test_game_killed_between_steps(self, fake):
+        async def play():
+            async with playing(fake()) as game:
+                ended = asyncio.Event()
+                loop = asyncio.get_running_loop()
+                loop.add_reader(game.exited_fd, ended.set)
+                os.kill(game.pid, signal.SIGKILL)
+                await asyncio.wait_for(ended.wait(), 2)
+                loop.remove_reader(game.exited_fd)
+                assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
+
+        asyncio.run(play())
+
+    def test_stopped_game_is_hung(self, fake):
+        async def play():
+            async with playing(fake(on_step={"1": "stop"}), Limits(step_s=0.4)) as game:
+                begun = asyncio.get_running_loop().time()
+                fault = await step_fault(game)
+                took_s = asyncio.get_running_loop().time() - begun
+                assert fault.kind is FaultKind.DEADLINE
+                assert 0.4 <= took_s < 1.0
+
+        asyncio.run(play())
+
+    def test_busy_game_is_slow(self, fake):
+        async def play():
+            # The answer takes 1 s of CPU, the limit is 0.6 s: more than once, less than thrice.
+            async with playing(fake(on_step={"1": "busy"}), Limits(step_s=0.6)) as game:
+                assert (await game.step([], 8)).observation.observation.game_loop == 8
+
+        asyncio.run(play())
+
+    def test_cancelled_step_breaks_the_connection(self, fake):
+        async def play():
+            async with playing(fake(on_step={"1": "slow"})) as game:
+                step = asyncio.ensure_future(game.step([], 8))
+                await asyncio.sleep(0)
+                step.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await step
+                assert "abandoned" in (await step_fault(game)).detail
+
+        asyncio.run(play())
+
+
+class TestRequest:
+    def test_refusal_is_left_to_the_caller(self, fake):
+        async def play():
+            async with playing(fake(ends_at=5)) as game:
+                await game.step([], 8)
+                reply = await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=1)))
+                assert list(reply.error) == ["Game has already ended"]
+
+        asyncio.run(play())
+
+    def test_loops_stepped_by_request_are_counted(self, fake):
+        async def play():
+            async with playing(fake()) as game:
+                await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=5)))
+                assert (await game.step([], 8)).observation.observation.game_loop == 13
+
+        asyncio.run(play())
+
+
+async def failed_launch(installation: Installation, timeout_s: float = 20.0) -> GameFault:
+    with pytest.raises(GameFault) as raised:
+        await Game.launch(installation, LIMITS, deadline=Deadline.after(timeout_s))
+    return raised.value
+
+
+class TestLaunch:
+    def test_early_exit(self, fake):
+        fault = asyncio.run(failed_launch(fake(at_start="exit")))
+        assert fault.kind is FaultKind.LAUNCH_FAILED
+        assert "exit code 7" in fault.detail
+        assert "no graphics card" in fault.detail
+
+    def test_never_ready(self, fake):
+        fault = asyncio.run(failed_launch(fake(at_start="silent"), 0.5))
+        assert fault.kind is FaultKind.DEADLINE
+        assert "not ready" in fault.detail
+
+    def test_port_refused_is_tried_again_and_then_given_up(self, fake):
+        fault = asyncio.run(failed_launch(fake(at_start="port-refused")))
+        assert fault.kind is FaultKind.PORT_TAKEN
+
+    def test_not_found_before_ready(self, fake):
+        async def play():
+            async with playing(fake(at_start="not-found-first")) as game:
+                await game.step([], 8)
+
+        asyncio.run(play())
+
+    def test_executable_of_another_system(self, fake):
+        installation = fake()
+        installation.executable.write_bytes(b"MZ\x90\0 no program of this system")
+        with pytest.raises(ConfigError, match="cannot start"):
+            asyncio.run(failed_launch(installation))
+
+    def test_executable_gone_or_forbidden(self, fake):
+        installation = fake()
+        installation.executable.chmod(0o644)
+        with pytest.raises(ConfigError, match="Permission denied"):
+            asyncio.run(failed_launch(installation))
+        installation.executable.unlink()
+        with pytest.raises(ConfigError, match="No such file"):
+            asyncio.run(failed_launch(installation))
+
+    def test_cancelled_launch(self, fake):
+        async def play():
+            launching = asyncio.ensure_future(failed_launch(fake(at_start="silent")))
+            await asyncio.sleep(0.1)
+            launching.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await launching
+
+        asyncio.run(play())
+
+    def test_impostor_gets_no_byte(self, fake):
+        """Someone listens on the leased port after it was proven free: the next one is used."""
+        received: list[bytes] = []
+        impostors: list[socket.socket] = []
+
+        def lease_port() -> PortLease:
+            lease = PortLease.acquire()
+            if not impostors:
+                impostor = socket.socket()
+                impostor.bind((HOST, lease.port))
+                impostor.listen()
+                impostor.settimeout(5)
+                impostors.append(impostor)
+            return lease
+
+        async def play():
+            # The game would need the port for itself; this one waits in silence.
+            launched = await launch_module.launch(fake(), Deadline.after(20), lease_port=lease_port)
+            launched.connection.abort()
+            launched.process.close()
+            launched.lease.release()
+            assert launched.lease.port != impostors[0].getsockname()[1]
+
+        asyncio.run(play())
+        with impostors[0] as impostor:
+            visitor, _ = impostor.accept()
+            with visitor:
+                received.append(visitor.recv(100))
+        assert received == [b""]

@@ -1,0 +1,169 @@
+"""The same on a game with rules: the one that `find` finds when there is no other.
+
+Nothing here depends on which game it is but the faults, which it is asked for through the API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+from s2clientprotocol import debug_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import GameSetup, Limits
+from sc2pool.deadline import Deadline
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.game import installation
+from sc2pool.game.game import Game, Rung
+from sc2pool.game.installation import Installation, find_map
+from sc2pool.protocol.status import Status
+
+SETUP = GameSetup("MoveToBeacon")
+LIMITS = Limits(launch_s=30, create_join_s=20, reset_s=20, step_s=0.5)
+Fault = debug_pb2.DebugTestProcess
+
+
+@pytest.fixture(scope="session")
+def game_installation(tmp_path_factory) -> Installation:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        return installation.find("auto")
+
+
+async def launched(where: Installation) -> Game:
+    return await Game.launch(where, LIMITS, deadline=Deadline.after(LIMITS.launch_s))
+
+
+def own_units(answer: sc_pb.ResponseObservation) -> list[raw_pb2.Unit]:
+    return [u for u in answer.observation.raw_data.units if u.alliance == raw_pb2.Self]
+
+
+def test_life_of_a_game(game_installation):
+    async def play() -> None:
+        path = find_map(game_installation, SETUP.map_name)
+        game = await launched(game_installation)
+        try:
+            assert game.base_build == game_installation.base_build
+            assert game.version
+            assert game.status is Status.LAUNCHED
+            assert await game.start_episode(SETUP, path, None) is Rung.CREATE
+            first = await game.observe()
+            assert first.observation.game_loop == 0
+            assert len(own_units(first)) == 1
+            info = await game.game_info()
+            assert info.start_raw.map_size.x > 0
+            assert len((await game.data()).units) > 0
+            move = sc_pb.Action()
+            move.action_raw.unit_command.ability_id = 16  # move
+            move.action_raw.unit_command.target_world_space_pos.x = 20
+            move.action_raw.unit_command.target_world_space_pos.y = 20
+            move.action_raw.unit_command.unit_tags.append(own_units(first)[0].tag)
+            step = await game.step([move], 8)
+            assert step.action_results == [1]
+            assert step.observation.observation.game_loop == 8
+            assert own_units(step.observation)[0].pos != own_units(first)[0].pos
+            while not step.ended:
+                step = await game.step([], 240)
+            assert game.status is Status.ENDED
+            assert game.result is not None
+            assert await game.start_episode(SETUP, path, None) is Rung.RESTART
+            assert (await game.observe()).observation.game_loop == 0
+            assert not (await game.step([], 8)).ended
+        finally:
+            game.close()
+
+    asyncio.run(play())
+
+
+def test_seed_decides(game_installation):
+    async def beginnings(seeds: list[int]) -> list[bytes]:
+        path = find_map(game_installation, "CollectMineralShards")
+        game = await launched(game_installation)
+        seen = []
+        try:
+            for seed in seeds:
+                setup = GameSetup("CollectMineralShards")
+                assert await game.start_episode(setup, path, seed) is Rung.CREATE
+                await game.observe()
+                step = await game.step([], 8)
+                seen.append(step.observation.observation.SerializeToString(deterministic=True))
+        finally:
+            game.close()
+        return seen
+
+    one, other, again = asyncio.run(beginnings([1, 2, 1]))
+    assert one == again
+    assert one != other
+
+
+def test_missing_map(game_installation, tmp_path):
+    async def play() -> None:
+        game = await launched(game_installation)
+        try:
+            with pytest.raises(ConfigError, match="create_game"):
+                await game.start_episode(SETUP, tmp_path / "Nowhere.SC2Map", None)
+        finally:
+            game.close()
+
+    asyncio.run(play())
+
+
+def test_two_games_at_once(game_installation):
+    async def play() -> None:
+        games = await asyncio.gather(launched(game_installation), launched(game_installation))
+        assert games[0].port != games[1].port
+        for game in games:
+            game.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("test", "kind"),
+    [
+        (Fault.hang, FaultKind.DEADLINE),
+        (Fault.crash, FaultKind.GAME_EXITED),
+        (Fault.exit, FaultKind.GAME_EXITED),
+    ],
+)
+def test_faults_of_the_game_s_own(game_installation, test, kind):
+    async def play() -> None:
+        path = find_map(game_installation, SETUP.map_name)
+        game = await launched(game_installation)
+        try:
+            await game.start_episode(SETUP, path, None)
+            await game.observe()
+            command = debug_pb2.DebugCommand(test_process=Fault(test=test))
+            request = sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command]))
+            with pytest.raises(GameFault) as raised:
+                await game.request(request)
+                await game.step([], 8)
+            assert raised.value.kind is kind
+        finally:
+            game.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind"),
+    [(signal.SIGKILL, FaultKind.GAME_EXITED), (signal.SIGSTOP, FaultKind.DEADLINE)],
+)
+def test_signals_during_play(game_installation, sent, kind):
+    async def play() -> None:
+        path = find_map(game_installation, SETUP.map_name)
+        game = await launched(game_installation)
+        try:
+            await game.start_episode(SETUP, path, None)
+            await game.observe()
+            os.kill(game.pid, sent)
+            with pytest.raises(GameFault) as raised:
+                await game.step([], 8)
+            assert raised.value.kind is kind
+        finally:
+            game.close()
+
+    asyncio.run(play())

@@ -1,0 +1,281 @@
+"""Finding the game: every way that leads to one, and every way that does not."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from pathlib import Path
+
+import pytest
+
+from sc2pool.errors import ConfigError
+from sc2pool.game import installation
+from sc2pool.game.installation import find, find_map
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path, monkeypatch):
+    """A Linux machine with an empty home and no SC2PATH."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SC2PATH", raising=False)
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    return home
+
+
+def make(root: Path, *builds: int | str, maps: str | None = "Maps") -> Path:
+    (root / "Versions").mkdir(parents=True)
+    for build in builds:
+        folder = root / "Versions" / (build if isinstance(build, str) else f"Base{build}")
+        folder.mkdir()
+        (folder / "SC2_x64").touch(0o755)
+    if maps:
+        (root / maps).mkdir()
+    return root
+
+
+def test_path(tmp_path):
+    root = make(tmp_path / "sc2", 75689)
+    found = find(root)
+    assert found == find(str(root))
+    assert found.root == root
+    assert found.executable == root / "Versions/Base75689/SC2_x64"
+    assert found.base_build == 75689
+    assert found.maps == root / "Maps"
+    assert found.cwd is None
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_newest_version_wins_by_number(tmp_path):
+    root = make(tmp_path, 75689, 100000, 99999, "Base", "BaseX", "Shared")
+    (root / "Versions" / "Base200000").touch()  # a file is no version
+    assert find(root).base_build == 100000
+
+
+def test_maps_folder_in_lower_case_or_missing(tmp_path):
+    assert find(make(tmp_path / "a", 75689, maps="maps")).maps == tmp_path / "a" / "maps"
+    assert find(make(tmp_path / "b", 75689, maps=None)).maps is None
+
+
+def test_named_by_environment(tmp_path, monkeypatch):
+    root = make(tmp_path / "sc2", 75689)
+    monkeypatch.setenv("SC2PATH", str(root))
+    assert find("auto").root == find("real").root == root
+
+
+def test_usual_place(machine):
+    root = make(machine / "StarCraftII", 75689)
+    assert find("auto").root == find("real").root == root
+
+
+def test_environment_beats_usual_place_and_path_beats_both(machine, tmp_path, monkeypatch):
+    make(machine / "StarCraftII", 75689)
+    named = make(tmp_path / "named", 75689)
+    given = make(tmp_path / "given", 75689)
+    monkeypatch.setenv("SC2PATH", str(named))
+    assert find().root == named
+    assert find(given).root == given
+
+
+def broken_missing(root: Path) -> None:
+    pass
+
+
+def broken_file(root: Path) -> None:
+    root.touch()
+
+
+def broken_no_versions(root: Path) -> None:
+    root.mkdir()
+
+
+def broken_empty_versions(root: Path) -> None:
+    make(root)
+
+
+def broken_old(root: Path) -> None:
+    make(root, 55957)
+
+
+def broken_no_executable(root: Path) -> None:
+    make(root, 75689)
+    (root / "Versions/Base75689/SC2_x64").unlink()
+
+
+def broken_directory_for_executable(root: Path) -> None:
+    broken_no_executable(root)
+    (root / "Versions/Base75689/SC2_x64").mkdir()
+
+
+def broken_not_executable(root: Path) -> None:
+    make(root, 75689)
+    (root / "Versions/Base75689/SC2_x64").chmod(0o644)
+
+
+BROKEN = [
+    (broken_missing, "does not exist"),
+    (broken_file, "is not a directory"),
+    (broken_no_versions, "no folder Versions"),
+    (broken_empty_versions, "no folder BaseNNNNN"),
+    (broken_old, "too old.*Base55957.*55958"),
+    (broken_no_executable, "no file .*SC2_x64"),
+    (broken_directory_for_executable, "no file .*SC2_x64"),
+    (broken_not_executable, "may not be executed"),
+]
+
+
+@pytest.mark.parametrize(("build", "said"), BROKEN)
+def test_broken_path(tmp_path, build, said):
+    build(tmp_path / "sc2")
+    with pytest.raises(ConfigError, match=said) as raised:
+        find(tmp_path / "sc2")
+    assert str(tmp_path / "sc2") in str(raised.value)
+
+
+@pytest.mark.parametrize("game", ["auto", "real"])
+@pytest.mark.parametrize(("build", "said"), BROKEN)
+def test_broken_environment_never_falls_back(tmp_path, monkeypatch, build, said, game):
+    build(tmp_path / "sc2")
+    monkeypatch.setenv("SC2PATH", str(tmp_path / "sc2"))
+    with pytest.raises(ConfigError, match=f"SC2PATH.*{said}"):
+        find(game)
+
+
+@pytest.mark.parametrize(("build", "said"), BROKEN[1:])
+def test_broken_usual_place_is_not_passed_over(machine, build, said):
+    build(machine / "StarCraftII")
+    with pytest.raises(ConfigError, match=said):
+        find("auto")
+
+
+def test_real_says_where_it_looked(machine):
+    with pytest.raises(ConfigError) as raised:
+        find("real")
+    message = str(raised.value)
+    assert "SC2PATH" in message
+    assert str(machine / "StarCraftII") in message
+    assert 'game="auto"' in message
+
+
+def test_auto_writes_the_stand_in(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, "sc2pool"):
+        found = find("auto")
+    assert found.root.is_relative_to(tmp_path / "cache" / "sc2pool")
+    assert found.root.name.startswith("standin-")
+    assert find_map(found, "MoveToBeacon").name == "MoveToBeacon.SC2Map"
+    (record,) = caplog.records
+    assert "stand-in" in record.getMessage()
+    assert find("auto") == found
+
+
+def test_auto_with_a_cache_that_cannot_be_written(tmp_path):
+    (tmp_path / "cache").touch()
+    with pytest.raises(ConfigError, match="cannot write the stand-in"):
+        find("auto")
+
+
+def test_unsupported_platform(tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Plan9")
+    with pytest.raises(ConfigError, match="Plan9"):
+        find("auto")
+
+
+@pytest.mark.parametrize(
+    ("system", "noted", "place"),
+    [
+        (
+            "Windows",
+            r"executable = C:\Games\StarCraft II\Versions\Base75689\SC2_x64.exe",
+            r"C:\Games\StarCraft II",
+        ),
+        (
+            "Darwin",
+            "executable = /Games/StarCraft II/Versions/Base75689/SC2.app/Contents/MacOS/SC2",
+            "/Games/StarCraft II",
+        ),
+    ],
+)
+def test_execute_info(machine, system, noted, place):
+    described = installation.PLATFORMS[system]
+    usual = [Path(name) for name in described.usual_places]
+    assert installation.usual_places(described) == usual
+    info = machine / described.execute_info
+    info.parent.mkdir(parents=True)
+    info.write_text("nothing of use")
+    assert installation.usual_places(described) == usual
+    info.write_text(noted)
+    assert installation.usual_places(described) == [Path(place), *usual]
+
+
+def test_macos_layout(tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    executable = tmp_path / "Versions/Base75689/SC2.app/Contents/MacOS/SC2"
+    executable.parent.mkdir(parents=True)
+    executable.touch(0o755)
+    assert find(tmp_path).executable == executable
+
+
+def test_windows_layout(tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Windows")
+    executable = tmp_path / "Versions/Base75689/SC2_x64.exe"
+    executable.parent.mkdir(parents=True)
+    executable.touch(0o755)
+    (tmp_path / "Support64").mkdir()
+    assert find(tmp_path).cwd == tmp_path / "Support64"
+
+
+class TestFindMap:
+    @pytest.fixture
+    def game(self, tmp_path):
+        root = make(tmp_path / "sc2", 75689)
+        for name in (
+            "mini_games/MoveToBeacon.SC2Map",
+            "mini_games/DefeatRoaches.SC2Map",
+            "Ladder/2019/Season1/AutomatonLE.SC2Map",
+            "Ladder/2018/AutomatonLE.SC2Map",
+            "Melee/Simple64.sc2map",
+            "notes.txt",
+        ):
+            path = root / "Maps" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        (root / "Maps" / "Folder.SC2Map").mkdir()
+        return find(root)
+
+    @pytest.mark.parametrize(
+        ("name", "found"),
+        [
+            ("MoveToBeacon", "mini_games/MoveToBeacon.SC2Map"),
+            ("MoveToBeacon.SC2Map", "mini_games/MoveToBeacon.SC2Map"),
+            ("movetobeacon", "mini_games/MoveToBeacon.SC2Map"),
+            ("mini_games/MoveToBeacon", "mini_games/MoveToBeacon.SC2Map"),
+            ("Simple64", "Melee/Simple64.sc2map"),
+            ("AutomatonLE", "Ladder/2018/AutomatonLE.SC2Map"),
+            ("Season1/AutomatonLE", "Ladder/2019/Season1/AutomatonLE.SC2Map"),
+        ],
+    )
+    def test_found(self, game, name, found):
+        assert find_map(game, name) == game.maps / found
+
+    def test_absolute(self, game, tmp_path):
+        path = game.maps / "mini_games/MoveToBeacon.SC2Map"
+        assert find_map(game, str(path)) == path
+        with pytest.raises(ConfigError, match="no file"):
+            find_map(game, str(tmp_path / "Nowhere"))
+
+    @pytest.mark.parametrize("name", ["MovToBeacon", "notes.txt", "Folder", "", "../x", "beacon"])
+    def test_missing(self, game, name):
+        with pytest.raises(ConfigError) as raised:
+            find_map(game, name)
+        assert repr(name) in str(raised.value)
+        assert str(game.maps) in str(raised.value)
+
+    def test_similar_names_are_told(self, game):
+        with pytest.raises(ConfigError, match="similar: MoveToBeacon"):
+            find_map(game, "MovToBeacon")
+
+    def test_no_map_folder(self, tmp_path):
+        with pytest.raises(ConfigError, match="no folder Maps"):
+            find_map(find(make(tmp_path, 75689, maps=None)), "MoveToBeacon")

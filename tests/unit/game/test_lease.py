@@ -1,0 +1,132 @@
+"""Leases of ports: between processes, across deaths, and against whoever does not know them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sc2pool.errors import ConfigError, GameFault
+from sc2pool.game import lease as lease_module
+from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range, lease_directory
+
+HOLDER = """
+import sys
+from pathlib import Path
+from sc2pool.game.lease import PortLease
+leases = [PortLease.acquire(Path(sys.argv[1])) for _ in range(int(sys.argv[2]))]
+print(*(lease.port for lease in leases), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("ephemeral", "ports"),
+    [
+        ((32768, 60999), range(10000, 32768)),
+        ((1024, 60999), range(61000, 65536)),
+        ((10000, 20000), range(20001, 65536)),
+        ((49152, 65535), range(10000, 49152)),
+    ],
+)
+def test_candidates_lie_outside_the_ephemeral_range(ephemeral, ports):
+    assert candidate_ports(ephemeral) == ports
+
+
+def test_no_candidates():
+    with pytest.raises(ConfigError, match="1024-65535"):
+        candidate_ports((1024, 65535))
+
+
+def test_ephemeral_range_is_read():
+    first, last = ephemeral_range()
+    assert 1024 <= first < last <= 65535
+
+
+def test_directory_is_private():
+    directory = lease_directory()
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert directory.stat().st_uid == os.getuid()
+
+
+@pytest.fixture
+def two_ports(monkeypatch) -> range:
+    """A machine with two ports for games, free now."""
+    pairs = (range(first, first + 2) for first in range(20_000, 30_000))
+    free = next(pair for pair in pairs if all(lease_module._is_free(port) for port in pair))
+    monkeypatch.setattr(lease_module, "candidate_ports", lambda _: free)
+    return free
+
+
+def test_leases_differ_and_come_back(tmp_path, two_ports):
+    first, second = PortLease.acquire(tmp_path), PortLease.acquire(tmp_path)
+    assert {first.port, second.port} == set(two_ports)
+    with pytest.raises(GameFault, match="no free port"):
+        PortLease.acquire(tmp_path)
+    first.release()
+    first.release()
+    again = PortLease.acquire(tmp_path)
+    assert again.port == first.port
+    again.release()
+    second.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_port_in_use_is_not_leased(tmp_path, two_ports):
+    with socket.socket() as stranger:
+        stranger.bind((HOST, two_ports[0]))
+        stranger.listen()
+        lease = PortLease.acquire(tmp_path)
+        assert lease.port == two_ports[1]
+        lease.release()
+
+
+def hold(directory: Path, count: int) -> tuple[subprocess.Popen[str], list[int]]:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(directory), str(count)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    return holder, [int(port) for port in holder.stdout.readline().split()]
+
+
+def test_processes_never_share_a_port(tmp_path):
+    holders = [hold(tmp_path, 20) for _ in range(2)]
+    try:
+        ports = [port for _, held in holders for port in held]
+        assert len(ports) == len(set(ports)) == 40
+    finally:
+        for holder, _ in holders:
+            holder.kill()
+            holder.communicate()
+
+
+def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
+    lease = PortLease.acquire(tmp_path)
+    path = tmp_path / f"{lease.port}.lock"
+    game = subprocess.Popen(["sleep", "60"], pass_fds=(lease.fd,))
+    os.close(lease.fd)  # as if the worker had died
+    try:
+        assert lease_module.try_lock(path) is None
+    finally:
+        game.kill()
+        game.wait()
+    fd = lease_module.try_lock(path)
+    assert fd is not None
+    os.close(fd)
+
+
+def test_unsafe_directory(tmp_path, monkeypatch):
+    unsafe = tmp_path / "locks"
+    unsafe.mkdir()
+    unsafe.chmod(0o777)
+    monkeypatch.setattr(lease_module, "Path", lambda _: unsafe)
+    with pytest.raises(ConfigError, match="0700"):
+        lease_directory()

@@ -1,0 +1,177 @@
+"""The small parts of a game's process: environment, log, exit watches, patience."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sc2pool.game import process as process_module
+from sc2pool.game.exit_watch import PidfdWatch, ThreadWatch
+from sc2pool.game.installation import Installation
+from sc2pool.game.lease import PortLease
+from sc2pool.game.patience import Patience
+from sc2pool.game.process import GameProcess, describe_exit, game_environment
+
+
+def test_environment_is_an_allow_list():
+    given = {"PATH": "/bin", "LC_ALL": "C", "API_TOKEN": "secret", "LD_PRELOAD": "x", "TMPDIR": "/"}
+    assert game_environment(given, Path("/own")) == {
+        "PATH": "/bin",
+        "LC_ALL": "C",
+        "TMPDIR": "/own",
+        "TEMP": "/own",
+        "TMP": "/own",
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(0, "exit code 0"), (3, "exit code 3"), (-9, "signal SIGKILL"), (-250, "signal 250")],
+)
+def test_describe_exit(code, words):
+    assert describe_exit(code) == words
+
+
+@pytest.mark.parametrize("watch_type", [PidfdWatch, ThreadWatch])
+def test_exit_watch(watch_type):
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    watch = watch_type(child)
+    assert select.select([watch.fileno()], [], [], 0)[0] == []
+    child.kill()
+    assert select.select([watch.fileno()], [], [], 5)[0] == [watch.fileno()]
+    assert child.wait(5) == -9
+    assert child.stdin is not None
+    child.stdin.close()
+    watch.close()
+    watch.close()
+
+
+@pytest.fixture
+def spawn(tmp_path):
+    """Starts a shell script as a game."""
+    started = []
+
+    def start(script: str) -> GameProcess:
+        executable = tmp_path / "SC2_x64"
+        executable.write_text(f"#!/bin/sh\n{script}\n")
+        executable.chmod(0o755)
+        lease = PortLease.acquire(tmp_path)
+        game = GameProcess.spawn(Installation(tmp_path, executable, 1, None, None), lease)
+        started.append((game, lease))
+        return game
+
+    yield start
+    for game, lease in started:
+        game.close()
+        game.close()
+        lease.release()
+
+
+def ended(game: GameProcess) -> bool:
+    return select.select([game.exited_fd], [], [], 5)[0] != []
+
+
+def test_temp_directory_is_private_and_goes(spawn):
+    game = spawn("sleep 60")
+    directory = game._temp_dir
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    game.close()
+    assert not directory.exists()
+    assert game.exit_code() == -9
+
+
+def test_stays_in_the_process_group(spawn):
+    game = spawn("sleep 60")
+    assert os.getpgid(game.pid) == os.getpgid(0)
+
+
+def test_kill_ends_children_and_stopped_processes(spawn):
+    game = spawn("sleep 60 & sleep 60 & echo ready; kill -STOP $$")
+    process = psutil.Process(game.pid)
+    while process.status() != psutil.STATUS_STOPPED:
+        assert game.exit_code() is None
+    family = game.family()
+    assert len(family) == 3
+    game.kill()
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert alive == []
+
+
+def test_log_tail_and_size(spawn, monkeypatch):
+    monkeypatch.setattr(process_module, "LOG_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(process_module, "LOG_KEPT_BYTES", 100)
+    game = spawn('for i in $(seq 500); do echo "line $i"; done; echo to stderr >&2; exit 3')
+    assert ended(game)
+    assert game.log_tail(2) == "line 500\nto stderr"
+    game.trim_log()
+    assert game._log_path.stat().st_size <= 100
+    assert game.log_tail(2) == "line 500\nto stderr"
+    assert "exit code 3" in str(game.exit_fault("launch-failed"))
+    game.close()
+    assert game.log_tail(1) == "to stderr"
+
+
+def test_figures_of_a_dead_game(spawn):
+    game = spawn("exit 0")
+    assert ended(game)
+    game.kill()
+    assert game.exit_code() == 0
+    assert game.cpu_seconds() == 0.0
+    assert game.rss_bytes() == 0
+
+
+def test_game_dies_with_its_parent(tmp_path):
+    script = """
+import sys
+from pathlib import Path
+from sc2pool.game.installation import Installation
+from sc2pool.game.lease import PortLease
+from sc2pool.game.process import GameProcess
+root = Path(sys.argv[1])
+game = GameProcess.spawn(
+    Installation(root, root / "SC2_x64", 1, None, None), PortLease.acquire(root)
+)
+print(game.pid, flush=True)
+sys.stdin.read()
+"""
+    executable = tmp_path / "SC2_x64"
+    executable.write_text("#!/bin/sh\nexec sleep 60\n")
+    executable.chmod(0o755)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    assert worker.stdout is not None
+    game = psutil.Process(int(worker.stdout.readline()))
+    worker.kill()
+    worker.communicate()
+    assert psutil.wait_procs([game], timeout=2)[1] == []
+
+
+class TestPatience:
+    def play(self, *cpu_s: float) -> list[float]:
+        """The waits, in units of the limit, of a game whose CPU time reads as given."""
+        readings = iter(cpu_s)
+        patience = Patience(1000.0, lambda: next(readings))
+        waits = [patience.first.remaining_s()]
+        while (later := patience.extend()) is not None:
+            waits.append(later.remaining_s())
+        return [round(wait / 1000.0, 2) for wait in waits]
+
+    def test_idle_is_hung(self):
+        assert self.play(7.0, 7.0) == [0.5, 0.5]
+
+    def test_hardly_working_is_hung(self):
+        assert self.play(7.0, 11.0) == [0.5, 0.5]
+
+    def test_working_is_slow_once(self):
+        assert self.play(7.0, 400.0) == [0.5, 0.5, 2.0]

@@ -1,0 +1,188 @@
+"""The judge of replies, row by row."""
+
+from __future__ import annotations
+
+import pytest
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.protocol import replies, requests
+from sc2pool.protocol.status import LEGAL
+
+R = sc_pb.Response
+STEP = sc_pb.ResponseStep()
+
+ANSWERS = [
+    (R(step=STEP, id=5, status=sc_pb.in_game), "step"),
+    (R(step=STEP, status=sc_pb.in_game), "step"),  # an old game leaves the id out
+    (R(step=STEP, id=5, status=sc_pb.ended), "step"),
+    (R(error=["Not in a game"], id=5, status=sc_pb.launched), "step"),
+    (R(ping=sc_pb.ResponsePing(), id=5, status=sc_pb.unknown), "ping"),
+    (
+        R(
+            create_game=sc_pb.ResponseCreateGame(error=sc_pb.ResponseCreateGame.MissingMap),
+            id=5,
+            status=sc_pb.launched,
+        ),
+        "create_game",
+    ),
+]
+
+NO_ANSWERS = [
+    (R(), "step", "no status"),
+    (R(status=sc_pb.in_game), "step", "empty"),
+    (R(id=5, status=sc_pb.in_game), "step", "empty"),
+    (R(step=STEP, id=4, status=sc_pb.in_game), "step", "id 4, expected 5"),
+    (R(step=STEP, id=0, status=sc_pb.in_game), "step", "id 0, expected 5"),
+    (R(step=STEP, id=5), "step", "no status"),
+    (R(step=STEP, id=5, status=sc_pb.launched), "step", "launched cannot follow step"),
+    (R(step=STEP, id=5, status=sc_pb.quit), "step", "quit cannot follow step"),
+    (R(step=STEP, id=5, status=sc_pb.in_game), "observation", "is a step"),
+    (
+        R(create_game=sc_pb.ResponseCreateGame(), id=5, status=sc_pb.in_game),
+        "create_game",
+        "in_game cannot follow create_game",
+    ),
+    (
+        R(join_game=sc_pb.ResponseJoinGame(), id=5, status=sc_pb.init_game),
+        "join_game",
+        "init_game cannot follow join_game",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reply", "kind"), ANSWERS)
+def test_answers(reply, kind):
+    replies.check(R.FromString(reply.SerializeToString()), 5, kind)
+
+
+@pytest.mark.parametrize(("reply", "kind", "said"), NO_ANSWERS)
+def test_no_answers(reply, kind, said):
+    with pytest.raises(GameFault, match=said) as raised:
+        replies.check(R.FromString(reply.SerializeToString()), 5, kind)
+    assert raised.value.kind is FaultKind.BAD_REPLY
+
+
+def test_every_request_with_a_reply_has_a_status_after_it():
+    assert set(replies.STATUS_AFTER) == set(LEGAL) - {"quit"}
+
+
+def create_error(name: str) -> sc_pb.Response:
+    error = sc_pb.ResponseCreateGame.Error.Value(name)
+    answer = sc_pb.ResponseCreateGame(error=error, error_details="the details")
+    return R(create_game=answer, status=sc_pb.launched)
+
+
+def join_error(name: str) -> sc_pb.Response:
+    error = sc_pb.ResponseJoinGame.Error.Value(name)
+    return R(join_game=sc_pb.ResponseJoinGame(error=error), status=sc_pb.launched)
+
+
+RESTART_ERROR = R(
+    restart_game=sc_pb.ResponseRestartGame(error=sc_pb.ResponseRestartGame.LaunchError),
+    status=sc_pb.ended,
+)
+
+FAILED = [
+    *(
+        (create_error(name), "create_game", ConfigError, name)
+        for name, _ in sc_pb.ResponseCreateGame.Error.items()
+    ),
+    (join_error("MapDoesNotExist"), "join_game", ConfigError, "MapDoesNotExist"),
+    (join_error("GameFull"), "join_game", ConfigError, "GameFull"),
+    (join_error("LaunchError"), "join_game", GameFault, "LaunchError"),
+    (join_error("OtherError"), "join_game", GameFault, "OtherError"),
+    (RESTART_ERROR, "restart_game", GameFault, "LaunchError"),
+    (R(error=["no", "never"], status=sc_pb.ended), "step", GameFault, "refused step.*no; never"),
+]
+
+
+@pytest.mark.parametrize(("reply", "kind", "error", "said"), FAILED)
+def test_failed(reply, kind, error, said):
+    replies.check(reply, 1, kind)
+    with pytest.raises(error, match=said):
+        replies.require(reply, kind)
+
+
+def test_carried_out():
+    replies.require(R(step=STEP, status=sc_pb.in_game), "step")
+    replies.require(R(create_game=sc_pb.ResponseCreateGame(), status=sc_pb.in_game), "create_game")
+
+
+@pytest.mark.parametrize(
+    ("errors", "over"),
+    [
+        (["Game has already ended"], True),
+        (["Not supported if game has already ended"], True),
+        (["Not in a game"], True),
+        (["Not in a game."], True),
+        (["some other error"], False),
+        ([], False),
+    ],
+)
+def test_is_game_over(errors, over):
+    assert replies.is_game_over(R(error=errors, status=sc_pb.ended)) is over
+
+
+def observation(loop: int, *parts: str) -> sc_pb.ResponseObservation:
+    answer = sc_pb.ResponseObservation()
+    answer.observation.game_loop = loop
+    for part in parts:
+        getattr(answer.observation, part).SetInParent()
+    return answer
+
+
+WHOLE = ("raw_data", "player_common")
+
+BAD_OBSERVATIONS = [
+    (sc_pb.ResponseObservation(), "no observation"),
+    (observation(2**32 - 1), "stub"),
+    (observation(7, *WHOLE), "loop 7, expected 8"),
+    (observation(9, *WHOLE), "loop 9, expected 8"),
+    (observation(8, "player_common"), "no raw data"),
+    (observation(8, "raw_data"), "no player"),
+]
+
+
+@pytest.mark.parametrize(("answer", "said"), BAD_OBSERVATIONS)
+def test_bad_observations(answer, said):
+    with pytest.raises(GameFault, match=said):
+        replies.check_observation(answer, first_loop=8, last_loop=8)
+
+
+def test_good_observation():
+    replies.check_observation(observation(8, *WHOLE), first_loop=8, last_loop=8)
+    replies.check_observation(observation(9, *WHOLE), first_loop=8, last_loop=24)
+
+
+def test_result_is_the_own_player_s():
+    answer = sc_pb.ResponseObservation()
+    assert replies.result_of(answer, 1) is None
+    answer.player_result.add(player_id=2, result=sc_pb.Victory)
+    assert replies.result_of(answer, 1) is None
+    answer.player_result.add(player_id=1, result=sc_pb.Defeat)
+    assert replies.result_of(answer, 1) == sc_pb.Defeat
+
+
+@pytest.mark.parametrize("request_", [sc_pb.Request(), requests.quit()])
+def test_requests_without_reply(request_):
+    with pytest.raises(ValueError, match="request"):
+        replies.expected_kind(request_)
+
+
+def test_flipped_bits_that_parse_are_mostly_seen():
+    """Most bit flips in a step's reply are seen; the rest never make it another reply."""
+    right = R(step=sc_pb.ResponseStep(simulation_loop=8), id=5, status=sc_pb.in_game)
+    payload = right.SerializeToString()
+    passed = []
+    for bit in range(len(payload) * 8):
+        flipped = bytearray(payload)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            reply = R.FromString(bytes(flipped))
+            replies.check(reply, 5, "step")
+        except Exception:  # whatever parser and check say, they say no
+            continue
+        passed.append(reply)
+    assert len(passed) < len(payload) * 8 / 3
+    assert all(reply.WhichOneof("response") == "step" or reply.error for reply in passed)
