@@ -1,0 +1,115 @@
+"""The player of an `RLBotAI`: python-sc2's game loop, on a game of the pool.
+
+It does what `sc2.main._play_game_ai` does, in the same order, with three differences: actions,
+step and observation go to the game as one burst instead of four round trips; the map's
+description is fetched once a game, not every step; the bot sees the episode's final state.
+Rule: `sc2.main` and `SC2Process` are never imported; they take over the process's signals and
+logging.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loguru import logger
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from sc2.action import combine_actions
+from sc2.client import Client
+from sc2.data import ActionResult, Result
+from sc2.game_data import GameData
+from sc2.game_info import GameInfo
+from sc2.game_state import GameState
+from sc2.protocol import ProtocolError
+from sc2.unit_command import UnitCommand
+
+from sc2pool.game.game import Game
+from sc2pool.tasks.bot import RLBotAI
+from sc2pool.tasks.player import Ticket
+from sc2pool.tasks.queue_pair import QueuePair
+from sc2pool.tasks.sc2_player import SC2Player, TaskSpec
+
+# python-sc2 reports each unit it cannot afford and the like; in a pool that is n logs at once.
+logger.disable("sc2")
+
+
+class GameClient(Client):
+    """python-sc2's client on a game of ours: queries go out at once, orders with the step."""
+
+    def __init__(self, game: Game) -> None:
+        super().__init__(game)  # type: ignore[arg-type]  # only `_execute` would use it
+        self._game = game
+        self._player_id = game.player_id
+        self._orders: list[sc_pb.Action] = []
+
+    async def _execute(self, **request: Any) -> sc_pb.Response:  # type: ignore[override]
+        response = await self._game.request(sc_pb.Request(**request))
+        if response.error:
+            raise ProtocolError(str(response.error))
+        return response
+
+    @property
+    def in_game(self) -> bool:
+        return self._game.result is None
+
+    async def actions(
+        self,
+        actions: list[UnitCommand],
+        return_successes: bool = False,  # noqa: ARG002 - python-sc2's signature
+    ) -> list[ActionResult]:
+        """Keep the orders for the burst; their results are not known yet."""
+        commands = actions if isinstance(actions, list) else [actions]
+        self._orders += [sc_pb.Action(action_raw=raw) for raw in combine_actions(commands)]
+        return []
+
+    def take_orders(self) -> list[sc_pb.Action]:
+        """The orders given since the last call."""
+        orders, self._orders = self._orders, []
+        return orders
+
+    async def leave(self) -> None:
+        """The pool ends games, not the bot."""
+
+
+class BotPlayer(SC2Player):
+    """Plays an `RLBotAI`."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        super().__init__(spec)
+        self._game_data: GameData | None = None
+
+    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+        game = self.game
+        response = await self.start_episode(ticket)
+        if self._game_data is None:
+            self._game_data = GameData(await game.data())
+        info = await game.request(sc_pb.Request(game_info=sc_pb.RequestGameInfo()))
+        bot_class = self.spec.task
+        assert issubclass(bot_class, RLBotAI)
+        bot = bot_class(pair)
+        self.new_task(bot, ticket)
+        client = GameClient(game)
+        bot._prepare_start(
+            client,
+            game.player_id,
+            GameInfo(info.game_info),
+            self._game_data,
+            realtime=self.setup.realtime,
+            base_build=game.base_build,
+        )
+        bot._prepare_step(GameState(response), info)
+        await bot.on_before_start()
+        bot._prepare_first_step()
+        await bot.on_start()
+        iteration = 0
+        while not bot.episode_over:
+            await bot.issue_events()
+            await bot.on_step(iteration)
+            if bot.episode_over:
+                break
+            await bot._after_step()
+            step = await game.step(client.take_orders(), bot.step_mul)
+            bot._prepare_step(GameState(step.observation), info)
+            iteration += 1
+            if step.ended:
+                await bot.issue_events()
+                await bot.on_end(Result(game.result or Result.Undecided.value))

@@ -1,0 +1,92 @@
+"""What `Task` and `RLBotAI` have in common: the class attributes that name a game and its spaces.
+
+Rules: a definition is read from the class before any game runs, so all of it is class attributes;
+an instance lives for one episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from s2clientprotocol import common_pb2
+
+from sc2pool.config import Computer, GameSetup
+from sc2pool.errors import ConfigError
+
+
+class TaskDefinition:
+    """The class attributes of a task.
+
+    Attributes:
+        map_name: file name of the map without suffix, or a path to a `.SC2Map` file.
+        observation_space: what `observe()` returns.
+        action_space: what `act()` takes.
+        step_mul: game loops per env step (22.4 loops are one second of real time).
+        max_loops: an episode that lasts this many game loops is truncated; None for no limit.
+        race_requested: the learner's race, a `common_pb2.Race` value.
+        opponents: built-in opponents; none for the mini-games, whose enemies belong to the map.
+        disable_fog: whether the whole map is visible.
+        metadata: as in `gymnasium.Env`.
+    """
+
+    map_name: ClassVar[str]
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    step_mul: ClassVar[int] = 8
+    max_loops: ClassVar[int | None] = None
+    race_requested: ClassVar[int] = common_pb2.Terran
+    opponents: ClassVar[tuple[Computer, ...]] = ()
+    disable_fog: ClassVar[bool] = False
+    metadata: ClassVar[Mapping[str, Any]] = {"render_modes": []}
+    render_mode: str | None = None
+
+    options: Mapping[str, Any]
+    """The options of this episode's reset; empty unless the user gave some."""
+
+    def terminated(self) -> bool:
+        """Whether the episode is over by the task's own rule; the game's end needs no rule."""
+        return False
+
+    def action_masks(self) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+        """Which actions are possible now.
+
+        Returns:
+            A bool array of shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`;
+            None (the default) where the task has no masks.
+        """
+        return None
+
+    def info(self) -> dict[str, Any]:
+        """What else to report of this step; the default is nothing, which costs nothing."""
+        return {}
+
+    @classmethod
+    def game_setup(cls) -> GameSetup:
+        """The game that this task is played on."""
+        return GameSetup(
+            map_name=cls.map_name,
+            race=cls.race_requested,
+            opponents=cls.opponents,
+            disable_fog=cls.disable_fog,
+        )
+
+
+def check_definition(cls: type[TaskDefinition]) -> None:
+    """Raise `ConfigError` unless `cls` names its map, its spaces and a sensible step."""
+    for name, kind in (
+        ("map_name", str),
+        ("observation_space", spaces.Space),
+        ("action_space", spaces.Space),
+        ("step_mul", int),
+    ):
+        given = getattr(cls, name, None)
+        if not isinstance(given, kind):
+            raise ConfigError(
+                f"task {cls.__name__}: class attribute {name!r} must be a {kind.__name__}, "
+                f"got {given!r}"
+            )
+    if cls.step_mul < 1:
+        raise ConfigError(f"task {cls.__name__}: step_mul must be at least 1, got {cls.step_mul}")

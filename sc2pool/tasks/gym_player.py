@@ -1,0 +1,70 @@
+"""The gym player: any `gymnasium.Env` behind a queue pair.
+
+Rules: the env belongs to its worker and is reset in place; its actions come unchecked and its
+observations are cast; a keyword is passed to `reset` only where there is something to pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+
+from sc2pool.tasks.operations import set_attr
+from sc2pool.tasks.player import Player, Ticket
+from sc2pool.tasks.queue_pair import QueuePair, Transition
+
+EnvFn = Callable[[], "gymnasium.Env[Any, Any]"]
+
+
+@dataclass(frozen=True)
+class GymSpec:
+    """An env to be made in a worker."""
+
+    env_fn: EnvFn
+
+    def player(self) -> Player:
+        return GymPlayer(self.env_fn())
+
+
+class GymPlayer(Player):
+    """Plays episodes on one env."""
+
+    strict = False
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        self._env = env
+        self.observation_space = env.observation_space
+        self.action_space = env.action_space
+        self.metadata = env.metadata
+        self.render_mode = env.render_mode
+
+    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+        env = self._env
+        for name, value in self.attributes.items():
+            set_attr(env, name, value)
+        observation, info = env.reset(**reset_keywords(ticket.seed, ticket.options))
+        pair.put(Transition(observation, 0.0, False, False, info))
+        over = False
+        while not over:
+            observation, reward, terminated, truncated, info = env.step(await pair.get_action())
+            over = terminated or truncated
+            pair.put(Transition(observation, float(reward), terminated, truncated, info))
+
+    def target(self) -> Any:
+        return self._env
+
+    def close(self) -> None:
+        self._env.close()
+
+
+def reset_keywords(seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of `reset`, without the empty ones."""
+    keywords: dict[str, Any] = {}
+    if seed is not None:
+        keywords["seed"] = seed
+    if options:
+        keywords["options"] = dict(options)
+    return keywords

@@ -1,0 +1,98 @@
+"""CollectMineralShards: two marines, twenty mineral shards; +1 for each shard that is touched.
+
+Two marines that run for the same shard waste half their time. So the task shows each marine the
+shards that are its own first: those to which the other one is not nearer.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from sc2pool.tasks import commands
+from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearings, walk_target
+from sc2pool.tasks.task import Commands, Task
+from sc2pool.tasks.units import MINERAL_SHARDS, OWN_MARINES, Floats, Units, distances, select
+
+N_MARINES = 2
+N_SHARDS_SEEN = 3
+VALUES_PER_MARINE = 2 + 3 * N_SHARDS_SEEN
+
+
+class CollectMineralShards(Task):
+    """Run over the shards with two marines, each walking in one of eight directions.
+
+    Action space: `MultiDiscrete([8, 8])`, the direction of the first and of the second marine (in
+    the order of their tags): 0 is right (east), then counter-clockwise in steps of 45°.
+
+    Observation space: `Box(-1, 1, (22,), float32)`, see `shards_vector`.
+    """
+
+    map_name: ClassVar[str] = "CollectMineralShards"
+    max_loops: ClassVar[int | None] = 1920
+    action_space = spaces.MultiDiscrete([N_DIRECTIONS] * N_MARINES)
+    observation_space = spaces.Box(-1.0, 1.0, (N_MARINES * VALUES_PER_MARINE,), np.float32)
+
+    area: PlayableArea
+    marines: Units
+    shards: Units
+
+    def on_start(self) -> None:
+        self.area = PlayableArea.of(self.game_info)
+
+    def observe(self) -> NDArray[np.float32]:
+        self.marines, self.shards = select(self.observation, OWN_MARINES, MINERAL_SHARDS)
+        return shards_vector(self.marines.positions, self.shards.positions, self.area)
+
+    def act(self, action: NDArray[np.integer]) -> Commands:
+        walkers = zip(self.marines.tags, self.marines.positions.tolist(), action, strict=False)
+        return [
+            commands.move([tag], walk_target(x, y, int(direction), self.area))
+            for tag, (x, y), direction in walkers
+        ]
+
+
+def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArray[np.float32]:
+    """What the learner sees of the first two marines and the shards around each.
+
+    Args:
+        marines: (n, 2) positions of the learner's marines, in the order of their tags.
+        shards: (n, 2) positions of the shards.
+        area: the map's playable area.
+
+    Returns:
+        (22,) float32, eleven values in [-1, 1] for the first marine, then eleven for the second:
+
+        0, 1: the marine's position (x, y) from the area's centre, in halves of its longer side,
+        2, 3, 4: its next shard: unit vector (x, y) towards it, and its distance in lengths of the
+        area's longer side, in [0, 1],
+        5, 6, 7 and 8, 9, 10: the same of the second and the third.
+
+        A shard that is not there is shown as the vector 0, 0 at the distance 1. A marine that is
+        not there has the position 0, 0 and no shards.
+    """
+    vector = np.zeros((N_MARINES, VALUES_PER_MARINE), dtype=np.float32)
+    vector[:, 4::3] = 1.0
+    preferred = preferences(marines[:N_MARINES], shards)
+    for row, (x, y), order in zip(vector, marines.tolist(), preferred, strict=False):
+        row[:2] = area.relative(x, y)
+        seen = bearings(x, y, shards[order[:N_SHARDS_SEEN]], area.longer_side)
+        row[2 : 2 + seen.size] = seen.ravel()
+    return vector.ravel()
+
+
+def preferences(marines: Floats, shards: Floats) -> NDArray[np.intp]:
+    """For each marine the indices of all shards, best first.
+
+    First those to which no other marine is nearer, then the others; by distance within each group.
+
+    Returns:
+        (len(marines), len(shards)) indices.
+    """
+    to_shards = distances(marines, shards)
+    nearest = to_shards.min(axis=0, initial=np.inf)
+    another_is_nearer = to_shards > nearest
+    return np.lexsort((to_shards, another_is_nearer), axis=1)

@@ -1,0 +1,165 @@
+"""DefeatRoaches: nine marines against four roaches; +10 a roach, -1 a marine, then the next wave.
+
+Marines outrange roaches by one cell and walk as fast, so fights are won by what is shot at and by
+who stands in front. The actions are whole-army orders of that kind.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from sc2pool.tasks import commands
+from sc2pool.tasks.minigames.geometry import (
+    N_DIRECTIONS,
+    PlayableArea,
+    bearings,
+    nearest_direction,
+    walk_target,
+)
+from sc2pool.tasks.task import Commands, Task
+from sc2pool.tasks.units import (
+    ENEMY_ROACHES,
+    OWN_MARINES,
+    Floats,
+    Units,
+    distances,
+    health,
+    select,
+    weapon_cooldown,
+)
+
+FOCUS_NEAREST = 0
+FOCUS_WEAKEST = 1
+RESCUE_HURT = 2
+FIRST_WALK = 3
+N_ACTIONS = FIRST_WALK + N_DIRECTIONS
+
+MARINE_HEALTH = 45.0
+ROACH_HEALTH = 145.0
+ROACH_DAMAGE = 16.0
+NEAR = 10.0
+"""The distance that becomes 1 where it is the fight that matters, not the map."""
+N_ROACHES_SEEN = 4
+OBSERVATION_SIZE = 9 + 4 * N_ROACHES_SEEN
+
+
+class DefeatRoaches(Task):
+    """Lead the marines as one group: shoot together, save the hurt, or walk.
+
+    Action space: `Discrete(11)`:
+
+    - 0: all attack the roach nearest to the group's centre,
+    - 1: all attack the roach with the fewest hit points (of several, the nearest),
+    - 2: marines that one more hit would kill walk away from the nearest roach, the others attack
+      as with 1,
+    - 3 to 10: all walk; 3 is right (east), then counter-clockwise in steps of 45°.
+
+    Actions 0 to 2 are masked, and do nothing, while no roach is in sight.
+
+    Observation space: `Box(-1, 1, (25,), float32)`, see `observe`.
+    """
+
+    map_name: ClassVar[str] = "DefeatRoaches"
+    max_loops: ClassVar[int | None] = 1920
+    action_space = spaces.Discrete(N_ACTIONS)
+    observation_space = spaces.Box(-1.0, 1.0, (OBSERVATION_SIZE,), np.float32)
+
+    area: PlayableArea
+    marines: Units
+    roaches: Units
+    marine_health: Floats
+    roach_health: Floats
+
+    def on_start(self) -> None:
+        self.area = PlayableArea.of(self.game_info)
+
+    def observe(self) -> NDArray[np.float32]:
+        """Look at the battle.
+
+        Returns:
+            (25,) float32, each in [-1, 1]; zeros stand for what is not there:
+
+            0: number of marines / 20, 1: number of roaches / 8,
+            2, 3: position (x, y) of the marines' centre from the area's, in halves of its longer
+            side,
+            4, 5: mean and lowest hit points of the marines / 45,
+            6: share of the marines whose weapon is ready,
+            7: distance between the nearest marine and roach, in tens of cells, at most 1,
+            8: distance between the marine with the fewest hit points and the roach nearest to it,
+            in tens of cells, at most 1 (a roach hits a marine from 0.5 away),
+            9 to 24: the four roaches nearest to the marines' centre, for each the unit vector
+            (x, y) towards it, its distance in lengths of the longer side, and its hit points / 145.
+        """
+        self.marines, self.roaches = select(self.observation, OWN_MARINES, ENEMY_ROACHES)
+        self.marine_health = health(self.marines)
+        self.roach_health = health(self.roaches)
+        n_marines, n_roaches = len(self.marines), len(self.roaches)
+        vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
+        vector[:2] = n_marines / 20, n_roaches / 8
+        if n_marines:
+            x, y = self.marines.positions.mean(axis=0).tolist()
+            vector[2:4] = self.area.relative(x, y)
+            vector[4] = self.marine_health.mean() / MARINE_HEALTH
+            vector[5] = self.marine_health.min() / MARINE_HEALTH
+            vector[6] = np.mean(weapon_cooldown(self.marines) == 0)
+        if n_marines and n_roaches:
+            positions = self.roaches.positions
+            nearest_roach = distances(self.marines.positions, positions).min(axis=1)
+            vector[7] = nearest_roach.min() / NEAR
+            vector[8] = nearest_roach[self.marine_health.argmin()] / NEAR
+            order = self._roaches_by_distance()[:N_ROACHES_SEEN]
+            seen = vector[9 : 9 + 4 * len(order)].reshape(-1, 4)
+            seen[:, :3] = bearings(x, y, positions[order], self.area.longer_side)
+            seen[:, 3] = self.roach_health[order] / ROACH_HEALTH
+        return vector.clip(-1.0, 1.0, out=vector)
+
+    def act(self, action: int) -> Commands:
+        if action >= FIRST_WALK:
+            return self._walk(int(action) - FIRST_WALK)
+        if not (len(self.marines) and len(self.roaches)):
+            return []
+        by_distance = self._roaches_by_distance()
+        if action == FOCUS_NEAREST:
+            return [commands.attack(self.marines.tags, self.roaches.tags[by_distance[0]])]
+        weakest = self.roaches.tags[by_distance[self.roach_health[by_distance].argmin()]]
+        if action == FOCUS_WEAKEST:
+            return [commands.attack(self.marines.tags, weakest)]
+        return self._rescue_hurt(weakest)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        masks = np.ones(N_ACTIONS, dtype=np.bool_)
+        masks[:FIRST_WALK] = len(self.marines) > 0 and len(self.roaches) > 0
+        return masks
+
+    def _roaches_by_distance(self) -> NDArray[np.intp]:
+        """Indices of the roaches, the nearest to the centre of the marines first."""
+        centre = self.marines.positions.mean(axis=0, keepdims=True)
+        return np.argsort(distances(centre, self.roaches.positions)[0], kind="stable")
+
+    def _walk(self, direction: int) -> Commands:
+        """Every marine walks the same way, so the group keeps its shape."""
+        return [
+            commands.move([tag], walk_target(x, y, direction, self.area))
+            for tag, (x, y) in zip(self.marines.tags, self.marines.positions.tolist(), strict=True)
+        ]
+
+    def _rescue_hurt(self, target_tag: int) -> Commands:
+        """The marines that one more hit would kill walk away, the others attack."""
+        orders = []
+        fighters = []
+        nearest_roach = distances(self.marines.positions, self.roaches.positions).argmin(axis=1)
+        for i, tag in enumerate(self.marines.tags):
+            if self.marine_health[i] > ROACH_DAMAGE:
+                fighters.append(tag)
+                continue
+            x, y = self.marines.positions[i].tolist()
+            roach_x, roach_y = self.roaches.positions[nearest_roach[i]].tolist()
+            away = nearest_direction(x - roach_x, y - roach_y)
+            orders.append(commands.move([tag], walk_target(x, y, away, self.area)))
+        if fighters:
+            orders.append(commands.attack(fighters, target_tag))
+        return orders

@@ -1,0 +1,99 @@
+"""The plane geometry that the mini-game tasks share: directions, the playable area, bearings.
+
+Rules: pure functions on map coordinates (x to the right, y up, one unit is one grid cell); what
+goes into an observation lies within [-1, 1] whatever the game reports.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.tasks.units import Floats
+
+N_DIRECTIONS = 8
+DIRECTIONS: tuple[tuple[float, float], ...] = tuple(
+    (math.cos(k * math.tau / N_DIRECTIONS), math.sin(k * math.tau / N_DIRECTIONS))
+    for k in range(N_DIRECTIONS)
+)
+"""Unit vectors: 0 is right (east), then counter-clockwise in steps of 45°; 2 is up, 4 is left."""
+
+WALK_LENGTH = 4.0
+"""How far ahead a walk is ordered: no unit covers it within one env step of 8 loops, so it never
+stands still between two actions."""
+
+
+class PlayableArea(NamedTuple):
+    """The rectangle of the map on which units can be."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    @classmethod
+    def of(cls, game_info: sc_pb.ResponseGameInfo) -> PlayableArea:
+        """The playable area the game reports."""
+        area = game_info.start_raw.playable_area
+        return cls(area.p0.x, area.p0.y, area.p1.x, area.p1.y)
+
+    @property
+    def longer_side(self) -> float:
+        """Length of the longer side, at least one cell; the unit of distances in observations."""
+        return max(self.right - self.left, self.top - self.bottom, 1.0)
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """The point in the middle."""
+        return (self.left + self.right) / 2, (self.bottom + self.top) / 2
+
+    def clamp(self, x: float, y: float) -> tuple[float, float]:
+        """The point of the area that is nearest to (x, y)."""
+        return min(max(x, self.left), self.right), min(max(y, self.bottom), self.top)
+
+    def relative(self, x: float, y: float) -> tuple[float, float]:
+        """(x, y) as seen from the centre: ±1 is the end of the longer side, clipped beyond."""
+        centre_x, centre_y = self.centre
+        half = self.longer_side / 2
+        return _clip((x - centre_x) / half), _clip((y - centre_y) / half)
+
+
+def walk_target(x: float, y: float, direction: int, area: PlayableArea) -> tuple[float, float]:
+    """Where a unit at (x, y) is sent to walk in one of the eight directions, inside the area.
+
+    Each coordinate is clamped by itself, so a unit that is sent against a wall slides along it.
+    """
+    step_x, step_y = DIRECTIONS[direction]
+    return area.clamp(x + WALK_LENGTH * step_x, y + WALK_LENGTH * step_y)
+
+
+def nearest_direction(offset_x: float, offset_y: float) -> int:
+    """The direction that leads best along an offset."""
+    return round(math.atan2(offset_y, offset_x) / math.tau * N_DIRECTIONS) % N_DIRECTIONS
+
+
+def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> NDArray[np.float32]:
+    """How each target lies from the point (x, y).
+
+    Args:
+        targets: (n, 2) map coordinates.
+        longest_distance: the distance that becomes 1; anything farther is 1 too.
+
+    Returns:
+        (n, 3) float32: the unit vector (x, y) towards the target, zero where it is reached, and
+        the distance in [0, 1].
+    """
+    offsets = targets - (x, y)
+    lengths = np.hypot(offsets[:, 0], offsets[:, 1])
+    result = np.empty((len(targets), 3), dtype=np.float32)
+    result[:, :2] = offsets / np.maximum(lengths, 1e-6)[:, None]
+    result[:, 2] = lengths / longest_distance
+    return result.clip(-1.0, 1.0, out=result)
+
+
+def _clip(value: float) -> float:
+    return min(max(value, -1.0), 1.0)

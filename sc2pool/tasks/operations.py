@@ -1,0 +1,69 @@
+"""What `get_attr`, `set_attr`, `env_method` and their like do to a player's target, in its worker.
+
+The target is a gymnasium env with its wrappers, or a task object. gymnasium's own
+`get_wrapper_attr` and `set_wrapper_attr` are used where they exist. Rule: nothing is imported to
+answer; a wrapper class is asked for by its qualified name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def get_attr(target: Any, name: str) -> Any:
+    """The attribute, wherever in the chain of wrappers it is."""
+    if hasattr(target, "get_wrapper_attr"):
+        return target.get_wrapper_attr(name)
+    return getattr(target, name)
+
+
+def has_attr(target: Any, name: str) -> bool:
+    """Whether `get_attr` would find it."""
+    try:
+        get_attr(target, name)
+    except AttributeError:
+        return False
+    return True
+
+
+def set_attr(target: Any, name: str, value: Any) -> None:
+    """Set it where it is; on the outermost object where it is new."""
+    if hasattr(target, "set_wrapper_attr"):
+        target.set_wrapper_attr(name, value)
+    else:
+        setattr(target, name, value)
+
+
+def env_method(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a method, wherever in the chain of wrappers it is."""
+    return get_attr(target, name)(*args, **kwargs)
+
+
+def is_wrapped(target: Any, qualified_name: str) -> bool:
+    """Whether a wrapper of the chain is of the class, or derived from it."""
+    while hasattr(target, "env"):
+        if qualified_name in map(qualified, type(target).__mro__):
+            return True
+        target = target.env
+    return False
+
+
+def qualified(cls: type) -> str:
+    """A class's module and qualified name."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def render(target: Any) -> Any:
+    """A frame, or whatever the env renders."""
+    return target.render()
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "get_attr": get_attr,
+    "has_attr": has_attr,
+    "set_attr": set_attr,
+    "env_method": env_method,
+    "is_wrapped": is_wrapped,
+    "render": render,
+}

@@ -1,0 +1,109 @@
+"""What a worker runs behind its queue pair.
+
+A player plays whole episodes: `play(ticket, pair)` puts the first observation, then for each
+action it gets puts one transition, and returns when the episode is over. One coroutine per
+episode, read from top to bottom, because python-sc2's `on_step` wants it so. Rules: a player
+never touches shared memory or the trainer; whatever its game does wrong leaves it as `GameFault`;
+what the user's code raises leaves it as it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from gymnasium import spaces
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.tasks.queue_pair import QueuePair
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """One episode to be played.
+
+    Attributes:
+        number: its place in the run, from 0; for an env of the user's, counted per env.
+        seed: the game's random seed, or None for the game's own choice.
+        options: as given to `reset(options=…)`.
+    """
+
+    number: int
+    seed: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GameFacts:
+    """What the trainer wants to know of a launched game."""
+
+    pid: int
+    port: int
+    version: str
+    base_build: int
+
+
+class Player(ABC):
+    """Plays episodes; lives as long as its worker.
+
+    Attributes:
+        strict: observations must match the space in shape and dtype and be finite (tasks), or
+            are cast to it (environments of the user).
+        attributes: what `set_attr` set earlier, to be applied as the next episode begins.
+    """
+
+    strict: bool
+    attributes: Mapping[str, Any]
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    metadata: Mapping[str, Any]
+    render_mode: str | None
+
+    async def launch(self, deadline: Deadline) -> GameFacts | None:  # noqa: ARG002
+        """Start the game, where the player has one."""
+        return None
+
+    def exit_fault(self) -> GameFault:
+        """What to report once `exited_fd` has become readable."""
+        return GameFault(FaultKind.GAME_EXITED, "the game's process ended")
+
+    @property
+    def exited_fd(self) -> int | None:
+        """A descriptor that becomes readable when the game ends; None without a game."""
+        return None
+
+    @abstractmethod
+    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+        """Play one episode. Cancelled, at `get_action`, where the trainer resets before its end."""
+
+    @abstractmethod
+    def target(self) -> Any:
+        """The object that `get_attr`, `set_attr` and `env_method` act on."""
+
+    def rung(self) -> str:
+        """How the running episode was reached: the rung of the reset ladder."""
+        return "reset"
+
+    def log_tail(self) -> str:
+        """The last lines of the game's log; empty without a game."""
+        return ""
+
+    def close(self) -> None:  # noqa: B027 - not every player holds something
+        """Let go of everything, as the user's code would want it."""
+
+
+class PlayerSpec(Protocol):
+    """What travels, pickled, to a worker: enough to make its player there."""
+
+    def player(self) -> Player:
+        """Make the player; called once, in the worker."""
+        ...
+
+
+async def resolve(value: Any) -> Any:
+    """The value of a hook that may be `async`."""
+    return await value if inspect.isawaitable(value) else value

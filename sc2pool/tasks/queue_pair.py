@@ -1,0 +1,118 @@
+"""The queue pair as a bot sees it: it puts what it observes, and gets the action to take.
+
+    learner                         bot
+    send(action)  ── action ──────► await get_action()
+    receive()     ◄─ transition ──  put(observation, reward, terminated, truncated, info)
+
+Three pairs fit this shape: the pool's (shared memory, `sc2pool.pool.slot`), `QueuePair.local()`
+for a bot and a learner in two threads of one process, and `PolicyPair`, where the "learner" is a
+function. Rule: one transition is put before each action is gotten; the first of an episode has
+reward 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Masks = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Transition(NamedTuple):
+    """What one env step tells the learner."""
+
+    observation: Any
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, Any]
+    action_masks: Masks | None = None
+
+
+class QueuePair(ABC):
+    """The bot's end of an action queue and an observation queue."""
+
+    @abstractmethod
+    async def get_action(self) -> Any:
+        """Wait for the learner's next action."""
+
+    @abstractmethod
+    def put(self, transition: Transition) -> None:
+        """Hand a transition to the learner."""
+
+    @staticmethod
+    def local() -> LocalQueuePair:
+        """A pair for a bot and a learner in two threads of one process.
+
+        For playing an `RLBotAI` under python-sc2's own `run_game`: give the pair to the bot, run
+        the game in one thread, and `receive()` / `send()` in another.
+        """
+        return LocalQueuePair()
+
+
+class LocalQueuePair(QueuePair):
+    """A queue pair between two threads; the bot's runs an event loop, the learner's blocks."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._actions: deque[Any] = deque()
+        self._waiting: asyncio.Future[None] | None = None
+        self._transitions: queue.SimpleQueue[Transition] = queue.SimpleQueue()
+
+    def send(self, action: Any) -> None:
+        """Hand an action to the bot; called by the learner."""
+        with self._lock:
+            self._actions.append(action)
+            waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.get_loop().call_soon_threadsafe(_wake, waiting)
+
+    def receive(self, timeout_s: float | None = None) -> Transition:
+        """The next transition, in the order they were put; called by the learner.
+
+        Raises:
+            TimeoutError: none came within `timeout_s` seconds.
+        """
+        try:
+            return self._transitions.get(timeout=timeout_s)
+        except queue.Empty:
+            raise TimeoutError(f"the bot put no transition within {timeout_s} s") from None
+
+    async def get_action(self) -> Any:
+        while True:
+            with self._lock:
+                if self._actions:
+                    return self._actions.popleft()
+                self._waiting = waiting = asyncio.get_running_loop().create_future()
+            await waiting
+
+    def put(self, transition: Transition) -> None:
+        self._transitions.put(transition)
+
+
+def _wake(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
+class PolicyPair(QueuePair):
+    """A pair whose learner is a function of the observation, for playing a finished policy."""
+
+    def __init__(self, policy: Callable[[Any], Any]) -> None:
+        self._policy = policy
+        self._observation: Any = None
+
+    async def get_action(self) -> Any:
+        action = self._policy(self._observation)
+        return await action if inspect.isawaitable(action) else action
+
+    def put(self, transition: Transition) -> None:
+        self._observation = transition.observation

@@ -1,0 +1,161 @@
+"""The SC2 player: a task on a game.
+
+`play` is the whole life of an episode of a `Task`. Rules: a new task object per episode; one
+burst (action, step, observation) per env step; an episode that ends at the task's `max_loops` is
+truncated, one that the game or the task ends before is terminated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import Limits
+from sc2pool.deadline import Deadline
+from sc2pool.errors import GameFault
+from sc2pool.game.game import Game
+from sc2pool.game.installation import Installation
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.player import GameFacts, Player, Ticket, resolve
+from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.task import Commands, Task
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """A task to be played on games of one installation."""
+
+    task: type[TaskDefinition]
+    installation: Installation
+    map_path: Path
+    limits: Limits
+
+    def player(self) -> Player:
+        if issubclass(self.task, Task):
+            return TaskPlayer(self)
+        # Only a bot needs python-sc2, which costs each worker 0.4 s and 80 MB.
+        from sc2pool.tasks.bot_player import BotPlayer  # noqa: PLC0415
+
+        return BotPlayer(self)
+
+
+class SC2Player(Player):
+    """What the players of tasks and of bots share: a game, and a task object per episode."""
+
+    strict = True
+
+    def __init__(self, spec: TaskSpec) -> None:
+        self.spec = spec
+        self.setup = spec.task.game_setup()
+        self.observation_space = spec.task.observation_space
+        self.action_space = spec.task.action_space
+        self.metadata = spec.task.metadata
+        self.render_mode = spec.task.render_mode
+        self._game: Game | None = None
+        self._rung = ""
+        self.task: TaskDefinition | None = None
+
+    @property
+    def game(self) -> Game:
+        assert self._game is not None, "the pool launches before it resets"
+        return self._game
+
+    async def launch(self, deadline: Deadline) -> GameFacts:
+        spec = self.spec
+        self._game = game = await Game.launch(spec.installation, spec.limits, deadline=deadline)
+        return GameFacts(game.pid, game.port, game.version, game.base_build)
+
+    @property
+    def exited_fd(self) -> int | None:
+        return self.game.exited_fd
+
+    async def start_episode(self, ticket: Ticket) -> sc_pb.ResponseObservation:
+        """Climb down the reset ladder; the episode's first observation."""
+        rung = await self.game.start_episode(self.setup, self.spec.map_path, ticket.seed)
+        self._rung = str(rung)
+        return await self.game.observe()
+
+    def new_task(self, task: TaskDefinition, ticket: Ticket) -> None:
+        """Make `task` the target of `get_attr` and the like, with what the trainer has set."""
+        self.task = task
+        task.options = ticket.options
+        for name, value in self.attributes.items():
+            setattr(task, name, value)
+
+    def time_is_up(self, game_loop: int) -> bool:
+        """Whether the task's own time limit is reached."""
+        limit = self.spec.task.max_loops
+        return limit is not None and game_loop >= limit
+
+    def target(self) -> Any:
+        return self.spec.task if self.task is None else self.task
+
+    def rung(self) -> str:
+        return self._rung
+
+    def exit_fault(self) -> GameFault:
+        return self.game.exit_fault()
+
+    def log_tail(self) -> str:
+        return "" if self._game is None else self._game.log_tail()
+
+    def close(self) -> None:
+        if self._game is not None:
+            self._game.close()
+
+
+class TaskPlayer(SC2Player):
+    """Plays a `Task`."""
+
+    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+        task = self.spec.task()
+        assert isinstance(task, Task)
+        self.new_task(task, ticket)
+        game = self.game
+        response = await self.start_episode(ticket)
+        task.game = game
+        task.game_info = await game.game_info()
+        task.observation = response.observation
+        score = task.observation.score.score
+        await resolve(task.on_start())
+        pair.put(await transition(task, 0.0, terminated=False, truncated=False))
+        over = False
+        while not over:
+            wanted = await resolve(task.act(await pair.get_action()))
+            step = await game.step(as_actions(wanted), task.step_mul)
+            task.action_results = tuple(step.action_results)
+            task.observation = observation = step.observation.observation
+            task.score_change = float(observation.score.score - score)
+            score = observation.score.score
+            truncated = self.time_is_up(observation.game_loop)
+            terminated = (step.ended and not truncated) or await resolve(task.terminated())
+            over = terminated or truncated
+            reward = await resolve(task.reward())
+            pair.put(
+                await transition(task, reward, terminated=bool(terminated), truncated=truncated)
+            )
+
+
+def as_actions(commands: Commands) -> list[sc_pb.Action]:
+    """Wrap unit commands as the API's actions."""
+    actions = []
+    for command in commands:
+        action = sc_pb.Action()
+        action.action_raw.unit_command.CopyFrom(command)
+        actions.append(action)
+    return actions
+
+
+async def transition(task: Task, reward: float, *, terminated: bool, truncated: bool) -> Transition:
+    """What the task makes of the newest observation."""
+    return Transition(
+        await resolve(task.observe()),
+        float(reward),
+        terminated,
+        truncated,
+        await resolve(task.info()),
+        await resolve(task.action_masks()),
+    )

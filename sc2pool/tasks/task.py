@@ -1,0 +1,67 @@
+"""`Task`: a task written straight on the protobuf observation, the fast way.
+
+    class Greedy(Task):
+        map_name = "MoveToBeacon"
+        observation_space = spaces.Box(-1, 1, (2,), np.float32)
+        action_space = spaces.Discrete(8)
+
+        def act(self, action):        # action -> commands
+            return [commands.move(tags, (x, y))]
+
+        def observe(self):            # self.observation -> what the learner sees
+            return np.array(...)
+
+Rules: a new object per episode; every hook may be `async`; a hook sees the state of the newest
+observation in `self.observation`, the message itself, never copied.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.tasks.definition import TaskDefinition
+
+if TYPE_CHECKING:
+    from sc2pool.game.game import Game
+
+Commands = Iterable[raw_pb2.ActionRawUnitCommand]
+
+
+class Task(TaskDefinition):
+    """One episode of a task.
+
+    Attributes:
+        observation: the game's newest observation, a `sc2api_pb2.Observation`.
+        game_info: the map's description, a `sc2api_pb2.ResponseGameInfo`, fetched once a game.
+        action_results: the `ActionResult` values the game gave to the last step's commands.
+        game: the running game, for queries and debug requests (`await self.game.request(…)`).
+        score_change: change of the game's score in the last step (0 at the episode's start).
+    """
+
+    observation: sc_pb.Observation
+    game_info: sc_pb.ResponseGameInfo
+    game: Game
+    options: Mapping[str, Any]
+    action_results: tuple[int, ...] = ()
+    score_change: float = 0.0
+
+    def on_start(self) -> Awaitable[None] | None:
+        """Called once, when the first observation of the episode is there."""
+        return None
+
+    @abstractmethod
+    def act(self, action: Any) -> Commands | Awaitable[Commands]:
+        """Turn an action of the action space into unit commands (see `sc2pool.tasks.commands`)."""
+
+    @abstractmethod
+    def observe(self) -> Any:
+        """What the learner sees: an element of the observation space. May be `async`."""
+
+    def reward(self) -> float | Awaitable[float]:
+        """The reward of the last step; by default the change of the game's score."""
+        return self.score_change
