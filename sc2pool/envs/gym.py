@@ -1,0 +1,106 @@
+"""`SC2GymEnv`: a pool of one as a gymnasium `Env`.
+
+The game and its event loop live in a worker of their own, so this also works where a loop runs
+already (a notebook). Rules are gymnasium's: no autoreset; a step after the episode's end is an
+error until `reset`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import gymnasium
+from gymnasium.error import ResetNeeded
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import task_spec
+from sc2pool.errors import ConfigError
+from sc2pool.pool.layout import Array
+from sc2pool.pool.pool import Pool
+from sc2pool.tasks.definition import TaskDefinition
+
+
+class SC2GymEnv(gymnasium.Env[Any, Any]):
+    """One StarCraft II game.
+
+    Args:
+        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`.
+        game: see `SubprocSC2VecEnv`.
+        render_mode: None; a frame cannot be drawn yet.
+        config: limits and restart policy.
+
+    Raises:
+        ConfigError: unknown task, no installation, no such map.
+    """
+
+    def __init__(
+        self,
+        task: str | type[TaskDefinition] = "MoveToBeacon",
+        *,
+        game: str | os.PathLike[str] = "auto",
+        render_mode: str | None = None,
+        config: PoolConfig | None = None,
+    ) -> None:
+        config = config or PoolConfig()
+        spec = task_spec(task, game, config)
+        modes = spec.task.metadata.get("render_modes", [])
+        if render_mode is not None and render_mode not in modes:
+            raise ConfigError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
+        self.pool = Pool([spec], tickets=True, config=config, autoreset=False)
+        self.observation_space = self.pool.observation_space
+        self.action_space = self.pool.action_space
+        self.metadata = dict(self.pool.metadata)
+        self.render_mode = render_mode
+        self._over = True
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: repeats this and all later episodes of the env exactly.
+            options: for the task, as `self.options`.
+
+        Returns:
+            The observation, and an info.
+        """
+        super().reset(seed=seed)
+        if seed is not None:
+            self.pool.seed(seed)
+        batch = self.pool.reset(options=[options or {}])
+        self._over = False
+        return self.pool.row(batch, 0), batch.reset_infos[0] or {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play one step of the task's `step_mul` game loops.
+
+        Returns:
+            observation, reward, terminated, truncated, info. A game that failed shows as
+            truncated, with `sc2pool.fault` in the info; `reset` goes on with a new one.
+
+        Raises:
+            ActionError: the action is outside the action space.
+            ResetNeeded: the episode is over, or none has begun.
+        """
+        if self._over:
+            raise ResetNeeded("call reset() first: no episode is running")
+        self.pool.send([action])
+        batch = self.pool.receive()
+        terminated, truncated = bool(batch.terminated[0]), bool(batch.truncated[0])
+        self._over = terminated or truncated
+        reward = float(batch.rewards[0])
+        return self.pool.row(batch, 0), reward, terminated, truncated, batch.infos[0]
+
+    def action_masks(self) -> Array | None:
+        """Which actions are possible now; None where the task has no masks."""
+        return self.pool.action_mask(0)
+
+    def stats(self) -> dict[str, Any]:
+        """The pool's counters as plain data; see `Pool.stats`."""
+        return self.pool.stats()
+
+    def close(self) -> None:
+        """End the game and its worker; may be called again."""
+        self.pool.close()

@@ -1,0 +1,221 @@
+"""`SubprocSC2VecEnv`: the pool as a Stable-Baselines3 `VecEnv`.
+
+Rules are SB3's (`stable_baselines3/common/vec_env/base_vec_env.py`): autoreset within the step,
+`terminal_observation` if and only if done, `TimeLimit.truncated` only where the episode was cut
+short, a returned batch is never overwritten. What the pool adds to an info begins with
+`sc2pool.`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from stable_baselines3.common.vec_env.base_vec_env import (
+    VecEnv,
+    VecEnvIndices,
+    VecEnvObs,
+    VecEnvStepReturn,
+)
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import EnvFn, check_n, gym_specs, task_spec
+from sc2pool.errors import ConfigError
+from sc2pool.pool.layout import Array
+from sc2pool.pool.pool import Batch, Pool
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.operations import qualified
+from sc2pool.tasks.player import PlayerSpec
+
+
+class SubprocSC2VecEnv(VecEnv):
+    """n StarCraft II games, or n environments of the user, stepped as one batch.
+
+        SubprocSC2VecEnv(n=8, task="MoveToBeacon")
+        SubprocSC2VecEnv([make_env, make_env])
+
+    Args:
+        env_fns: functions that make a gymnasium env each, in place of a task.
+        start_method: as in SB3's `SubprocVecEnv`; checked, then without effect, because workers
+            are always fresh interpreters.
+        n: number of envs, each a game of its own.
+        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`.
+        game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
+            `"real"` (never the stand-in), or the path of an installation.
+        seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
+        config: limits and restart policy.
+
+    Raises:
+        ConfigError: unknown task, no installation, no such map, a wrong `n`, spaces that differ.
+        UserCodeError: a function of `env_fns` raised.
+        ValueError: unknown start method.
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[EnvFn] | None = None,
+        start_method: str | None = None,
+        *,
+        n: int = 8,
+        task: str | type[TaskDefinition] | None = None,
+        game: str | os.PathLike[str] = "auto",
+        seed: int | None = None,
+        config: PoolConfig | None = None,
+    ) -> None:
+        if (env_fns is None) == (task is None):
+            raise ConfigError("give either env_fns or task")
+        if start_method is not None:
+            multiprocessing.get_context(start_method)  # ValueError: cannot find context
+        config = config or PoolConfig()
+        specs: Sequence[PlayerSpec]
+        if task is not None:
+            specs = [task_spec(task, game, config)] * check_n(n)
+        else:
+            specs = gym_specs(list(env_fns or ()))
+        self.pool = Pool(specs, tickets=task is not None, config=config)
+        self._tickets = task is not None
+        self._seed_for_all = False
+        try:
+            super().__init__(self.pool.n, self.pool.observation_space, self.pool.action_space)
+        except BaseException:
+            self.pool.close()
+            raise
+        if seed is not None:
+            self.seed(seed)
+
+    def reset(self) -> VecEnvObs:
+        """Begin an episode in every env; a step that is pending is cancelled.
+
+        Returns:
+            Observations with a first axis of length n, in the space's structure and dtypes.
+
+        Raises:
+            CrashLoopError, UserCodeError, ObservationError: as told by their docstrings; the
+                pool is closed for good then.
+        """
+        seeds = self._seeds
+        if self._tickets and seeds[0] is not None:
+            # Without a seed of the user's, only the first episodes are seeded, so that they
+            # differ; the later ones may then use the cheaper rungs of the reset ladder.
+            self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.num_envs)
+        batch = self.pool.reset(seeds, self._options)
+        self._reset_seeds()
+        self._reset_options()
+        self._take_reset_infos(batch)
+        return batch.observations  # type: ignore[no-any-return]
+
+    def step_async(self, actions: Any) -> None:
+        """Send one action per env.
+
+        Args:
+            actions: an array or a list of length n. Where the action space is one array, a Box
+                action beyond its bounds is clipped.
+
+        Raises:
+            ActionError: an action is outside the space; nothing has been sent to any game.
+        """
+        self.pool.send(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Wait for the step.
+
+        Returns:
+            observations as from `reset`; rewards, float64 (n,); dones, bool (n,); infos, a list
+            of n dicts. A game that failed shows as done with `TimeLimit.truncated`,
+            `sc2pool.synthetic` and `sc2pool.fault` (kind, phase, detail, instance, recovery_s).
+
+        Raises:
+            CrashLoopError, UserCodeError, ObservationError: see `reset`.
+        """
+        batch = self.pool.receive()
+        dones = batch.terminated | batch.truncated
+        self._take_reset_infos(batch)
+        for env, info in enumerate(batch.infos):
+            info["TimeLimit.truncated"] = bool(batch.truncated[env] and not batch.terminated[env])
+            if dones[env]:
+                info["terminal_observation"] = batch.final_observations[env]
+        return batch.observations, batch.rewards, dones, batch.infos
+
+    def _take_reset_infos(self, batch: Batch) -> None:
+        for env, info in enumerate(batch.reset_infos):
+            if info is not None:
+                self.reset_infos[env] = info
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Seed the next reset; None still gives distinct first episodes.
+
+        Returns:
+            The seed of each env. For tasks it is the run's seed plus the env's index for the
+            record; the games' own seeds are derived from the run's.
+        """
+        self._seed_for_all = seed is not None
+        return super().seed(seed)
+
+    def stats(self) -> dict[str, Any]:
+        """The pool's counters as plain data; see `Pool.stats`."""
+        return self.pool.stats()
+
+    def close(self) -> None:
+        """End every worker and game; bounded, and may be called again."""
+        self.pool.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """The attribute's value in each of these envs."""
+        return self.pool.call(self._envs(indices), "get_attr", attr_name)
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether every env has the attribute."""
+        return all(self.pool.call(range(self.num_envs), "has_attr", attr_name))
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set the attribute in each of these envs; it survives resets and replaced instances."""
+        self.pool.set_attr(self._envs(indices), attr_name, value)
+
+    def env_method(
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: VecEnvIndices = None,
+        **method_kwargs: Any,
+    ) -> list[Any]:
+        """Call a method in each of these envs.
+
+        `action_masks` of a task is answered from its newest observation, without asking it.
+        """
+        envs = self._envs(indices)
+        if method_name == "action_masks":
+            masks = [self.pool.action_mask(env) for env in envs]
+            if all(mask is not None for mask in masks):
+                return masks
+        return self.pool.call(envs, "env_method", method_name, method_args, method_kwargs)
+
+    def env_is_wrapped(
+        self,
+        wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
+        indices: VecEnvIndices = None,
+    ) -> list[bool]:
+        """Whether each of these envs is wrapped in this class or one derived from it."""
+        return self.pool.call(self._envs(indices), "is_wrapped", qualified(wrapper_class))
+
+    def get_images(self) -> Sequence[Array | None]:
+        """A frame of each env; None for each, with a warning, unless they render rgb_array."""
+        if self.render_mode != "rgb_array":
+            warnings.warn(
+                f"The render mode is {self.render_mode}, but this method assumes it is `rgb_array` "
+                "to obtain images.",
+                stacklevel=2,
+            )
+            return [None] * self.num_envs
+        return self.pool.call(range(self.num_envs), "render")
+
+    def _envs(self, indices: VecEnvIndices) -> list[int]:
+        """Indices as SB3 means them: None, one (maybe negative), or many; as 0 … n-1."""
+        if indices is None:
+            return list(range(self.num_envs))
+        many: Iterable[int] = indices if isinstance(indices, Iterable) else [indices]
+        return [range(self.num_envs)[int(env)] for env in np.asarray(list(many), dtype=np.int64)]

@@ -1,0 +1,61 @@
+"""From what a user asks for to the players of a pool."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+
+from sc2pool.config import PoolConfig
+from sc2pool.errors import ConfigError
+from sc2pool.game.installation import find, find_map
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.gym_player import GymSpec
+from sc2pool.tasks.player import PlayerSpec
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.sc2_player import TaskSpec
+
+EnvFn = Callable[[], gymnasium.Env[Any, Any]]
+
+
+def task_spec(
+    task: str | type[TaskDefinition], game: str | os.PathLike[str], config: PoolConfig
+) -> TaskSpec:
+    """A task on the games of an installation, all checked before any process starts.
+
+    Raises:
+        ConfigError: unknown task, no such installation, or no such map in it.
+    """
+    definition = resolve(task)
+    installation = find(game)
+    map_path = find_map(installation, definition.map_name)
+    return TaskSpec(definition, installation, map_path, config.limits)
+
+
+def gym_specs(env_fns: Sequence[EnvFn]) -> list[PlayerSpec]:
+    """A gym player for each function.
+
+    Raises:
+        ConfigError: there are none, or one is not callable.
+    """
+    if not env_fns:
+        raise ConfigError("env_fns is empty; expected at least one function that makes an env")
+    for env, env_fn in enumerate(env_fns):
+        if not callable(env_fn):
+            raise ConfigError(
+                f"env_fns[{env}] must be a function that makes an env, got {env_fn!r}"
+            )
+    return [GymSpec(env_fn) for env_fn in env_fns]
+
+
+def check_n(n: object) -> int:
+    """A number of envs.
+
+    Raises:
+        ConfigError: not a whole number of at least 1.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ConfigError(f"n must be a whole number of at least 1, got {n!r}")
+    return n

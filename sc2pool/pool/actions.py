@@ -1,0 +1,86 @@
+"""Checks a batch of actions before any of it is sent.
+
+Rules: an action outside its space is an `ActionError` that names the env, what was given and
+what was expected; only a Box action that overshoots its bounds is clipped, as SB3 does for its
+own policies. A batch is checked as a whole, with numpy, for this is on the path of every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from sc2pool.errors import ActionError
+from sc2pool.pool.layout import Array
+
+ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
+
+
+def count(actions: Any, n_envs: int) -> None:
+    """Raise `ActionError` unless there is one action per env."""
+    try:
+        given = len(actions)
+    except TypeError:
+        raise ActionError(f"expected {n_envs} actions, one per env, got {actions!r}") from None
+    if given != n_envs:
+        raise ActionError(f"expected {n_envs} actions, one per env, got {given}")
+
+
+def check(space: spaces.Space[Any], actions: Any, envs: Sequence[int]) -> Sequence[Any] | Array:
+    """The actions, ready to be sent: an array of (len(envs), *shape) for array spaces.
+
+    Args:
+        space: the action space of one env.
+        actions: one action per env.
+        envs: the indices of these envs, for the message.
+
+    Raises:
+        ActionError: one of them is outside the space.
+    """
+    count(actions, len(envs))
+    if not isinstance(space, ARRAY_SPACES):
+        for env, action in zip(envs, actions, strict=True):
+            if not space.contains(action):
+                raise ActionError(f"env {env}: action {action!r} is not in {space}")
+        return list(actions)
+    try:
+        batch = np.asarray(actions)
+    except ValueError as error:
+        raise ActionError(f"actions do not form an array for {space}: {error}") from None
+    shape = (len(envs), *(space.shape or ()))
+    if batch.shape != shape:
+        raise ActionError(f"actions for {space} must have shape {shape}, got {batch.shape}")
+    if isinstance(space, spaces.Box):
+        return _check_box(space, batch, envs)
+    if batch.dtype.kind not in "iu" and not (
+        isinstance(space, spaces.MultiBinary) and batch.dtype.kind == "b"
+    ):
+        raise ActionError(f"actions for {space} must be integers, got dtype {batch.dtype}")
+    low, high = _integer_bounds(space)
+    _raise_where((batch < low) | (batch >= high), space, batch, envs)
+    return batch
+
+
+def _integer_bounds(space: spaces.Space[Any]) -> tuple[Any, Any]:
+    if isinstance(space, spaces.Discrete):
+        return space.start, space.start + space.n
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.start, space.start + space.nvec
+    return 0, 2
+
+
+def _check_box(space: spaces.Box, batch: Array, envs: Sequence[int]) -> Array:
+    if batch.dtype.kind not in "iufb":
+        raise ActionError(f"actions for {space} must be numbers, got dtype {batch.dtype}")
+    if batch.dtype.kind == "f":
+        _raise_where(np.isnan(batch), space, batch, envs)
+    return np.clip(batch, space.low, space.high).astype(space.dtype, copy=False)
+
+
+def _raise_where(bad: Array, space: spaces.Space[Any], batch: Array, envs: Sequence[int]) -> None:
+    if bad.any():
+        row = int(np.argmax(bad.reshape(len(batch), -1).any(axis=1)))
+        raise ActionError(f"env {envs[row]}: action {batch[row].tolist()} is not in {space}")

@@ -1,0 +1,211 @@
+"""An instance as the trainer holds it: one worker process, its game, its queue pair, its state.
+
+It sends, kills and remembers; what to do next is the supervisor's. Rules: the state moves only
+through the table in `states`; whatever ends an instance, `end()` leaves no process, descriptor,
+shared memory or temp folder of it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sc2pool.deadline import NEVER, Deadline
+from sc2pool.errors import Fault, FaultKind, Phase
+from sc2pool.pool import messages
+from sc2pool.pool.channel import Channel, ChannelClosedError
+from sc2pool.pool.doorbell import Doorbell
+from sc2pool.pool.layout import slot_layout
+from sc2pool.pool.memory import claim, create, map_memory
+from sc2pool.pool.pickling import for_worker
+from sc2pool.pool.slot import ASIDE, Slot, TrainerEnd
+from sc2pool.pool.spawner import spawner
+from sc2pool.pool.states import LIVE, Event, State, advance
+from sc2pool.tasks.player import GameFacts, Ticket
+
+_SEND_TIMEOUT_S = 5.0
+_REAP_TIMEOUT_S = 5.0
+
+_PHASES = {
+    State.NEW: Phase.LAUNCHING,
+    State.LAUNCHING: Phase.LAUNCHING,
+    State.RESETTING: Phase.RESETTING,
+    State.STEPPING: Phase.STEPPING,
+}
+
+
+class Instance:
+    """One worker and, where its player has one, its game.
+
+    Attributes:
+        number: counts the instances of a pool, from 0.
+        env: index of the env it is bound to.
+        state: see `states`.
+        deadline: until when what it does now must be done.
+        hello: what the worker said of its player, once it has.
+        facts: of the game, once it runs.
+        ticket: the episode it plays or prepares.
+        rung: how that episode was reached.
+    """
+
+    def __init__(self, number: int, env: int, spec: bytes, directory: Path) -> None:
+        self.number = number
+        self.env = env
+        self.state = State.NEW
+        self.deadline = NEVER
+        self.hello: messages.Hello | None = None
+        self.facts: GameFacts | None = None
+        self.ticket: Ticket | None = None
+        self.rung = ""
+        self.asked_at_s = 0.0
+        self.end: TrainerEnd
+        self._aside: messages.Aside | None = None
+        self._directory = directory
+
+        ours, theirs = socket.socketpair()
+        lifeline_read, self._lifeline = os.pipe()
+        self._memory_fd = create()
+        self._request_bell = Doorbell.create()
+        self.reply_bell = Doorbell.create()
+        self.channel = Channel(ours, _SEND_TIMEOUT_S)
+        try:
+            self._process: subprocess.Popen[bytes] = spawner().spawn(
+                (
+                    theirs.fileno(),
+                    lifeline_read,
+                    self._memory_fd,
+                    self._request_bell.listening,
+                    self.reply_bell.ringing,
+                ),
+                directory,
+            )
+        finally:
+            theirs.close()
+            os.close(lifeline_read)
+        self._send(messages.Start(list(sys.path), spec))
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+    def on(self, event: Event) -> None:
+        """Take note of what happened."""
+        self.state = advance(self.state, event)
+
+    def welcome(self, hello: messages.Hello) -> None:
+        """The worker named its spaces: give it memory for them."""
+        self.hello = hello
+        layout = slot_layout(hello.observation_space, hello.action_space)
+        self.deadline = NEVER
+        claim(self._memory_fd, layout.size_bytes)
+        slot = Slot(map_memory(self._memory_fd, layout.size_bytes), layout)
+        self.end = TrainerEnd(slot, self._request_bell)
+        self._send(messages.UseMemory(layout.size_bytes))
+
+    def launch(self, timeout_s: float, grace_s: float) -> None:
+        """Start the game; the worker gets `timeout_s`, and we give up on it a little later."""
+        self.on(Event.LAUNCH)
+        self.deadline = Deadline.after(timeout_s + grace_s)
+        self._send(messages.Launch(timeout_s))
+
+    def reset(self, ticket: Ticket, attributes: dict[str, Any], deadline: Deadline) -> None:
+        """Play this ticket; the worker drops what it plays now."""
+        self.on(Event.TICKET)
+        self.ticket = ticket
+        self.deadline = deadline
+        self.asked_at_s = time.monotonic()
+        self._send(messages.Reset(self.end.next_sequence(), ticket, for_worker(attributes)))
+
+    def step_checked(self, action: Any, deadline: Deadline) -> None:
+        """Send an action that is known to fit an array action space."""
+        self.on(Event.STEP)
+        self.deadline = deadline
+        self.end.send_checked(action)
+
+    def step(self, action: Any, deadline: Deadline) -> None:
+        """Send any action, through the slot where it fits, else aside."""
+        self.on(Event.STEP)
+        self.deadline = deadline
+        if not self.end.try_send(action):
+            self._send(messages.ActionAside(self.end.next_sequence(), for_worker(action)))
+
+    def call(self, number: int, operation: str, payload: bytes) -> None:
+        self._send(messages.Call(number, operation, payload))
+
+    def ask_to_close(self) -> None:
+        self._send(messages.Close())
+
+    def _send(self, message: Any) -> None:
+        # A worker that is gone, or does not read, shows by its end of file or its deadline.
+        with suppress(ChannelClosedError):
+            self.channel.send(message)
+
+    def take_aside(self, message: messages.Aside) -> None:
+        self._aside = message
+
+    def replied(self) -> bool:
+        """Whether the whole answer to the newest request is there."""
+        end = self.end
+        if not end.replied():
+            return False
+        aside = self._aside
+        return not end.flags() & ASIDE or (aside is not None and aside.sequence == end.sequence)
+
+    def opened_aside(self) -> tuple[Any, dict[str, Any]]:
+        """Observation (None where it is in the slot) and info of the newest reply."""
+        if not self.end.flags() & ASIDE or self._aside is None:
+            return None, {}
+        observation, info = pickle.loads(self._aside.payload)
+        return observation, info
+
+    def phase(self) -> Phase:
+        return _PHASES.get(self.state, Phase.IDLE)
+
+    def exit_fault(self) -> Fault:
+        """The channel ended: why, as far as the worker's exit status tells."""
+        # The rest of its group goes first: reaping the worker would set the group's number free.
+        self.kill()
+        self.wait_for_exit(Deadline.after(_REAP_TIMEOUT_S))
+        code = self._process.returncode
+        if code is None:
+            how = "closed its channel and could not be reaped"
+        elif code < 0:
+            how = f"was killed by {signal.Signals(-code).name}"
+        else:
+            how = f"exited with status {code}"
+        return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
+
+    def kill(self) -> None:
+        """SIGKILL to the worker, its game and all else in their group."""
+        if self._process.returncode is None:
+            # The worker leads the group and is not reaped yet, so the number is still its own.
+            if hasattr(os, "killpg"):
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+
+    def wait_for_exit(self, deadline: Deadline) -> None:
+        """Wait for the worker's own end, no longer than this."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(deadline.remaining_s())
+
+    def dispose(self) -> None:
+        """End the processes and give everything back; once only."""
+        self.kill()
+        self.wait_for_exit(Deadline.after(_REAP_TIMEOUT_S))
+        self.channel.close()
+        os.close(self._lifeline)
+        os.close(self._memory_fd)
+        self._request_bell.close()
+        self.reply_bell.close()
+        shutil.rmtree(self._directory, ignore_errors=True)

@@ -1,0 +1,158 @@
+"""Where each part of an observation and an action lies in the shared memory of a queue pair.
+
+Both sides compute the same layout from the same spaces. A space is flattened into *leaves* of
+fixed shape and dtype (Dict in the space's own order, Tuple by index, nested as deep as it goes);
+a space with a part of no fixed layout (Text, Sequence, Graph, …) has no leaves and travels
+pickled beside the slot. Rules: offsets are multiples of 64 bytes, so that no two leaves share a
+cache line; a layout holds no memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Path = tuple[str | int, ...]
+
+ALIGNMENT_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One array of fixed shape and dtype inside an observation or an action."""
+
+    path: Path
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def view(self, memory: memoryview) -> Array:
+        """This leaf's array, without a copy, in a slot's memory."""
+        return np.ndarray(self.shape, self.dtype, memory, self.offset_bytes)
+
+
+@dataclass(frozen=True)
+class SpaceLayout:
+    """The leaves of one space; `leaves` is None where the space has no fixed layout."""
+
+    space: spaces.Space[Any]
+    leaves: tuple[Leaf, ...] | None
+
+    @property
+    def fixed(self) -> bool:
+        return self.leaves is not None
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the value itself is one array (not a Dict or a Tuple)."""
+        return self.leaves is not None and len(self.leaves) == 1 and self.leaves[0].path == ()
+
+    def build(self, leaf_value: Callable[[int], Any]) -> Any:
+        """A value of this space's structure, whose i-th leaf is `leaf_value(i)`."""
+        numbers = iter(range(len(self.leaves or ())))
+        return _build(self.space, lambda: leaf_value(next(numbers)))
+
+    def parts(self, value: Any) -> Iterator[tuple[Leaf, Any]]:
+        """Each leaf with its part of `value`; KeyError, IndexError or TypeError if one lacks."""
+        for leaf in self.leaves or ():
+            part = value
+            for key in leaf.path:
+                part = part[key]
+            yield leaf, part
+
+
+def _build(space: spaces.Space[Any], next_leaf: Callable[[], Any]) -> Any:
+    if isinstance(space, spaces.Dict):
+        return {key: _build(sub, next_leaf) for key, sub in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(_build(sub, next_leaf) for sub in space.spaces)
+    return next_leaf()
+
+
+def _flat(space: spaces.Space[Any], path: Path) -> Iterator[tuple[Path, spaces.Space[Any]]]:
+    if isinstance(space, spaces.Dict):
+        for key, sub in space.spaces.items():
+            yield from _flat(sub, (*path, key))
+    elif isinstance(space, spaces.Tuple):
+        for index, sub in enumerate(space.spaces):
+            yield from _flat(sub, (*path, index))
+    else:
+        yield path, space
+
+
+_FIXED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+
+
+def space_layout(space: spaces.Space[Any], start_bytes: int) -> SpaceLayout:
+    """Lay out `space` from `start_bytes` on."""
+    leaves: list[Leaf] = []
+    offset = start_bytes
+    for path, sub in _flat(space, ()):
+        if not isinstance(sub, _FIXED):
+            return SpaceLayout(space, None)
+        leaf = Leaf(path, tuple(sub.shape or ()), np.dtype(sub.dtype), offset)
+        leaves.append(leaf)
+        offset = align(offset + leaf.size_bytes)
+    return SpaceLayout(space, tuple(leaves))
+
+
+def end_bytes(layout: SpaceLayout, start_bytes: int) -> int:
+    """The first free offset behind a space that was laid out from `start_bytes` on."""
+    if not layout.leaves:
+        return start_bytes
+    last = layout.leaves[-1]
+    return align(last.offset_bytes + last.size_bytes)
+
+
+def align(offset_bytes: int) -> int:
+    """Round up to the next cache line."""
+    return -(-offset_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+
+
+def mask_size(space: spaces.Space[Any]) -> int:
+    """Length of an action mask: n for Discrete, sum(nvec) for MultiDiscrete, 0 without masks.
+
+    The shapes are those of sb3-contrib's MaskablePPO.
+    """
+    if isinstance(space, spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return int(space.nvec.sum())
+    if isinstance(space, spaces.MultiBinary):
+        return 2 * int(np.prod(space.shape))
+    return 0
+
+
+@dataclass(frozen=True)
+class SlotLayout:
+    """The whole memory of one queue pair: header, action, observation, action mask."""
+
+    action: SpaceLayout
+    observation: SpaceLayout
+    mask: Leaf
+    size_bytes: int
+
+
+HEADER_BYTES = 2 * ALIGNMENT_BYTES
+
+
+def slot_layout(
+    observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
+) -> SlotLayout:
+    """Lay out the queue pair of an env with these spaces."""
+    offset = HEADER_BYTES
+    action = space_layout(action_space, offset)
+    offset = end_bytes(action, offset)
+    observation = space_layout(observation_space, offset)
+    offset = end_bytes(observation, offset)
+    mask = Leaf((), (mask_size(action_space),), np.dtype(np.bool_), offset)
+    return SlotLayout(action, observation, mask, align(offset + mask.size_bytes))

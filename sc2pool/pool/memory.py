@@ -1,0 +1,52 @@
+"""The shared memory under a queue pair: nameless, and gone with the last process that maps it.
+
+Linux: a memfd, whose pages are claimed when it is sized, so that a full memory is a clear error
+then and not a SIGBUS later. Elsewhere: a mapped file, unlinked as soon as it is open where the
+system allows it. Never `multiprocessing.shared_memory`, which is found by name and destroyed by
+the first process outside `multiprocessing` that exits.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from sc2pool.errors import ConfigError
+
+USE_MEMFD = sys.platform == "linux"
+
+
+def create() -> int:
+    """The descriptor of a new, empty memory."""
+    if USE_MEMFD:
+        return os.memfd_create("sc2pool", os.MFD_CLOEXEC)
+    descriptor, path = tempfile.mkstemp(prefix="sc2pool-")
+    with suppress(OSError):  # Windows cannot unlink an open file; it goes with the temp folder
+        Path(path).unlink()
+    return descriptor
+
+
+def claim(descriptor: int, size_bytes: int) -> None:
+    """Size the memory and claim its pages.
+
+    Raises:
+        ConfigError: there is not that much shared memory left.
+    """
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, 0, size_bytes)
+        else:
+            os.ftruncate(descriptor, size_bytes)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot claim {size_bytes} bytes of shared memory for a queue pair: {error.strerror}"
+        ) from error
+
+
+def map_memory(descriptor: int, size_bytes: int) -> mmap.mmap:
+    """Map the whole memory, shared."""
+    return mmap.mmap(descriptor, size_bytes)

@@ -1,0 +1,141 @@
+"""What trainer and worker say to each other on the channel, beside the step path.
+
+Trainer to worker, in the order of an instance's life: `Start`, `UseMemory`, `Launch`, then
+`Reset`, `ActionAside` and `Call` as they come, and `Close`. Worker to trainer: `Hello`,
+`Launched`, `EpisodeStarted`, `Aside`, `Answer`, and, last of all, `Faulted` or `Raised`.
+Rule: fields named `payload` are pickled by the user's rules and only opened where they belong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gymnasium import spaces
+
+from sc2pool.errors import Fault
+from sc2pool.tasks.player import GameFacts, Ticket
+
+
+@dataclass(frozen=True)
+class Start:
+    """Make the player; `payload` is a `PlayerSpec`."""
+
+    sys_path: list[str]
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class UseMemory:
+    """The shared memory has this size now."""
+
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Start the game, within this time."""
+
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Play this ticket; its first observation answers request `sequence`.
+
+    `attributes` are pickled: name to value, as `set_attr` left them for this env.
+    """
+
+    sequence: int
+    ticket: Ticket
+    attributes: bytes
+
+
+@dataclass(frozen=True)
+class ActionAside:
+    """An action that has no place in the slot."""
+
+    sequence: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Call:
+    """Run `operation` (a key of `worker.OPERATIONS`) on the player's target."""
+
+    number: int
+    operation: str
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Close:
+    """Close the player and exit."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The player exists and has these spaces."""
+
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    metadata: Mapping[str, Any]
+    render_mode: str | None
+    strict: bool
+
+
+@dataclass(frozen=True)
+class Launched:
+    """The game is up; None where the player has no game."""
+
+    facts: GameFacts | None
+
+
+@dataclass(frozen=True)
+class EpisodeStarted:
+    """By which rung of the reset ladder the newest ticket's episode was reached."""
+
+    rung: str
+
+
+@dataclass(frozen=True)
+class Aside:
+    """The pickled (observation or None, info) that belongs to reply `sequence`."""
+
+    sequence: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The pickled result of call `number`, or what it raised."""
+
+    number: int
+    payload: bytes | None
+    raised: Raised | None = None
+
+
+@dataclass(frozen=True)
+class Faulted:
+    """The instance is over: the game did this; the pool replaces the pair."""
+
+    fault: Fault
+    log_tail: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """Code that is not the game's raised; replacing the instance cannot help.
+
+    Attributes:
+        payload: the pickled exception, or None where it cannot be pickled.
+        summary: `Type: message`.
+        traceback: the formatted traceback in the worker.
+        phase: what the worker was doing.
+    """
+
+    payload: bytes | None
+    summary: str
+    traceback: str
+    phase: str

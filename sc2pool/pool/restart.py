@@ -1,0 +1,60 @@
+"""Whether a dead instance is replaced: a pure decision over the times of past recycles.
+
+The *intensity* (a term of Erlang's supervisors) is how many recycles are accepted within a
+window, for one env and for the whole pool. Beyond it something is wrong that a new pair cannot
+mend, and the pool says so instead of launching games for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sc2pool.config import RestartPolicy
+from sc2pool.errors import Fault, FaultKind
+
+
+def exceeded(
+    policy: RestartPolicy,
+    n_envs: int,
+    env_recycles_s: Sequence[float],
+    pool_recycles_s: Sequence[float],
+    now_s: float,
+) -> str | None:
+    """Why no further recycle is accepted; None if one more is.
+
+    Args:
+        policy: the limits.
+        n_envs: number of envs in the pool.
+        env_recycles_s: monotonic times of this env's recycles, the newest one included.
+        pool_recycles_s: the same for all envs.
+        now_s: the monotonic time now.
+    """
+    in_env = sum(now_s - at < policy.per_env_window_s for at in env_recycles_s)
+    if in_env > policy.per_env:
+        return f"{in_env} recycles of one env in {policy.per_env_window_s:g} s"
+    allowed = policy.per_pool_per_env * n_envs
+    in_pool = sum(now_s - at < policy.per_pool_window_s for at in pool_recycles_s)
+    if in_pool > allowed:
+        return f"{in_pool} recycles of the pool in {policy.per_pool_window_s:g} s"
+    return None
+
+
+def hopeless(causes: Sequence[Fault], *, launches: int) -> str | None:
+    """Why a new pair would fail like the last ones; None if it may well succeed.
+
+    Before any game of the pool has come up, two launches that fail in the same words are the
+    installation's fault, not chance.
+
+    Args:
+        causes: this env's faults, the newest last.
+        launches: games of the pool that have come up so far.
+    """
+    if launches or len(causes) < 2 or causes[-1].kind is not FaultKind.LAUNCH_FAILED:
+        return None
+    return "the game does not start" if causes[-1] == causes[-2] else None
+
+
+def backoff_s(env_recycles_s: Sequence[float], now_s: float) -> float:
+    """How long to wait before the next launch: nothing for the first, then 0.5 s, 1 s, … 8 s."""
+    recent = sum(now_s - at < 60.0 for at in env_recycles_s)
+    return 0.0 if recent <= 1 else min(8.0, 0.25 * 2.0 ** (recent - 1))

@@ -1,0 +1,270 @@
+"""A queue pair in shared memory: one slot each way, a sequence number, a doorbell.
+
+    trainer                                   worker
+    write action, request += 1, ring  ─────►  get_action()
+    read the row when reply == request ◄────  put(): write row, reply = request last, ring
+
+Rules: a slot has one writer; the sequence number is published last, so a torn row is never taken
+for a whole one; numbers start anew with each instance, so no message outlives it. What has no
+place in a slot (an info that is not empty, a value without fixed layout) travels *aside*, on the
+instance's channel: the doorbell first, then the bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sc2pool.errors import ObservationError, Phase, UserCodeError
+from sc2pool.pool.doorbell import Doorbell
+from sc2pool.pool.layout import Array, Leaf, SlotLayout, SpaceLayout
+from sc2pool.pool.pickling import for_trainer
+from sc2pool.tasks.queue_pair import QueuePair, Transition
+
+# Header fields, as indices of 8-byte words; trainer and worker write different cache lines.
+_REQUEST = 0
+_REPLY = 8
+_FLAGS = 9
+_REWARD = 10
+
+TERMINATED = 1
+TRUNCATED = 2
+ASIDE = 4
+MASKED = 8
+
+
+class Slot:
+    """The views of one queue pair's memory; both ends have one."""
+
+    def __init__(self, memory: mmap.mmap, layout: SlotLayout) -> None:
+        buffer = memoryview(memory)
+        self.memory = memory
+        self.layout = layout
+        self.words = buffer[: 16 * 8].cast("Q")
+        self.reals = buffer[: 16 * 8].cast("d")
+        self.actions = [leaf.view(buffer) for leaf in layout.action.leaves or ()]
+        self.observations = [leaf.view(buffer) for leaf in layout.observation.leaves or ()]
+        self.mask = layout.mask.view(buffer)
+
+    def action(self) -> Any:
+        """The action by itself, copied."""
+        return self.layout.action.build(lambda index: self.actions[index].copy()[()])
+
+    def observation(self) -> Any:
+        """The observation by itself, copied."""
+        return self.layout.observation.build(lambda index: self.observations[index].copy()[()])
+
+
+class TrainerEnd:
+    """The trainer's end of one instance's queue pair."""
+
+    def __init__(self, slot: Slot, request_bell: Doorbell) -> None:
+        self._slot = slot
+        self._bell = request_bell
+        self._words = slot.words
+        self.sequence = 0
+
+    def next_sequence(self) -> int:
+        """Number the next request; the caller sends it aside."""
+        self.sequence += 1
+        return self.sequence
+
+    def try_send(self, action: Any) -> bool:
+        """Send an action through the slot; False where its shape or kind has no place there."""
+        slot = self._slot
+        layout = slot.layout.action
+        if not layout.fixed:
+            return False
+        try:
+            for view, (_, part) in zip(slot.actions, layout.parts(action), strict=True):
+                value = np.asarray(part)
+                if value.shape != view.shape or not np.can_cast(value.dtype, view.dtype, "safe"):
+                    return False
+                view[...] = value
+        except (KeyError, IndexError, TypeError, ValueError):
+            return False
+        self.ring()
+        return True
+
+    def send_checked(self, action: Array) -> None:
+        """Send an action known to fit a space of one array."""
+        self._slot.actions[0][...] = action
+        self.ring()
+
+    def ring(self) -> None:
+        self._words[_REQUEST] = self.next_sequence()
+        self._bell.ring()
+
+    def replied(self) -> bool:
+        """Whether the newest request has been answered."""
+        return self._words[_REPLY] == self.sequence
+
+    def flags(self) -> int:
+        return self._words[_FLAGS]
+
+    def reward(self) -> float:
+        return self._slot.reals[_REWARD]
+
+    def copy_row(self, batch: list[Array], row: int) -> None:
+        """Copy the observation's leaves into row `row` of a batch's leaves."""
+        for leaf, view in zip(batch, self._slot.observations, strict=True):
+            leaf[row] = view
+
+    def observation(self) -> Any:
+        """The observation by itself, copied."""
+        return self._slot.observation()
+
+    def mask(self) -> Array:
+        """The action mask of the newest observation, copied."""
+        return self._slot.mask.copy()
+
+
+class WorkerEnd(QueuePair):
+    """The worker's end: what players get and put.
+
+    Args:
+        strict: see `Player.strict`.
+        send_aside: sends (sequence, pickled (observation, info)) to the trainer.
+        on_first: called before an episode's first transition is published.
+    """
+
+    def __init__(
+        self,
+        slot: Slot,
+        reply_bell: Doorbell,
+        *,
+        strict: bool,
+        send_aside: Callable[[int, bytes], None],
+        on_first: Callable[[], None],
+    ) -> None:
+        self._slot = slot
+        self._words = slot.words
+        self._bell = reply_bell
+        self._strict = strict
+        self._send_aside = send_aside
+        self._on_first = on_first
+        self._sequence = 0
+        self._phase = Phase.IDLE
+        self._abandoned = False
+        self._aside_action: tuple[int, Any] | None = None
+        self._waiting: asyncio.Future[None] | None = None
+
+    def begin(self, sequence: int) -> None:
+        """A reset was asked for, under this number; the next `put` answers it."""
+        self._sequence = sequence
+        self._phase = Phase.RESETTING
+        self._abandoned = False
+
+    def abandon(self) -> None:
+        """End the running episode where it next waits for an action, never inside a step."""
+        self._abandoned = True
+        self.wake()
+
+    def phase(self) -> Phase:
+        """What the trainer waits for: the answer to a reset, to a step, or nothing."""
+        return self._phase
+
+    def wake(self) -> None:
+        """The doorbell rang."""
+        waiting = self._waiting
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def deliver_aside(self, sequence: int, action: Any) -> None:
+        """An action came on the channel."""
+        self._aside_action = (sequence, action)
+        self.wake()
+
+    async def get_action(self) -> Any:
+        while True:
+            if self._abandoned:
+                raise asyncio.CancelledError
+            aside = self._aside_action
+            if aside is not None:
+                self._aside_action = None
+                self._sequence, action = aside
+                break
+            request = self._words[_REQUEST]
+            if request > self._sequence:
+                self._sequence = request
+                action = self._slot.action()
+                break
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        self._phase = Phase.STEPPING
+        return action
+
+    def put(self, transition: Transition) -> None:
+        if self._phase is Phase.IDLE:
+            raise UserCodeError("a transition was put that no action had asked for")
+        observation, reward, terminated, truncated, info, mask = transition
+        slot = self._slot
+        flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
+        aside = bool(info)
+        if slot.layout.observation.fixed:
+            write_observation(slot.layout.observation, slot.observations, observation, self._strict)
+            observation = None
+        else:
+            aside = True
+        if mask is not None:
+            _write_mask(slot.layout.mask, slot.mask, mask)
+            flags |= MASKED
+        self._words[_FLAGS] = flags | ASIDE * aside
+        slot.reals[_REWARD] = reward
+        if self._phase is Phase.RESETTING:
+            self._on_first()
+        self._phase = Phase.IDLE
+        self._words[_REPLY] = self._sequence
+        self._bell.ring()
+        if aside:
+            self._send_aside(self._sequence, for_trainer((observation, dict(info))))
+
+
+def write_observation(
+    layout: SpaceLayout, views: list[Array], observation: Any, strict: bool
+) -> None:
+    """Copy an observation into its views.
+
+    Raises:
+        ObservationError: a part is missing or of another shape; where `strict`, also another
+            dtype, or a value that is not finite.
+    """
+    try:
+        parts = list(layout.parts(observation))
+    except (KeyError, IndexError, TypeError) as error:
+        raise ObservationError(
+            f"observation of type {type(observation).__name__} does not have the parts of "
+            f"{layout.space}: {error!r}"
+        ) from error
+    for view, (leaf, part) in zip(views, parts, strict=True):
+        value = np.asarray(part)
+        if value.shape != leaf.shape or (strict and value.dtype != leaf.dtype):
+            raise ObservationError(
+                f"observation{_where(leaf)} has shape {value.shape} and dtype {value.dtype}, "
+                f"expected shape {leaf.shape} and dtype {leaf.dtype}"
+            )
+        if strict and value.dtype.kind == "f" and not np.isfinite(value).all():
+            bad = np.argwhere(~np.isfinite(value))[0].tolist()
+            raise ObservationError(
+                f"observation{_where(leaf)} is not finite at index {bad}: "
+                f"{value[tuple(bad)]}; expected finite values"
+            )
+        view[...] = value
+
+
+def _write_mask(leaf: Leaf, view: Array, mask: Array) -> None:
+    value = np.asarray(mask)
+    if value.shape != leaf.shape or value.dtype != leaf.dtype:
+        raise ObservationError(
+            f"action mask has shape {value.shape} and dtype {value.dtype}, "
+            f"expected shape {leaf.shape} and dtype {leaf.dtype}"
+        )
+    view[...] = value
+
+
+def _where(leaf: Leaf) -> str:
+    return "".join(f"[{key!r}]" for key in leaf.path)

@@ -1,0 +1,244 @@
+"""A worker: one lean process that runs one player behind one queue pair.
+
+    python -m sc2pool.pool.worker TRAINER_PID CHANNEL LIFELINE MEMORY REQUEST_BELL REPLY_BELL
+
+Its one event loop waits for three things together: the trainer (doorbell and channel), the
+game's socket, the end of the game. Rules: it imports nothing heavy that the user's own pickle
+does not; it dies with the trainer, however that ends (parent-death signal and lifeline, because
+a stopped process reads no lifeline and not every system has the signal); after the first fault
+it reports, lets go of its game, and exits: there is no repair in here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import Fault, GameFault, Phase
+from sc2pool.game.parent_death import follow_parent
+from sc2pool.pool import messages
+from sc2pool.pool.channel import Channel, ChannelClosedError
+from sc2pool.pool.doorbell import Doorbell
+from sc2pool.pool.layout import slot_layout
+from sc2pool.pool.memory import map_memory
+from sc2pool.pool.pickling import for_trainer
+from sc2pool.pool.slot import Slot, WorkerEnd
+from sc2pool.tasks.operations import OPERATIONS
+from sc2pool.tasks.player import Player
+
+
+class Worker:
+    """Serves the trainer until it says so, is gone, or the game fails."""
+
+    def __init__(
+        self, channel: Channel, memory_fd: int, request_bell: Doorbell, reply_bell: Doorbell
+    ) -> None:
+        self._channel = channel
+        self._memory_fd = memory_fd
+        self._request_bell = request_bell
+        self._reply_bell = reply_bell
+        self._player: Player | None = None  # until Start
+        self._pair: WorkerEnd | None = None  # until UseMemory
+        self._episode: asyncio.Task[None] | None = None
+        self._launching: asyncio.Task[None] | None = None
+        self._over: asyncio.Future[None]
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            messages.Start: self._start,
+            messages.UseMemory: self._use_memory,
+            messages.Launch: self._launch,
+            messages.Reset: self._reset,
+            messages.ActionAside: self._action_aside,
+            messages.Call: self._call,
+            messages.Close: self._close,
+        }
+
+    @property
+    def player(self) -> Player:
+        assert self._player is not None, "Start comes first"
+        return self._player
+
+    @property
+    def pair(self) -> WorkerEnd:
+        assert self._pair is not None, "UseMemory comes before any reset or action"
+        return self._pair
+
+    async def serve(self) -> None:
+        """Handle messages and rings until the end."""
+        loop = asyncio.get_running_loop()
+        self._over = loop.create_future()
+        loop.add_reader(self._channel.fileno(), self._on_message)
+        await self._over
+
+    def _on_message(self) -> None:
+        try:
+            for message in self._channel.receive():
+                self._handlers[type(message)](message)
+        except ChannelClosedError:
+            self._finish()
+        except BaseException as error:
+            self._report(error)
+
+    def _start(self, message: messages.Start) -> None:
+        sys.path[:] = message.sys_path
+        self._player = player = pickle.loads(message.payload).player()
+        self._channel.send(
+            messages.Hello(
+                player.observation_space,
+                player.action_space,
+                dict(player.metadata),
+                player.render_mode,
+                player.strict,
+            )
+        )
+
+    def _use_memory(self, message: messages.UseMemory) -> None:
+        layout = slot_layout(self.player.observation_space, self.player.action_space)
+        slot = Slot(map_memory(self._memory_fd, message.size_bytes), layout)
+        self._pair = WorkerEnd(
+            slot,
+            self._reply_bell,
+            strict=self.player.strict,
+            send_aside=self._send_aside,
+            on_first=self._announce_episode,
+        )
+        bell = self._request_bell
+        asyncio.get_running_loop().add_reader(bell.listening, self._on_ring)
+
+    def _on_ring(self) -> None:
+        self._request_bell.quiet()
+        self.pair.wake()
+
+    def _send_aside(self, sequence: int, payload: bytes) -> None:
+        self._channel.send(messages.Aside(sequence, payload))
+
+    def _launch(self, message: messages.Launch) -> None:
+        self._launching = asyncio.ensure_future(self._run_launch(message.timeout_s))
+
+    async def _run_launch(self, timeout_s: float) -> None:
+        try:
+            facts = await self.player.launch(Deadline.after(timeout_s))
+            exited_fd = self.player.exited_fd
+            if exited_fd is not None:
+                asyncio.get_running_loop().add_reader(exited_fd, self._on_game_exit)
+            self._channel.send(messages.Launched(facts))
+        except BaseException as error:
+            self._report(error)
+
+    def _on_game_exit(self) -> None:
+        self._report(self.player.exit_fault())
+
+    def _reset(self, message: messages.Reset) -> None:
+        self.player.attributes = pickle.loads(message.attributes)
+        self.pair.abandon()
+        self._episode = asyncio.ensure_future(self._play(message, self._episode))
+
+    async def _play(self, message: messages.Reset, previous: asyncio.Task[None] | None) -> None:
+        if previous is not None:
+            await asyncio.wait([previous])
+        self.pair.begin(message.sequence)
+        try:
+            await self.player.play(message.ticket, self.pair)
+        except BaseException as error:
+            if not isinstance(error, asyncio.CancelledError):
+                self._report(error)
+
+    def _announce_episode(self) -> None:
+        self._channel.send(messages.EpisodeStarted(self.player.rung()))
+
+    def _action_aside(self, message: messages.ActionAside) -> None:
+        self.pair.deliver_aside(message.sequence, pickle.loads(message.payload))
+
+    def _call(self, message: messages.Call) -> None:
+        try:
+            arguments = pickle.loads(message.payload)
+            result = OPERATIONS[message.operation](self.player.target(), *arguments)
+            self._channel.send(messages.Answer(message.number, for_trainer(result)))
+        except ChannelClosedError:
+            raise
+        except Exception as error:
+            raised = describe(error, f"{message.operation} call")
+            self._channel.send(messages.Answer(message.number, None, raised))
+
+    def _close(self, _: messages.Close) -> None:
+        self._finish()
+
+    def _report(self, error: BaseException) -> None:
+        """Tell the trainer why this instance is over, and end it."""
+        if self._over.done():
+            return
+        message: messages.Faulted | messages.Raised
+        phase = self._pair.phase() if self._pair is not None else Phase.LAUNCHING
+        if isinstance(error, GameFault):
+            fault = Fault(error.kind, phase, error.detail)
+            message = messages.Faulted(fault, self.player.log_tail())
+        else:
+            message = describe(error, str(phase))
+        with suppress(ChannelClosedError):
+            self._channel.send(message)
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self._over.done():
+            self._over.set_result(None)
+
+    def let_go(self) -> None:
+        """Close the player, where there is one."""
+        if self._player is not None:
+            self._player.close()
+
+
+def describe(error: BaseException, phase: str) -> messages.Raised:
+    """An exception as data; its pickle only where unpickling it is known to work."""
+    payload: bytes | None
+    try:
+        payload = for_trainer(error)
+        pickle.loads(payload)
+    except Exception:
+        payload = None
+    summary = f"{type(error).__name__}: {error}"
+    return messages.Raised(payload, summary, "".join(traceback.format_exception(error)), phase)
+
+
+def watch_lifeline(descriptor: int) -> None:
+    """End this process group when the trainer's end of the lifeline closes."""
+
+    def wait() -> NoReturn:
+        os.read(descriptor, 1)
+        if hasattr(os, "killpg"):
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="sc2pool-lifeline", daemon=True).start()
+
+
+def main(arguments: list[str]) -> None:
+    """Run one worker; `arguments` as in the module's first lines."""
+    trainer_pid, channel_fd, lifeline_fd, memory_fd, request_fd, reply_fd = map(int, arguments)
+    follow_parent(trainer_pid)
+    watch_lifeline(lifeline_fd)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = Channel(socket.socket(fileno=channel_fd))
+    request_bell = Doorbell(listening=request_fd)
+    reply_bell = Doorbell(ringing=reply_fd)
+    worker = Worker(channel, memory_fd, request_bell, reply_bell)
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.run(worker.serve())
+    worker.let_go()
+    # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
