@@ -9,13 +9,13 @@ short, a returned batch is never overwritten. What the pool adds to an info begi
 from __future__ import annotations
 
 import multiprocessing
+import operator
 import os
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gymnasium
-import numpy as np
 from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnv,
     VecEnvIndices,
@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 )
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import EnvFn, check_n, gym_specs, task_spec
+from sc2pool.envs.specs import EnvFn, check_n, check_seed, gym_specs, task_spec
 from sc2pool.errors import ConfigError
 from sc2pool.pool.layout import Array
 from sc2pool.pool.pool import Batch, Pool
@@ -82,11 +82,11 @@ class SubprocSC2VecEnv(VecEnv):
         self._seed_for_all = False
         try:
             super().__init__(self.pool.n, self.pool.observation_space, self.pool.action_space)
+            if seed is not None:
+                self.seed(seed)
         except BaseException:
             self.pool.close()
             raise
-        if seed is not None:
-            self.seed(seed)
 
     def reset(self) -> VecEnvObs:
         """Begin an episode in every env; a step that is pending is cancelled.
@@ -152,9 +152,12 @@ class SubprocSC2VecEnv(VecEnv):
         Returns:
             The seed of each env. For tasks it is the run's seed plus the env's index for the
             record; the games' own seeds are derived from the run's.
+
+        Raises:
+            ConfigError: the seed is not a whole number of at least 0.
         """
         self._seed_for_all = seed is not None
-        return super().seed(seed)
+        return super().seed(None if seed is None else check_seed(seed))
 
     def stats(self) -> dict[str, Any]:
         """The pool's counters as plain data; see `Pool.stats`."""
@@ -218,4 +221,4 @@ class SubprocSC2VecEnv(VecEnv):
         if indices is None:
             return list(range(self.num_envs))
         many: Iterable[int] = indices if isinstance(indices, Iterable) else [indices]
-        return [range(self.num_envs)[int(env)] for env in np.asarray(list(many), dtype=np.int64)]
+        return [range(self.num_envs)[operator.index(env)] for env in many]

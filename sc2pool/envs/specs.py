@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 import gymnasium
 
@@ -59,3 +60,14 @@ def check_n(n: object) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ConfigError(f"n must be a whole number of at least 1, got {n!r}")
     return n
+
+
+def check_seed(seed: object) -> int:
+    """A run's seed.
+
+    Raises:
+        ConfigError: not a whole number of at least 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, SupportsIndex) or index(seed) < 0:
+        raise ConfigError(f"seed must be None or a whole number of at least 0, got {seed!r}")
+    return index(seed)

@@ -172,6 +172,8 @@ class GameProcess:
         """Ends the game and its children, and reaps it; may be called again."""
         if self._child.poll() is not None:
             return
+        with suppress(psutil.Error):
+            self._stats.suspend()  # else it might start one more child once they are listed
         family = self.family()
         self._child.kill()
         for process in family[1:]:

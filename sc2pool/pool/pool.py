@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ClosedError, ConfigError
@@ -176,10 +177,16 @@ class Pool:
 
         Raises:
             ActionError: an action is outside its space, or there are not n of them.
+            AlreadyPendingCallError: the step before has not been received.
+            ResetNeeded: no episode of the task has begun.
         """
         self._check_open()
+        if self._pending:
+            raise AlreadyPendingCallError("receive the pending step before the next one", "step")
         if self._last is None:
-            raise ClosedError("call reset() before the first step")
+            if self._tickets:
+                raise ResetNeeded("call reset() before the first step")
+            self.reset()  # SB3 lets envs be stepped that never were reset, and so do its users
         seats = self._supervisor.seats
         if self.strict:
             actions = action_checks.check(self.action_space, actions, range(self.n))
@@ -197,8 +204,14 @@ class Pool:
                 seat.instance.step(action, deadline)
 
     def receive(self) -> Batch:
-        """Wait for every env's transition, begin the episodes that follow, gather the batch."""
+        """Wait for every env's transition, begin the episodes that follow, gather the batch.
+
+        Raises:
+            NoAsyncCallError: no step is pending.
+        """
         self._check_open()
+        if not self._pending:
+            raise NoAsyncCallError("send actions before receiving what came of them", "step")
         batch = self._empty_batch()
         self._await_replies()
         over = []

@@ -215,13 +215,15 @@ class WorkerEnd(QueuePair):
             flags |= MASKED
         self._words[_FLAGS] = flags | ASIDE * aside
         slot.reals[_REWARD] = reward
+        # Pickled before anything is published: it may fail, and is part of the step then.
+        payload = for_trainer((observation, dict(info))) if aside else b""
         if self._phase is Phase.RESETTING:
             self._on_first()
         self._phase = Phase.IDLE
         self._words[_REPLY] = self._sequence
         self._bell.ring()
         if aside:
-            self._send_aside(self._sequence, for_trainer((observation, dict(info))))
+            self._send_aside(self._sequence, payload)
 
 
 def write_observation(

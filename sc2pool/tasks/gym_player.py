@@ -40,11 +40,14 @@ class GymPlayer(Player):
         self.action_space = env.action_space
         self.metadata = env.metadata
         self.render_mode = env.render_mode
+        self._is_new = True
 
     async def play(self, ticket: Ticket, pair: QueuePair) -> None:
         env = self._env
-        for name, value in self.attributes.items():
-            set_attr(env, name, value)
+        if self._is_new:  # maybe one that took over; later episodes find the env as it is
+            self._is_new = False
+            for name, value in self.attributes.items():
+                set_attr(env, name, value)
         observation, info = env.reset(**reset_keywords(ticket.seed, ticket.options))
         pair.put(Transition(observation, 0.0, False, False, info))
         over = False

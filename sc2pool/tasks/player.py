@@ -53,7 +53,7 @@ class Player(ABC):
     Attributes:
         strict: observations must match the space in shape and dtype and be finite (tasks), or
             are cast to it (environments of the user).
-        attributes: what `set_attr` set earlier, to be applied as the next episode begins.
+        attributes: what `set_attr` set earlier, for an object that has not been told yet.
     """
 
     strict: bool

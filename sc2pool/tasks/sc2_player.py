@@ -87,7 +87,8 @@ class SC2Player(Player):
 
     def time_is_up(self, game_loop: int) -> bool:
         """Whether the task's own time limit is reached."""
-        limit = self.spec.task.max_loops
+        assert self.task is not None
+        limit = self.task.max_loops  # the object's own, which `set_attr` may have changed
         return limit is not None and game_loop >= limit
 
     def target(self) -> Any:

@@ -5,8 +5,8 @@ questions: what the learner may do (`act`), what it sees (`observe`) and what it
 the inherited one is the change of the game's own score, which is what this map wants). It works on
 the game's messages directly and builds no object per unit.
 
-The same spaces written with python-sc2's `BotAI` are in `move_to_beacon_bot.py`, and with an image
-in `move_to_beacon_image.py`; all three share the two functions below.
+The same task written with python-sc2's `BotAI` is in `move_to_beacon_bot.py`, and the same game
+seen as an image in `move_to_beacon_image.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The command line: `sc2pool train`, `sc2pool standin`."""

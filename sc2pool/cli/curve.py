@@ -1,0 +1,202 @@
+"""The learning curve: returns over env steps, with published scores as lines to compare with.
+
+Rules: drawn off screen (no display, no global pyplot state), so it works in any thread of any
+program; the file is replaced in one piece, so a viewer never reads half a picture. The colours are
+Okabe and Ito's, which people with any colour vision can tell apart; lines differ in dash as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from numpy.typing import NDArray
+
+from sc2pool.cli.episodes import WINDOW, Episode
+from sc2pool.tasks.minigames.scores import PUBLISHED
+
+SKY, BLUE, GREEN, VERMILION, PURPLE, GREY = (
+    "#56B4E9",
+    "#0072B2",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#6E6E6E",
+)
+LABEL_GAP = 0.05
+"""Least distance between two labels beside the axes, as a fraction of the axes' height."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A score to compare with, drawn as a horizontal line."""
+
+    label: str
+    score: float
+    colour: str
+    dashes: tuple[float, ...]
+    """Lengths of dash, gap, dash, gap, …"""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text beside the axes, at the height of what it names."""
+
+    text: str
+    value: float
+    colour: str
+    bold: bool = False
+
+
+def references_for(map_name: str) -> list[Reference]:
+    """The published scores on this map, none where there are none."""
+    scores = PUBLISHED.get(map_name)
+    if scores is None:
+        return []
+    return [
+        Reference("random", scores.random_mean, GREY, (1, 1.5)),
+        Reference("human", scores.human, GREEN, (5, 2)),
+        Reference("grandmaster", scores.grandmaster, VERMILION, (8, 2, 2, 2)),
+        Reference("FullyConv agent", scores.agent_best_mean, PURPLE, (2, 2)),
+    ]
+
+
+def draw_curve(
+    path: Path, episodes: Sequence[Episode], title: str, references: Sequence[Reference] = ()
+) -> None:
+    """Write the learning curve as a PNG file.
+
+    Args:
+        path: the file; it is replaced.
+        episodes: in the order of their ends; may be empty. Those cut short by a fault are left out.
+        title: what was played.
+        references: scores to compare with.
+    """
+    whole = [episode for episode in episodes if not episode.fault]
+    steps = np.array([episode.total_steps for episode in whole], dtype=np.int64)
+    returns = np.array([episode.episode_return for episode in whole], dtype=np.float64)
+    mean = rolling_mean(returns, WINDOW)
+    # Games of equal length end together: one point for all of them, or the curve is a staircase.
+    last_of_step = np.diff(steps, append=-1) != 0
+
+    figure = Figure(figsize=(9, 5.2), dpi=120)
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.085, 0.115, 0.69, 0.785))
+    axes.plot(steps, returns, ".", color=SKY, alpha=0.4, markersize=5, markeredgewidth=0)
+    axes.plot(steps[last_of_step], mean[last_of_step], color=BLUE, linewidth=2.2, zorder=4)
+    axes.plot(steps[-1:], mean[-1:], "o", color=BLUE, markersize=5, zorder=5, clip_on=False)
+    axes.set_xlim(0, max(1, int(steps.max(initial=0))))
+    axes.set_ylim(*value_range(returns, references))
+    for reference in references:
+        axes.axhline(
+            reference.score,
+            color=reference.colour,
+            linewidth=1.4,
+            linestyle=(0, reference.dashes),
+            zorder=3,
+        )
+    add_labels(axes, labels_for(mean, references))
+    if references:
+        figure.text(0.99, 0.03, "dashed: SC2LE paper, 2017", color=GREY, fontsize=8, ha="right")
+
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_xlabel("env steps")
+    axes.set_ylabel("episode return")
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+    unfinished = path.with_name(path.name + ".part")
+    figure.savefig(unfinished, format="png")
+    unfinished.replace(path)
+
+
+def rolling_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """Mean of each value and the up to `window - 1` before it."""
+    sums = np.cumsum(np.concatenate([[0.0], values]))
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    means: NDArray[np.float64] = (sums[ends] - sums[starts]) / (ends - starts)
+    return means
+
+
+def value_range(
+    returns: NDArray[np.float64], references: Sequence[Reference]
+) -> tuple[float, float]:
+    """The y axis: everything there is, and zero, with a little air."""
+    values = [0.0, *returns, *(reference.score for reference in references)]
+    low, high = min(values), max(values)
+    air = 0.04 * (high - low) or 1.0
+    return low - air, high + air
+
+
+def labels_for(mean: NDArray[np.float64], references: Sequence[Reference]) -> list[Label]:
+    """What stands beside the axes."""
+    labels = [Label(f"{r.label}  {r.score:g}", r.score, r.colour) for r in references]
+    if len(mean):
+        text = f"mean of last {WINDOW}:  {mean[-1]:.1f}"
+        labels.append(Label(text, float(mean[-1]), BLUE, bold=True))
+    return labels
+
+
+def add_labels(axes: Axes, labels: Sequence[Label]) -> None:
+    """Write the labels to the right of the axes, each tied to its height by a thin line."""
+    low, high = axes.get_ylim()
+    ordered = sorted(labels, key=lambda label: label.value)
+    heights = [(label.value - low) / (high - low) for label in ordered]
+    for label, height, place in zip(ordered, heights, spread(heights, LABEL_GAP), strict=True):
+        axes.annotate(
+            label.text,
+            xy=(1.0, height),
+            xytext=(1.045, place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            color=label.colour,
+            fontsize=9,
+            fontweight="bold" if label.bold else "normal",
+            verticalalignment="center",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": label.colour,
+                "linewidth": 0.8,
+                "shrinkA": 1,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
+            annotation_clip=False,
+        )
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Move heights apart until neighbours are at least `gap` from each other.
+
+    Args:
+        heights: ascending.
+        gap: the least distance.
+
+    Returns:
+        The new heights, ascending. Those that touch become a group around its own centre, so that
+        nothing moves further than it must.
+    """
+    groups: list[list[float]] = []
+    for height in heights:
+        groups.append([height])
+        while len(groups) > 1 and _top(groups[-2], gap) + gap > _bottom(groups[-1], gap):
+            last = groups.pop()
+            groups[-1] += last
+    return [_bottom(group, gap) + gap * k for group in groups for k in range(len(group))]
+
+
+def _bottom(group: Sequence[float], gap: float) -> float:
+    return sum(group) / len(group) - gap * (len(group) - 1) / 2
+
+
+def _top(group: Sequence[float], gap: float) -> float:
+    return sum(group) / len(group) + gap * (len(group) - 1) / 2

@@ -1,0 +1,97 @@
+"""The episodes of a run: one row each in a CSV file, and the mean of the latest ones.
+
+Rules: the file grows by one line per episode and is whole up to its last line whenever the program
+ends; a resumed run goes on in the same file. An episode cut short by a fault of its game is
+written down with the fault, but it counts in no mean: its return says nothing about the policy.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+WINDOW = 100
+"""Episodes that the mean return is taken over."""
+
+
+class Episode(NamedTuple):
+    """One row of the file."""
+
+    total_steps: int
+    """Env steps of the whole run at the episode's end."""
+    episode_return: float
+    length: int
+    """Env steps of the episode."""
+    wall_time_s: float
+    """Since the run's start; the time between a stop and a resume does not count."""
+    fault: str = ""
+    """What ended the episode too early; empty for a whole one."""
+
+
+class EpisodeLog:
+    """The file and what is in it.
+
+    Attributes:
+        episodes: in the order of their ends.
+        faults: how many of them a fault cut short.
+
+    Args:
+        path: the CSV file, created where needed.
+        steps_done: env steps of the model that the run goes on from. Later episodes in the file
+            were played after that model was saved; they are dropped.
+    """
+
+    def __init__(self, path: Path, steps_done: int = 0) -> None:
+        known = read_episodes(path) if path.exists() else []
+        self.episodes: list[Episode] = []
+        self.faults = 0
+        self._latest: deque[float] = deque(maxlen=WINDOW)
+        unfinished = path.with_name(path.name + ".part")
+        self._file = unfinished.open("w", buffering=1, newline="")
+        self._writer = csv.writer(self._file)
+        self._writer.writerow(Episode._fields)
+        for episode in known:
+            if episode.total_steps <= steps_done:
+                self.add(episode)
+        unfinished.replace(path)
+
+    @property
+    def wall_time_s(self) -> float:
+        """Wall time of the run up to its latest episode."""
+        return self.episodes[-1].wall_time_s if self.episodes else 0.0
+
+    def add(self, episode: Episode) -> None:
+        """Write down an episode."""
+        self.episodes.append(episode)
+        self._writer.writerow(episode)
+        if episode.fault:
+            self.faults += 1
+        else:
+            self._latest.append(episode.episode_return)
+
+    def mean_return(self) -> float:
+        """Mean return of the latest `WINDOW` whole episodes, NaN before the first."""
+        return sum(self._latest) / len(self._latest) if self._latest else math.nan
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_episodes(path: Path) -> list[Episode]:
+    """The episodes in a file, without a last line that was cut off."""
+    with path.open(newline="") as file:
+        rows = csv.reader(file)
+        next(rows, None)
+        return list(_parse(rows))
+
+
+def _parse(rows: Iterable[list[str]]) -> Iterable[Episode]:
+    for row in rows:
+        if len(row) == len(Episode._fields):
+            steps, episode_return, length, wall_time_s, fault = row
+            yield Episode(int(steps), float(episode_return), int(length), float(wall_time_s), fault)

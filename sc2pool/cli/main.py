@@ -1,0 +1,122 @@
+"""The `sc2pool` command: parses the arguments and turns every ending into an exit code.
+
+Rules: nothing heavy is imported before a command needs it, so `--help` and bad arguments are
+answered at once; an error of sc2pool's own is one clear message on stderr, without a traceback.
+
+Exit codes: 0 done, 2 an error of sc2pool's or a bad argument, 130 after Ctrl-C, 143 after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sc2pool import __version__
+from sc2pool.cli.stop import Stopped
+from sc2pool.errors import SC2PoolError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; `argv` defaults to the process's arguments.
+
+    Returns:
+        The exit code.
+    """
+    args = make_parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except SC2PoolError as error:
+        print(f"sc2pool: {error}", file=sys.stderr)
+        return 2
+    except Stopped as stopped:
+        return stopped.exit_code
+    except KeyboardInterrupt:
+        return 130
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command; every subcommand sets `run`."""
+    parser = argparse.ArgumentParser(
+        prog="sc2pool",
+        description="A pool of StarCraft II games behind one vectorised environment.",
+    )
+    parser.add_argument("--version", action="version", version=f"sc2pool {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    train = commands.add_parser(
+        "train",
+        # `scripts/train` says here what it was called as, so that usage and hints can be copied.
+        prog=os.environ.get("SC2POOL_COMMAND"),
+        help="train a policy with PPO",
+        description="Train a policy with PPO on a pool of games. Ctrl-C saves and ends.",
+    )
+    train.set_defaults(run=run_train)
+    train.add_argument("--task", help="what is played (default: MoveToBeacon)")
+    train.add_argument("--n", type=positive_integer, help="number of games (default: 8)")
+    train.add_argument(
+        "--steps",
+        type=positive_integer,
+        help="env steps in all, those of the resumed run included (default: the task's own)",
+    )
+    train.add_argument("--seed", type=seed_number, help="makes the run repeatable")
+    train.add_argument(
+        "--out", type=Path, help="the run's folder (default: runs/TASK-TIME, or the resumed one)"
+    )
+    train.add_argument(
+        "--resume",
+        type=Path,
+        metavar="PATH",
+        help="go on with the run in this folder, or from this model's zip file",
+    )
+    train.add_argument(
+        "--game",
+        metavar="auto|real|PATH",
+        help="auto: StarCraft II where it is installed, else the stand-in; real: never the "
+        "stand-in; PATH: this installation (default: auto)",
+    )
+    train.add_argument("--device", help="where the policy is computed (default: cpu)")
+
+    standin = commands.add_parser("standin", help="the embedded game for machines without SC2")
+    standin_commands = standin.add_subparsers(required=True, metavar="COMMAND")
+    install = standin_commands.add_parser("install", help="write an installation of the stand-in")
+    install.add_argument("folder", metavar="DIR", help="where to write it")
+    install.set_defaults(run=run_standin_install)
+    return parser
+
+
+def positive_integer(text: str) -> int:
+    """An integer of at least 1, for argparse."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return value
+
+
+def seed_number(text: str) -> int:
+    """A seed in NumPy's range, for argparse."""
+    value = int(text)
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 4294967295, got {text}")
+    return value
+
+
+def run_train(args: argparse.Namespace) -> int:
+    """`sc2pool train`."""
+    from sc2pool.cli.options import TrainOptions, check_extras  # noqa: PLC0415
+
+    check_extras()
+    options = TrainOptions.from_args(args)
+    # torch and SB3 take seconds to import: only now, when the arguments are known to be good.
+    from sc2pool.cli.train import run  # noqa: PLC0415
+
+    return run(options)
+
+
+def run_standin_install(args: argparse.Namespace) -> int:
+    """`sc2pool standin install`: the stand-in is a program of its own, run and not imported."""
+    command = [sys.executable, "-m", "sc2pool.standin", "install", args.folder]
+    return subprocess.run(command, check=False).returncode

@@ -1,0 +1,151 @@
+"""How far the training is: a bar on a terminal, a plain line every few seconds elsewhere.
+
+Both show the same `Figures`. Rule: an update is cheap and never blocks the training on the screen.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+RATE_WINDOW_S = 20.0
+"""Steps/s are those of this long, so that they show what is going on now."""
+LINE_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is shown."""
+
+    steps: int
+    total_steps: int
+    steps_per_s: float
+    mean_return: float
+    """Over the latest episodes; NaN before the first."""
+    episodes: int
+    faults: int
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.steps:,} / {self.total_steps:,} steps",
+            f"{self.steps_per_s:,.0f} steps/s",
+            f"mean return {score(self.mean_return)} ({self.episodes:,} episodes)",
+            f"{duration(self.eta_s)} left",
+        ]
+        if self.faults:
+            parts.append(f"{self.faults} cut short by faults")
+        return " · ".join(parts)
+
+    @property
+    def eta_s(self) -> float:
+        """Seconds to go at the present rate."""
+        to_go = max(0, self.total_steps - self.steps)
+        return to_go / self.steps_per_s if self.steps_per_s else math.inf
+
+
+class Rate:
+    """Steps per second over the latest `RATE_WINDOW_S`.
+
+    Args:
+        steps: where counting begins.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._samples = deque([(time.monotonic(), steps)])
+
+    def update(self, steps: int) -> float:
+        """The rate now, when `steps` are done."""
+        now_s = time.monotonic()
+        self._samples.append((now_s, steps))
+        while len(self._samples) > 2 and self._samples[1][0] < now_s - RATE_WINDOW_S:
+            self._samples.popleft()
+        then_s, then_steps = self._samples[0]
+        return (steps - then_steps) / max(now_s - then_s, 1e-9)
+
+
+class Display(Protocol):
+    """Something that shows figures; a context manager."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
+    def show(self, figures: Figures) -> None:
+        """Show the newest figures; called about once a second."""
+        ...
+
+
+class Bar:
+    """A progress bar that is redrawn in place."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            BarColumn(bar_width=16),
+            TextColumn("{task.description}"),
+            console=Console(),
+            auto_refresh=False,
+        )
+        self._bar = self._progress.add_task("starting", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._progress.stop()
+
+    def show(self, figures: Figures) -> None:
+        """Redraw the bar."""
+        self._progress.update(
+            self._bar,
+            total=figures.total_steps,
+            completed=figures.steps,
+            description=str(figures),
+            refresh=True,
+        )
+
+
+class Lines:
+    """A line every `LINE_EVERY_S`, for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._next_s = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+    def show(self, figures: Figures) -> None:
+        """Print a line if it is time for one."""
+        now_s = time.monotonic()
+        if now_s >= self._next_s:
+            self._next_s = now_s + LINE_EVERY_S
+            print(figures, flush=True)
+
+
+def open_display() -> Display:
+    """The display that suits stdout."""
+    return Bar() if sys.stdout.isatty() else Lines()
+
+
+def score(value: float) -> str:
+    """A mean return with two digits, a dash for none."""
+    return "–" if math.isnan(value) else f"{value:.2f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people write them: 0:07, 12:34, 1:02:03."""
+    if not math.isfinite(seconds):
+        return "–"
+    minutes, rest_s = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest_s:02}" if hours else f"{minutes}:{rest_s:02}"

@@ -1,0 +1,69 @@
+"""Ctrl-C and SIGTERM, politely: the first one asks, the second one interrupts.
+
+Rules: while `Stop.polite()` is in force the first signal only sets `Stop.signal`, so the training
+loop ends between two steps and saves a whole model; outside of it, and for a second signal,
+`Stopped` is raised where the program stands. The handler takes no lock and formats nothing, as it
+may run in the middle of anything.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal ended the program.
+
+    Attributes:
+        exit_code: 128 + the signal's number, as shells have it.
+    """
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal.Signals(signal_number).name)
+        self.exit_code = 128 + signal_number
+
+
+class Stop:
+    """Whether someone has asked the program to stop.
+
+    Attributes:
+        signal: number of the signal that asked for it, None so far.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._polite = False
+
+    @contextmanager
+    def handling(self) -> Iterator[None]:
+        """Handle SIGINT and SIGTERM in the block; the former handlers come back after it."""
+        before = {
+            number: signal.signal(number, self._handle)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def polite(self) -> Iterator[None]:
+        """In the block the first signal only sets `signal`."""
+        self._polite = True
+        try:
+            yield
+        finally:
+            self._polite = False
+
+    def _handle(self, signal_number: int, _frame: FrameType | None) -> None:
+        if self._polite and self.signal is None:
+            self.signal = signal_number
+            os.write(2, b"\nstopping and saving; once more to stop at once without saving\n")
+            return
+        self.signal = signal_number
+        raise Stopped(signal_number)

@@ -1,0 +1,48 @@
+"""The command line of the stand-in.
+
+    python -m sc2pool.standin install DIR
+    python -m sc2pool.standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
+
+The second form takes the flags of the real game, with one dash, and like the real game ignores
+those it does not know.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from sc2pool.standin.install import InstallError, install
+from sc2pool.standin.server import run_server
+
+
+def main(arguments: list[str]) -> int:
+    """Install, or play; the exit status."""
+    if arguments[:1] == ["install"]:
+        return _install(arguments[1:])
+    parser = argparse.ArgumentParser("SC2_x64", allow_abbrev=False)
+    parser.add_argument("-listen", default="127.0.0.1", metavar="ADDRESS")
+    parser.add_argument("-port", type=int, required=True)
+    parser.add_argument("-dataDir", type=Path, default=Path(), metavar="DIR")
+    options, _ignored = parser.parse_known_args(arguments)
+    if not 1 <= options.port <= 65535:
+        parser.error(f"-port must be 1 to 65535, not {options.port}")
+    return run_server(options.listen, options.port, options.dataDir.absolute())
+
+
+def _install(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser("python -m sc2pool.standin install")
+    parser.add_argument("directory", type=Path)
+    options = parser.parse_args(arguments)
+    try:
+        executable = install(options.directory)
+    except InstallError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(executable)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

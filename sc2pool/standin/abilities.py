@@ -1,0 +1,94 @@
+"""The abilities of units that walk and shoot, as data, and the orders they stand for.
+
+Ids, names and remaps are the real game's: a client may send the specific id (23, Attack) or the
+general one (3674); the game itself always answers with the specific one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from s2clientprotocol import data_pb2 as data_pb
+
+NO_TARGET = data_pb.AbilityData.Target.Value("None")
+POINT_OR_UNIT = data_pb.AbilityData.PointOrUnit
+
+
+class OrderKind(IntEnum):
+    """What a unit is doing; the values of `World.order`. From MOVE on it wants to get somewhere."""
+
+    IDLE = 0
+    HOLD = 1
+    MOVE = 2
+    ATTACK = 3
+    PATROL = 4
+
+
+SMART, STOP, MOVE, PATROL, HOLD, ATTACK = 1, 4, 16, 17, 18, 23
+GENERAL_STOP, GENERAL_ATTACK, GENERAL_HOLD, GENERAL_MOVE, GENERAL_PATROL = (
+    3665,
+    3674,
+    3793,
+    3794,
+    3795,
+)
+
+
+@dataclass(frozen=True)
+class Ability:
+    """One row of the game's ability data; `button` equals the API's button_name."""
+
+    id: int
+    link_name: str
+    link_index: int
+    button: str
+    friendly_name: str
+    target: data_pb.AbilityData.Target.ValueType
+    hotkey: str = ""
+    remaps_to: int = 0
+
+
+ABILITIES: tuple[Ability, ...] = (
+    Ability(SMART, "", 255, "Smart", "Smart", POINT_OR_UNIT),
+    Ability(STOP, "stop", 0, "Stop", "Stop Stop", NO_TARGET, "S", GENERAL_STOP),
+    Ability(MOVE, "move", 0, "Move", "Move Move", POINT_OR_UNIT, "M", GENERAL_MOVE),
+    Ability(PATROL, "move", 1, "MovePatrol", "Patrol Patrol", POINT_OR_UNIT, "P", GENERAL_PATROL),
+    Ability(HOLD, "move", 2, "MoveHoldPosition", "HoldPosition Hold", NO_TARGET, "H", GENERAL_HOLD),
+    Ability(ATTACK, "attack", 0, "Attack", "Attack Attack", POINT_OR_UNIT, "A", GENERAL_ATTACK),
+    Ability(GENERAL_STOP, "Stop", 0, "Stop", "Stop", NO_TARGET),
+    Ability(GENERAL_ATTACK, "GeneralAttack", 0, "Attack", "Attack", POINT_OR_UNIT),
+    Ability(GENERAL_HOLD, "GeneralHoldPosition", 0, "HoldPosition", "HoldPosition", NO_TARGET),
+    Ability(GENERAL_MOVE, "GeneralMove", 0, "Move", "Move", POINT_OR_UNIT),
+    Ability(GENERAL_PATROL, "GeneralPatrol", 0, "Patrol", "Patrol", POINT_OR_UNIT),
+)
+
+ABILITY_BY_ID = {ability.id: ability for ability in ABILITIES}
+
+KIND_BY_ABILITY = {
+    STOP: OrderKind.IDLE,
+    MOVE: OrderKind.MOVE,
+    ATTACK: OrderKind.ATTACK,
+    PATROL: OrderKind.PATROL,
+    HOLD: OrderKind.HOLD,
+}
+ABILITY_BY_KIND = {kind: ability for ability, kind in KIND_BY_ABILITY.items()}
+
+WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
+FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
+"""What a mobile unit without, and with, a weapon can be told."""
+
+
+def specific(ability_id: int) -> int:
+    """The ability the units really have for a general or a specific id."""
+    return _SPECIFIC.get(ability_id, ability_id)
+
+
+_SPECIFIC = {ability.remaps_to: ability.id for ability in ABILITIES if ability.remaps_to}
+
+
+def available_to(*, mobile: bool, armed: bool) -> tuple[int, ...]:
+    """The ids of what such a unit can be told."""
+    if not mobile:
+        return ()
+    return FIGHTER_ABILITIES if armed else WALKER_ABILITIES

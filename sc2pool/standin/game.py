@@ -1,0 +1,101 @@
+"""One episode of one map: its world, its rules, its end.
+
+Rules it keeps:
+- the same scenario, seed and requests give the same episode, to the last bit; nothing here
+  looks at a clock, and all chance comes from one generator;
+- an episode ends at the map's time limit, when the client's last unit dies, by a debug command,
+  or for good at the end of time, 2^19 loops after the game was created.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin.movement import Mover
+from sc2pool.standin.rules import CollectRule, Placement, WavesRule, place_group
+from sc2pool.standin.scenario import Bounty, Collect, Scenario
+from sc2pool.standin.terrain import Terrain
+from sc2pool.standin.world import ME, World
+
+HARD_RESET_LOOPS = 1 << 18
+"""After so many loops, over all restarts, the game asks to be created anew."""
+END_OF_TIME_LOOPS = 1 << 19
+"""After so many it ends, and cannot be restarted."""
+
+
+class Game:
+    """An episode in progress, or over once `result` is set."""
+
+    def __init__(
+        self, scenario: Scenario, seed: np.random.SeedSequence, *, fog: bool, loops_before: int
+    ) -> None:
+        self.scenario = scenario
+        self.fog = fog
+        self.loops_before = loops_before
+        self.result: sc_pb.Result.ValueType | None = None
+        self.terrain = Terrain(scenario)
+        self.world = World()
+        self._ending: sc_pb.Result.ValueType | None = None
+        self._bounty = {
+            (rule.owner, rule.type_row): rule.score
+            for rule in scenario.rules
+            if isinstance(rule, Bounty)
+        }
+        placement = Placement(self.terrain, np.random.default_rng(seed))
+        placement.draw_side()
+        for group in scenario.units:
+            place_group(self.world, placement, group)
+        self._rules = [
+            CollectRule(rule, self.world, placement)
+            if isinstance(rule, Collect)
+            else WavesRule(rule, self.world, placement)
+            for rule in scenario.rules
+            if not isinstance(rule, Bounty)
+        ]
+        for rule in self._rules:
+            rule.start()
+        self._mover = Mover(self.world, self.terrain)
+        self._last_loop = min(scenario.time_limit_loops, END_OF_TIME_LOOPS - loops_before)
+
+    @property
+    def simulation_loop(self) -> int:
+        """Loops since the game was created, over all restarts."""
+        return self.loops_before + self.world.loop
+
+    def advance(self, loops: int) -> None:
+        """Play so many loops, or until the end."""
+        for _ in range(loops):
+            if self.result is not None:
+                return
+            self._run_loop()
+
+    def end(self, result: sc_pb.Result.ValueType) -> None:
+        """End the episode with the next loop."""
+        self._ending = result
+
+    def _run_loop(self) -> None:
+        world = self.world
+        self._mover.run_loop()
+        if world.doomed:
+            self._bury()
+        if world.loop >= world.rules_at and self.result is None:
+            world.rules_at = min((rule.apply() for rule in self._rules), default=1 << 60)
+        if self.result is None and self._ending is not None:
+            self.result = self._ending
+        if self.result is None and world.loop >= self._last_loop:
+            in_time = world.loop < self.scenario.time_limit_loops
+            self.result = sc_pb.Tie if in_time else sc_pb.Victory
+
+    def _bury(self) -> None:
+        world = self.world
+        dead = np.isin(world.tag, world.doomed)
+        world.doomed.clear()
+        had_units = bool((world.owner == ME).any())
+        for owner, row in zip(
+            world.owner[dead].tolist(), world.type_row[dead].tolist(), strict=True
+        ):
+            world.score += self._bounty.get((owner, row), 0)
+        world.bury_dead(dead)
+        if had_units and not (world.owner == ME).any():
+            self.result = sc_pb.Defeat

@@ -1,0 +1,98 @@
+"""Writes an installation of the stand-in, laid out like one of StarCraft II.
+
+    DIR/Versions/Base<N>/SC2_x64          a script that becomes this Python running the stand-in
+    DIR/Maps/mini_games/<name>.SC2Map     the maps
+    DIR/sc2pool-standin.txt               tells that the directory is ours
+
+Rules it keeps: a directory that holds anything else is left alone; every file appears whole or
+not at all, so several processes may install at once; installing again repairs what differs.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import sc2pool
+from sc2pool.standin.version import BASE_BUILD
+
+MARKER = "sc2pool-standin.txt"
+_MARKER_TEXT = """\
+This is not StarCraft II. It is the stand-in game of sc2pool, which speaks the same protocol
+with simplified rules. The directory may be deleted; sc2pool writes it anew.
+"""
+
+
+class InstallError(Exception):
+    """The directory cannot take an installation; nothing was written."""
+
+
+def install(directory: Path) -> Path:
+    """Make `directory` an installation; returns the path of its executable."""
+    directory = directory.expanduser().absolute()
+    _check_is_ours_or_empty(directory)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        # The marker comes first: whoever finds half an installation knows whose it is.
+        _write(directory / MARKER, _MARKER_TEXT.encode(), 0o644)
+        maps = directory / "Maps" / "mini_games"
+        for source in resources.files("sc2pool.standin").joinpath("maps").iterdir():
+            if source.name.endswith(".SC2Map"):
+                _write(maps / source.name, source.read_bytes(), 0o644)
+        executable = directory / "Versions" / f"Base{BASE_BUILD}" / "SC2_x64"
+        _write(executable, _launcher().encode(), 0o755)
+    except OSError as error:
+        raise InstallError(f"cannot install the stand-in in {directory}: {error}") from error
+    return executable
+
+
+def _check_is_ours_or_empty(directory: Path) -> None:
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise InstallError(f"{directory} is not a directory")
+    if (directory / MARKER).is_file():
+        return
+    # Another process may be writing its marker at this very moment, under a temporary name.
+    others = [path.name for path in directory.iterdir() if not path.name.startswith(f".{MARKER}")]
+    if others and not (directory / MARKER).is_file():
+        raise InstallError(
+            f"{directory} is neither empty nor a stand-in installation "
+            f"(it holds {', '.join(sorted(others)[:3])}); nothing was written"
+        )
+
+
+def _launcher() -> str:
+    """A script that replaces itself by this interpreter, so that the process id stays."""
+    package_parent = str(Path(sc2pool.__path__[0]).resolve().parent)
+    return (
+        "#!/bin/sh\n"
+        f"PYTHONPATH={shlex.quote(package_parent)}${{PYTHONPATH:+:$PYTHONPATH}}\n"
+        # The simulation has one thread; a pool of them in every game would only use memory.
+        "OPENBLAS_NUM_THREADS=1\n"
+        "export PYTHONPATH OPENBLAS_NUM_THREADS\n"
+        # -P: what lies in the working directory is no concern of the game.
+        f'exec {shlex.quote(sys.executable)} -P -m sc2pool.standin "$@"\n'
+    )
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Put the file in place at once, unless it is there already."""
+    try:
+        if path.read_bytes() == content and path.stat().st_mode & 0o777 == mode:
+            return
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,36 @@
+"""One handler a request of the API, and the table that finds it.
+
+A handler fills its own part of the response from the request and the state. Errors in
+processing go into that part; `RequestRefused` makes the whole reply an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin.requests import actions, debug, info, lifecycle, observe, queries
+from sc2pool.standin.state import State
+
+# `Any` is the request's own message, e.g. RequestStep for "step"; the response is whole.
+Handler = Callable[[State, Any, sc_pb.Response], None]
+
+HANDLERS: dict[str, Handler] = {
+    "ping": info.ping,
+    "available_maps": info.available_maps,
+    "game_info": info.game_info,
+    "data": info.data,
+    "create_game": lifecycle.create_game,
+    "join_game": lifecycle.join_game,
+    "restart_game": lifecycle.restart_game,
+    "leave_game": lifecycle.leave_game,
+    "quit": lifecycle.quit_process,
+    "step": lifecycle.step,
+    "save_replay": lifecycle.save_replay,
+    "observation": observe.observation,
+    "action": actions.action,
+    "query": queries.query,
+    "debug": debug.debug,
+}

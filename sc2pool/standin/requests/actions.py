@@ -1,0 +1,124 @@
+"""Actions: from what a client asks units to do, to orders, with the game's result codes.
+
+Every action of a request gets one result. A unit command is carried out by those of its units
+that can; if none can, its result is the reason of the first that cannot, and each such unit is
+also named in the next observation's `action_errors`.
+"""
+
+from __future__ import annotations
+
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin import abilities, orders, unit_types
+from sc2pool.standin.abilities import KIND_BY_ABILITY, OrderKind
+from sc2pool.standin.game import Game
+from sc2pool.standin.state import State
+from sc2pool.standin.world import ENEMY, ME, Order
+
+Success = error_pb.Success
+
+
+def action(state: State, request: sc_pb.RequestAction, response: sc_pb.Response) -> None:
+    """Give all the orders; they take effect with the next loop."""
+    response.action.SetInParent()
+    response.action.result.extend(_perform(state, one) for one in request.actions)
+
+
+def _perform(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType:
+    if one.HasField("action_raw"):
+        raw = one.action_raw
+        kind = raw.WhichOneof("action")
+        if kind == "unit_command":
+            return _command(state, raw.unit_command)
+        # The camera moves and autocasts toggle without any effect on these maps.
+        return Success if kind is not None else error_pb.Error
+    if one.HasField("action_chat"):
+        return Success
+    # Feature layers, rendered screens and the user interface are not simulated.
+    return error_pb.NotSupported
+
+
+def _command(state: State, command: raw_pb.ActionRawUnitCommand) -> error_pb.ActionResult.ValueType:
+    game = state.playing()
+    if not command.unit_tags:
+        return error_pb.Error
+    results = [
+        (tag, _command_unit(game, int(tag), command)) for tag in dict.fromkeys(command.unit_tags)
+    ]
+    failed = [(tag, result) for tag, result in results if result != Success]
+    # The id is signed in a command and unsigned in an error.
+    ability_id = max(0, command.ability_id)
+    state.action_errors.extend(
+        sc_pb.ActionError(unit_tag=tag, ability_id=ability_id, result=result)
+        for tag, result in failed
+    )
+    return failed[0][1] if len(failed) == len(results) else Success
+
+
+def _command_unit(
+    game: Game, tag: int, command: raw_pb.ActionRawUnitCommand
+) -> error_pb.ActionResult.ValueType:
+    """Have one unit obey, or say why it cannot."""
+    world = game.world
+    row = world.row_of(tag)
+    if row < 0:
+        return error_pb.Error
+    if world.owner[row] != ME:
+        return error_pb.YouCantIssueCommandsToThatUnit
+    ability_id = abilities.specific(command.ability_id)
+    unit = unit_types.UNIT_TYPES[world.type_row[row]]
+    available = abilities.available_to(mobile=unit.mobile, armed=unit.weapon is not None)
+    if ability_id not in available:
+        return error_pb.NotSupported
+    order = _read_order(game, row, ability_id, command)
+    if not isinstance(order, Order):
+        return order
+    # Stopping cannot wait its turn.
+    queued = command.queue_command and order.kind != OrderKind.IDLE
+    accepted = orders.give(world, row, order, queued=queued)
+    return Success if accepted else error_pb.OrderQueueIsFull
+
+
+def _read_order(
+    game: Game, row: int, ability_id: int, command: raw_pb.ActionRawUnitCommand
+) -> Order | error_pb.ActionResult.ValueType:
+    target = command.WhichOneof("target")
+    if ability_id in (abilities.STOP, abilities.HOLD):
+        return Order(KIND_BY_ABILITY[ability_id], 0.0, 0.0, 0)
+    if target == "target_unit_tag":
+        return _order_on_unit(game, row, ability_id, command.target_unit_tag)
+    if target == "target_world_space_pos":
+        point = command.target_world_space_pos
+        if not game.terrain.on_map(point.x, point.y):
+            return error_pb.MustTargetWalkableLocation
+        kind = OrderKind.MOVE if ability_id == abilities.SMART else KIND_BY_ABILITY[ability_id]
+        return Order(kind, *game.terrain.clamp(point.x, point.y), 0)
+    return error_pb.MustTargetUnit
+
+
+def _order_on_unit(
+    game: Game, row: int, ability_id: int, target_tag: int
+) -> Order | error_pb.ActionResult.ValueType:
+    world = game.world
+    target = world.row_of(target_tag)
+    if target < 0:
+        return error_pb.MustTargetVisibleUnit
+    if target == row:
+        return error_pb.CantTargetThatUnit
+    scenery = unit_types.UNIT_TYPES[world.type_row[target]].invulnerable
+    hostile = world.owner[target] == ENEMY and not scenery
+    armed = bool(unit_types.ARMED[world.type_row[row]])
+    if ability_id == abilities.ATTACK and not hostile:
+        if scenery:
+            return error_pb.CantTargetInvulnerableUnits
+        return error_pb.CantTargetFriendlyUnits
+    kind = KIND_BY_ABILITY.get(ability_id, OrderKind.MOVE)
+    if ability_id == abilities.SMART and hostile and armed:
+        kind = OrderKind.ATTACK
+    if scenery or kind == OrderKind.PATROL:
+        # Scenery blocks nobody's way: walking to it means walking to its place.
+        x, y = world.pos[target].tolist()
+        return Order(kind, *game.terrain.clamp(x, y), 0)
+    return Order(kind, 0.0, 0.0, target_tag)

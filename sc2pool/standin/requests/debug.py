@@ -1,0 +1,120 @@
+"""Debug commands: change the world behind the rules' back, or hurt the process itself.
+
+The whole request is checked before any of it is carried out. Deaths and the end of the game take
+effect with the next loop, as in the real game.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin import unit_types
+from sc2pool.standin.scenario import MAX_UNITS
+from sc2pool.standin.state import Fate, RequestRefused, State
+from sc2pool.standin.world import NEUTRAL
+
+MAX_SCORE = 1_000_000_000
+_FATES = {
+    debug_pb.DebugTestProcess.hang: Fate.HANG,
+    debug_pb.DebugTestProcess.crash: Fate.CRASH,
+    debug_pb.DebugTestProcess.exit: Fate.EXIT,
+}
+_RESULTS = {
+    debug_pb.DebugEndGame.Surrender: sc_pb.Defeat,
+    debug_pb.DebugEndGame.DeclareVictory: sc_pb.Victory,
+}
+
+
+def debug(state: State, request: sc_pb.RequestDebug, response: sc_pb.Response) -> None:
+    """Carry out the commands, in order."""
+    response.debug.SetInParent()
+    kinds = [command.WhichOneof("command") for command in request.debug]
+    if None in kinds:
+        raise RequestRefused("An empty debug command")
+    for command in request.debug:
+        _check_numbers(command)
+    _check_births(state, [c.create_unit for c in request.debug if c.HasField("create_unit")])
+    for kind, command in zip(kinds, request.debug, strict=True):
+        if kind in _COMMANDS:
+            _COMMANDS[kind](state, getattr(command, kind))
+
+
+def _check_numbers(command: debug_pb.DebugCommand) -> None:
+    if not abs(command.score.score) <= MAX_SCORE:
+        raise RequestRefused(f"A score of {command.score.score} is out of range")
+    if not math.isfinite(command.unit_value.value):
+        raise RequestRefused(f"{command.unit_value.value} is no value for a unit")
+
+
+def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
+    game = state.playing()
+    for birth in births:
+        if birth.unit_type not in unit_types.ROW_BY_ID:
+            known = ", ".join(f"{unit.id} {unit.name}" for unit in unit_types.UNIT_TYPES)
+            raise RequestRefused(f"Unknown unit type {birth.unit_type}; the stand-in has {known}")
+        if not 1 <= birth.owner <= NEUTRAL:
+            raise RequestRefused(f"No such player: {birth.owner}")
+        if not game.terrain.on_map(birth.pos.x, birth.pos.y):
+            raise RequestRefused(f"({birth.pos.x}, {birth.pos.y}) is not on the map")
+    if game.world.count + sum(max(1, birth.quantity) for birth in births) > MAX_UNITS:
+        raise RequestRefused(f"Too many units: the stand-in's limit is {MAX_UNITS}")
+
+
+def _create_unit(state: State, create: debug_pb.DebugCreateUnit) -> None:
+    game = state.playing()
+    place = game.terrain.clamp(create.pos.x, create.pos.y)
+    points = np.array([place] * max(1, create.quantity))
+    game.world.spawn(unit_types.ROW_BY_ID[create.unit_type], create.owner, points)
+
+
+def _kill_unit(state: State, kill: debug_pb.DebugKillUnit) -> None:
+    world = state.playing().world
+    world.doomed += [tag for tag in kill.tag if world.row_of(tag) >= 0]
+
+
+def _set_unit_value(state: State, change: debug_pb.DebugSetUnitValue) -> None:
+    world = state.playing().world
+    row = world.row_of(change.unit_tag)
+    if row < 0:
+        return
+    type_row = world.type_row[row]
+    if change.unit_value == debug_pb.DebugSetUnitValue.Life:
+        if not unit_types.VULNERABLE[type_row]:
+            return
+        world.life[row] = min(change.value, unit_types.MAX_LIFE[type_row])
+        if world.life[row] <= 0:
+            world.doomed.append(change.unit_tag)
+    elif change.unit_value == debug_pb.DebugSetUnitValue.Shields:
+        world.shields[row] = min(max(change.value, 0.0), unit_types.MAX_SHIELDS[type_row])
+    else:
+        world.energy[row] = max(change.value, 0.0)
+
+
+def _set_score(state: State, score: debug_pb.DebugSetScore) -> None:
+    state.playing().world.score = int(score.score)
+
+
+def _end_game(state: State, end: debug_pb.DebugEndGame) -> None:
+    state.playing().end(_RESULTS[end.end_result])
+
+
+def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
+    state.fate = _FATES[test.test]
+    state.fate_delay_s = max(0, test.delay_ms) / 1000.0
+
+
+# Drawing and the cheats of `game_state` are accepted and change nothing.
+_COMMANDS: dict[str, Callable[[State, Any], None]] = {
+    "create_unit": _create_unit,
+    "kill_unit": _kill_unit,
+    "unit_value": _set_unit_value,
+    "score": _set_score,
+    "end_game": _end_game,
+    "test_process": _test_process,
+}

@@ -1,0 +1,247 @@
+"""The observation: the world as its client may see it.
+
+Grids that do not change are kept as bytes in `Terrain`; a unit's message is filled from columns
+that were turned into lists once, for reading single elements of an array is slow.
+
+Rules it keeps: units appear in the order of their creation; enemies out of sight do not appear;
+orders and weapons are shown of the client's own units only; deaths and action errors are told
+once, in the first observation after them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from s2clientprotocol import score_pb2 as score_pb
+
+from sc2pool.standin import unit_types
+from sc2pool.standin.abilities import (
+    ABILITY_BY_ID,
+    ABILITY_BY_KIND,
+    FIGHTER_ABILITIES,
+    POINT_OR_UNIT,
+    WALKER_ABILITIES,
+    OrderKind,
+)
+from sc2pool.standin.game import Game
+from sc2pool.standin.state import PLAYER_ID, State
+from sc2pool.standin.terrain import FOGGED, GROUND_Z, VISIBLE, Terrain
+from sc2pool.standin.world import ENEMY, ME, NEUTRAL, Bools, Order, World
+
+FOOD_CAP = 200
+_INVULNERABLE = (~unit_types.VULNERABLE).tolist()
+_ALLIANCE = {ME: raw_pb.Self, NEUTRAL: raw_pb.Neutral}
+
+
+def observation(state: State, request: sc_pb.RequestObservation, response: sc_pb.Response) -> None:
+    """All that the joined interface asked for, at the present loop."""
+    game = state.playing()
+    world = game.world
+    reply = response.observation
+    reply.action_errors.extend(state.action_errors)
+    state.action_errors.clear()
+    seen = reply.observation
+    seen.game_loop = world.loop
+    _fill_common(seen.player_common, world)
+    if state.options.score:
+        _fill_score(seen.score, world)
+    if state.options.raw:
+        _fill_raw(seen.raw_data, game, fog=game.fog and not request.disable_fog)
+    army = world.army()
+    if army.mobile:
+        seen.abilities.extend(_FIGHTERS_CAN if army.armed else _WALKERS_CAN)
+    world.dead_tags.clear()
+    if game.result is not None:
+        reply.player_result.add(player_id=PLAYER_ID, result=game.result)
+        if state.created().computer is not None:
+            reply.player_result.add(player_id=PLAYER_ID + 1, result=_OPPOSITE[game.result])
+
+
+_OPPOSITE = {
+    sc_pb.Victory: sc_pb.Defeat,
+    sc_pb.Defeat: sc_pb.Victory,
+    sc_pb.Tie: sc_pb.Tie,
+}
+
+
+def _fill_common(player: sc_pb.PlayerCommon, world: World) -> None:
+    army = world.army()
+    player.player_id = PLAYER_ID
+    player.minerals = player.vespene = 0
+    player.food_cap = FOOD_CAP
+    player.food_used = player.food_army = int(army.food)
+    player.food_workers = player.idle_worker_count = 0
+    player.army_count = army.count
+    player.warp_gate_count = player.larva_count = 0
+
+
+def _fill_score(score: score_pb.Score, world: World) -> None:
+    score.score_type = score_pb.Score.Curriculum
+    score.score = world.score
+    army, ledger, details = world.army(), world.ledger, score.score_details
+    details.CopyFrom(_BLANK_DETAILS)
+    used_minerals = army.minerals + ledger.lost_minerals
+    used_vespene = army.vespene + ledger.lost_vespene
+    details.total_value_units = used_minerals + used_vespene
+    details.killed_value_units = ledger.killed_value
+    details.food_used.army = army.food
+    details.killed_minerals.army = ledger.killed_minerals
+    details.killed_vespene.army = ledger.killed_vespene
+    details.lost_minerals.army = ledger.lost_minerals
+    details.lost_vespene.army = ledger.lost_vespene
+    details.used_minerals.army = army.minerals
+    details.used_vespene.army = army.vespene
+    details.total_used_minerals.army = used_minerals
+    details.total_used_vespene.army = used_vespene
+    details.total_damage_dealt.life = ledger.dealt_life
+    details.total_damage_dealt.shields = ledger.dealt_shields
+    details.total_damage_taken.life = ledger.taken_life
+    details.total_damage_taken.shields = ledger.taken_shields
+
+
+def _blank_details() -> score_pb.ScoreDetails:
+    """Every field present and zero, as the game sends them."""
+    details = score_pb.ScoreDetails()
+    for field in details.DESCRIPTOR.fields:
+        if field.message_type is None:
+            setattr(details, field.name, 0.0)
+        else:
+            part = getattr(details, field.name)
+            for number in field.message_type.fields:
+                setattr(part, number.name, 0.0)
+    return details
+
+
+_BLANK_DETAILS = _blank_details()
+
+
+def _fill_raw(raw: raw_pb.ObservationRaw, game: Game, *, fog: bool) -> None:
+    world, terrain = game.world, game.terrain
+    raw.player.camera.x = (terrain.x0 + terrain.x1) / 2
+    raw.player.camera.y = (terrain.y0 + terrain.y1) / 2
+    raw.player.camera.z = GROUND_Z
+    lit = _lit_cells(world, terrain) if fog else None
+    visible = None if lit is None else _in_sight(world, terrain, lit)
+    _fill_units(raw, world, visible)
+    state = raw.map_state
+    for grid, bits in ((state.visibility, 8), (state.creep, 1)):
+        grid.bits_per_pixel = bits
+        grid.size.x, grid.size.y = terrain.width, terrain.height
+    state.visibility.data = (
+        terrain.lit_bytes
+        if lit is None
+        else np.where(lit, VISIBLE, FOGGED).astype(np.uint8).tobytes()
+    )
+    state.creep.data = terrain.creep_bits
+    if world.dead_tags:
+        raw.event.dead_units.extend(world.dead_tags)
+
+
+def _lit_cells(world: World, terrain: Terrain) -> Bools:
+    mine = world.owner == ME
+    return terrain.seen_from(world.pos[mine], unit_types.SIGHT[world.type_row[mine]])
+
+
+def _in_sight(world: World, terrain: Terrain, lit: Bools) -> Bools:
+    cell = np.minimum(world.pos.astype(np.int64), (terrain.width - 1, terrain.height - 1))
+    return np.asarray((world.owner != ENEMY) | lit[cell[:, 1], cell[:, 0]])
+
+
+def _fill_units(raw: raw_pb.ObservationRaw, world: World, visible: Bools | None) -> None:
+    cooldown = np.maximum(world.ready_at - world.loop, 0.0).tolist()
+    columns = zip(
+        world.tag.tolist(),
+        world.type_row.tolist(),
+        world.owner.tolist(),
+        world.pos.tolist(),
+        world.facing.tolist(),
+        world.life.tolist(),
+        world.shields.tolist(),
+        world.energy.tolist(),
+        cooldown,
+        world.engaged.tolist(),
+        strict=True,
+    )
+    order = world.order.tolist()
+    for row, (tag, kind, owner, (x, y), facing, life, shield, energy, wait, engaged) in enumerate(
+        columns
+    ):
+        if visible is not None and not visible[row]:
+            continue
+        unit = raw.units.add()
+        unit.CopyFrom(_TEMPLATES[kind])
+        unit.tag = tag
+        unit.owner = owner
+        unit.alliance = _ALLIANCE.get(owner, raw_pb.Enemy)
+        unit.pos.x = x
+        unit.pos.y = y
+        unit.facing = facing
+        if _INVULNERABLE[kind]:
+            continue
+        unit.health = max(life, 0.0)
+        unit.shield = shield
+        unit.energy = energy
+        if owner != ME:
+            continue
+        unit.weapon_cooldown = wait
+        unit.engaged_target_tag = engaged
+        if order[row]:
+            _fill_orders(unit, world, row)
+
+
+def _fill_orders(unit: raw_pb.Unit, world: World, row: int) -> None:
+    x, y = world.order_point[row].tolist()
+    first = Order(OrderKind(int(world.order[row])), x, y, int(world.order_tag[row]))
+    for order in (first, *world.queued.get(unit.tag, ())):
+        shown = unit.orders.add(ability_id=ABILITY_BY_KIND[order.kind])
+        if order.target_tag:
+            shown.target_unit_tag = order.target_tag
+        elif order.kind != OrderKind.HOLD:
+            pos = shown.target_world_space_pos
+            pos.x, pos.y, pos.z = order.x, order.y, GROUND_Z
+
+
+def _template(kind: unit_types.UnitType) -> raw_pb.Unit:
+    """The fields of a unit that depend on its type alone."""
+    unit = raw_pb.Unit(
+        display_type=raw_pb.Visible,
+        unit_type=kind.id,
+        pos=common.Point(z=GROUND_Z),
+        radius=kind.radius,
+        build_progress=1.0,
+        cloak=raw_pb.NotCloaked,
+        is_selected=False,
+        is_on_screen=True,
+        is_blip=False,
+        is_flying=False,
+        is_burrowed=False,
+        is_hallucination=False,
+        is_active=False,
+        is_powered=False,
+    )
+    if not kind.invulnerable:
+        unit.health_max = kind.life
+        unit.shield_max = kind.shields
+        unit.energy_max = 0.0
+        unit.attack_upgrade_level = unit.armor_upgrade_level = unit.shield_upgrade_level = 0
+    return unit
+
+
+_TEMPLATES = [_template(kind) for kind in unit_types.UNIT_TYPES]
+
+
+def _available(ability_ids: tuple[int, ...]) -> list[common.AvailableAbility]:
+    return [
+        common.AvailableAbility(
+            ability_id=ability_id,
+            requires_point=ABILITY_BY_ID[ability_id].target == POINT_OR_UNIT,
+        )
+        for ability_id in ability_ids
+    ]
+
+
+# What all own units together can be told; the game says it of the selected ones.
+_FIGHTERS_CAN = _available(FIGHTER_ABILITIES)
+_WALKERS_CAN = _available(WALKER_ABILITIES)

@@ -1,0 +1,70 @@
+"""Queries: how far is it, can it be built there, what can this unit do."""
+
+from __future__ import annotations
+
+import math
+
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin import abilities, unit_types
+from sc2pool.standin.game import Game
+from sc2pool.standin.state import State
+from sc2pool.standin.world import ME
+
+
+def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response) -> None:
+    """Answer every part of the query, in order."""
+    game = state.playing()
+    reply = response.query
+    reply.SetInParent()
+    for path in request.pathing:
+        reply.pathing.add(distance=_walking_distance(game, path))
+    for one in request.abilities:
+        _fill_abilities(reply.abilities.add(unit_tag=one.unit_tag), game)
+    for place in request.placements:
+        reply.placements.add(result=_placement(game, place))
+
+
+def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
+    """Length of the way, 0 if there is none. Open ground: the way is straight."""
+    if path.HasField("start_pos"):
+        start_x, start_y = path.start_pos.x, path.start_pos.y
+    else:
+        row = game.world.row_of(path.unit_tag)
+        if row < 0:
+            return 0.0
+        start_x, start_y = game.world.pos[row].tolist()
+    end_x, end_y = path.end_pos.x, path.end_pos.y
+    if not (game.terrain.walkable(start_x, start_y) and game.terrain.walkable(end_x, end_y)):
+        return 0.0
+    return math.hypot(end_x - start_x, end_y - start_y)
+
+
+def _fill_abilities(reply: query_pb.ResponseQueryAvailableAbilities, game: Game) -> None:
+    row = game.world.row_of(reply.unit_tag)
+    if row < 0:
+        return
+    unit = unit_types.UNIT_TYPES[game.world.type_row[row]]
+    reply.unit_type_id = unit.id
+    if game.world.owner[row] != ME:
+        return
+    for ability_id in abilities.available_to(mobile=unit.mobile, armed=unit.weapon is not None):
+        target = abilities.ABILITY_BY_ID[ability_id].target
+        reply.abilities.add(ability_id=ability_id, requires_point=target == abilities.POINT_OR_UNIT)
+
+
+def _placement(
+    game: Game, place: query_pb.RequestQueryBuildingPlacement
+) -> error_pb.ActionResult.ValueType:
+    """Nothing here can build; what is told is whether the spot is open and nobody stands on it."""
+    x, y = place.target_pos.x, place.target_pos.y
+    if not game.terrain.walkable(x, y):
+        return error_pb.CantBuildLocationInvalid
+    world = game.world
+    offset = world.pos - (x, y)
+    blocked = (offset**2).sum(axis=1) < world.radius**2
+    if (blocked & unit_types.VULNERABLE[world.type_row]).any():
+        return error_pb.CantBuildOnThat
+    return error_pb.Success

@@ -1,0 +1,158 @@
+"""What a map's rules do: place units, collect targets, start waves.
+
+A rule is asked when somebody was born or died, and otherwise not before the loop it named
+itself: the earliest at which it could have anything to do. That is a bound, so asking later
+than every loop changes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sc2pool.standin import orders, unit_types
+from sc2pool.standin.scenario import Collect, Group, Waves
+from sc2pool.standin.terrain import Terrain
+from sc2pool.standin.world import ENEMY, ME, NEUTRAL, NEVER, Floats, Ints, World
+
+EDGE_MARGIN = 2.0
+"""Nothing is placed closer to the edge of the playable area."""
+LINE_SPACING = 1.5
+"""Distance between neighbours in a line, where there is room for it."""
+LINE_JITTER = 0.25
+"""Nobody stands quite in line, so that no two waves are the same."""
+CANDIDATES = 32
+"""Points tried for a place that must keep a distance; then the farthest of them is taken."""
+
+
+class Placement:
+    """Finds places for units, with the episode's random generator."""
+
+    def __init__(self, terrain: Terrain, rng: np.random.Generator) -> None:
+        self._low = terrain.low + EDGE_MARGIN
+        self._high = terrain.high - EDGE_MARGIN
+        self._rng = rng
+        self._side = 0
+
+    def draw_side(self) -> None:
+        """Choose which of the two sides is "side" from now on."""
+        self._side = int(self._rng.integers(2))
+
+    def points(self, group: Group) -> Floats:
+        """Places for a group of units."""
+        if group.place == "random":
+            return self._rng.uniform(self._low, self._high, (group.count, 2))
+        return self.line(group.count, opposite=group.place == "opposite")
+
+    def line(self, count: int, *, opposite: bool) -> Floats:
+        """A vertical line of places at one side."""
+        x = (self._low, self._high)[self._side ^ int(opposite)][0]
+        room = float(self._high[1] - self._low[1])
+        spacing = min(LINE_SPACING, room / max(1, count - 1))
+        y = (self._low[1] + self._high[1]) / 2 + spacing * (np.arange(count) - (count - 1) / 2)
+        line = np.column_stack([np.full(count, x), y])
+        return line + self._rng.uniform(-LINE_JITTER, LINE_JITTER, line.shape)
+
+    def away_from(self, others: Floats, min_distance: float, count: int) -> Floats:
+        """Random places at least `min_distance` from all the others."""
+        candidates = self._rng.uniform(self._low, self._high, (count, CANDIDATES, 2))
+        if not len(others):
+            return candidates[:, 0]
+        offset = candidates[:, :, None, :] - others
+        nearest = np.sqrt((offset**2).sum(axis=-1)).min(axis=-1)
+        fits = nearest >= min_distance
+        choice = np.where(fits.any(axis=1), fits.argmax(axis=1), nearest.argmax(axis=1))
+        return np.asarray(candidates[np.arange(count), choice])
+
+
+def place_group(world: World, placement: Placement, group: Group) -> None:
+    """Create the units of a group."""
+    world.spawn(group.type_row, group.owner, placement.points(group))
+
+
+class CollectRule:
+    """The targets of a `Collect` and who reaches them."""
+
+    def __init__(self, rule: Collect, world: World, placement: Placement) -> None:
+        self._rule = rule
+        self._world = world
+        self._placement = placement
+
+    def start(self) -> None:
+        """Lay out the first targets."""
+        self._lay_out()
+
+    def apply(self) -> int:
+        """Score what was reached; the next loop worth asking."""
+        world, rule = self._world, self._rule
+        mine = np.flatnonzero((world.owner == ME) & unit_types.MOBILE[world.type_row])
+        if not len(mine):
+            return NEVER
+        targets = self._targets()
+        distance = self._distance(mine, targets)
+        if (distance <= rule.reach).any():
+            taken = targets[(distance <= rule.reach).any(axis=0)]
+            world.score += rule.score * len(taken)
+            self._replace(taken)
+            targets = self._targets()
+            distance = self._distance(mine, targets)
+        return world.loop + self._loops_until_reach(mine, distance)
+
+    def _targets(self) -> Ints:
+        return np.flatnonzero(self._world.type_row == self._rule.target_row)
+
+    def _distance(self, mine: Ints, targets: Ints) -> Floats:
+        pos = self._world.pos
+        offset = pos[targets] - pos[mine][:, None]
+        return np.asarray(np.sqrt((offset**2).sum(axis=-1)))
+
+    def _loops_until_reach(self, mine: Ints, distance: Floats) -> int:
+        if not distance.size:
+            return NEVER
+        # Jostled by others, a unit may move up to half a step faster than it walks.
+        fastest = 1.5 * float(unit_types.STEP[self._world.type_row[mine]].max())
+        return max(1, int((float(distance.min()) - self._rule.reach) / fastest))
+
+    def _replace(self, taken: Ints) -> None:
+        world, rule = self._world, self._rule
+        if rule.taken == "moves":
+            mine = world.pos[world.owner == ME]
+            world.pos[taken] = self._placement.away_from(mine, rule.min_distance, len(taken))
+            world.population_version += 1  # scenery is not expected to move otherwise
+            return
+        dead = np.zeros(world.count, dtype=np.bool_)
+        dead[taken] = True
+        world.bury_dead(dead)
+        if not len(self._targets()):
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        world, rule = self._world, self._rule
+        mine = world.pos[world.owner == ME]
+        points = self._placement.away_from(mine, rule.min_distance, rule.count)
+        world.spawn(rule.target_row, NEUTRAL, points)
+
+
+class WavesRule:
+    """Sends the next wave when no enemy is left."""
+
+    def __init__(self, rule: Waves, world: World, placement: Placement) -> None:
+        self._rule = rule
+        self._world = world
+        self._placement = placement
+
+    def start(self) -> None:
+        """The first wave is on the map from the start."""
+
+    def apply(self) -> int:
+        """Start a wave if it is time; only a death can make it time."""
+        world = self._world
+        if (world.owner == ENEMY).any():
+            return NEVER
+        self._placement.draw_side()
+        for group in self._rule.units:
+            place_group(world, self._placement, group)
+        orders.forget_all(world)
+        for owner, opposite in ((ME, False), (ENEMY, True)):
+            rows = np.flatnonzero(world.owner == owner)
+            world.pos[rows] = self._placement.line(len(rows), opposite=opposite)
+        return NEVER

@@ -1,0 +1,240 @@
+"""Reads a map file: what is on the map, what scores, and when it is over.
+
+A stand-in map is a small JSON file with the name of the map it imitates. Everything is checked
+while it is read, so a broken map fails `create_game` (InvalidMapData) and nothing later.
+
+Rules it keeps: a key that is not known is an error, not ignored; nothing here knows a map by
+name, so another task is another file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from sc2pool.standin.unit_types import ROW_BY_NAME
+
+FORMAT = "sc2pool-standin-scenario/1"
+MAX_SIDE_CELLS = 256
+"""The real game's limit for the width and height of a map."""
+MAX_UNITS = 400
+
+Place = Literal["random", "side", "opposite"]
+Taken = Literal["moves", "vanishes"]
+T = TypeVar("T")
+
+
+class ScenarioError(ValueError):
+    """The map file is not a stand-in scenario; the message says where and why."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Units placed together: at random, or in a line at one side or the opposite one."""
+
+    type_row: int
+    owner: int
+    count: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Targets that score when a unit of the player comes within `reach` of them.
+
+    A target that is taken either moves elsewhere, or vanishes until all are gone and a new set
+    appears; always at least `min_distance` from every unit of the player.
+    """
+
+    target_row: int
+    count: int
+    reach: float
+    min_distance: float
+    score: int
+    taken: Taken
+
+
+@dataclass(frozen=True)
+class Bounty:
+    """The score for the death of one unit of this type and owner."""
+
+    type_row: int
+    owner: int
+    score: int
+
+
+@dataclass(frozen=True)
+class Waves:
+    """When the enemies are all dead: new units, and everybody back to the two sides."""
+
+    units: tuple[Group, ...]
+
+
+Rule = Collect | Bounty | Waves
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One map. Coordinates are in cells, the playable area is (x0, y0, x1, y1)."""
+
+    name: str
+    size: tuple[int, int]
+    playable_area: tuple[int, int, int, int]
+    fog: bool
+    time_limit_loops: int
+    units: tuple[Group, ...]
+    rules: tuple[Rule, ...]
+
+
+def parse_scenario(content: bytes) -> Scenario:
+    """The scenario in a map file's content; raises `ScenarioError`."""
+    try:
+        loaded = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ScenarioError(
+            f"not a stand-in map (JSON expected; Blizzard's maps need the real game): {error}"
+        ) from None
+    fields = _Fields("map", loaded)
+    if fields.take("format", str) != FORMAT:
+        raise ScenarioError(f"map.format must be {FORMAT!r}")
+    size = fields.size("size")
+    scenario = Scenario(
+        name=fields.take("name", str),
+        size=size,
+        playable_area=fields.area("playable_area", size),
+        fog=fields.take("fog", bool),
+        time_limit_loops=fields.count("time_limit_loops", 1 << 19),
+        units=tuple(_group(item) for item in fields.items("units")),
+        rules=tuple(_rule(item) for item in fields.items("rules")),
+    )
+    fields.finish()
+    return scenario
+
+
+class _Fields:
+    """A JSON object read key by key; complains about what is wrong, missing or left over."""
+
+    def __init__(self, where: str, value: object) -> None:
+        if not isinstance(value, Mapping):
+            raise ScenarioError(f"{where} must be an object, not {value!r:.60}")
+        self._where = where
+        self._left: dict[str, Any] = dict(value)
+
+    def take(self, key: str, kind: type[T]) -> T:
+        if key not in self._left:
+            raise ScenarioError(f"{self._where}.{key} is missing")
+        value = self._left.pop(key)
+        # bool is an int for Python, but not for whoever wrote the map.
+        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+            raise ScenarioError(f"{self._where}.{key} must be {kind.__name__}, not {value!r:.60}")
+        return value
+
+    def count(self, key: str, most: int) -> int:
+        value = self.take(key, int)
+        if not 1 <= value <= most:
+            raise ScenarioError(f"{self._where}.{key} must be 1 to {most}, not {value}")
+        return value
+
+    def distance(self, key: str) -> float:
+        if type(self._left.get(key)) is int:
+            self._left[key] = float(self._left[key])
+        value = self.take(key, float)
+        if not 0 <= value <= MAX_SIDE_CELLS:
+            raise ScenarioError(f"{self._where}.{key} must be 0 to {MAX_SIDE_CELLS}, not {value}")
+        return value
+
+    def one_of(self, key: str, choices: Mapping[str, T]) -> T:
+        value = self.take(key, str)
+        if value not in choices:
+            raise ScenarioError(
+                f"{self._where}.{key} must be one of {', '.join(choices)}, not {value!r:.60}"
+            )
+        return choices[value]
+
+    def items(self, key: str) -> list[_Fields]:
+        values = self.take(key, list)
+        return [_Fields(f"{self._where}.{key}[{i}]", value) for i, value in enumerate(values)]
+
+    def size(self, key: str) -> tuple[int, int]:
+        x, y = self._pair(self.take(key, list), key)
+        if not (8 <= x <= MAX_SIDE_CELLS and 8 <= y <= MAX_SIDE_CELLS and x * y % 8 == 0):
+            raise ScenarioError(
+                f"{self._where}.{key} must be 8 to {MAX_SIDE_CELLS} each way, "
+                f"with a number of cells that fills whole bytes; not {x} x {y}"
+            )
+        return x, y
+
+    def area(self, key: str, size: tuple[int, int]) -> tuple[int, int, int, int]:
+        corners = self.take(key, list)
+        if len(corners) != 2:
+            raise ScenarioError(f"{self._where}.{key} must be two corners")
+        (x0, y0), (x1, y1) = (self._pair(corner, key) for corner in corners)
+        inside = min(x0, y0) >= 0 and x1 <= size[0] and y1 <= size[1]
+        if not inside or x1 - x0 < 4 or y1 - y0 < 4:
+            raise ScenarioError(
+                f"{self._where}.{key} must lie in the map and be 4 cells wide at least"
+            )
+        return x0, y0, x1, y1
+
+    def finish(self) -> None:
+        if self._left:
+            raise ScenarioError(f"{self._where} has unknown keys: {', '.join(sorted(self._left))}")
+
+    def _pair(self, value: object, key: str) -> tuple[int, int]:
+        match value:
+            case [int(x), int(y)]:
+                return x, y
+        raise ScenarioError(f"{self._where}.{key} must be made of [x, y] pairs of whole numbers")
+
+
+_PLACES: dict[str, Place] = {"random": "random", "side": "side", "opposite": "opposite"}
+_TAKEN: dict[str, Taken] = {"moves": "moves", "vanishes": "vanishes"}
+
+
+def _group(fields: _Fields) -> Group:
+    group = Group(
+        type_row=fields.one_of("type", ROW_BY_NAME),
+        owner=fields.count("owner", 16),
+        count=fields.count("count", MAX_UNITS),
+        place=fields.one_of("place", _PLACES),
+    )
+    fields.finish()
+    return group
+
+
+def _collect(fields: _Fields) -> Collect:
+    return Collect(
+        target_row=fields.one_of("target", ROW_BY_NAME),
+        count=fields.count("count", MAX_UNITS),
+        reach=fields.distance("reach"),
+        min_distance=fields.distance("min_distance"),
+        score=fields.take("score", int),
+        taken=fields.one_of("taken", _TAKEN),
+    )
+
+
+def _bounty(fields: _Fields) -> Bounty:
+    return Bounty(
+        type_row=fields.one_of("type", ROW_BY_NAME),
+        owner=fields.count("owner", 16),
+        score=fields.take("score", int),
+    )
+
+
+def _waves(fields: _Fields) -> Waves:
+    return Waves(units=tuple(_group(item) for item in fields.items("units")))
+
+
+_RULES: dict[str, Callable[[_Fields], Rule]] = {
+    "collect": _collect,
+    "bounty": _bounty,
+    "waves": _waves,
+}
+
+
+def _rule(fields: _Fields) -> Rule:
+    rule = fields.one_of("kind", _RULES)(fields)
+    fields.finish()
+    return rule

@@ -1,0 +1,175 @@
+"""The websocket in front of a session, and the process around it.
+
+Rules it keeps: it listens only where it was told to; one client at a time; whoever sends an
+`Origin` header (a web page) is refused; requests are answered in the order they came, and while
+one waits for its time the others wait behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import sys
+import time
+from collections import deque
+from http import HTTPStatus
+from pathlib import Path
+
+from picows import (
+    WSCloseCode,
+    WSFrame,
+    WSListener,
+    WSMsgType,
+    WSTransport,
+    WSUpgradeRequest,
+    WSUpgradeResponse,
+    WSUpgradeResponseWithListener,
+    ws_create_server,
+)
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin import session
+from sc2pool.standin.state import Fate, State
+
+API_PATH = b"/sc2api"
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+
+class Client(WSListener):
+    """The connected client: frames in, replies out."""
+
+    def __init__(self, server: GameServer) -> None:
+        self._server = server
+        self._transport: WSTransport | None = None
+        self._fragments: list[bytes] = []
+        self._waiting: deque[sc_pb.Request | None] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def on_ws_connected(self, transport: WSTransport) -> None:
+        """The handshake is through; only now the place is taken."""
+        self._transport = transport
+        self._server.client_came(self)
+
+    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
+        """One frame; a message may come in several."""
+        if frame.msg_type == WSMsgType.CLOSE:
+            transport.send_close(WSCloseCode.OK)
+            transport.disconnect()
+            return
+        if frame.msg_type in (WSMsgType.PING, WSMsgType.PONG):
+            return  # answered by the library
+        payload = frame.get_payload_as_bytes()
+        if self._fragments or not frame.fin:
+            self._fragments.append(payload)
+            if not frame.fin:
+                return
+            payload = b"".join(self._fragments)
+            self._fragments.clear()
+        self._waiting.append(session.decode(payload))
+        if self._timer is None:
+            self._answer_waiting()
+
+    def on_ws_disconnected(self, _transport: WSTransport) -> None:
+        """The client is gone; the game stays as it is, for the next one."""
+        self._transport = None
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._server.client_left(self)
+
+    def _answer_waiting(self) -> None:
+        self._timer = None
+        state = self._server.state
+        while self._waiting and self._transport is not None:
+            wait_s = session.wait_s(state, self._waiting[0])
+            if wait_s > 0.0:
+                self._timer = asyncio.get_running_loop().call_later(wait_s, self._answer_waiting)
+                return
+            reply = session.answer(state, self._waiting.popleft())
+            if state.fate is not None and not self._server.meet(state.fate):
+                return
+            self._transport.send(WSMsgType.BINARY, reply)
+
+
+class GameServer:
+    """The listening socket, the one client's place, and the end of the process."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.state = State(data_dir)
+        self._client: Client | None = None
+        self._ended = asyncio.Event()
+
+    async def serve(self, host: str, port: int) -> int:
+        """Listen until told to end; the exit status of the process."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._ended.set)
+        try:
+            server = await ws_create_server(self._admit, host, port, max_frame_size=MAX_FRAME_BYTES)
+        except OSError as error:
+            print(f"Failed to create the socket. {error}", flush=True)
+            return 1
+        with contextlib.suppress(BrokenPipeError):
+            print(f"Listening on: {host}:{port}", flush=True)
+            print("Startup Phase 3 complete. Ready for commands.", flush=True)
+        await self._ended.wait()
+        server.close()
+        return 0
+
+    def client_came(self, client: Client) -> None:
+        """The one place is taken."""
+        self._client = client
+
+    def client_left(self, client: Client) -> None:
+        """Make room for the next client."""
+        if self._client is client:
+            self._client = None
+
+    def meet(self, fate: Fate) -> bool:
+        """Let the process meet its fate, now or later; whether the request is still answered."""
+        delay_s, self.state.fate = self.state.fate_delay_s, None
+        if delay_s > 0.0:
+            asyncio.get_running_loop().call_later(delay_s, self._carry_out, fate)
+            return True
+        self._carry_out(fate)
+        return False
+
+    def _carry_out(self, fate: Fate) -> None:
+        if fate is Fate.EXIT:
+            self._ended.set()
+            return
+        if fate is Fate.CRASH:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a wanted crash leaves no core file
+            os.abort()
+        while True:  # hang: the event loop never gets its turn again
+            time.sleep(3600)
+
+    def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
+        if request.path.split(b"?")[0] != API_PATH:
+            return _refuse(HTTPStatus.NOT_FOUND, b"the API is at /sc2api")
+        if "Origin" in request.headers:
+            return _refuse(HTTPStatus.FORBIDDEN, b"web pages may not play")
+        if self._client is not None:
+            return _refuse(HTTPStatus.SERVICE_UNAVAILABLE, b"a client is already connected")
+        return Client(self)
+
+
+def _refuse(status: HTTPStatus, why: bytes) -> WSUpgradeResponseWithListener:
+    response = WSUpgradeResponse.create_error_response(status, why)
+    return WSUpgradeResponseWithListener(response, None)
+
+
+def run_server(host: str, port: int, data_dir: Path) -> int:
+    """Run a game process until it ends; its exit status."""
+    try:
+        return asyncio.run(_serve(host, port, data_dir))
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+
+
+async def _serve(host: str, port: int, data_dir: Path) -> int:
+    return await GameServer(data_dir).serve(host, port)

@@ -1,0 +1,101 @@
+"""Measures what random and scripted players score on the built-in mini-games.
+
+    python scripts/scores.py [--game auto|real|PATH] [--episodes 20] [--task NAME ...]
+
+Prints a Markdown table with the published scores beside the measured ones and two verdicts:
+whether the scripted player lies between 0.85 times the human and 1.2 times the grandmaster, and
+whether no random episode beats the published random maximum. Where the game is the stand-in, a
+"no" points to a rule that makes it easier or harder than the real one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from gymnasium import spaces
+
+import sc2pool
+from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
+from sc2pool.tasks.minigames.scripted import SCRIPTED
+from sc2pool.tasks.registry import resolve
+
+Policy = Callable[[Any], Any]
+
+HEADER = """\
+| task | random mean (max) | scripted mean (min–max) | human | grandmaster \
+| scripted in bounds | random in bounds |
+|---|---|---|---|---|---|---|"""
+
+
+def main() -> None:
+    options = parse_arguments()
+    print(HEADER)
+    for task in options.task:
+        published = PUBLISHED[resolve(task).map_name]
+        env = sc2pool.SC2GymEnv(task=task, game=options.game)
+        try:
+            random_scores = play(env, random_policy(env.action_space), options.episodes)
+            scripted_scores = play(env, SCRIPTED[task], options.episodes)
+            version = env.stats()["game_version"]
+        finally:
+            env.close()
+        print(row(task, random_scores, scripted_scores, published), flush=True)
+    print(f"\nGame {version}, {options.episodes} episodes for each player and task.")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--game", default="auto", help="auto, real, or an installation's path")
+    parser.add_argument("--episodes", type=int, default=20, help="per task and player")
+    parser.add_argument("--task", nargs="+", choices=list(SCRIPTED), default=list(SCRIPTED))
+    return parser.parse_args()
+
+
+def random_policy(actions: spaces.Space[Any]) -> Policy:
+    """A uniform action each step, the same ones in every run."""
+    actions.seed(0)
+    return lambda _observation: actions.sample()
+
+
+def play(env: Any, policy: Policy, episodes: int) -> list[float]:
+    """The score of each of so many episodes; episode k has the seed k."""
+    scores = []
+    for seed in range(episodes):
+        observation, _ = env.reset(seed=seed)
+        score, over = 0.0, False
+        while not over:
+            observation, reward, terminated, truncated, _ = env.step(policy(observation))
+            score += reward
+            over = terminated or truncated
+        scores.append(score)
+    return scores
+
+
+def row(task: str, random: list[float], scripted: list[float], published: PublishedScores) -> str:
+    """One line of the table."""
+    random_mean, scripted_mean = mean(random), mean(scripted)
+    lowest, highest = 0.85 * published.human, 1.2 * published.grandmaster
+    cells = (
+        task,
+        f"{random_mean:.1f} ({max(random):.0f})",
+        f"{scripted_mean:.1f} ({min(scripted):.0f}–{max(scripted):.0f})",
+        f"{published.human:.0f}",
+        f"{published.grandmaster:.0f}",
+        f"{verdict(lowest <= scripted_mean <= highest)} ({lowest:.0f}–{highest:.0f})",
+        f"{verdict(max(random) <= published.random_max)} (≤ {published.random_max:.0f})",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def mean(scores: list[float]) -> float:
+    return sum(scores) / len(scores)
+
+
+def verdict(in_bounds: bool) -> str:
+    return "yes" if in_bounds else "no"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The set-up scripts, run for real in a small checkout with a stand-in for the interpreter.
+
+That interpreter writes down how it was called, "creates" environments by copying itself and
+"installs" by creating the commands; all else it leaves to the real one. No network is needed.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PYTHON = f"""#!/bin/sh
+case "$1 $2 $3" in
+"-m venv --clear")
+    echo venv >>"$LOG"
+    mkdir -p "$4/bin"
+    cp "$0" "$4/bin/python" ;;
+"-m pip --version") ;;
+"-m pip install")
+    echo "pip $*" >>"$LOG"
+    echo "Downloading torch-2.13.0.whl (900 MB)"
+    [ -z "$FAIL" ] || exit 1
+    printf '#!/bin/sh\\necho "ran $*"\\n' >"${{0%/*}}/sc2pool"
+    chmod +x "${{0%/*}}/sc2pool" ;;
+*) exec '{sys.executable}' "$@" ;;
+esac
+"""
+
+
+class Checkout:
+    """A checkout with a space in its name, nothing set up."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "a checkout"
+        shutil.copytree(ROOT / "scripts", self.root / "scripts")
+        for name in ("pyproject.toml", "constraints.txt"):
+            shutil.copy(ROOT / name, self.root)
+        self.log = folder / "log"
+        self.log.touch()
+        self.python = folder / "python3"
+        self.python.write_text(PYTHON)
+        self.python.chmod(0o755)
+
+    def start(self, *arguments: str, **variables: str) -> "subprocess.Popen[str]":
+        environment = os.environ | {
+            "PYTHON": str(self.python),
+            "LOG": str(self.log),
+            "FAIL": "",
+        }
+        return subprocess.Popen(
+            [self.root / "scripts" / "train", *arguments],
+            env=environment | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, **variables: str) -> tuple[int, str, str]:
+        with self.start(*arguments, **variables) as process:
+            out, err = process.communicate()
+        return process.returncode, out, err
+
+    def calls(self) -> list[str]:
+        """What the interpreter was used for since the last time, one word each."""
+        lines = self.log.read_text().splitlines()
+        self.log.write_text("")
+        return [line.split()[0] for line in lines]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@pytest.mark.parametrize("script", ["setup.sh", "train", "test"])
+def test_the_scripts_are_sound_shell(script: str) -> None:
+    subprocess.run(["sh", "-n", ROOT / "scripts" / script], check=True)
+    assert script == "setup.sh" or os.access(ROOT / "scripts" / script, os.X_OK)
+
+
+def test_the_first_call_sets_up_and_runs(checkout: Checkout) -> None:
+    code, out, err = checkout.run("--steps", "5")
+    assert (code, out) == (0, "ran train --steps 5\n")
+    assert "downloading torch-2.13.0.whl (900 MB)" in err
+    log = checkout.log.read_text()
+    assert f"-c {checkout.root}/constraints.txt -e {checkout.root}[train]" in log
+    assert checkout.calls() == ["venv", "pip"]
+
+
+def test_a_second_call_only_runs(checkout: Checkout) -> None:
+    checkout.run()
+    checkout.calls()
+    assert checkout.run() == (0, "ran train\n", "")
+    assert checkout.calls() == []
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_a_change_installs_again_into_the_same_environment(checkout: Checkout, name: str) -> None:
+    checkout.run()
+    checkout.calls()
+    with (checkout.root / name).open("a") as file:
+        file.write("\n# changed\n")
+    assert checkout.run()[:2] == (0, "ran train\n")
+    assert checkout.calls() == ["pip"]
+
+
+def test_a_failed_set_up_is_reported_and_taken_up_again(checkout: Checkout) -> None:
+    code, out, err = checkout.run(FAIL="yes")
+    assert (code, out) == (1, "")
+    assert "set-up failed" in err
+    checkout.calls()
+    assert checkout.run()[:2] == (0, "ran train\n")
+    assert checkout.calls() == ["pip"]
+
+
+def test_a_broken_environment_is_made_anew(checkout: Checkout) -> None:
+    checkout.run()
+    checkout.calls()
+    (checkout.root / ".venv/bin/python").unlink()
+    assert checkout.run()[:2] == (0, "ran train\n")
+    assert checkout.calls() == ["venv", "pip"]
+
+
+@pytest.mark.skipif(shutil.which("flock") is None, reason="this system has no flock")
+def test_two_at_once_set_up_once(checkout: Checkout) -> None:
+    both = [checkout.start(), checkout.start()]
+    outputs = [process.communicate()[0] for process in both]
+    assert outputs == ["ran train\n"] * 2
+    assert checkout.calls() == ["venv", "pip"]
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("exit 1", "is not a Python 3.11 to 3.14 (it says: cannot be run)"),
+        ('case "$2" in *ensurepip*) exit 1 ;; esac', "apt install python3-venv"),
+    ],
+)
+def test_an_unsuitable_interpreter(checkout: Checkout, program: str, message: str) -> None:
+    checkout.python.write_text(f"#!/bin/sh\n{program}\n")
+    code, out, err = checkout.run()
+    assert (code, out) == (1, "")
+    assert message in err
+    assert not (checkout.root / ".venv").exists()

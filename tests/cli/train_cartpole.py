@@ -1,0 +1,36 @@
+"""Trains on CartPole instead of games, as a program of its own: `train_cartpole.py OUT STEPS`."""
+
+import sys
+from pathlib import Path
+
+import gymnasium
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+
+from sc2pool.cli.options import TrainOptions, read_steps
+from sc2pool.cli.stop import Stop
+from sc2pool.cli.train import train
+
+
+def make_env() -> VecEnv:
+    return DummyVecEnv([lambda: gymnasium.make("CartPole-v1")] * 2)
+
+
+def train_cartpole(
+    out: Path, steps: int, resume: Path | None = None, stop: Stop | None = None
+) -> None:
+    options = TrainOptions(
+        out=out,
+        n=2,
+        steps=steps,
+        seed=1,
+        resume=resume,
+        steps_done=0 if resume is None else read_steps(resume),
+    )
+    train(make_env(), options, game_version="CartPole", stop=stop or Stop())
+
+
+if __name__ == "__main__":
+    stop = Stop()
+    with stop.handling():
+        train_cartpole(Path(sys.argv[1]), int(sys.argv[2]), stop=stop)
+    sys.exit(0 if stop.signal is None else 128 + stop.signal)

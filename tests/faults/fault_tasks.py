@@ -1,0 +1,175 @@
+"""Tasks that do harm when told to.
+
+An importable module, not a part of the tests: workers and trainer programs import it as they
+would a user's own. All play MoveToBeacon, and play it like any other while no harm is done.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from gymnasium import spaces
+from s2clientprotocol import debug_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.game.game import Game
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+STRIKE_FILE = "SC2POOL_TEST_STRIKE"
+"""Names the file that arms a strike: whoever takes the file carries it out."""
+
+N_WALKS = 8
+"""Actions below this walk, as in MoveToBeacon."""
+HARMS = (
+    "game KILL",
+    "game STOP",
+    "game hang",
+    "game crash",
+    "game exit",
+    "worker KILL",
+    "worker STOP",
+)
+
+
+def harm_action(harm: str) -> int:
+    """The action that makes a `Saboteur` do this harm."""
+    return N_WALKS + HARMS.index(harm)
+
+
+class Saboteur(MoveToBeacon):
+    """Brings its own game or worker down, in the middle of a step or of a reset."""
+
+    action_space = spaces.Discrete(N_WALKS + len(HARMS))
+
+    def __init__(self) -> None:
+        armed = Path(os.environ.get(STRIKE_FILE, "/nonexistent"))
+        try:
+            taken = armed.rename(armed.with_suffix(".taken"))
+        except FileNotFoundError:
+            return
+        target, name = taken.read_text().split()
+        strike(game_of_this_worker() if target == "game" else os.getpid(), name)
+
+    async def act(self, action: int) -> Any:  # type: ignore[override]
+        if action >= N_WALKS:
+            target, name = HARMS[action - N_WALKS].split()
+            if name.islower():
+                await ask_to_fail(self.game, name)
+            else:
+                strike(self.game.pid if target == "game" else os.getpid(), name)
+        return super().act(action % N_WALKS)
+
+
+class CrashesEachEpisode(MoveToBeacon):
+    """Its game crashes in the first step of every episode."""
+
+    async def act(self, action: int) -> Any:  # type: ignore[override]
+        await ask_to_fail(self.game, "crash")
+
+
+class Short(MoveToBeacon):
+    """Episodes of five steps."""
+
+    max_loops = 40
+
+
+class ShortSaboteur(Saboteur):
+    """Episodes of five steps."""
+
+    max_loops = 40
+
+
+class DictObservation(MoveToBeacon):
+    """Observes what `observed` says; by default something right."""
+
+    observation_space = spaces.Dict(  # type: ignore[assignment]
+        {
+            "vector": spaces.Box(-1.0, 1.0, (2,), np.float32),
+            "count": spaces.Box(0, 9, (1,), np.int64),
+        }
+    )
+    observed: Any = None
+
+    def observe(self) -> Any:
+        super().observe()
+        return self.observed or right_observation()
+
+
+def right_observation() -> dict[str, Any]:
+    return {"vector": np.zeros(2, np.float32), "count": np.zeros(1, np.int64)}
+
+
+class UserBugError(Exception):
+    """What a user's own code raises."""
+
+
+class Raises(MoveToBeacon):
+    """Raises in the hook that the environment variable `RAISES_IN` names.
+
+    `act` and what follows it raise in an episode's second step only.
+    """
+
+    RAISES_IN = "SC2POOL_TEST_RAISES_IN"
+    steps = 0
+
+    def __init__(self) -> None:
+        self._maybe_raise("__init__")
+
+    def _maybe_raise(self, hook: str) -> None:
+        if os.environ.get(self.RAISES_IN) == hook and (self.steps == 2 or hook in _AT_ONCE):
+            raise UserBugError(f"a bug in {hook}")
+
+    def on_start(self) -> None:
+        super().on_start()
+        self._maybe_raise("on_start")
+
+    def act(self, action: int) -> Any:
+        self.steps += 1
+        self._maybe_raise("act")
+        return super().act(action)
+
+    def terminated(self) -> bool:
+        self._maybe_raise("terminated")
+        return super().terminated()
+
+    def reward(self) -> Any:
+        self._maybe_raise("reward")
+        return super().reward()
+
+    def observe(self) -> Any:
+        self._maybe_raise("observe")
+        return super().observe()
+
+    def info(self) -> dict[str, Any]:
+        self._maybe_raise("info")
+        return super().info()
+
+    def action_masks(self) -> Any:
+        self._maybe_raise("action_masks")
+        return super().action_masks()
+
+
+_AT_ONCE = ("__init__", "on_start")
+HOOKS = (*_AT_ONCE, "act", "terminated", "reward", "observe", "info", "action_masks")
+
+
+async def ask_to_fail(game: Game, how: str) -> None:
+    """Let the API do it: this works on any game."""
+    test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.Test.Value(how))
+    command = debug_pb2.DebugCommand(test_process=test)
+    await game.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command])))
+
+
+def strike(pid: int, name: str) -> None:
+    """Send the signal of this name (`KILL`, `STOP`)."""
+    os.kill(pid, signal.Signals[f"SIG{name}"])
+
+
+def game_of_this_worker() -> int:
+    (game,) = psutil.Process().children()
+    return game.pid

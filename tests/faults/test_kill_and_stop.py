@@ -1,0 +1,236 @@
+"""Games and workers are killed and stopped in every phase, and the batch goes on.
+
+Harm in a phase that no test could hit by luck is done from inside: by the task's own code, by
+the game's start script, or through the API itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import MakeEnv, Recording, processes_of
+from fault_tasks import ShortSaboteur, harm_action, strike
+
+from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool.config import PoolConfig
+
+QUIET_STEPS = 3
+"""Steps before the harm is done, in env 0 of two."""
+
+EXPECTED_KIND = {
+    "game KILL": "game-exited",
+    "game STOP": "deadline",
+    "game hang": "deadline",
+    "game crash": "game-exited",
+    "game exit": "game-exited",
+    "worker KILL": "worker-exited",
+    "worker STOP": "deadline",
+}
+SIGNALS = ("game KILL", "game STOP", "worker KILL", "worker STOP")
+
+STRIKE_SCRIPT = """
+if mv "{armed}" "{armed}.taken" 2>/dev/null; then
+    read -r target name <"{armed}.taken"
+    if [ "$target" = game ]; then kill -"$name" $$; else kill -"$name" $PPID; fi
+fi
+"""
+
+
+def step(env: SubprocSC2VecEnv, *actions: int) -> Any:
+    return env.step(np.array(actions))
+
+
+def assert_equal(given: Any, expected: Any) -> None:
+    assert given.dtype == expected.dtype
+    assert given.tobytes() == expected.tobytes()
+
+
+def assert_marked(info: dict[str, Any], kind: str, phase: str, instance: int) -> None:
+    fault = info["sc2pool.fault"]
+    assert (fault["kind"], fault["phase"], fault["instance"]) == (kind, phase, instance)
+    assert fault["detail"]
+    assert 0.0 < fault["recovery_s"] < 60.0
+
+
+def play_on_after(
+    env: SubprocSC2VecEnv,
+    undisturbed: Recording,
+    harm_step: Callable[[], Any],
+    kind: str,
+    phase: str,
+) -> None:
+    """Plays quiet steps, the step of the harm, and some more, and compares with no harm at all.
+
+    Env 1 goes through all of it untouched. Env 0 is cut short; then it plays ticket 2, which in
+    the undisturbed run is env 2's first.
+    """
+    expected = undisturbed.observations
+    assert_equal(env.reset(), expected[0][:2])
+    for number in range(1, QUIET_STEPS + 1):
+        assert_equal(step(env, 0, 0)[0], expected[number][:2])
+
+    observations, rewards, dones, infos = harm_step()
+
+    assert_equal(observations[0], expected[0][2])
+    assert_equal(infos[0]["terminal_observation"], expected[QUIET_STEPS][0])
+    assert infos[0]["TimeLimit.truncated"] is True
+    assert infos[0]["sc2pool.synthetic"] is True
+    assert_marked(infos[0], kind, phase, instance=0)
+    assert rewards[0] == 0.0
+    assert dones.tolist() == [True, False]
+    assert_equal(observations[1], expected[QUIET_STEPS + 1][1])
+    assert infos[1] == {"TimeLimit.truncated": False}
+    for number in range(1, 4):
+        observations, _, dones, infos = step(env, 0, 0)
+        assert_equal(observations[0], expected[number][2])
+        assert_equal(observations[1], expected[QUIET_STEPS + 1 + number][1])
+        assert not dones.any()
+        assert infos == [{"TimeLimit.truncated": False}] * 2
+    assert sum(env.stats()["recycles"].values()) == 1
+
+
+@pytest.mark.parametrize("harm", EXPECTED_KIND)
+def test_in_a_step(
+    make_env: MakeEnv, impatient: PoolConfig, undisturbed: Recording, harm: str
+) -> None:
+    env = make_env(config=impatient)
+    play_on_after(
+        env,
+        undisturbed,
+        lambda: step(env, harm_action(harm), 0),
+        EXPECTED_KIND[harm],
+        "stepping",
+    )
+
+
+@pytest.mark.parametrize("harm", SIGNALS)
+def test_between_steps(
+    make_env: MakeEnv,
+    impatient: PoolConfig,
+    undisturbed: Recording,
+    wait_for: Callable[..., None],
+    harm: str,
+) -> None:
+    """What is killed is missed before the next step; that it was stopped shows in the step."""
+    env = make_env(config=impatient)
+
+    def harm_step() -> Any:
+        processes = processes_of(env, 0)
+        target, name = harm.split()
+        strike(processes[target].pid, name)
+        if name == "KILL":
+            # A worker ends with its game, and a game with its worker.
+            for process in processes.values():
+                wait_for(lambda p=process: not p.is_running() or p.status() == "zombie")
+        return step(env, 0, 0)
+
+    phase = {"game KILL": "idle", "worker KILL": "idle"}.get(harm, "stepping")
+    play_on_after(env, undisturbed, harm_step, EXPECTED_KIND[harm], phase)
+
+
+@pytest.mark.parametrize("harm", SIGNALS)
+def test_while_launching(
+    make_env: MakeEnv,
+    impatient: PoolConfig,
+    undisturbed: Recording,
+    arm: Callable[[str], None],
+    installation: Callable[[str], Path],
+    tmp_path: Path,
+    harm: str,
+) -> None:
+    root = installation(STRIKE_SCRIPT.format(armed=tmp_path / "strike.armed"))
+    arm(harm)
+    env = make_env(game=root, config=impatient)
+    assert_replaced_before_the_first_observation(env, undisturbed, EXPECTED_KIND[harm], "launching")
+
+
+@pytest.mark.parametrize("harm", SIGNALS)
+def test_while_joining(
+    make_env: MakeEnv,
+    impatient: PoolConfig,
+    undisturbed: Recording,
+    arm: Callable[[str], None],
+    harm: str,
+) -> None:
+    arm(harm)
+    env = make_env(config=impatient)
+    assert_replaced_before_the_first_observation(env, undisturbed, EXPECTED_KIND[harm], "resetting")
+
+
+def assert_replaced_before_the_first_observation(
+    env: SubprocSC2VecEnv, undisturbed: Recording, kind: str, phase: str
+) -> None:
+    """Nothing shows but in `reset_infos` of the env that was struck."""
+    assert_equal(env.reset(), undisturbed.observations[0][:2])
+    (struck,) = (i for i, info in enumerate(env.reset_infos) if "sc2pool.fault" in info)
+    assert_marked(env.reset_infos[struck], kind, phase, instance=struck)
+    observations, _, dones, infos = step(env, 0, 0)
+    assert_equal(observations, undisturbed.observations[1][:2])
+    assert not dones.any()
+    assert infos == [{"TimeLimit.truncated": False}] * 2
+    assert env.stats()["recycles"] == {kind: 1}
+
+
+@pytest.mark.parametrize("harm", ["game KILL", "worker KILL"])
+def test_while_the_next_episode_begins(
+    make_env: MakeEnv, arm: Callable[[str], None], harm: str
+) -> None:
+    """The episode that ended is told as it was; the fault shows in `reset_infos` only."""
+    env = make_env(n=1, task=ShortSaboteur)
+    env.reset()
+    for _ in range(4):
+        assert not step(env, 0)[2].any()
+    arm(harm)
+    _, _, dones, (info,) = step(env, 0)
+    assert dones.all()
+    assert set(info) == {"TimeLimit.truncated", "terminal_observation"}
+    assert_marked(env.reset_infos[0], EXPECTED_KIND[harm], "resetting", instance=0)
+    assert not step(env, 0)[2].any()
+
+
+def test_all_games_at_once(make_env: MakeEnv) -> None:
+    env = make_env(n=3)
+    env.reset()
+    for index in range(3):
+        strike(processes_of(env, index)["game"].pid, "KILL")
+    _, rewards, dones, infos = step(env, 0, 0, 0)
+    assert dones.all()
+    assert not rewards.any()
+    assert [info["sc2pool.fault"]["instance"] for info in infos] == [0, 1, 2]
+    assert not step(env, 0, 0, 0)[2].any()
+
+
+def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir: Path) -> None:
+    env = SC2GymEnv(task=ShortSaboteur, game=standin_dir)
+    try:
+        first, _ = env.reset(seed=1)
+        last, reward, terminated, truncated, info = env.step(harm_action("game KILL"))
+        assert_equal(last, first)
+        assert (reward, terminated, truncated) == (0.0, False, True)
+        assert_marked(info, "game-exited", "stepping", instance=0)
+        env.reset()
+        assert env.step(0)[2:4] == (False, False)
+    finally:
+        env.close()
+
+
+def test_ports_are_free_again(make_env: MakeEnv) -> None:
+    """The lease of a killed game can be taken by the next."""
+    from sc2pool.game.filelock import try_lock, unlock_and_remove
+    from sc2pool.game.lease import lease_directory
+
+    env = make_env()
+    env.reset()
+    ports = [instance["port"] for instance in env.stats()["instances"]]
+    assert [try_lock(lease_directory() / f"{port}.lock") for port in ports] == [None, None]
+    step(env, harm_action("game KILL"), 0)
+    env.close()
+    for port in ports:
+        path = lease_directory() / f"{port}.lock"
+        descriptor = try_lock(path)
+        assert descriptor is not None
+        unlock_and_remove(descriptor, path)

@@ -1,0 +1,282 @@
+"""A running stand-in as its clients meet it (`game`), and one without a socket (`session_for`).
+
+The websocket client is a bare one, written out here, because the tests need what client
+libraries forbid: garbage, fragments, an Origin header, a second connection.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin import session
+from sc2pool.standin.install import install
+from sc2pool.standin.state import State
+
+TIMEOUT_S = 20.0
+EMPTY_MAP = {
+    "format": "sc2pool-standin-scenario/1",
+    "name": "Arena",
+    "size": [64, 64],
+    "playable_area": [[8, 8], [56, 56]],
+    "fog": False,
+    "time_limit_loops": 5000,
+    "units": [],
+    "rules": [],
+}
+Spawn = tuple[float, ...]
+"""Unit type, owner, x, y, and how many if it is not one."""
+RAW = sc_pb.InterfaceOptions(raw=True, score=True)
+ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
+
+
+class HandshakeRefused(Exception):
+    """The server answered the upgrade with another status than 101."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Wire:
+    """A bare websocket connection that speaks protobuf."""
+
+    def __init__(self, port: int, path: str = "/sc2api", headers: str = "") -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.socket.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
+            f"Sec-WebSocket-Version: 13\r\n{headers}\r\n".encode()
+        )
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += self._read(1)
+        status = int(head.split(b" ", 2)[1])
+        if status != 101:
+            self.socket.close()
+            raise HandshakeRefused(status)
+
+    def send_frame(self, payload: bytes, *, opcode: int = 2, fin: bool = True) -> None:
+        first = bytes([(0x80 if fin else 0) | opcode])
+        if len(payload) < 126:
+            length = bytes([0x80 | len(payload)])
+        else:
+            length = b"\xff" + struct.pack("!Q", len(payload))
+        self.socket.sendall(first + length + bytes(4) + payload)  # a mask of zeros is a mask
+
+    def receive(self) -> bytes:
+        _first, length = self._read(2)
+        if length == 126:
+            (length,) = struct.unpack("!H", self._read(2))
+        elif length == 127:
+            (length,) = struct.unpack("!Q", self._read(8))
+        return self._read(length)
+
+    def ask(self, **request: Any) -> sc_pb.Response:
+        self.send_frame(sc_pb.Request(**request).SerializeToString())
+        return sc_pb.Response.FromString(self.receive())
+
+    def start(self, map_name: str = "MoveToBeacon", seed: int = 1, **create: Any) -> None:
+        created = self.ask(create_game=create_request(map_name, seed, **create))
+        assert not created.create_game.HasField("error"), created
+        assert self.ask(join_game=join_request()).join_game.player_id == 1
+
+    def _read(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            part = self.socket.recv(count - len(data))
+            if not part:
+                raise ConnectionError("closed by the game")
+            data += part
+        return data
+
+
+@dataclass
+class GameProcess:
+    """A game started through the installed script."""
+
+    process: subprocess.Popen[str]
+    port: int
+    wires: list[Wire] = field(default_factory=list)
+
+    def connect(self, **options: Any) -> Wire:
+        wire = Wire(self.port, **options)
+        self.wires.append(wire)
+        return wire
+
+    def end(self) -> None:
+        for wire in self.wires:
+            wire.socket.close()
+        self.process.kill()
+        self.process.wait(TIMEOUT_S)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class OfflineSession:
+    """The session without its socket: the same requests, the same bytes."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.state = State(data_dir)
+
+    def ask_bytes(self, **request: Any) -> bytes:
+        decoded = session.decode(sc_pb.Request(**request).SerializeToString())
+        session.wait_s(self.state, decoded)
+        return session.answer(self.state, decoded)
+
+    def ask(self, **request: Any) -> sc_pb.Response:
+        return sc_pb.Response.FromString(self.ask_bytes(**request))
+
+    def start(self, map_name: str = "MoveToBeacon", seed: int = 1, **create: Any) -> None:
+        created = self.ask(create_game=create_request(map_name, seed, **create))
+        assert not created.create_game.HasField("error"), created
+        assert self.ask(join_game=join_request()).join_game.player_id == 1
+
+    def arena(self, *units: Spawn, **changes: Any) -> None:
+        """Play on an empty map, but for these units."""
+        content = json.dumps(EMPTY_MAP | changes).encode()
+        request = create_request("", local_map=sc_pb.LocalMap(map_data=content))
+        assert self.ask(create_game=request).status == sc_pb.init_game
+        assert self.ask(join_game=join_request()).status == sc_pb.in_game
+        self.create(*units)
+
+    def create(self, *units: Spawn) -> None:
+        self.debug(*(debug_pb.DebugCommand(create_unit=_spawn(*unit)) for unit in units))
+
+    def kill(self, tags: list[int]) -> None:
+        self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=tags)))
+
+    def debug(self, *commands: debug_pb.DebugCommand) -> None:
+        assert not self.ask(debug=sc_pb.RequestDebug(debug=commands)).error
+
+    def observe(self) -> sc_pb.Observation:
+        return self.ask(observation=sc_pb.RequestObservation()).observation.observation
+
+    def units(self, unit_type: int) -> list[raw_pb.Unit]:
+        return [u for u in self.observe().raw_data.units if u.unit_type == unit_type]
+
+    def step(self, count: int = 1) -> sc_pb.Response:
+        return self.ask(step=sc_pb.RequestStep(count=count))
+
+    def act(self, *actions: sc_pb.Action) -> list[int]:
+        reply = self.ask(action=sc_pb.RequestAction(actions=actions))
+        assert not reply.error, reply
+        return list(reply.action.result)
+
+
+def create_request(map_name: str, seed: int | None = 1, **fields: Any) -> sc_pb.RequestCreateGame:
+    local_map = sc_pb.LocalMap(map_path=f"mini_games/{map_name}.SC2Map")
+    named = {"local_map": local_map, "player_setup": ALONE, "random_seed": seed}
+    return sc_pb.RequestCreateGame(**named | fields)
+
+
+def _spawn(
+    unit_type: int, owner: int, x: float, y: float, quantity: int = 1
+) -> debug_pb.DebugCreateUnit:
+    return debug_pb.DebugCreateUnit(
+        unit_type=unit_type, owner=owner, pos=common.Point2D(x=x, y=y), quantity=quantity
+    )
+
+
+def join_request() -> sc_pb.RequestJoinGame:
+    return sc_pb.RequestJoinGame(race=1, options=RAW)
+
+
+@pytest.fixture(scope="session")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("games") / "Star Craft's II"  # needs quoting
+    install(directory)
+    return directory
+
+
+@pytest.fixture
+def executable(installation: Path) -> Path:
+    return next(installation.glob("Versions/Base*/SC2_x64"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def launch(
+    installation: Path, executable: Path, tmp_path: Path
+) -> Iterator[Callable[[], GameProcess]]:
+    """Start a game, wait until it says it is ready, end it after the test."""
+    games: list[GameProcess] = []
+
+    def start() -> GameProcess:
+        port = _free_port()
+        arguments = f"-listen 127.0.0.1 -port {port} -displayMode 0 -verbose -dataVersion B89B"
+        process = subprocess.Popen(
+            [executable, *arguments.split(), "-dataDir", installation, "-tempDir", tmp_path],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        game = GameProcess(process, port)
+        games.append(game)
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"Listening on: 127.0.0.1:{port}\n"
+        assert process.stdout.readline() == "Startup Phase 3 complete. Ready for commands.\n"
+        return game
+
+    yield start
+    for game in games:
+        game.end()
+
+
+@pytest.fixture
+def game(launch: Callable[[], GameProcess]) -> GameProcess:
+    return launch()
+
+
+@pytest.fixture
+def offline(installation: Path) -> OfflineSession:
+    return OfflineSession(installation)
+
+
+@pytest.fixture
+def session_for(installation: Path) -> Callable[[], OfflineSession]:
+    return lambda: OfflineSession(installation)
+
+
+@pytest.fixture
+def command() -> Callable[..., sc_pb.Action]:
+    """Build one unit command."""
+
+    def build(
+        units: list[raw_pb.Unit] | list[int],
+        ability_id: int,
+        point: tuple[float, float] | None = None,
+        target: int = 0,
+        queued: bool = False,
+    ) -> sc_pb.Action:
+        action = sc_pb.Action()
+        raw = action.action_raw.unit_command
+        raw.ability_id = ability_id
+        raw.unit_tags.extend(unit if isinstance(unit, int) else unit.tag for unit in units)
+        raw.queue_command = queued
+        if point is not None:
+            raw.target_world_space_pos.x, raw.target_world_space_pos.y = point
+        if target:
+            raw.target_unit_tag = target
+        return action
+
+    return build

@@ -1,0 +1,91 @@
+"""Installing: whole files, again and again, by several at once, never into a stranger's place."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sc2pool.standin.install import MARKER, InstallError, install
+from sc2pool.standin.version import BASE_BUILD
+
+MAPS = {"MoveToBeacon", "CollectMineralShards", "DefeatRoaches"}
+
+
+def _snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(directory)): (path.read_bytes(), path.stat().st_mode)
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_layout(tmp_path):
+    executable = install(tmp_path / "game")
+    assert executable == tmp_path / "game" / "Versions" / f"Base{BASE_BUILD}" / "SC2_x64"
+    assert executable.stat().st_mode & 0o111 == 0o111
+    maps = tmp_path / "game" / "Maps" / "mini_games"
+    assert {path.stem for path in maps.glob("*.SC2Map")} == MAPS
+    assert all(json.loads(path.read_text())["name"] == path.stem for path in maps.iterdir())
+
+
+def test_again_changes_nothing_and_repairs(tmp_path):
+    executable = install(tmp_path)
+    before = _snapshot(tmp_path)
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    install(tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
+    executable.write_text("broken")
+    executable.chmod(0o600)
+    (tmp_path / "Maps" / "mini_games" / "MoveToBeacon.SC2Map").unlink()
+    install(tmp_path)
+    assert _snapshot(tmp_path) == before
+
+
+def test_a_map_of_the_users_own_stays(tmp_path):
+    install(tmp_path)
+    own = tmp_path / "Maps" / "mini_games" / "Mine.SC2Map"
+    own.write_text("{}")
+    install(tmp_path)
+    assert own.read_text() == "{}"
+
+
+@pytest.mark.parametrize("stranger", ["Versions", "notes.txt", ".hidden"])
+def test_a_strangers_directory_is_left_alone(tmp_path, stranger):
+    (tmp_path / stranger).write_text("not ours")
+    with pytest.raises(InstallError, match=stranger):
+        install(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [stranger]
+
+
+def test_a_file_is_no_directory(tmp_path):
+    place = tmp_path / "file"
+    place.write_text("x")
+    with pytest.raises(InstallError, match="not a directory"):
+        install(place)
+
+
+def test_command_line_errors_are_short_and_nonzero(tmp_path):
+    (tmp_path / "x").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "sc2pool.standin", "install", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_two_at_once(tmp_path):
+    place = tmp_path / "game"
+    command = [sys.executable, "-m", "sc2pool.standin", "install", str(place)]
+    writers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    install(tmp_path / "reference")
+    assert _snapshot(place) == _snapshot(tmp_path / "reference")
+    assert (place / MARKER).is_file()

@@ -1,0 +1,117 @@
+"""The three maps: what is on them, what scores, what comes next, how they end."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+MOVE = 16
+MARINE, ROACH, BEACON, SHARD = 48, 110, 317, 1680
+
+
+def _distance(a, b) -> float:
+    return math.dist((a.pos.x, a.pos.y), (b.pos.x, b.pos.y))
+
+
+def test_beacon_scores_and_moves_at_least_five_away(offline, command):
+    offline.start("MoveToBeacon")
+    for expected in range(1, 6):
+        (beacon,), (marine,) = offline.units(BEACON), offline.units(MARINE)
+        assert beacon.alliance == raw_pb.Neutral
+        assert beacon.radius == 2.5
+        assert _distance(beacon, marine) >= 5
+        assert offline.act(command([marine], MOVE, (beacon.pos.x, beacon.pos.y))) == [1]
+        while offline.observe().score.score < expected:
+            offline.step()
+        assert _distance(beacon, offline.units(MARINE)[0]) <= 2.5
+    assert offline.units(BEACON)[0].tag == beacon.tag
+
+
+def test_shards_vanish_and_come_back_by_twenty(offline, command):
+    offline.start("CollectMineralShards")
+    marines = offline.units(MARINE)
+    assert len(marines) == 2
+    shards = offline.units(SHARD)
+    assert len(shards) == 20
+    assert all(_distance(s, m) >= 2 for s in shards for m in marines)
+    score, gone = 0, []
+    while score < 20:
+        shards = offline.units(SHARD)
+        assert len(shards) == 20 - score
+        target = min(shards, key=lambda shard: _distance(shard, marines[0]))
+        offline.act(command([marines[0]], MOVE, (target.pos.x, target.pos.y)))
+        offline.step(4)
+        seen = offline.observe()
+        gone += seen.raw_data.event.dead_units
+        score = seen.score.score
+        marines = [u for u in seen.raw_data.units if u.unit_type == MARINE]
+    assert len(set(gone)) == score
+    fresh = offline.units(SHARD)
+    assert len(fresh) == 20
+    assert not {shard.tag for shard in fresh} & set(gone)
+
+
+def test_roaches_score_ten_marines_minus_one_and_waves_follow(offline):
+    offline.start("DefeatRoaches")
+    marines, roaches = offline.units(MARINE), offline.units(ROACH)
+    assert (len(marines), len(roaches)) == (9, 4)
+    assert {r.owner for r in roaches} == {2}
+    assert {r.alliance for r in roaches} == {raw_pb.Enemy}
+    assert abs(marines[0].pos.x - roaches[0].pos.x) > 12
+    killed = [marines[0].tag, roaches[0].tag, roaches[1].tag]
+    offline.kill(killed)
+    assert len(offline.units(MARINE)) == 9  # takes effect with the next loop
+    offline.step()
+    seen = offline.observe()
+    assert seen.score.score == 19
+    assert set(seen.raw_data.event.dead_units) == set(killed)
+    assert not offline.observe().raw_data.event.dead_units
+    killed = [roaches[2].tag, roaches[3].tag]
+    offline.kill(killed)
+    offline.step()
+    assert (len(offline.units(MARINE)), len(offline.units(ROACH))) == (13, 4)
+    assert offline.observe().score.score == 39
+    xs = [marine.pos.x for marine in offline.units(MARINE)]
+    assert max(xs) - min(xs) < 1
+    details = offline.observe().score.score_details
+    assert (details.killed_value_units, details.lost_minerals.army) == (400, 50)
+
+
+@pytest.mark.parametrize("name", ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches"])
+def test_maps_end_at_their_time(offline, name):
+    offline.start(name)
+    assert offline.step(1919).status == sc_pb.in_game
+    assert offline.step().status == sc_pb.ended
+    ended = offline.ask(observation=sc_pb.RequestObservation()).observation
+    assert ended.observation.game_loop == 1920
+    assert [(r.player_id, r.result) for r in ended.player_result] == [(1, sc_pb.Victory)]
+
+
+def test_losing_all_units_ends_the_episode(offline):
+    offline.start("DefeatRoaches")
+    killed = [u.tag for u in offline.units(MARINE)]
+    offline.kill(killed)
+    assert offline.step(50).step.simulation_loop == 1
+    ended = offline.ask(observation=sc_pb.RequestObservation())
+    assert ended.status == sc_pb.ended
+    assert ended.observation.player_result[0].result == sc_pb.Defeat
+    assert ended.observation.observation.score.score == -9
+
+
+@pytest.mark.parametrize(
+    ("how", "result"),
+    [
+        (debug_pb.DebugEndGame.Surrender, sc_pb.Defeat),
+        (debug_pb.DebugEndGame.DeclareVictory, sc_pb.Victory),
+    ],
+)
+def test_debug_end_game(offline, how, result):
+    offline.start()
+    offline.debug(debug_pb.DebugCommand(end_game=debug_pb.DebugEndGame(end_result=how)))
+    assert offline.step().status == sc_pb.ended
+    reply = offline.ask(observation=sc_pb.RequestObservation())
+    assert reply.observation.player_result[0].result == result

@@ -1,0 +1,336 @@
+"""The status machine whole, errors where the real game gives errors, and what replies carry."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import query_pb2 as query_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol.status import LEGAL, Status, is_legal
+
+RAW = sc_pb.InterfaceOptions(raw=True, score=True)
+ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
+CreateError = sc_pb.ResponseCreateGame
+JoinError = sc_pb.ResponseJoinGame
+
+
+def _local(path: str = "mini_games/MoveToBeacon.SC2Map", data: bytes = b"") -> sc_pb.LocalMap:
+    return sc_pb.LocalMap(map_path=path, map_data=data)
+
+
+REQUESTS = {
+    "ping": sc_pb.RequestPing(),
+    "available_maps": sc_pb.RequestAvailableMaps(),
+    "create_game": sc_pb.RequestCreateGame(local_map=_local(), player_setup=ALONE, random_seed=1),
+    "join_game": sc_pb.RequestJoinGame(race=1, options=RAW),
+    "restart_game": sc_pb.RequestRestartGame(),
+    "leave_game": sc_pb.RequestLeaveGame(),
+    "game_info": sc_pb.RequestGameInfo(),
+    "data": sc_pb.RequestData(unit_type_id=True),
+    "observation": sc_pb.RequestObservation(),
+    "query": query_pb.RequestQuery(),
+    "save_replay": sc_pb.RequestSaveReplay(),
+    "action": sc_pb.RequestAction(),
+    "debug": sc_pb.RequestDebug(),
+    "step": sc_pb.RequestStep(),
+    "quick_save": sc_pb.RequestQuickSave(),
+    "quick_load": sc_pb.RequestQuickLoad(),
+    "start_replay": sc_pb.RequestStartReplay(),
+    "replay_info": sc_pb.RequestReplayInfo(),
+    "map_command": sc_pb.RequestMapCommand(),
+    "save_map": sc_pb.RequestSaveMap(),
+    "obs_action": sc_pb.RequestObserverAction(),
+}
+UNSUPPORTED = {
+    "quick_save",
+    "quick_load",
+    "start_replay",
+    "replay_info",
+    "map_command",
+    "save_map",
+    "obs_action",
+}
+LEADS_TO = {
+    ("create_game", Status.LAUNCHED): Status.INIT_GAME,
+    ("create_game", Status.ENDED): Status.INIT_GAME,
+    ("join_game", Status.INIT_GAME): Status.IN_GAME,
+    ("restart_game", Status.IN_GAME): Status.IN_GAME,
+    ("restart_game", Status.ENDED): Status.IN_GAME,
+    ("leave_game", Status.IN_GAME): Status.LAUNCHED,
+    ("leave_game", Status.ENDED): Status.LAUNCHED,
+}
+REACHABLE = [Status.LAUNCHED, Status.INIT_GAME, Status.IN_GAME, Status.ENDED]
+
+
+def _bring_to(session, status: Status) -> None:
+    if status >= Status.INIT_GAME:
+        session.ask(create_game=REQUESTS["create_game"])
+    if status >= Status.IN_GAME:
+        session.ask(join_game=REQUESTS["join_game"])
+    if status == Status.ENDED:
+        session.step(5000)
+    assert session.state.status == status
+
+
+def test_every_request_of_the_api_is_walked():
+    fields = {f.name for f in sc_pb.Request.DESCRIPTOR.oneofs_by_name["request"].fields}
+    assert set(REQUESTS) | {"quit"} == fields
+    assert set(LEGAL) <= fields
+
+
+@pytest.mark.parametrize("status", REACHABLE, ids=lambda s: s.name)
+@pytest.mark.parametrize("name", REQUESTS)
+def test_status_machine(session_for, name, status):
+    session = session_for()
+    _bring_to(session, status)
+    reply = session.ask(**{name: REQUESTS[name]}, id=99)
+    assert reply.id == 99
+    if name not in UNSUPPORTED and is_legal(name, status):
+        assert not reply.error
+        assert reply.WhichOneof("response") == name
+        assert reply.status == LEADS_TO.get((name, status), status)
+    else:
+        assert len(reply.error) == 1
+        assert reply.WhichOneof("response") is None
+        assert reply.status == status
+
+
+def test_an_id_is_only_echoed_when_sent(offline):
+    assert not offline.ask(ping=sc_pb.RequestPing()).HasField("id")
+    assert offline.ask(ping=sc_pb.RequestPing(), id=0).HasField("id")
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"player_setup": ALONE}, CreateError.MissingMap),
+        ({"local_map": _local("nowhere.SC2Map"), "player_setup": ALONE}, CreateError.MissingMap),
+        ({"local_map": _local("mini_games"), "player_setup": ALONE}, CreateError.InvalidMapPath),
+        ({"local_map": _local("a\0b"), "player_setup": ALONE}, CreateError.InvalidMapPath),
+        ({"local_map": _local(data=b"MPQ\x1a"), "player_setup": ALONE}, CreateError.InvalidMapData),
+        ({"battlenet_map_name": "x", "player_setup": ALONE}, CreateError.InvalidMapName),
+        ({"local_map": _local()}, CreateError.MissingPlayerSetup),
+        ({"local_map": _local(), "player_setup": ALONE * 2}, CreateError.MultiplayerUnsupported),
+        (
+            {"local_map": _local(), "player_setup": [sc_pb.PlayerSetup(type=sc_pb.Computer)]},
+            CreateError.InvalidPlayerSetup,
+        ),
+    ],
+)
+def test_create_game_errors(offline, request_, code):
+    reply = offline.ask(create_game=sc_pb.RequestCreateGame(**request_))
+    assert reply.create_game.error == code
+    assert reply.create_game.error_details
+    assert not reply.error
+    assert reply.status == sc_pb.launched
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"options": RAW}, JoinError.MissingParticipation),
+        ({"race": 1}, JoinError.MissingOptions),
+        ({"observed_player_id": 1, "options": RAW}, JoinError.FeatureUnsupported),
+    ],
+)
+def test_join_game_errors(offline, request_, code):
+    _bring_to(offline, Status.INIT_GAME)
+    reply = offline.ask(join_game=sc_pb.RequestJoinGame(**request_))
+    assert reply.join_game.error == code
+    assert reply.status == sc_pb.init_game
+
+
+def test_a_map_by_absolute_path_and_by_content(offline, installation):
+    path = installation / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
+    for local_map in (_local(str(path)), _local("", path.read_bytes())):
+        session = type(offline)(installation)
+        created = session.ask(
+            create_game=sc_pb.RequestCreateGame(local_map=local_map, player_setup=ALONE)
+        )
+        assert created.status == sc_pb.init_game
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"format": "other/1"}, "map.format"),
+        ({"size": [88, 95]}, None),
+        ({"size": [9, 9]}, "map.size"),
+        ({"fog": 1}, "map.fog"),
+        ({"playable_area": [[0, 0], [99, 99]]}, "map.playable_area"),
+        ({"time_limit_loops": 0}, "map.time_limit_loops"),
+        ({"units": [{"type": "Ultralisk", "owner": 1, "count": 1, "place": "side"}]}, "Ultralisk"),
+        ({"rules": [{"kind": "bounty", "type": "Roach", "owner": 2}]}, "rules[0].score"),
+        ({"rules": [{"kind": "dance"}]}, "dance"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_broken_map_says_what_is_wrong(offline, installation, change, complaint):
+    path = installation / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
+    content = json.dumps(json.loads(path.read_text()) | change).encode()
+    reply = offline.ask(
+        create_game=sc_pb.RequestCreateGame(local_map=_local(data=content), player_setup=ALONE)
+    ).create_game
+    if complaint is None:
+        assert not reply.HasField("error")
+    else:
+        assert reply.error == CreateError.InvalidMapData
+        assert complaint in reply.error_details
+
+
+def test_available_maps(offline):
+    maps = offline.ask(available_maps=sc_pb.RequestAvailableMaps()).available_maps
+    assert "mini_games/MoveToBeacon.SC2Map" in maps.local_map_paths
+
+
+def test_game_info_has_full_grids_and_echoes_the_interface(offline):
+    offline.start()
+    info = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info
+    size = info.start_raw.map_size
+    assert size.y % 8 == 0
+    for grid, bits in (
+        (info.start_raw.pathing_grid, 1),
+        (info.start_raw.placement_grid, 1),
+        (info.start_raw.terrain_height, 8),
+    ):
+        assert grid.bits_per_pixel == bits
+        assert len(grid.data) == size.x * size.y * bits // 8
+    assert info.options == RAW
+    assert info.map_name == "MoveToBeacon"
+    assert [(p.player_id, p.type, p.race_actual) for p in info.player_info] == [
+        (1, sc_pb.Participant, common.Terran)
+    ]
+    area = info.start_raw.playable_area
+    row, column = area.p0.y, area.p0.x
+    bit = row * size.x + column
+    assert info.start_raw.pathing_grid.data[bit // 8] >> (7 - bit % 8) & 1
+    assert not info.start_raw.pathing_grid.data[(bit - 1) // 8] >> (7 - (bit - 1) % 8) & 1
+
+
+def test_a_computer_is_listed_and_gets_a_result(offline):
+    players = [*ALONE, sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=3)]
+    offline.ask(create_game=sc_pb.RequestCreateGame(local_map=_local(), player_setup=players))
+    offline.ask(join_game=REQUESTS["join_game"])
+    info = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info
+    assert info.player_info[1].race_requested == common.Zerg
+    assert info.player_info[1].difficulty == 3
+    offline.step(5000)
+    results = offline.ask(observation=sc_pb.RequestObservation()).observation.player_result
+    assert [(r.player_id, r.result) for r in results] == [(1, sc_pb.Victory), (2, sc_pb.Defeat)]
+
+
+def test_data_tells_only_what_was_asked_for(offline):
+    offline.start()
+    data = offline.ask(data=sc_pb.RequestData(unit_type_id=True)).data
+    units = {unit.unit_id: unit for unit in data.units}
+    assert units[48].name == "Marine"
+    assert units[48].available
+    assert units[48].weapons[0].damage == 6
+    assert units[110].armor == 1
+    assert {317, 1680} <= set(units)
+    assert not data.abilities
+    remaps = {
+        a.ability_id: a.remaps_to_ability_id
+        for a in offline.ask(data=sc_pb.RequestData(ability_id=True)).data.abilities
+    }
+    assert (remaps[4], remaps[16], remaps[17], remaps[18], remaps[23]) == (
+        3665,
+        3794,
+        3795,
+        3793,
+        3674,
+    )
+
+
+def test_step_counts_and_stops_at_the_end(offline):
+    offline.start()
+    assert offline.ask(step=sc_pb.RequestStep()).step.simulation_loop == 1
+    assert offline.step(9).step.simulation_loop == 10
+    ended = offline.step(2**32 - 1)
+    assert ended.status == sc_pb.ended
+    assert ended.step.simulation_loop == 1920
+    assert "already ended" in offline.step().error[0]
+
+
+def test_restart_begins_anew_with_another_seed(offline):
+    offline.start()
+    first = offline.observe().raw_data
+    offline.step(100)
+    reply = offline.ask(restart_game=sc_pb.RequestRestartGame())
+    assert reply.status == sc_pb.in_game
+    assert not reply.restart_game.need_hard_reset
+    again = offline.observe()
+    assert again.game_loop == 0
+    assert again.raw_data != first
+    assert offline.step(8).step.simulation_loop == 108  # over all restarts
+
+
+def test_hard_reset_is_asked_for_and_time_ends(offline):
+    offline.start()
+    offline.state.game.loops_before = 2**18
+    offline.step()
+    assert offline.ask(restart_game=sc_pb.RequestRestartGame()).restart_game.need_hard_reset
+    offline.state.begin_episode(loops_before=2**19 - 10)
+    assert offline.step(100).step.simulation_loop == 2**19
+    ended = offline.ask(observation=sc_pb.RequestObservation())
+    assert ended.status == sc_pb.ended
+    assert ended.observation.player_result[0].result == sc_pb.Tie
+    reply = offline.ask(restart_game=sc_pb.RequestRestartGame())
+    assert reply.restart_game.error == sc_pb.ResponseRestartGame.LaunchError
+    assert reply.status == sc_pb.ended
+    offline.start()
+    assert offline.step().step.simulation_loop == 1
+
+
+def test_interface_without_raw_or_score(offline):
+    offline.ask(create_game=REQUESTS["create_game"])
+    offline.ask(join_game=sc_pb.RequestJoinGame(race=1, options=sc_pb.InterfaceOptions()))
+    seen = offline.observe()
+    assert not seen.HasField("raw_data")
+    assert not seen.HasField("score")
+    assert seen.player_common.player_id == 1
+
+
+def test_unset_random_seed_gives_different_games(session_for):
+    layouts = set()
+    for _ in range(3):
+        session = session_for()
+        session.start(seed=None)
+        layouts.add(session.observe().raw_data.SerializeToString())
+    assert len(layouts) == 3
+
+
+def test_a_defect_is_answered_not_silent(offline, capsys):
+    offline.start()
+    offline.state.game.world = None  # what no request can do
+    reply = offline.step()
+    assert "Internal error" in reply.error[0]
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_save_replay_is_not_empty(offline):
+    offline.start()
+    assert offline.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
+
+
+def test_debug_is_all_or_nothing(offline):
+    offline.start()
+    good = debug_pb.DebugCommand(
+        create_unit=debug_pb.DebugCreateUnit(
+            unit_type=48, owner=1, pos=common.Point2D(x=40, y=45), quantity=2
+        )
+    )
+    bad = debug_pb.DebugCommand(create_unit=debug_pb.DebugCreateUnit(unit_type=9999, owner=1))
+    assert "9999" in offline.ask(debug=sc_pb.RequestDebug(debug=[good, bad])).error[0]
+    assert len(offline.units(48)) == 1
+    assert not offline.ask(debug=sc_pb.RequestDebug(debug=[good])).error
+    assert len(offline.units(48)) == 3
+    harmless = [
+        debug_pb.DebugCommand(game_state=debug_pb.god),
+        debug_pb.DebugCommand(draw=debug_pb.DebugDraw()),
+    ]
+    assert not offline.ask(debug=sc_pb.RequestDebug(debug=harmless)).error

@@ -1,0 +1,102 @@
+"""Walking: speed, arrival, queues, patrols, crowds, following; the same in any step size."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from s2clientprotocol import error_pb2 as error_pb
+
+SMART, MOVE, PATROL, ATTACK = 1, 16, 17, 23
+MARINE, ROACH = 48, 110
+
+
+def _distance(a, b) -> float:
+    return math.dist((a.pos.x, a.pos.y), (b.pos.x, b.pos.y))
+
+
+def test_a_marine_walks_at_its_speed_and_arrives_exactly(offline, command):
+    offline.arena((MARINE, 1, 20, 20))
+    (marine,) = offline.units(MARINE)
+    offline.act(command([marine], 3794, (30, 20)))
+    offline.step(16)
+    (marine,) = offline.units(MARINE)
+    assert marine.pos.x == pytest.approx(22.25)
+    assert marine.orders[0].ability_id == MOVE
+    assert marine.orders[0].target_world_space_pos.x == 30
+    offline.step(60)
+    (marine,) = offline.units(MARINE)
+    assert (marine.pos.x, marine.pos.y) == (30, 20)
+    assert not marine.orders
+    assert marine.facing == pytest.approx(0)
+
+
+def test_step_size_makes_no_difference(session_for, command):
+    def play(step):
+        session = session_for()
+        session.start("DefeatRoaches", seed=5)
+        roach = session.units(ROACH)[0]
+        marines = session.units(MARINE)
+        session.act(command(marines, ATTACK, (roach.pos.x, roach.pos.y)))
+        for _ in range(240 // step):
+            session.step(step)
+        return session.observe().SerializeToString()
+
+    assert play(1) == play(8) == play(240)
+
+
+def test_queue_patrol_stop(offline, command):
+    offline.arena((MARINE, 1, 20, 20))
+    (marine,) = offline.units(MARINE)
+    offline.act(
+        command([marine], MOVE, (22, 20)),
+        command([marine], MOVE, (22, 22), queued=True),
+        command([marine], PATROL, (22, 26), queued=True),
+    )
+    assert [o.ability_id for o in offline.units(MARINE)[0].orders] == [MOVE, MOVE, PATROL]
+    visited = set()
+    for _ in range(160):
+        offline.step()
+        pos = offline.units(MARINE)[0].pos
+        visited.add((round(pos.x, 1), round(pos.y, 1)))
+    assert {(22, 20), (22, 22), (22, 26)} <= visited
+    assert [o.ability_id for o in offline.units(MARINE)[0].orders] == [PATROL]
+    offline.act(command([marine], 3665))
+    offline.step()
+    before = offline.units(MARINE)[0]
+    assert not before.orders
+    offline.step(10)
+    assert offline.units(MARINE)[0].pos == before.pos
+    results = [offline.act(command([marine], MOVE, (30, 30), queued=True))[0] for _ in range(34)]
+    assert results[:33] == [1] * 33
+    assert results[33] == error_pb.OrderQueueIsFull
+
+
+def test_units_do_not_stay_stacked(offline, command):
+    offline.arena((MARINE, 1, 20, 20, 6))
+    offline.step(40)
+    offline.act(command(offline.units(MARINE), MOVE, (30, 30)))
+    offline.step(400)
+    marines = offline.units(MARINE)
+    assert min(_distance(a, b) for a in marines for b in marines if a is not b) > 0.5
+    assert all(not marine.orders for marine in marines)
+    assert max(math.hypot(m.pos.x - 30, m.pos.y - 30) for m in marines) < 3
+
+
+def test_following_a_unit(offline, command):
+    offline.arena((MARINE, 1, 20, 20), (MARINE, 1, 30, 20))
+    leader, follower = offline.units(MARINE)
+    offline.act(command([leader], MOVE, (20, 40)), command([follower], SMART, target=leader.tag))
+    offline.step(300)
+    leader, follower = offline.units(MARINE)
+    assert _distance(leader, follower) == pytest.approx(0.75, abs=0.01)
+    assert follower.orders[0].target_unit_tag == leader.tag
+
+
+def test_nobody_leaves_the_playable_area(offline, command):
+    offline.arena((MARINE, 1, 20, 20))
+    (marine,) = offline.units(MARINE)
+    assert offline.act(command([marine], MOVE, (1, 63))) == [1]
+    offline.step(400)
+    (marine,) = offline.units(MARINE)
+    assert (marine.pos.x, marine.pos.y) == (8, 56)

@@ -1,0 +1,171 @@
+"""The process and its socket: what a client meets before the first rule of any game matters."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+TIMEOUT_S = 20
+
+
+def test_ping_tells_that_this_is_the_standin(game):
+    reply = game.connect().ask(ping=sc_pb.RequestPing(), id=7)
+    assert reply.ping.game_version.startswith("standin")
+    assert reply.ping.base_build >= 75689
+    assert reply.ping.data_version
+    assert reply.id == 7
+    assert reply.status == sc_pb.launched
+
+
+def test_the_process_keeps_the_pid_of_the_script(game):
+    command_line = Path(f"/proc/{game.process.pid}/cmdline").read_bytes()
+    assert b"sc2pool.standin" in command_line
+
+
+def test_a_taken_port_is_said_and_ends_the_process(game, executable, tmp_path):
+    second = subprocess.run(
+        [executable, "-listen", "127.0.0.1", "-port", str(game.port), "-dataDir", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert second.returncode != 0
+    assert "Failed to create the socket." in second.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"path": "/elsewhere"}, 404),
+        ({"headers": "Origin: http://example.org\r\n"}, 403),
+        ({"headers": "origin: null\r\n"}, 403),
+    ],
+)
+def test_refused_handshakes(game, options, status):
+    with pytest.raises(Exception) as refusal:
+        game.connect(**options)
+    assert refusal.value.status == status
+    assert game.connect().ask(ping=sc_pb.RequestPing()).HasField("ping")
+
+
+def test_a_request_without_upgrade_does_not_take_the_place(game):
+    with socket.create_connection(("127.0.0.1", game.port), timeout=TIMEOUT_S) as probe:
+        probe.sendall(b"GET /sc2api HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 101 " not in probe.recv(4096)
+    assert game.connect().ask(ping=sc_pb.RequestPing()).HasField("ping")
+
+
+def test_one_client_at_a_time_and_the_game_outlives_it(game):
+    first = game.connect()
+    first.start()
+    with pytest.raises(Exception) as refusal:
+        game.connect()
+    assert refusal.value.status == 503
+    assert first.ask(step=sc_pb.RequestStep(count=3)).step.simulation_loop == 3
+    first.send_frame(b"", opcode=8)
+    while first.socket.recv(4096):
+        pass  # until the game has closed its end, and so made room
+    reply = game.connect().ask(observation=sc_pb.RequestObservation())
+    assert reply.observation.observation.game_loop == 3
+
+
+@pytest.mark.parametrize("payload", [b"\xff\xff\xff", b"\x0a\x05ab", b"", b"\x98\x06\x05"])
+def test_garbage_is_answered_with_an_error(game, payload):
+    wire = game.connect()
+    wire.send_frame(payload)
+    reply = sc_pb.Response.FromString(wire.receive())
+    assert reply.error
+    assert reply.status == sc_pb.launched
+    assert reply.WhichOneof("response") is None
+    assert wire.ask(ping=sc_pb.RequestPing()).HasField("ping")
+
+
+def test_a_text_frame_is_garbage_too_and_pings_are_answered(game):
+    wire = game.connect()
+    wire.send_frame("héllo".encode(), opcode=1)
+    assert sc_pb.Response.FromString(wire.receive()).error
+    wire.send_frame(b"there?", opcode=9)
+    assert wire.receive() == b"there?"
+
+
+def test_a_request_may_come_in_fragments(game):
+    wire = game.connect()
+    whole = sc_pb.Request(ping=sc_pb.RequestPing(), id=5).SerializeToString()
+    wire.send_frame(whole[:1], fin=False)
+    wire.send_frame(whole[1:], opcode=0)
+    assert sc_pb.Response.FromString(wire.receive()).id == 5
+
+
+def test_pipelined_requests_are_answered_in_order(game):
+    wire = game.connect()
+    wire.start()
+    for number in range(60):
+        wire.send_frame(
+            sc_pb.Request(step=sc_pb.RequestStep(count=2), id=2 * number).SerializeToString()
+        )
+        wire.send_frame(
+            sc_pb.Request(
+                observation=sc_pb.RequestObservation(), id=2 * number + 1
+            ).SerializeToString()
+        )
+    for number in range(60):
+        stepped = sc_pb.Response.FromString(wire.receive())
+        observed = sc_pb.Response.FromString(wire.receive())
+        assert (stepped.id, observed.id) == (2 * number, 2 * number + 1)
+        assert stepped.step.simulation_loop == 2 * number + 2
+        assert observed.observation.observation.game_loop == 2 * number + 2
+
+
+def test_quit_ends_the_process_without_a_reply(game):
+    wire = game.connect()
+    wire.send_frame(sc_pb.Request(quit=sc_pb.RequestQuit()).SerializeToString())
+    assert game.process.wait(TIMEOUT_S) == 0
+    with pytest.raises(ConnectionError):
+        wire.receive()
+
+
+def test_sigterm_ends_the_process(game):
+    game.connect()
+    game.process.terminate()
+    assert game.process.wait(TIMEOUT_S) == 0
+
+
+def _test_process(kind: debug_pb.DebugTestProcess.Test, delay_ms: int = 0) -> bytes:
+    command = debug_pb.DebugCommand(
+        test_process=debug_pb.DebugTestProcess(test=kind, delay_ms=delay_ms)
+    )
+    return sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command])).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [(debug_pb.DebugTestProcess.crash, -signal.SIGABRT), (debug_pb.DebugTestProcess.exit, 0)],
+)
+@pytest.mark.parametrize("delay_ms", [0, 50])
+def test_crash_and_exit_are_real(game, kind, status, delay_ms):
+    wire = game.connect()
+    wire.start()
+    wire.send_frame(_test_process(kind, delay_ms))
+    assert game.process.wait(TIMEOUT_S) == status
+
+
+def test_a_hung_game_answers_nothing_and_ignores_sigterm(game):
+    wire = game.connect()
+    wire.start()
+    wire.send_frame(_test_process(debug_pb.DebugTestProcess.hang))
+    wire.send_frame(sc_pb.Request(ping=sc_pb.RequestPing()).SerializeToString())
+    wire.socket.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        wire.receive()
+    game.process.terminate()
+    with pytest.raises(subprocess.TimeoutExpired):
+        game.process.wait(0.3)
+    game.process.kill()
+    assert game.process.wait(TIMEOUT_S) == -signal.SIGKILL

@@ -1,0 +1,72 @@
+"""Whole episodes of tasks on a real process of the stand-in."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sc2pool.config import Limits
+from sc2pool.deadline import Deadline
+from sc2pool.game.installation import Installation, find, find_map
+from sc2pool.tasks.player import Ticket
+from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.sc2_player import TaskPlayer, TaskSpec
+
+Policy = Callable[[Any], Any]
+
+
+@pytest.fixture(scope="session")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """An installation of the stand-in of our own."""
+    root: Path = tmp_path_factory.mktemp("standin") / "StarCraftII"
+    subprocess.run(
+        [sys.executable, "-m", "sc2pool.standin", "install", str(root)], check=True, timeout=60
+    )
+    return find(root)
+
+
+class RecordingPair(QueuePair):
+    """A queue pair that plays a policy and keeps every transition."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.transitions: list[Transition] = []
+
+    async def get_action(self) -> Any:
+        return self._policy(self.transitions[-1].observation)
+
+    def put(self, transition: Transition) -> None:
+        self.transitions.append(transition)
+
+
+@pytest.fixture
+def play(installation: Installation) -> Callable[..., list[list[Transition]]]:
+    """Plays episodes of a task, one for each seed, on one game; the transitions of each."""
+
+    async def play_all(task_name: str, policy: Policy, seeds: list[int]) -> list[list[Transition]]:
+        task = resolve(task_name)
+        map_path = find_map(installation, task.map_name)
+        player = TaskPlayer(TaskSpec(task, installation, map_path, Limits()))
+        player.attributes = {}
+        episodes = []
+        try:
+            await player.launch(Deadline.after(60))
+            for number, seed in enumerate(seeds):
+                pair = RecordingPair(policy)
+                await player.play(Ticket(number, seed), pair)
+                episodes.append(pair.transitions)
+        finally:
+            player.close()
+        return episodes
+
+    def run(task_name: str, policy: Policy, seeds: list[int]) -> list[list[Transition]]:
+        return asyncio.run(play_all(task_name, policy, seeds))
+
+    return run

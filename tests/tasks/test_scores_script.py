@@ -1,0 +1,25 @@
+"""`scripts/scores.py` prints its table."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "scores.py"
+
+
+def test_one_row(installation):
+    options = ["--game", installation.root, "--task", "MoveToBeacon", "--episodes", "1"]
+    finished = subprocess.run(
+        [sys.executable, SCRIPT, *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    header, separator, row, _, game = finished.stdout.splitlines()
+    assert header.count("|") == separator.count("|") == row.count("|")
+    assert row.startswith("| MoveToBeacon |")
+    assert row.endswith("| yes (22–34) | yes (≤ 6) |")
+    assert game.startswith("Game standin")

@@ -1,0 +1,51 @@
+"""The learning curve: a readable picture from any number of episodes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from sc2pool.cli.curve import draw_curve, references_for, rolling_mean, spread
+from sc2pool.cli.episodes import Episode
+
+
+def episodes(count: int) -> list[Episode]:
+    return [Episode(240 * (k + 1), float(k % 30), 240, 0.1 * k) for k in range(count)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 250])
+@pytest.mark.parametrize("map_name", ["MoveToBeacon", "a map nobody published scores of"])
+def test_a_picture_of_sensible_size(tmp_path: Path, count: int, map_name: str) -> None:
+    path = tmp_path / "curve.png"
+    draw_curve(path, episodes(count), "a title", references_for(map_name))
+    height, width = imread(path).shape[:2]
+    assert width >= 800
+    assert height >= 500
+    assert [file.name for file in tmp_path.iterdir()] == ["curve.png"]
+
+
+def test_more_episodes_make_another_picture(tmp_path: Path) -> None:
+    pictures = []
+    for count in (0, 250):
+        draw_curve(tmp_path / "curve.png", episodes(count), "a title")
+        pictures.append(imread(tmp_path / "curve.png"))
+    assert not np.array_equal(*pictures)
+
+
+def test_the_mean_begins_with_what_there_is() -> None:
+    values = np.array([1.0, 3.0, 5.0, 7.0])
+    assert rolling_mean(values, 2).tolist() == [1.0, 2.0, 4.0, 6.0]
+    assert rolling_mean(values[:0], 2).tolist() == []
+
+
+@pytest.mark.parametrize("heights", [[], [0.5], [0.5, 0.5, 0.51], [0.1, 0.13, 0.16, 0.9, 0.92]])
+def test_labels_keep_their_distance_and_order(heights: list[float]) -> None:
+    places = spread(heights, gap=0.05)
+    assert len(places) == len(heights)
+    assert all(np.diff(places) > 0.05 - 1e-9)
+    assert sum(places) == pytest.approx(sum(heights))
+
+
+def test_labels_far_apart_stay_where_they_are() -> None:
+    assert spread([0.1, 0.5, 0.9], gap=0.05) == [0.1, 0.5, 0.9]

@@ -1,0 +1,123 @@
+"""The command's arguments: bad ones are answered at once, with what was given and expected."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from sc2pool.cli.main import main, make_parser
+from sc2pool.cli.options import TrainOptions
+from sc2pool.errors import ConfigError
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Path:
+    """A folder that looks like StarCraft II with one mini-game."""
+    root = tmp_path / "StarCraftII"
+    executable = root / "Versions" / "Base75689" / "SC2_x64"
+    executable.parent.mkdir(parents=True)
+    executable.touch(mode=0o755)
+    (root / "Maps" / "mini_games").mkdir(parents=True)
+    (root / "Maps" / "mini_games" / "MoveToBeacon.SC2Map").touch()
+    return root
+
+
+@pytest.fixture
+def earlier_run(tmp_path: Path) -> Path:
+    """The folder of a run that has done 2,000 of 5,000 steps, with what its options need."""
+    folder = tmp_path / "earlier"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "model.zip", "w") as archive:
+        archive.writestr("data", json.dumps({"num_timesteps": 2000}))
+    options = {"task": "MoveToBeacon", "n": 3, "steps": 5000, "seed": 7}
+    (folder / "config.json").write_text(json.dumps({"options": options}))
+    return folder
+
+
+def options_from(*arguments: str | Path) -> TrainOptions:
+    args = make_parser().parse_args(["train", *map(str, arguments)])
+    return TrainOptions.from_args(args)
+
+
+def test_defaults(installation: Path) -> None:
+    options = options_from("--game", installation)
+    assert (options.task, options.n, options.seed) == ("MoveToBeacon", 8, None)
+    assert options.installation == installation
+    assert options.out.parts[0] == "runs"
+    assert options.out.name.startswith("MoveToBeacon-")
+    assert not options.out.exists()
+
+
+def test_a_resumed_run_keeps_what_is_not_given_anew(installation: Path, earlier_run: Path) -> None:
+    options = options_from("--game", installation, "--resume", earlier_run, "--n", "4")
+    assert (options.n, options.steps, options.seed) == (4, 5000, 7)
+    assert (options.out, options.steps_done) == (earlier_run, 2000)
+    assert options.resume == earlier_run / "model.zip"
+
+
+def test_a_resumed_run_may_go_on_elsewhere(installation: Path, earlier_run: Path) -> None:
+    model, elsewhere = earlier_run / "model.zip", earlier_run.parent / "elsewhere"
+    assert options_from("--game", installation, "--resume", model, "--out", elsewhere).out == (
+        elsewhere
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "MoveToBacon"], "did you mean 'MoveToBeacon'"),
+        (["--game", "/no/such/game"], "/no/such/game does not exist"),
+        (["--task", "DefeatRoaches"], "no map 'DefeatRoaches'"),
+        (["--resume", "/no/such/run"], "--resume /no/such/run: no such file or folder"),
+        (["--resume", "{installation}"], "no model.zip in it"),
+        (["--resume", __file__], "not a model saved by training"),
+        (["--resume", "{earlier_run}", "--task", "DefeatRoaches"], "is a run of task MoveToBeacon"),
+        (["--resume", "{earlier_run}", "--steps", "2000"], "has 2000 steps already"),
+        (["--out", "{earlier_run}"], "already holds a run"),
+        (["--out", __file__], "is not a folder"),
+        (["--out", f"{__file__}/below"], "is not a folder"),
+    ],
+)
+def test_bad_arguments(
+    arguments: list[str], message: str, installation: Path, earlier_run: Path
+) -> None:
+    places = {"installation": installation, "earlier_run": earlier_run}
+    arguments = [argument.format(**places) for argument in arguments]
+    with pytest.raises(ConfigError) as caught:
+        options_from("--game", installation, *arguments)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--n", "0"], ["--steps", "-5"], ["--steps", "1.5"], ["--seed", "-1"]]
+)
+def test_bad_numbers(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["train", *arguments])
+    assert caught.value.code == 2
+    error = capsys.readouterr().err
+    assert arguments[0] in error
+    assert arguments[1] in error
+
+
+def test_an_error_is_one_message_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--task", "Chess"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("sc2pool: unknown task 'Chess'")
+    assert error.count("\n") == 1
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = """
+import sys
+from sc2pool.cli.main import main
+try:
+    main(["train", "--help"])
+except SystemExit as done:
+    assert done.code == 0
+assert not {"torch", "numpy", "stable_baselines3", "s2clientprotocol"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

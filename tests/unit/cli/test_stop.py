@@ -1,0 +1,31 @@
+"""Signals: the first one asks, the second one interrupts."""
+
+import signal
+
+import pytest
+
+from sc2pool.cli.stop import Stop, Stopped
+
+
+def test_the_first_signal_only_asks_and_the_second_interrupts() -> None:
+    stop = Stop()
+    with stop.handling(), stop.polite():
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.signal == signal.SIGTERM
+        with pytest.raises(Stopped) as caught:
+            signal.raise_signal(signal.SIGINT)
+    assert caught.value.exit_code == 130
+
+
+def test_outside_of_the_training_a_signal_interrupts_at_once() -> None:
+    stop = Stop()
+    with stop.handling(), pytest.raises(Stopped) as caught:
+        signal.raise_signal(signal.SIGTERM)
+    assert caught.value.exit_code == 143
+
+
+def test_the_former_handlers_come_back() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with Stop().handling():
+        assert signal.getsignal(signal.SIGINT) != before[0]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before

@@ -1,0 +1,84 @@
+"""Hand-built game states for tasks, and real recorded ones where there are any."""
+
+from __future__ import annotations
+
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.tasks.minigames.geometry import PlayableArea
+from sc2pool.tasks.task import Task
+from sc2pool.tasks.units import Kind
+
+AnyTask = TypeVar("AnyTask", bound=Task)
+RECORDED = Path(
+    os.environ.get("SC2POOL_RECORDED", Path(__file__).parents[4] / "shared" / "recorded")
+)
+
+
+@pytest.fixture
+def area() -> PlayableArea:
+    """The playable area of the hand-built states: 24 wide, 20 high."""
+    return PlayableArea(10.0, 20.0, 34.0, 40.0)
+
+
+@pytest.fixture
+def unit() -> Callable[..., raw_pb2.Unit]:
+    """Builds one unit; `fields` are any of its message's (`health`, `weapon_cooldown`)."""
+
+    def build(kind: Kind, x: float, y: float, tag: int = 1, **fields: Any) -> raw_pb2.Unit:
+        message = raw_pb2.Unit(unit_type=kind.unit_type, alliance=kind.alliance, tag=tag, **fields)
+        message.pos.x, message.pos.y = x, y
+        return message
+
+    return build
+
+
+@pytest.fixture
+def state() -> Callable[..., sc_pb.Observation]:
+    """Builds the observation that shows some units."""
+
+    def build(*units: raw_pb2.Unit) -> sc_pb.Observation:
+        observation = sc_pb.Observation()
+        observation.raw_data.units.extend(units)
+        return observation
+
+    return build
+
+
+@pytest.fixture
+def begin(state: Callable[..., sc_pb.Observation], area: PlayableArea) -> Callable[..., AnyTask]:
+    """Builds a task at the start of an episode that begins with some units."""
+
+    def build(cls: type[AnyTask], *units: raw_pb2.Unit, within: PlayableArea = area) -> AnyTask:
+        task = cls()
+        task.game_info = sc_pb.ResponseGameInfo()
+        corners = task.game_info.start_raw.playable_area
+        corners.p0.x, corners.p0.y = int(within.left), int(within.bottom)
+        corners.p1.x, corners.p1.y = int(within.right), int(within.top)
+        task.observation = state(*units)
+        task.on_start()
+        return task
+
+    return build
+
+
+@pytest.fixture(params=["AcropolisLE", "BerlingradAIE", "Ephemeron", "GoldenWallLE"])
+def recorded(request: pytest.FixtureRequest) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
+    """The map description and the first observation of a real game of two players."""
+
+    def read(kind: str) -> bytes:
+        path = RECORDED / f"{request.param}.{kind}.pb.xz"
+        if not path.exists():
+            pytest.skip(f"no recorded messages at {RECORDED}")
+        return lzma.decompress(path.read_bytes())
+
+    game_info = sc_pb.ResponseGameInfo.FromString(read("game_info"))
+    response = sc_pb.ResponseObservation.FromString(read("observation"))
+    return game_info, response.observation

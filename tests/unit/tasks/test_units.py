@@ -1,0 +1,75 @@
+"""`select` finds the right units, in a stable order, with the right numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sc2pool.tasks.units import (
+    BEACONS,
+    ENEMY_ROACHES,
+    MARINE,
+    OWN_MARINES,
+    Kind,
+    distances,
+    health,
+    select,
+    weapon_cooldown,
+)
+
+ENEMY_MARINES = Kind(MARINE, ENEMY_ROACHES.alliance)
+
+
+def test_only_the_kinds_asked_for(unit, state):
+    observation = state(
+        unit(OWN_MARINES, 1, 2, tag=1),
+        unit(ENEMY_MARINES, 3, 4, tag=2),
+        unit(BEACONS, 5, 6, tag=3),
+    )
+    marines, roaches = select(observation, OWN_MARINES, ENEMY_ROACHES)
+    assert marines.tags == [1]
+    assert marines.positions.tolist() == [[1, 2]]
+    assert len(roaches) == 0
+    assert roaches.positions.shape == (0, 2)
+
+
+def test_both_sides_of_one_type(unit, state):
+    observation = state(unit(OWN_MARINES, 0, 0, tag=1), unit(ENEMY_MARINES, 0, 0, tag=2))
+    enemies, own = select(observation, ENEMY_MARINES, OWN_MARINES)
+    assert (enemies.tags, own.tags) == ([2], [1])
+
+
+def test_rows_follow_the_tags_not_the_message(unit, state):
+    observation = state(
+        unit(OWN_MARINES, 9, 9, tag=2**63 + 5, health=9, weapon_cooldown=1),
+        unit(OWN_MARINES, 1, 1, tag=4, health=45, weapon_cooldown=0),
+    )
+    (marines,) = select(observation, OWN_MARINES)
+    assert marines.tags == [4, 2**63 + 5]
+    assert marines.positions.tolist() == [[1, 1], [9, 9]]
+    assert health(marines).tolist() == [45, 9]
+    assert weapon_cooldown(marines).tolist() == [0, 1]
+
+
+def test_an_empty_observation(state):
+    (marines,) = select(state(), OWN_MARINES)
+    assert marines.tags == []
+    assert health(marines).shape == weapon_cooldown(marines).shape == (0,)
+
+
+def test_distances():
+    points = np.array([[0.0, 0.0], [3.0, 4.0]])
+    assert distances(points, points[1:]).tolist() == [[5.0], [0.0]]
+    assert distances(points, np.empty((0, 2))).shape == (2, 0)
+
+
+def test_units_of_a_real_game(recorded):
+    _, observation = recorded
+    townhalls = [unit for unit in observation.raw_data.units if unit.alliance == 1]
+    assert townhalls, "a real game begins with units of one's own"
+    kind = Kind(townhalls[0].unit_type, 1)
+    (units,) = select(observation, kind)
+    assert sorted(units.tags) == units.tags
+    first = next(unit for unit in observation.raw_data.units if unit.tag == units.tags[0])
+    assert units.positions[0].tolist() == pytest.approx([first.pos.x, first.pos.y])
+    assert (health(units) > 0).all()
