@@ -12,6 +12,7 @@ import contextlib
 import os
 import resource
 import signal
+import struct
 import sys
 import time
 from collections import deque
@@ -36,6 +37,8 @@ from sc2pool.standin.state import Fate, State
 
 API_PATH = b"/sc2api"
 MAX_FRAME_BYTES = 64 * 1024 * 1024
+WHOLE_BINARY = 0x82
+"""First byte of a frame that holds a whole binary message."""
 
 
 class Client(WSListener):
@@ -59,17 +62,15 @@ class Client(WSListener):
             transport.send_close(WSCloseCode.OK)
             transport.disconnect()
             return
-        if frame.msg_type in (WSMsgType.PING, WSMsgType.PONG):
-            return  # answered by the library
-        payload = frame.get_payload_as_bytes()
-        if self._fragments or not frame.fin:
-            self._fragments.append(payload)
-            if not frame.fin:
-                return
-            payload = b"".join(self._fragments)
-            self._fragments.clear()
-        self._waiting.append(session.decode(payload))
-        if self._timer is None:
+        if frame.msg_type == WSMsgType.PING:
+            transport.send_pong(frame.get_payload_as_bytes())
+        elif frame.msg_type != WSMsgType.PONG:
+            self._fragments.append(frame.get_payload_as_bytes())
+            if frame.fin:
+                self._waiting.append(session.decode(b"".join(self._fragments)))
+                self._fragments.clear()
+        # What came together is answered together: one system call, and one awakening over there.
+        if frame.last_in_buffer and self._timer is None:
             self._answer_waiting()
 
     def on_ws_disconnected(self, _transport: WSTransport) -> None:
@@ -83,15 +84,26 @@ class Client(WSListener):
     def _answer_waiting(self) -> None:
         self._timer = None
         state = self._server.state
-        while self._waiting and self._transport is not None:
+        replies: list[bytes] = []
+        while self._waiting:
             wait_s = session.wait_s(state, self._waiting[0])
             if wait_s > 0.0:
                 self._timer = asyncio.get_running_loop().call_later(wait_s, self._answer_waiting)
-                return
+                break
             reply = session.answer(state, self._waiting.popleft())
-            if state.fate is not None and not self._server.meet(state.fate):
-                return
-            self._transport.send(WSMsgType.BINARY, reply)
+            if state.fate is not None:
+                self._send(replies)
+                replies.clear()
+                if not self._server.meet(state.fate):
+                    self._waiting.clear()
+                    return
+            replies.append(reply)
+        self._send(replies)
+
+    def _send(self, replies: list[bytes]) -> None:
+        if replies and self._transport is not None:
+            frames = b"".join(part for reply in replies for part in (_header(reply), reply))
+            self._transport.underlying_transport.write(frames)
 
 
 class GameServer:
@@ -108,7 +120,13 @@ class GameServer:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._ended.set)
         try:
-            server = await ws_create_server(self._admit, host, port, max_frame_size=MAX_FRAME_BYTES)
+            server = await ws_create_server(
+                self._admit,
+                host,
+                port,
+                max_frame_size=MAX_FRAME_BYTES,
+                enable_auto_pong=False,  # so that every frame is seen, the last in a buffer too
+            )
         except OSError as error:
             print(f"Failed to create the socket. {error}", flush=True)
             return 1
@@ -155,6 +173,16 @@ class GameServer:
         if self._client is not None:
             return _refuse(HTTPStatus.SERVICE_UNAVAILABLE, b"a client is already connected")
         return Client(self)
+
+
+def _header(reply: bytes) -> bytes:
+    """What the websocket protocol puts before a whole binary message from a server."""
+    size = len(reply)
+    if size < 126:
+        return struct.pack("!BB", WHOLE_BINARY, size)
+    if size < 1 << 16:
+        return struct.pack("!BBH", WHOLE_BINARY, 126, size)
+    return struct.pack("!BBQ", WHOLE_BINARY, 127, size)
 
 
 def _refuse(status: HTTPStatus, why: bytes) -> WSUpgradeResponseWithListener:

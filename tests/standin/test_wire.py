@@ -103,6 +103,20 @@ def test_a_request_may_come_in_fragments(game):
     assert sc_pb.Response.FromString(wire.receive()).id == 5
 
 
+def test_nothing_waits_for_what_came_behind_it(game):
+    """A ping, or half a message, in the same packet must not hold up a whole request."""
+    wire = game.connect()
+    request = sc_pb.Request(ping=sc_pb.RequestPing()).SerializeToString()
+    whole, mask = bytes([0x82, 0x80 | len(request)]), bytes(4)
+    behind = [bytes([0x89, 0x80]) + mask, bytes([0x02, 0x80]) + mask]
+    wire.socket.sendall(whole + mask + request + behind[0])
+    replies = {wire.receive(), wire.receive()}
+    assert b"" in replies
+    assert any(sc_pb.Response.FromString(reply).HasField("ping") for reply in replies)
+    wire.socket.sendall(whole + mask + request + behind[1])
+    assert sc_pb.Response.FromString(wire.receive()).HasField("ping")
+
+
 def test_pipelined_requests_are_answered_in_order(game):
     wire = game.connect()
     wire.start()
