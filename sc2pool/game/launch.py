@@ -27,6 +27,8 @@ from sc2pool.game.process import GameProcess
 
 _POLL_S: Final = 0.02
 _PORT_TRIES: Final = 5
+_KILLED: Final = -9
+"""The exit code that `subprocess` gives for SIGKILL."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ async def launch(
 
     Raises:
         ConfigError: the executable cannot be started at all.
-        GameFault: LAUNCH_FAILED (it ended), PORT_TAKEN (again and again), DEADLINE.
+        GameFault: LAUNCH_FAILED (it ended), GAME_EXITED (it was killed), PORT_TAKEN (again and
+            again), DEADLINE.
     """
     for _ in range(_PORT_TRIES - 1):
         try:
@@ -85,8 +88,11 @@ async def _when_ready(
     while True:
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
-        if process.exit_code() is not None:
-            raise process.exit_fault(FaultKind.LAUNCH_FAILED)
+        code = process.exit_code()
+        if code is not None:
+            # Whom the kernel kills (memory pressure) has not failed: the next one may come up.
+            kind = FaultKind.GAME_EXITED if code == _KILLED else FaultKind.LAUNCH_FAILED
+            raise process.exit_fault(kind)
         if deadline.expired():
             raise GameFault(
                 FaultKind.DEADLINE,

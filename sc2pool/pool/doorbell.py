@@ -68,7 +68,7 @@ class Waiter:
     def __init__(self) -> None:
         self._tags: dict[int, Any] = {}
         self._bells: dict[int, Doorbell] = {}
-        if sys.platform == "linux":
+        if USE_EVENTFD:
             self._epoll = select.epoll()
         else:
             self._selector = selectors.DefaultSelector()
@@ -76,7 +76,7 @@ class Waiter:
     def add_bell(self, bell: Doorbell, tag: Any) -> None:
         self._tags[bell.listening] = tag
         self._bells[bell.listening] = bell
-        if sys.platform == "linux":
+        if USE_EVENTFD:
             self._epoll.register(bell.listening, select.EPOLLIN | select.EPOLLET)
         else:
             self._selector.register(bell.listening, selectors.EVENT_READ)
@@ -84,7 +84,7 @@ class Waiter:
     def add(self, descriptor: int, tag: Any) -> None:
         """Watch a socket or pipe for data and for its end."""
         self._tags[descriptor] = tag
-        if sys.platform == "linux":
+        if USE_EVENTFD:
             self._epoll.register(descriptor, select.EPOLLIN)
         else:
             self._selector.register(descriptor, selectors.EVENT_READ)
@@ -92,7 +92,7 @@ class Waiter:
     def remove(self, descriptor: int) -> None:
         del self._tags[descriptor]
         self._bells.pop(descriptor, None)
-        if sys.platform == "linux":
+        if USE_EVENTFD:
             self._epoll.unregister(descriptor)
         else:
             self._selector.unregister(descriptor)
@@ -100,7 +100,7 @@ class Waiter:
     def wait(self, timeout_s: float | None) -> list[Any]:
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
         tags = self._tags
-        if sys.platform == "linux":
+        if USE_EVENTFD:
             timeout = -1 if timeout_s is None else timeout_s
             return [tags[descriptor] for descriptor, _ in self._epoll.poll(timeout)]
         ready = [key.fd for key, _ in self._selector.select(timeout_s)]
@@ -110,7 +110,7 @@ class Waiter:
         return [tags[descriptor] for descriptor in ready]
 
     def close(self) -> None:
-        if sys.platform == "linux":
+        if USE_EVENTFD:
             self._epoll.close()
         else:
             self._selector.close()

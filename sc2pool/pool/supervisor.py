@@ -11,6 +11,7 @@ recycles) ends the whole pool and is raised; every wait has a deadline.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -88,6 +89,7 @@ class Supervisor:
 
     def __init__(self, specs: list[bytes], config: PoolConfig) -> None:
         self._config = config
+        self._owner_pid = os.getpid()
         self._run_dir = RunDir()
         self._waiter = Waiter()
         self._instances_made = 0
@@ -182,6 +184,8 @@ class Supervisor:
         if self.closed:
             return
         self.closed = True
+        if os.getpid() != self._owner_pid:
+            return  # a forked child's copy: everything here is its parent's
         if ask_first and self.failure is None:
             for seat in self.seats:
                 seat.instance.ask_to_close()

@@ -177,7 +177,7 @@ class Worker:
         if self._over.done():
             return
         message: messages.Faulted | messages.Raised
-        phase = self._pair.phase() if self._pair is not None else Phase.LAUNCHING
+        phase = self._phase()
         if isinstance(error, GameFault):
             fault = Fault(error.kind, phase, error.detail)
             message = messages.Faulted(fault, self.player.log_tail())
@@ -186,6 +186,10 @@ class Worker:
         with suppress(ChannelClosedError):
             self._channel.send(message)
         self._finish()
+
+    def _phase(self) -> Phase:
+        launched = self._launching is not None and self._launching.done()
+        return self.pair.phase() if launched else Phase.LAUNCHING
 
     def _finish(self) -> None:
         if not self._over.done():

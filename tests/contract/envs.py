@@ -1,1 +1,137 @@
-X=1
+"""Environments for the contract's tests, made in workers.
+
+They travel to the workers by value, as the classes of a training script do, so that a worker does
+not import this module, nor what its neighbours import.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import cloudpickle
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+class Counting(gymnasium.Env):
+    """Observes the number of steps played in its episode, which ends after `length` of them."""
+
+    action_space = spaces.Discrete(5)
+    observation_space = spaces.Box(0, 999, (1,), np.float32)
+
+    def __init__(self, length: int = 3, end: str = "terminated") -> None:
+        self.length = length
+        self.end = end
+        self.count = 0
+        self.steps_in_life = 0
+        self.actions: list[Any] = []
+
+    def reset(self, **keywords: Any) -> tuple[Any, dict[str, Any]]:
+        self.count = 0
+        return self.observation(), {"keywords": keywords}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.count += 1
+        self.steps_in_life += 1
+        self.actions.append(action)
+        over = self.count >= self.length
+        terminated, truncated = over and self.end != "truncated", over and self.end != "terminated"
+        return self.observation(), float(self.count), terminated, truncated, {"count": self.count}
+
+    def observation(self) -> Any:
+        return np.array([self.count], np.float32)
+
+    def area(self, height: int = 1, width: int = 1) -> Any:
+        return np.ones((height, width))
+
+    def fail(self) -> None:
+        raise LookupError("as asked")
+
+
+class Outer(gymnasium.Wrapper):
+    """A wrapper of the user's, with a method and an attribute of its own."""
+
+    outer_only = "outer"
+
+    def wrapped_twice(self) -> int:
+        return 2
+
+
+class Derived(Outer):
+    """Derived from the wrapper that is asked for."""
+
+
+class Sampling(gymnasium.Env):
+    """Observes samples of a space; its rewards are random too, both from the seed of the reset."""
+
+    def __init__(self, space: spaces.Space, action_space: spaces.Space | None = None) -> None:
+        self.observation_space = space
+        self.action_space = action_space or space
+        self.random = np.random.default_rng(0)
+        self.last_action: Any = None
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        if seed is not None:
+            self.random = np.random.default_rng(seed)
+            self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.last_action = action
+        return self.observation_space.sample(), self.random.random(), False, False, {}
+
+
+class Drawing(Counting):
+    """Renders a picture of one colour, its own."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, colour: int, render_mode: str | None = "rgb_array") -> None:
+        super().__init__()
+        self.colour = colour
+        self.render_mode = render_mode
+
+    def render(self) -> Any:
+        return np.full((4, 6, 3), self.colour, np.uint8)
+
+
+class Mischief(Counting):
+    """Calls `harm` at one point of its life: "init", "reset", "step" or "close"."""
+
+    def __init__(self, when: str, harm: Any) -> None:
+        super().__init__()
+        self.when = when
+        self.harm = harm
+        self.at("init")
+
+    def at(self, point: str) -> None:
+        if self.when == point:
+            self.harm()
+
+    def reset(self, **keywords: Any) -> tuple[Any, dict[str, Any]]:
+        self.at("reset")
+        return super().reset(**keywords)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.at("step")
+        return super().step(action)
+
+    def close(self) -> None:
+        self.at("close")
+
+
+class Answering(Counting):
+    """Observes, or tells in its info, what it was made with."""
+
+    def __init__(self, observation: Any = None, info: Any = None, reward: Any = 0.0) -> None:
+        super().__init__()
+        self.answer = (observation, reward, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Any]:
+        normal, _, _, _, _ = super().step(action)
+        observation, reward, info = self.answer
+        return normal if observation is None else observation, reward, False, False, info or {}

@@ -1,29 +1,28 @@
-"""Pools to do harm to, and what an undisturbed run looks like."""
+"""Pools to do harm to."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import psutil
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.config import Limits, PoolConfig
+from sc2pool.config import PoolConfig
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent))  # workers import the tasks from there, too
+from fault_pools import IMPATIENT, SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
 
-MakeEnv = Callable[..., SubprocSC2VecEnv]
-
-SEED = 7
-IMPATIENT = PoolConfig(limits=Limits(launch_s=3.0, create_join_s=2.0, reset_s=2.0, step_s=1.0))
-"""For games that never answer; a step that only is slow gets three times its limit."""
+STRIKE_SCRIPT = """
+if mv "{armed}" "{armed}.taken" 2>/dev/null; then
+    read -r target name <"{armed}.taken"
+    if [ "$target" = game ]; then kill -"$name" $$; else kill -"$name" $PPID; fi
+fi
+"""
 
 
 @pytest.fixture
@@ -48,25 +47,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> PoolConfig:
     return IMPATIENT
 
 
-@dataclass
-class Recording:
-    """A run in which every action is 0: what `reset` and then each step returned."""
-
-    observations: list[Any]
-    rewards: list[Any]
-    dones: list[Any]
-
-
-def record(env: SubprocSC2VecEnv, steps: int) -> Recording:
-    recording = Recording([env.reset()], [], [])
-    for _ in range(steps):
-        observations, rewards, dones, _ = env.step(np.zeros(env.num_envs, np.int64))
-        recording.observations.append(observations)
-        recording.rewards.append(rewards)
-        recording.dones.append(dones)
-    return recording
-
-
 @pytest.fixture(scope="session")
 def undisturbed(standin_dir: Path) -> Recording:
     """Three envs under SEED for ten steps: env i plays ticket i, whatever n is."""
@@ -78,22 +58,28 @@ def undisturbed(standin_dir: Path) -> Recording:
 
 
 @pytest.fixture
-def arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """`arm("game KILL")`: the next of the pool's processes that asks is struck, once."""
-    armed = tmp_path / "strike.armed"
-    monkeypatch.setenv(STRIKE_FILE, str(armed))
+def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where tasks and start scripts look for harm to do."""
+    path = tmp_path / "strike"
+    monkeypatch.setenv(STRIKE_FILE, str(path))
+    return path
+
+
+@pytest.fixture
+def arm(strike_file: Path) -> Callable[[str], None]:
+    """`arm("game KILL")`: the first process of the pool that looks is struck, and no other."""
 
     def write(harm: str) -> None:
-        whole = tmp_path / "strike.new"
-        whole.write_text(harm)
-        whole.rename(armed)
+        whole = strike_file.with_suffix(".new")
+        whole.write_text(f"{harm}\n")
+        whole.rename(strike_file)
 
     return write
 
 
 @pytest.fixture
 def installation(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Makes an installation that starts with the lines of a shell script, then is the stand-in."""
+    """Makes an installation whose game runs a shell script first, and then is the stand-in."""
 
     def make(script: str) -> Path:
         root = tmp_path / "installation"
@@ -106,7 +92,7 @@ def installation(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
     return make
 
 
-def processes_of(env: SubprocSC2VecEnv, index: int) -> dict[str, psutil.Process]:
-    """Game and worker of one env."""
-    game = psutil.Process(env.stats()["instances"][index]["pid"])
-    return {"game": game, "worker": psutil.Process(game.ppid())}
+@pytest.fixture
+def striking_installation(installation: Callable[[str], Path], strike_file: Path) -> Path:
+    """An installation whose game carries out what was armed before it is up."""
+    return installation(STRIKE_SCRIPT.format(armed=strike_file))

@@ -49,7 +49,7 @@ class Saboteur(MoveToBeacon):
     def __init__(self) -> None:
         armed = Path(os.environ.get(STRIKE_FILE, "/nonexistent"))
         try:
-            taken = armed.rename(armed.with_suffix(".taken"))
+            taken = armed.rename(f"{armed}.taken")
         except FileNotFoundError:
             return
         target, name = taken.read_text().split()

@@ -10,9 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from conftest import MakeEnv, Recording, processes_of
+from fault_pools import (
+    MakeEnv,
+    Recording,
+    assert_fault,
+    assert_same_bytes,
+    processes_of,
+    step,
+)
 from fault_tasks import ShortSaboteur, harm_action, strike
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
@@ -32,29 +38,6 @@ EXPECTED_KIND = {
 }
 SIGNALS = ("game KILL", "game STOP", "worker KILL", "worker STOP")
 
-STRIKE_SCRIPT = """
-if mv "{armed}" "{armed}.taken" 2>/dev/null; then
-    read -r target name <"{armed}.taken"
-    if [ "$target" = game ]; then kill -"$name" $$; else kill -"$name" $PPID; fi
-fi
-"""
-
-
-def step(env: SubprocSC2VecEnv, *actions: int) -> Any:
-    return env.step(np.array(actions))
-
-
-def assert_equal(given: Any, expected: Any) -> None:
-    assert given.dtype == expected.dtype
-    assert given.tobytes() == expected.tobytes()
-
-
-def assert_marked(info: dict[str, Any], kind: str, phase: str, instance: int) -> None:
-    fault = info["sc2pool.fault"]
-    assert (fault["kind"], fault["phase"], fault["instance"]) == (kind, phase, instance)
-    assert fault["detail"]
-    assert 0.0 < fault["recovery_s"] < 60.0
-
 
 def play_on_after(
     env: SubprocSC2VecEnv,
@@ -69,25 +52,25 @@ def play_on_after(
     the undisturbed run is env 2's first.
     """
     expected = undisturbed.observations
-    assert_equal(env.reset(), expected[0][:2])
+    assert_same_bytes(env.reset(), expected[0][:2])
     for number in range(1, QUIET_STEPS + 1):
-        assert_equal(step(env, 0, 0)[0], expected[number][:2])
+        assert_same_bytes(step(env, 0, 0)[0], expected[number][:2])
 
     observations, rewards, dones, infos = harm_step()
 
-    assert_equal(observations[0], expected[0][2])
-    assert_equal(infos[0]["terminal_observation"], expected[QUIET_STEPS][0])
+    assert_same_bytes(observations[0], expected[0][2])
+    assert_same_bytes(infos[0]["terminal_observation"], expected[QUIET_STEPS][0])
     assert infos[0]["TimeLimit.truncated"] is True
     assert infos[0]["sc2pool.synthetic"] is True
-    assert_marked(infos[0], kind, phase, instance=0)
+    assert_fault(infos[0], kind, phase, instance=0)
     assert rewards[0] == 0.0
     assert dones.tolist() == [True, False]
-    assert_equal(observations[1], expected[QUIET_STEPS + 1][1])
+    assert_same_bytes(observations[1], expected[QUIET_STEPS + 1][1])
     assert infos[1] == {"TimeLimit.truncated": False}
     for number in range(1, 4):
         observations, _, dones, infos = step(env, 0, 0)
-        assert_equal(observations[0], expected[number][2])
-        assert_equal(observations[1], expected[QUIET_STEPS + 1 + number][1])
+        assert_same_bytes(observations[0], expected[number][2])
+        assert_same_bytes(observations[1], expected[QUIET_STEPS + 1 + number][1])
         assert not dones.any()
         assert infos == [{"TimeLimit.truncated": False}] * 2
     assert sum(env.stats()["recycles"].values()) == 1
@@ -128,7 +111,8 @@ def test_between_steps(
                 wait_for(lambda p=process: not p.is_running() or p.status() == "zombie")
         return step(env, 0, 0)
 
-    phase = {"game KILL": "idle", "worker KILL": "idle"}.get(harm, "stepping")
+    # The worker tells when its game ended; of the worker's own end the step is the first to hear.
+    phase = "idle" if harm == "game KILL" else "stepping"
     play_on_after(env, undisturbed, harm_step, EXPECTED_KIND[harm], phase)
 
 
@@ -137,14 +121,12 @@ def test_while_launching(
     make_env: MakeEnv,
     impatient: PoolConfig,
     undisturbed: Recording,
+    striking_installation: Path,
     arm: Callable[[str], None],
-    installation: Callable[[str], Path],
-    tmp_path: Path,
     harm: str,
 ) -> None:
-    root = installation(STRIKE_SCRIPT.format(armed=tmp_path / "strike.armed"))
     arm(harm)
-    env = make_env(game=root, config=impatient)
+    env = make_env(game=striking_installation, config=impatient)
     assert_replaced_before_the_first_observation(env, undisturbed, EXPECTED_KIND[harm], "launching")
 
 
@@ -165,11 +147,11 @@ def assert_replaced_before_the_first_observation(
     env: SubprocSC2VecEnv, undisturbed: Recording, kind: str, phase: str
 ) -> None:
     """Nothing shows but in `reset_infos` of the env that was struck."""
-    assert_equal(env.reset(), undisturbed.observations[0][:2])
+    assert_same_bytes(env.reset(), undisturbed.observations[0][:2])
     (struck,) = (i for i, info in enumerate(env.reset_infos) if "sc2pool.fault" in info)
-    assert_marked(env.reset_infos[struck], kind, phase, instance=struck)
+    assert_fault(env.reset_infos[struck], kind, phase, instance=struck)
     observations, _, dones, infos = step(env, 0, 0)
-    assert_equal(observations, undisturbed.observations[1][:2])
+    assert_same_bytes(observations, undisturbed.observations[1][:2])
     assert not dones.any()
     assert infos == [{"TimeLimit.truncated": False}] * 2
     assert env.stats()["recycles"] == {kind: 1}
@@ -188,7 +170,7 @@ def test_while_the_next_episode_begins(
     _, _, dones, (info,) = step(env, 0)
     assert dones.all()
     assert set(info) == {"TimeLimit.truncated", "terminal_observation"}
-    assert_marked(env.reset_infos[0], EXPECTED_KIND[harm], "resetting", instance=0)
+    assert_fault(env.reset_infos[0], EXPECTED_KIND[harm], "resetting", instance=0)
     assert not step(env, 0)[2].any()
 
 
@@ -209,9 +191,9 @@ def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir: Path) -> No
     try:
         first, _ = env.reset(seed=1)
         last, reward, terminated, truncated, info = env.step(harm_action("game KILL"))
-        assert_equal(last, first)
+        assert_same_bytes(last, first)
         assert (reward, terminated, truncated) == (0.0, False, True)
-        assert_marked(info, "game-exited", "stepping", instance=0)
+        assert_fault(info, "game-exited", "stepping", instance=0)
         env.reset()
         assert env.step(0)[2:4] == (False, False)
     finally:

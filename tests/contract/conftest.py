@@ -1,0 +1,53 @@
+"""Pools that end with their test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+
+
+@pytest.fixture
+def pools() -> Iterator[ExitStack]:
+    """Closes what was made."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def vec(pools: ExitStack) -> Callable[..., SubprocSC2VecEnv]:
+    """Makes a `SubprocSC2VecEnv`: of functions that make envs, or with the constructor's words."""
+
+    def make(*env_fns: Callable[[], Any], **keywords: Any) -> SubprocSC2VecEnv:
+        made = SubprocSC2VecEnv(list(env_fns) or None, **keywords)
+        pools.callback(made.close)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def vec_task(vec: Callable[..., SubprocSC2VecEnv], standin_dir: Path) -> Callable[..., Any]:
+    """Makes a `SubprocSC2VecEnv` of a task on the stand-in, two games unless told otherwise."""
+
+    def make(task: Any = "MoveToBeacon", n: int = 2, **keywords: Any) -> SubprocSC2VecEnv:
+        return vec(task=task, n=n, game=standin_dir, **keywords)
+
+    return make
+
+
+@pytest.fixture
+def gym_env(pools: ExitStack, standin_dir: Path) -> Callable[..., SC2GymEnv]:
+    """Makes an `SC2GymEnv` on the stand-in."""
+
+    def make(task: Any = "MoveToBeacon", **keywords: Any) -> SC2GymEnv:
+        env = SC2GymEnv(task, game=standin_dir, **keywords)
+        pools.callback(env.close)
+        return env
+
+    return make

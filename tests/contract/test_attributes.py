@@ -1,0 +1,224 @@
+"""Clauses 6 and 10: attributes and methods of the envs, from the trainer."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium.wrappers import TimeLimit
+
+from .envs import Counting, Derived, Outer
+
+EACH_OF_THREE = [
+    (None, [0, 1, 2]),
+    (1, [1]),
+    (-1, [2]),
+    (np.int64(2), [2]),
+    ([0, 2], [0, 2]),
+    ([-1, 0], [2, 0]),
+    ((1, 1), [1, 1]),
+    (range(2), [0, 1]),
+    (np.array([2, 0]), [2, 0]),
+    ([], []),
+]
+
+
+def test_all_kinds_of_indices(vec):
+    made = vec(Counting, Counting, Counting)
+    for env in range(3):
+        assert made.set_attr("count", env, indices=env) is None
+    for indices, envs in EACH_OF_THREE:
+        assert made.get_attr("count", indices) == envs
+        assert len(made.env_method("area", indices=indices)) == len(envs)
+        assert made.env_is_wrapped(Outer, indices) == [False] * len(envs)
+    assert made.get_attr("count", indices=(env for env in (2, 1))) == [2, 1]
+    for indices, envs in EACH_OF_THREE:
+        made.set_attr("count", 0)
+        made.set_attr("count", 5, indices=indices)
+        assert made.get_attr("count") == [5 * (env in envs) for env in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("indices", "error"),
+    [(3, IndexError), ([0, -4], IndexError), ("a", TypeError), (1.5, TypeError)],
+    ids=str,
+)
+def test_wrong_indices_are_told_before_anything_is_asked(vec, indices, error):
+    made = vec(Counting, Counting, Counting)
+    for call in (
+        partial(made.get_attr, "count"),
+        partial(made.set_attr, "count", 9),
+        partial(made.env_method, "area"),
+        partial(made.env_is_wrapped, Outer),
+    ):
+        with pytest.raises(error):
+            call(indices=indices)
+    assert made.get_attr("count") == [0, 0, 0]
+
+
+def test_methods_take_arguments_by_place_and_by_name(vec):
+    made = vec(Counting, Counting)
+    first, second = made.env_method("area", 2, width=3)
+    assert first.shape == second.shape == (2, 3)
+
+
+def test_wrappers_are_looked_through(vec):
+    made = vec(Counting, lambda: Outer(TimeLimit(Derived(Counting()), 5)))
+    assert made.has_attr("outer_only") is False, "not every env has it"
+    assert made.has_attr("count") is True
+    assert made.get_attr("outer_only", 1) == ["outer"]
+    assert made.env_method("wrapped_twice", indices=1) == [2]
+    made.set_attr("length", 2)
+    made.reset()
+    made.step([0, 0])
+    assert made.step([0, 0])[2].all(), "the attribute arrived where it is used"
+
+
+def test_a_wrapper_is_known_by_its_class_or_one_derived_from_it(vec):
+    made = vec(Counting, lambda: Outer(Counting()), lambda: TimeLimit(Derived(Counting()), 5))
+    assert made.env_is_wrapped(Outer) == [False, True, True]
+    assert made.env_is_wrapped(Derived) == [False, False, True]
+    assert made.env_is_wrapped(TimeLimit) == [False, False, True]
+    assert made.env_is_wrapped(Counting) == [False, False, False]
+
+
+def test_what_cannot_travel_can_be_asked_for_and_refused(vec):
+    def with_a_lock() -> Counting:
+        env = Counting()
+        env.lock = threading.Lock()
+        return env
+
+    made = vec(with_a_lock)
+    assert made.has_attr("lock")
+    with pytest.raises(TypeError, match="cannot pickle"):
+        made.get_attr("lock")
+    with pytest.raises(TypeError, match="cannot pickle"):
+        made.set_attr("lock", threading.Lock())
+    assert made.step([0])[0].tolist() == [[1.0]]
+
+
+def test_what_a_call_raises_is_raised_here_and_the_pool_goes_on(vec):
+    made = vec(Counting, Counting)
+    made.reset()
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        made.get_attr("no_such_thing")
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        made.env_method("no_such_thing")
+    with pytest.raises(LookupError, match="as asked") as raised:
+        made.env_method("fail")
+    assert "in fail" in str(raised.value.__cause__), "the traceback in the worker"
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        made.env_method("area", depth=1)
+    assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]]
+
+
+def test_the_vec_env_forwards_no_attributes(vec):
+    made = vec(Counting)
+    with pytest.raises(AttributeError):
+        _ = made.count
+
+
+def test_an_env_keeps_what_it_makes_of_an_attribute(vec):
+    made = vec(partial(Counting, 1))
+    made.set_attr("steps_in_life", 100)
+    made.reset()
+    for _ in range(3):
+        made.step([0])
+    made.reset()
+    assert made.get_attr("steps_in_life") == [103]
+
+
+def test_values_of_every_size_travel(vec):
+    made = vec(Counting)
+    value = np.arange(1_000_000)
+    made.set_attr("large", value)
+    np.testing.assert_array_equal(made.get_attr("large")[0], value)
+
+
+def test_calls_while_a_step_is_pending(vec):
+    made = vec(Counting, Counting)
+    made.reset()
+    made.step_async([0, 0])
+    made.set_attr("mark", 4)
+    assert made.get_attr("mark") == [4, 4]
+    assert made.step_wait()[0].tolist() == [[1.0], [1.0]]
+
+
+class TestTasks:
+    """A task object lives for an episode; what was set holds for all that follow."""
+
+    def test_set_attr_survives_episodes(self, vec_task):
+        made = vec_task()
+        made.set_attr("max_loops", 16)
+        made.set_attr("mark", "first", indices=0)
+        for _ in range(2):
+            made.reset()
+            assert made.get_attr("mark", indices=0) == ["first"]
+            assert not made.has_attr("mark")
+            dones = [made.step([0, 0])[2] for _ in range(4)]
+            assert np.all(dones, axis=1).tolist() == [False, True, False, True]
+
+    def test_attributes_set_in_mid_episode_hold_at_once(self, vec_task):
+        made = vec_task()
+        made.reset()
+        made.step([0, 0])
+        made.set_attr("step_mul", 16)
+        made.set_attr("max_loops", 24)
+        assert made.step([0, 0])[2].tolist() == [True, True]
+
+    def test_methods_and_attributes_of_the_running_task(self, vec_task):
+        made = vec_task()
+        made.reset()
+        assert [info.map_name for info in made.get_attr("game_info")] == ["MoveToBeacon"] * 2
+        assert made.env_method("observe", indices=[1])[0].shape == (5,)
+        assert made.env_is_wrapped(Outer) == [False, False]
+        with pytest.raises(AttributeError, match="no_such_thing"):
+            made.env_method("no_such_thing")
+        made.step([0, 0])
+
+
+class TestActionMasks:
+    """The masks come with the observation; asking for them costs no round trip."""
+
+    @pytest.fixture
+    def masked(self, vec_task):
+        from .tasks import Masked
+
+        return vec_task(Masked)
+
+    def test_masks_are_those_of_the_newest_observation(self, masked):
+        masked.reset()
+        for allowed in (0, 1, 2, 3, 0, 1):
+            masks = masked.env_method("action_masks")
+            assert [mask.tolist() for mask in masks] == [[k == allowed for k in range(8)]] * 2
+            masked.step([0, 0])
+
+    def test_the_task_is_not_asked_again(self, masked):
+        masked.reset()
+        for _ in range(3):
+            masked.env_method("action_masks", indices=[1])
+        assert masked.get_attr("times_asked") == [1, 1]
+
+    def test_what_was_handed_out_is_not_written_again(self, masked):
+        masked.reset()
+        (mask,) = masked.env_method("action_masks", indices=0)
+        masked.step([0, 0])
+        assert mask.tolist() == [True] + [False] * 7
+
+    def test_without_masks_the_answer_is_none(self, vec_task):
+        made = vec_task(n=1)
+        made.reset()
+        assert made.env_method("action_masks") == [None]
+
+    def test_an_env_of_the_users_is_asked_itself(self, vec):
+        def masking() -> Counting:
+            env = Counting()
+            env.action_masks = lambda: np.array([env.count == 1] * 5)
+            return env
+
+        made = vec(masking)
+        made.reset()
+        made.step([0])
+        assert made.env_method("action_masks")[0].all()

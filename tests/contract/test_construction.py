@@ -1,0 +1,144 @@
+"""Clauses 1 and 2: how a `SubprocSC2VecEnv` is made, and with what it is not."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from functools import partial
+
+import pytest
+from gymnasium import spaces
+from stable_baselines3.common.env_util import make_vec_env
+
+from sc2pool import SubprocSC2VecEnv, Task
+from sc2pool.errors import ConfigError, UserCodeError
+
+from .envs import Counting, Sampling
+
+
+def test_spaces_number_and_render_mode_are_known_before_the_first_reset(vec):
+    made = vec(Counting, Counting, Counting)
+    assert made.num_envs == 3
+    assert made.observation_space == Counting.observation_space
+    assert made.action_space == Counting.action_space
+    assert made.render_mode is None
+    assert made.get_attr("render_mode") == [None] * 3
+    assert made.unwrapped is made
+
+
+@pytest.mark.parametrize("start_method", multiprocessing.get_all_start_methods())
+def test_every_start_method_is_accepted(vec, start_method):
+    made = vec(Counting, start_method=start_method)
+    assert made.reset().tolist() == [[0.0]]
+
+
+def test_the_start_method_may_be_given_by_place(pools):
+    made = SubprocSC2VecEnv([Counting], "spawn")
+    pools.callback(made.close)
+    assert made.num_envs == 1
+
+
+def test_an_illegal_start_method_is_a_value_error():
+    with pytest.raises(ValueError, match="cannot find context for 'illegal_method'"):
+        SubprocSC2VecEnv([Counting], start_method="illegal_method")
+
+
+def test_make_vec_env_makes_it(pools):
+    made = make_vec_env(
+        partial(Counting, 4),
+        n_envs=2,
+        seed=5,
+        vec_env_cls=SubprocSC2VecEnv,
+        vec_env_kwargs={"start_method": "spawn"},
+    )
+    pools.callback(made.close)
+    made.reset()
+    assert [info["keywords"]["seed"] for info in made.reset_infos] == [5, 6]
+    for _ in range(4):
+        _, _, dones, infos = made.step([0, 0])
+    assert dones.all()
+    assert [info["episode"]["l"] for info in infos] == [4, 4], "each env has a Monitor"
+
+
+def test_a_task_launches_one_game_for_each_env_and_no_other(vec_task):
+    made = vec_task(n=2)
+    made.reset()
+    assert made.stats()["launches"] == 2
+    assert [instance["instance"] for instance in made.stats()["instances"]] == [0, 1]
+
+
+class NoSpaces(Task):
+    map_name = "MoveToBeacon"
+
+    def act(self, action):
+        return []
+
+    def observe(self):
+        return 0
+
+
+class NoSuchMap(NoSpaces):
+    map_name = "Atlantis"
+    observation_space = action_space = spaces.Discrete(2)
+
+
+class NoStep(NoSuchMap):
+    step_mul = 0
+
+
+@pytest.mark.parametrize(
+    ("keywords", "told"),
+    [
+        ({}, "either env_fns or task"),
+        ({"env_fns": [Counting], "task": "MoveToBeacon"}, "either env_fns or task"),
+        ({"env_fns": []}, "env_fns is empty"),
+        ({"env_fns": [Counting, 3]}, r"env_fns\[1\].*got 3"),
+        ({"task": "MoveToBecon"}, "unknown task 'MoveToBecon'; did you mean 'MoveToBeacon'"),
+        ({"task": "Chess"}, "unknown task 'Chess'. Built-in tasks: MoveToBeacon"),
+        ({"task": int}, "subclass of Task or RLBotAI, got <class 'int'>"),
+        ({"task": NoSpaces}, "'observation_space' must be a Space, got None"),
+        ({"task": NoStep}, "step_mul must be at least 1, got 0"),
+        ({"task": NoSuchMap}, "Atlantis"),
+        ({"n": 0}, "n must be a whole number of at least 1, got 0"),
+        ({"n": -3}, "got -3"),
+        ({"n": 1.0}, r"got 1\.0"),
+        ({"n": True}, "got True"),
+        ({"game": "/no/such/place"}, "/no/such/place does not exist"),
+    ],
+    ids=str,
+)
+def test_wrong_input_is_a_config_error_at_once(standin_dir, keywords, told):
+    asked = {"task": "MoveToBeacon", "game": standin_dir, **keywords}
+    if keywords == {} or "env_fns" in keywords:
+        asked = keywords
+    begin_s = time.monotonic()
+    with pytest.raises(ConfigError, match=told):
+        SubprocSC2VecEnv(**asked)
+    assert time.monotonic() - begin_s < 2.0
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", True], ids=str)
+def test_a_wrong_seed_is_a_config_error_and_ends_the_pool(seed):
+    with pytest.raises(ConfigError, match=f"at least 0, got {seed!r}"):
+        SubprocSC2VecEnv([Counting], seed=seed)
+
+
+def test_envs_that_differ_in_their_spaces_are_a_config_error():
+    small, large = (partial(Sampling, spaces.Box(0, 1, (size,))) for size in (2, 3))
+    with pytest.raises(ConfigError, match=r"env 1: observation_space is Box.*\(3,\).*but env 0"):
+        SubprocSC2VecEnv([small, large])
+
+
+def test_envs_that_differ_in_their_render_mode_are_refused():
+    def other() -> Counting:
+        env = Counting()
+        env.render_mode = "rgb_array"
+        return env
+
+    with pytest.raises(AssertionError, match="should be the same for all"):
+        SubprocSC2VecEnv([Counting, other])
+
+
+def test_a_function_that_makes_no_env_is_the_users_error():
+    with pytest.raises(UserCodeError, match="env 0.*launching.*no attribute 'observation_space'"):
+        SubprocSC2VecEnv([int])

@@ -1,0 +1,123 @@
+"""Clause 5: seeds and options reach the next reset, once."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool.errors import ConfigError
+
+from .envs import Counting, Sampling
+
+
+def keywords(made) -> list[dict]:
+    return [info["keywords"] for info in made.reset_infos]
+
+
+def test_nothing_is_passed_that_was_not_given(vec):
+    made = vec(Counting, Counting)
+    made.reset()
+    assert keywords(made) == [{}, {}]
+
+
+def test_seed_and_options_are_passed_once(vec):
+    made = vec(Counting, Counting)
+    assert made.seed(7) == [7, 8]
+    made.set_options({"level": 1})
+    made.reset()
+    assert keywords(made) == [
+        {"seed": 7, "options": {"level": 1}},
+        {"seed": 8, "options": {"level": 1}},
+    ]
+    made.reset()
+    assert keywords(made) == [{}, {}]
+
+
+def test_each_env_may_have_options_of_its_own(vec):
+    made = vec(Counting, Counting)
+    made.set_options([{"level": 1}, {}])
+    made.reset()
+    assert keywords(made) == [{"options": {"level": 1}}, {}]
+    made.set_options({"level": 2})
+    made.set_options()
+    made.reset()
+    assert keywords(made) == [{}, {}]
+
+
+def test_the_autoreset_within_a_step_has_neither(vec):
+    made = vec(partial(Counting, 1))
+    made.reset()
+    made.seed(7)
+    made.set_options({"level": 1})
+    made.step([0])
+    assert keywords(made) == [{}]
+    made.reset()
+    assert keywords(made) == [{"seed": 7, "options": {"level": 1}}]
+
+
+def test_the_seed_of_the_constructor_is_that_of_the_first_reset(vec):
+    made = vec(Counting, Counting, seed=np.int64(3))
+    made.reset()
+    assert keywords(made) == [{"seed": 3}, {"seed": 4}]
+
+
+def test_envs_seeded_with_none_differ(vec):
+    made = vec(*[partial(Sampling, spaces.Box(0, 1, (2,)))] * 3)
+    seeds = made.seed()
+    assert len(set(seeds)) == 3
+    observations = made.reset()
+    rewards = made.step(np.zeros((3, 2)))[1]
+    assert len(set(map(tuple, observations))) == 3
+    assert len(set(rewards)) == 3
+
+
+def test_the_same_seed_gives_the_same_run(vec):
+    made = vec(*[partial(Sampling, spaces.Box(0, 1, (2,)))] * 2)
+    runs = []
+    for _ in range(2):
+        made.seed(3)
+        runs.append([made.reset(), *(made.step(np.zeros((2, 2)))[:2] for _ in range(3))])
+    np.testing.assert_equal(runs[0], runs[1])
+
+
+class TestTasks:
+    """Of a task the seed is the run's: it tells of every later episode too."""
+
+    def test_a_seeded_run_repeats_over_the_ends_of_episodes(self, vec_task):
+        made = vec_task()
+        made.set_attr("max_loops", 24)
+        runs = []
+        for _ in range(2):
+            made.seed(11)
+            runs.append([made.reset(), *(made.step([0, 3])[:3] for _ in range(8))])
+        np.testing.assert_equal(runs[0], runs[1])
+        assert sum(dones.any() for _, _, dones in runs[0][1:]) == 2
+
+    def test_games_differ_among_each_other_and_from_one_episode_to_the_next(self, vec_task):
+        made = vec_task(seed=11)
+        episodes = [made.reset(), made.reset()]
+        assert len({row.tobytes() for episode in episodes for row in episode}) >= 3
+
+    def test_options_are_the_tasks_until_its_episode_is_over(self, vec_task):
+        made = vec_task()
+        made.set_attr("max_loops", 16)
+        made.set_options([{"level": 1}, {}])
+        made.reset()
+        assert made.get_attr("options") == [{"level": 1}, {}]
+        made.step([0, 0])
+        assert made.get_attr("options") == [{"level": 1}, {}]
+        made.step([0, 0])
+        assert made.get_attr("options") == [{}, {}]
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "1"], ids=repr)
+def test_a_wrong_seed_is_told_at_once_and_changes_nothing(vec, seed):
+    made = vec(Counting)
+    made.seed(5)
+    with pytest.raises(ConfigError, match="seed must be None or a whole number"):
+        made.seed(seed)
+    made.reset()
+    assert keywords(made) == [{"seed": 5}]

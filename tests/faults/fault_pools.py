@@ -1,0 +1,60 @@
+"""What the tests here share beside fixtures: limits, an undisturbed run, comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import psutil
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import Limits, PoolConfig
+
+MakeEnv = Callable[..., SubprocSC2VecEnv]
+
+SEED = 7
+IMPATIENT = PoolConfig(limits=Limits(launch_s=3.0, create_join_s=2.0, reset_s=2.0, step_s=1.0))
+"""For games that never answer; a step that only is slow gets three times its limit."""
+
+
+@dataclass
+class Recording:
+    """A run in which every action is 0: what `reset` and then each step returned."""
+
+    observations: list[Any]
+    rewards: list[Any]
+    dones: list[Any]
+
+
+def record(env: SubprocSC2VecEnv, steps: int) -> Recording:
+    recording = Recording([env.reset()], [], [])
+    for _ in range(steps):
+        observations, rewards, dones, _ = step(env, *[0] * env.num_envs)
+        recording.observations.append(observations)
+        recording.rewards.append(rewards)
+        recording.dones.append(dones)
+    return recording
+
+
+def step(env: SubprocSC2VecEnv, *actions: int) -> Any:
+    return env.step(np.array(actions))
+
+
+def processes_of(env: SubprocSC2VecEnv, index: int) -> dict[str, psutil.Process]:
+    """Game and worker of one env."""
+    game = psutil.Process(env.stats()["instances"][index]["pid"])
+    return {"game": game, "worker": psutil.Process(game.ppid())}
+
+
+def assert_same_bytes(given: Any, expected: Any) -> None:
+    assert given.dtype == expected.dtype
+    assert given.tobytes() == expected.tobytes()
+
+
+def assert_fault(info: dict[str, Any], kind: str, phase: str, instance: int) -> None:
+    fault = info["sc2pool.fault"]
+    assert (fault["kind"], fault["phase"], fault["instance"]) == (kind, phase, instance)
+    assert fault["detail"]
+    assert 0.0 < fault["recovery_s"] < 60.0
