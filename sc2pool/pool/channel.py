@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 import socket
 import struct
+from contextlib import suppress
 from typing import Any
 
 _LENGTH = struct.Struct("!I")
@@ -41,6 +42,9 @@ class Channel:
         try:
             self._socket.sendall(_LENGTH.pack(len(data)) + data)
         except OSError as error:
+            # Maybe half a message is out, and nothing can follow that: end it for both sides.
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
             raise ChannelClosedError(str(error)) from error
 
     def receive(self) -> list[Any]:

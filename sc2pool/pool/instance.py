@@ -209,3 +209,7 @@ class Instance:
         self._request_bell.close()
         self.reply_bell.close()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    def unmap(self) -> None:
+        """Let go of the queue pair's memory too, which outlives `dispose` to be read once more."""
+        vars(self).pop("end", None)

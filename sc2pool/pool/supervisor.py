@@ -134,20 +134,21 @@ class Supervisor:
         answers: dict[int, messages.Answer] = {}
 
         def answered() -> bool:
-            for seat in seats:
-                instance, number = asked.get(seat.env, (None, -1))
+            for place, seat in enumerate(seats):  # a seat may be asked more than once
+                instance, number = asked.get(place, (None, -1))
                 if number in self._answers:
-                    answers[seat.env] = self._answers.pop(number)
-                if seat.env in answers or instance is seat.instance:
+                    answers[place] = self._answers.pop(number)
+                if place in answers or instance is seat.instance:
                     continue
-                if seat.instance.hello is not None:
+                # Not while a reply is awaited: it may be large, and if both sides send, none reads.
+                if seat.instance.hello is not None and seat.instance.state not in _AWAITED:
                     self._calls_made += 1
-                    asked[seat.env] = (seat.instance, self._calls_made)
+                    asked[place] = (seat.instance, self._calls_made)
                     seat.instance.call(self._calls_made, operation, payload)
             return len(answers) == len(seats)
 
         self.wait_until(answered)
-        return [to_result(answers[seat.env]) for seat in seats]
+        return [to_result(answers[place]) for place in range(len(seats))]
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Handle what happens until `condition()` holds.
@@ -193,6 +194,9 @@ class Supervisor:
             for seat in self.seats:
                 seat.instance.wait_for_exit(grace)
         self._end_instances()
+        for seat in self.seats:
+            seat.source = None
+            seat.instance.unmap()
         self._waiter.close()
         self._run_dir.close()
 

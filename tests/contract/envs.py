@@ -135,3 +135,15 @@ class Answering(Counting):
         normal, _, _, _, _ = super().step(action)
         observation, reward, info = self.answer
         return normal if observation is None else observation, reward, False, False, info or {}
+
+
+class OfTwo(Exception):
+    """Cannot be unpickled: it wants two arguments, and its pickle has one."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first + second)
+
+
+def raise_of_two() -> None:
+    """Harm for `Mischief`."""
+    raise OfTwo("of ", "two")

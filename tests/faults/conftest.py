@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.config import PoolConfig
 
 sys.path.insert(0, str(Path(__file__).parent))  # workers import the tasks from there, too
-from fault_pools import IMPATIENT, SEED, MakeEnv, Recording, record
+from fault_pools import SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
 
 STRIKE_SCRIPT = """
@@ -41,10 +40,9 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> PoolConfig:
-    """Limits for what never answers; the trainer gives up on a silent worker soon after."""
+def short_backstop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainer gives up on a silent worker soon after the worker should have on its game."""
     monkeypatch.setattr("sc2pool.pool.supervisor._BACKSTOP_S", 0.5)
-    return IMPATIENT
 
 
 @pytest.fixture(scope="session")

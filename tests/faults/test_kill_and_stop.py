@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fault_pools import (
+    IMPATIENT,
     MakeEnv,
     Recording,
     assert_fault,
@@ -22,7 +23,6 @@ from fault_pools import (
 from fault_tasks import ShortSaboteur, harm_action, strike
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
-from sc2pool.config import PoolConfig
 
 QUIET_STEPS = 3
 """Steps before the harm is done, in env 0 of two."""
@@ -76,11 +76,10 @@ def play_on_after(
     assert sum(env.stats()["recycles"].values()) == 1
 
 
+@pytest.mark.usefixtures("short_backstop")
 @pytest.mark.parametrize("harm", EXPECTED_KIND)
-def test_in_a_step(
-    make_env: MakeEnv, impatient: PoolConfig, undisturbed: Recording, harm: str
-) -> None:
-    env = make_env(config=impatient)
+def test_in_a_step(make_env: MakeEnv, undisturbed: Recording, harm: str) -> None:
+    env = make_env(config=IMPATIENT)
     play_on_after(
         env,
         undisturbed,
@@ -90,16 +89,16 @@ def test_in_a_step(
     )
 
 
+@pytest.mark.usefixtures("short_backstop")
 @pytest.mark.parametrize("harm", SIGNALS)
 def test_between_steps(
     make_env: MakeEnv,
-    impatient: PoolConfig,
     undisturbed: Recording,
     wait_for: Callable[..., None],
     harm: str,
 ) -> None:
     """What is killed is missed before the next step; that it was stopped shows in the step."""
-    env = make_env(config=impatient)
+    env = make_env(config=IMPATIENT)
 
     def harm_step() -> Any:
         processes = processes_of(env, 0)
@@ -116,30 +115,30 @@ def test_between_steps(
     play_on_after(env, undisturbed, harm_step, EXPECTED_KIND[harm], phase)
 
 
+@pytest.mark.usefixtures("short_backstop")
 @pytest.mark.parametrize("harm", SIGNALS)
 def test_while_launching(
     make_env: MakeEnv,
-    impatient: PoolConfig,
     undisturbed: Recording,
     striking_installation: Path,
     arm: Callable[[str], None],
     harm: str,
 ) -> None:
     arm(harm)
-    env = make_env(game=striking_installation, config=impatient)
+    env = make_env(game=striking_installation, config=IMPATIENT)
     assert_replaced_before_the_first_observation(env, undisturbed, EXPECTED_KIND[harm], "launching")
 
 
+@pytest.mark.usefixtures("short_backstop")
 @pytest.mark.parametrize("harm", SIGNALS)
 def test_while_joining(
     make_env: MakeEnv,
-    impatient: PoolConfig,
     undisturbed: Recording,
     arm: Callable[[str], None],
     harm: str,
 ) -> None:
     arm(harm)
-    env = make_env(config=impatient)
+    env = make_env(config=IMPATIENT)
     assert_replaced_before_the_first_observation(env, undisturbed, EXPECTED_KIND[harm], "resetting")
 
 

@@ -1,0 +1,110 @@
+"""Clause 9: `close` is bounded, and may be called at any time and again."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.errors import ClosedError
+
+from .envs import Counting, Mischief
+
+
+@pytest.fixture
+def quick():
+    """Fails where closing takes longer than it may."""
+    begin_s = time.monotonic()
+    yield
+    assert time.monotonic() - begin_s < 5.0
+
+
+def use(name: str):
+    """A call of the face, by name."""
+    arguments = {
+        "reset": (),
+        "step": ([0],),
+        "step_async": ([0],),
+        "step_wait": (),
+        "get_attr": ("count",),
+        "has_attr": ("count",),
+        "set_attr": ("count", 1),
+        "env_method": ("area",),
+        "env_is_wrapped": (Counting,),
+    }[name]
+    return lambda made: getattr(made, name)(*arguments)
+
+
+def test_closed_is_closed(vec, quick):
+    made = vec(Counting)
+    made.reset()
+    for _ in range(3):
+        made.close()
+    for name in ("reset", "step", "step_async", "step_wait", "get_attr", "has_attr", "set_attr"):
+        with pytest.raises(ClosedError, match="closed"):
+            use(name)(made)
+    for name in ("env_method", "env_is_wrapped"):
+        with pytest.raises(ClosedError):
+            use(name)(made)
+
+
+@pytest.mark.parametrize("until", ["made", "reset", "pending", "task pending"])
+def test_it_can_be_closed_at_any_point(vec, vec_task, quick, until):
+    made = vec_task() if until == "task pending" else vec(Counting, Counting)
+    if until != "made":
+        made.reset()
+    if "pending" in until:
+        made.step_async([0, 0])
+    made.close()
+
+
+def test_envs_are_closed_by_their_own_method(vec, tmp_path: Path):
+    files = [tmp_path / name for name in ("first", "second")]
+    made = vec(*(partial(Mischief, "close", file.touch) for file in files))
+    made.reset()
+    made.close()
+    assert all(file.exists() for file in files)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [partial(time.sleep, 60), partial(os.kill, 0, 0), partial(int, "no number")],
+    ids=["that never ends", "that does nothing", "that raises"],
+)
+def test_an_envs_own_close_cannot_hold_it_up(vec, quick, harm):
+    made = vec(Counting, partial(Mischief, "close", harm))
+    made.reset()
+    made.close()
+
+
+def test_a_long_step_cannot_hold_it_up(vec, quick):
+    made = vec(partial(Mischief, "step", partial(time.sleep, 60)))
+    made.reset()
+    made.step_async([0])
+    made.close()
+
+
+def test_a_pool_that_is_forgotten_ends(quick):
+    made = SubprocSC2VecEnv([Counting])
+    made.reset()
+    del made
+    gc.collect()
+
+
+def test_a_forked_child_leaves_its_parents_pool_alone(vec):
+    made = vec(Counting, Counting)
+    made.reset()
+    child = os.fork()
+    if child == 0:
+        try:
+            made.close()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]]
+    assert made.stats()["recycles"] == {}

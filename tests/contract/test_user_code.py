@@ -1,0 +1,204 @@
+"""What the user's envs may raise, return and carry: told with its env, and never a deadlock."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.errors import ClosedError, ObservationError, UserCodeError
+
+from .envs import Answering, Counting, Mischief, Sampling, raise_of_two
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (partial(int, "no number"), "ValueError: invalid literal"),
+        (raise_of_two, "OfTwo: of two"),
+        (partial(sys.exit, 3), "SystemExit: 3"),
+    ],
+    ids=["error", "error that cannot travel", "sys.exit"],
+)
+@pytest.mark.parametrize(
+    ("when", "phase"), [("init", "launching"), ("reset", "resetting"), ("step", "stepping")]
+)
+def test_what_an_env_raises_ends_the_pool_with_its_traceback(vec, when, phase, harm, told):
+    begin_s = time.monotonic()
+    with pytest.raises(UserCodeError) as raised:
+        made = vec(Counting, partial(Mischief, when, harm))
+        made.reset()
+        made.step([0, 0])
+    assert time.monotonic() - begin_s < 5.0
+    message = str(raised.value)
+    assert message.startswith(f"env 1: the user's code raised while {phase}: {told}")
+    assert "in at\n" in message, "the line of the user's that raised"
+
+
+def test_after_it_every_call_says_so_and_close_works(vec):
+    made = vec(partial(Mischief, "step", partial(int, "no number")))
+    made.reset()
+    with pytest.raises(UserCodeError):
+        made.step([0])
+    for call in (made.reset, partial(made.step, [0]), partial(made.get_attr, "count")):
+        with pytest.raises(ClosedError, match="pool has failed.*no number"):
+            call()
+    made.close()
+    made.close()
+
+
+def test_the_error_itself_is_the_cause_where_it_can_travel(vec):
+    made = vec(partial(Mischief, "step", partial(int, "no number")))
+    made.reset()
+    with pytest.raises(UserCodeError) as raised:
+        made.step([0])
+    assert type(raised.value.__cause__) is ValueError
+
+
+def test_an_env_that_ends_its_process_is_replaced(vec):
+    made = vec(Counting, partial(Mischief, "step", partial(os._exit, 4)))
+    made.reset()
+    made.set_attr("length", 9, indices=1)
+    observations, rewards, dones, infos = made.step([0, 0])
+    assert dones.tolist() == [False, True]
+    assert observations.tolist() == [[1.0], [0.0]]
+    assert rewards.tolist() == [1.0, 0.0]
+    assert infos[1]["sc2pool.fault"]["detail"] == "the worker exited with status 4"
+    assert made.get_attr("length") == [3, 9], "set_attr survives a replaced instance"
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "told"),
+    [
+        ({"observation": np.zeros(2)}, ObservationError, r"shape \(2,\).*expected shape \(1,\)"),
+        ({"reward": "much"}, UserCodeError, "could not convert string to float"),
+        ({"info": [1]}, UserCodeError, "TypeError"),
+        ({"info": {"lock": threading.RLock}}, None, ""),
+    ],
+    ids=["shape", "reward", "info", "class in info"],
+)
+def test_wrong_returns_are_told(vec, answer, error, told):
+    made = vec(Counting, partial(Answering, **answer))
+    made.reset()
+    if error is None:
+        assert made.step([0, 0])[3][1]["lock"] is threading.RLock
+        return
+    with pytest.raises(error, match=f"(?s)env 1.*stepping.*{told}"):
+        made.step([0, 0])
+
+
+def test_a_part_missing_from_an_observation_is_told(vec):
+    space = spaces.Dict(a=spaces.Discrete(2), b=spaces.Discrete(2))
+
+    def lacking() -> Sampling:
+        env = Sampling(space, spaces.Discrete(2))
+        env.reset = lambda **_: ({"a": 1}, {})
+        return env
+
+    made = vec(lacking)
+    with pytest.raises(ObservationError, match=r"env 0, resetting.*KeyError\('b'\)"):
+        made.reset()
+
+
+def test_an_info_that_cannot_travel_is_the_users_error(vec):
+    made = vec(lambda: Answering(info={"lock": threading.Lock()}))
+    made.reset()
+    with pytest.raises(UserCodeError, match="env 0.*while stepping: TypeError: cannot pickle"):
+        made.step([0])
+
+
+def test_an_info_may_hold_what_only_cloudpickle_takes(vec):
+    made = vec(partial(Answering, info={"double": lambda x: 2 * x}))
+    made.reset()
+    assert made.step([0])[3][0]["double"](4) == 8
+
+
+def test_large_infos_do_not_deadlock(vec):
+    size = 8_000_000
+    made = vec(*[partial(Answering, info={"large": np.arange(size, dtype=np.uint8)})] * 2)
+    made.reset()
+    for _ in range(2):
+        infos = made.step([0, 0])[3]
+        assert [info["large"].nbytes for info in infos] == [size, size]
+
+
+def test_large_infos_do_not_deadlock_with_large_arguments(vec):
+    made = vec(partial(Answering, info={"large": np.zeros(2_000_000)}))
+    made.reset()
+    made.step_async([0])
+    begin_s = time.monotonic()
+    made.set_attr("large", np.zeros(2_000_000))
+    assert made.step_wait()[3][0]["large"].size == 2_000_000
+    assert time.monotonic() - begin_s < 4.0
+
+
+def test_a_function_may_carry_much(vec):
+    cargo = np.zeros(4_000_000)
+    made = vec(partial(Answering, info={"size": cargo.size}, observation=cargo[:1]))
+    made.reset()
+    assert made.step([0])[3][0]["size"] == 4_000_000
+
+
+def test_observations_larger_than_a_pipe(vec):
+    made = vec(*[partial(Sampling, spaces.Box(0, 255, (3, 512, 512), np.uint8))] * 2)
+    assert made.reset().shape == (2, 3, 512, 512)
+
+
+def test_what_the_script_defines_in_main_travels_both_ways(tmp_path):
+    import subprocess
+
+    script = tmp_path / "script.py"
+    script.write_text(MAIN_SCRIPT)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "note 3\n"), done.stderr
+
+
+MAIN_SCRIPT = '''
+from dataclasses import dataclass
+
+import gymnasium
+from gymnasium import spaces
+
+from sc2pool import SubprocSC2VecEnv
+
+
+@dataclass
+class Note:
+    number: int
+
+
+class Env(gymnasium.Env):
+    observation_space = action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 1, 0.0, False, False, {"note": Note(3)}
+
+
+# No guard of `__name__`: workers do not import the script.
+made = SubprocSC2VecEnv([Env, Env])
+made.reset()
+note = made.step([0, 1])[3][1]["note"]
+assert type(note) is Note
+print("note", note.number)
+made.close()
+'''
+
+
+def test_a_failed_construction_leaves_the_others_alone(vec):
+    made = vec(Counting)
+    made.reset()
+    with pytest.raises(UserCodeError):
+        SubprocSC2VecEnv([partial(Mischief, "init", raise_of_two)] * 2)
+    assert made.step([0])[0].tolist() == [[1.0]]

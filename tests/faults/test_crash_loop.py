@@ -1,0 +1,75 @@
+"""What a new pair cannot mend ends the pool, with the causes and the game's own last words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from fault_pools import MakeEnv, step
+from fault_tasks import CrashesEachEpisode
+
+from sc2pool.config import Limits, PoolConfig, RestartPolicy
+from sc2pool.errors import ClosedError, CrashLoopError
+
+
+def assert_nothing_runs() -> None:
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=2.0)
+    assert not alive
+
+
+def test_a_game_that_crashes_each_episode(make_env: MakeEnv) -> None:
+    env = make_env(
+        n=1, task=CrashesEachEpisode, config=PoolConfig(restart=RestartPolicy(per_env=2))
+    )
+    env.reset()
+    for _ in range(2):
+        _, _, dones, infos = step(env, 0)
+        assert dones.all()
+        assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
+    with pytest.raises(CrashLoopError, match="env 0: 3 recycles of one env in 60 s") as caught:
+        step(env, 0)
+    assert str(caught.value).count("game-exited while stepping") == 3
+    assert "SIGABRT" in str(caught.value)
+    assert_nothing_runs()
+    with pytest.raises(ClosedError, match="the pool has failed"):
+        step(env, 0)
+
+
+def test_an_executable_that_exits_at_once(
+    make_env: MakeEnv, installation: Callable[[str], Path]
+) -> None:
+    """Twice the same early exit is the installation's fault: no third try, no backoff."""
+    root = installation('echo "cannot open shared object file" >&2; exit 1')
+    began_s = time.monotonic()
+    with pytest.raises(CrashLoopError, match="the game does not start") as caught:
+        make_env(game=root)
+    assert time.monotonic() - began_s < 8.0
+    assert "launch-failed while launching" in str(caught.value)
+    assert "exit code 1" in str(caught.value)
+    assert "cannot open shared object file" in str(caught.value)
+    assert_nothing_runs()
+
+
+def test_an_executable_that_never_listens(
+    make_env: MakeEnv, installation: Callable[[str], Path]
+) -> None:
+    config = PoolConfig(limits=Limits(launch_s=0.5), restart=RestartPolicy(per_env=1))
+    with pytest.raises(CrashLoopError) as caught:
+        make_env(game=installation('echo "loading"; exec sleep 60'), config=config)
+    assert str(caught.value).count("deadline while launching") == 2
+    assert "loading" in str(caught.value)
+    assert_nothing_runs()
+
+
+def test_games_killed_while_they_launch_are_tried_again(
+    make_env: MakeEnv, installation: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """SIGKILL may be memory pressure: even twice, it says nothing about the installation."""
+    (tmp_path / "lives").write_text("..")
+    script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
+    env = make_env(n=1, game=installation(script))
+    env.reset()
+    assert env.stats()["recycles"] == {"game-exited": 2}

@@ -1,0 +1,102 @@
+"""The user's code raises, observes nonsense, or acts outside the space."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from fault_pools import MakeEnv, Recording, assert_same_bytes, step
+from fault_tasks import HOOKS, DictObservation, Raises, UserBugError, right_observation
+
+from sc2pool.errors import ActionError, ClosedError, ObservationError, UserCodeError
+
+CLOSES_WITHIN_S = 5.0
+
+
+def assert_failed_for_good(env: Any) -> None:
+    """Nothing runs although nobody closed it; closing is quick, and may be repeated."""
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=2.0)
+    assert not alive
+    with pytest.raises(ClosedError, match="the pool has failed"):
+        step(env, 0, 0)
+    began_s = time.monotonic()
+    env.close()
+    env.close()
+    assert time.monotonic() - began_s < CLOSES_WITHIN_S
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_raises(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, hook: str) -> None:
+    monkeypatch.setenv(Raises.RAISES_IN, hook)
+    env = make_env(task=Raises)
+    with pytest.raises(UserCodeError) as caught:
+        env.reset()
+        for _ in range(2):
+            step(env, 0, 0)
+    message = str(caught.value)
+    phase = "resetting" if hook in ("__init__", "on_start") else "stepping"
+    assert message.startswith(("env 0: ", "env 1: "))
+    assert f"raised while {phase}: UserBugError: a bug in {hook}" in message
+    assert f'_maybe_raise("{hook}")' in message, "the traceback of the worker"
+    assert isinstance(caught.value.__cause__, UserBugError)
+    assert_failed_for_good(env)
+
+
+WRONG_OBSERVATIONS = {
+    "shape": (
+        right_observation() | {"vector": np.zeros(3, np.float32)},
+        r"observation\['vector'\] has shape \(3,\) .* expected shape \(2,\)",
+    ),
+    "dtype": (
+        right_observation() | {"vector": np.zeros(2, np.float64)},
+        r"dtype float64, expected shape \(2,\) and dtype float32",
+    ),
+    "NaN": (
+        right_observation() | {"vector": np.array([0.0, np.nan], np.float32)},
+        r"observation\['vector'\] is not finite at index \[1\]: nan",
+    ),
+    "infinity": (
+        right_observation() | {"vector": np.array([-np.inf, 0.0], np.float32)},
+        r"not finite at index \[0\]: -inf",
+    ),
+    "missing key": ({"vector": np.zeros(2, np.float32)}, "KeyError.*count"),
+    "no dict": (np.zeros(2, np.float32), "type ndarray does not have the parts"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_OBSERVATIONS)
+def test_a_wrong_observation(make_env: MakeEnv, wrong: str) -> None:
+    observed, message = WRONG_OBSERVATIONS[wrong]
+    env = make_env(task=DictObservation)
+    env.reset()
+    step(env, 0, 0)
+    env.set_attr("observed", observed, indices=[1])
+    with pytest.raises(ObservationError, match=f"env 1, stepping: .*{message}"):
+        step(env, 0, 0)
+    assert_failed_for_good(env)
+
+
+BAD_ACTIONS = {
+    "too large": ([0, 15], r"env 1: action 15 is not in Discrete\(15\)"),
+    "negative": ([-1, 0], r"env 0: action -1 is not in Discrete\(15\)"),
+    "fractions": ([0.5, 0.0], "must be integers, got dtype float64"),
+    "too few": ([0], "expected 2 actions, one per env, got 1"),
+    "too many": ([0, 0, 0], "expected 2 actions, one per env, got 3"),
+    "no sequence": (0, "expected 2 actions, one per env, got 0"),
+    "too deep": ([[0], [0]], r"must have shape \(2,\), got \(2, 1\)"),
+    "words": (["up", "down"], "must be integers"),
+}
+
+
+def test_a_wrong_action_is_never_sent(make_env: MakeEnv, undisturbed: Recording) -> None:
+    """The pool goes on as if it had not been asked: another action would have left a trace."""
+    env = make_env()
+    assert_same_bytes(env.reset(), undisturbed.observations[0][:2])
+    for number, (actions, message) in enumerate(BAD_ACTIONS.values(), start=1):
+        with pytest.raises(ActionError, match=message):
+            env.step(actions)
+        assert_same_bytes(step(env, 0, 0)[0], undisturbed.observations[number][:2])
+    assert env.stats()["env_steps"] == 2 * len(BAD_ACTIONS)
