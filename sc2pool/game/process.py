@@ -121,7 +121,8 @@ class GameProcess:
         """The fault that tells how the game, which has ended, ended."""
         code = self._child.poll()
         how = "exit code unknown" if code is None else describe_exit(code)
-        return GameFault(kind, f"the game (pid {self.pid}) ended: {how}{self.log_note()}")
+        # Without the pid: two that end alike are told alike, by which a hopeless start is known.
+        return GameFault(kind, f"the game ended: {how}{self.log_note()}")
 
     def port_refused(self) -> bool:
         """Whether the game's output says that it could not have its port."""

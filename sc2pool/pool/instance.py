@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,29 +69,36 @@ class Instance:
         self.asked_at_s = 0.0
         self.end: TrainerEnd
         self._aside: messages.Aside | None = None
-        self._directory = directory
-
-        ours, theirs = socket.socketpair()
-        lifeline_read, self._lifeline = os.pipe()
-        self._memory_fd = create()
-        self._request_bell = Doorbell.create()
-        self.reply_bell = Doorbell.create()
-        self.channel = Channel(ours, _SEND_TIMEOUT_S)
-        try:
-            self._process: subprocess.Popen[bytes] = spawner().spawn(
-                (
-                    theirs.fileno(),
-                    lifeline_read,
-                    self._memory_fd,
-                    self._request_bell.listening,
-                    self.reply_bell.ringing,
-                ),
-                directory,
-            )
-        finally:
-            theirs.close()
-            os.close(lifeline_read)
-        self._send(messages.Start(list(sys.path), spec))
+        with ExitStack() as owned:  # gives back what there is, wherever Ctrl-C strikes
+            owned.callback(shutil.rmtree, directory, ignore_errors=True)
+            ours, theirs = socket.socketpair()
+            self.channel = Channel(ours, _SEND_TIMEOUT_S)
+            owned.callback(self.channel.close)
+            lifeline_read, lifeline_write = os.pipe()
+            owned.callback(os.close, lifeline_write)
+            self._memory_fd = create()
+            owned.callback(os.close, self._memory_fd)
+            self._request_bell = Doorbell.create()
+            owned.callback(self._request_bell.close)
+            self.reply_bell = Doorbell.create()
+            owned.callback(self.reply_bell.close)
+            try:
+                self._process: subprocess.Popen[bytes] = spawner().spawn(
+                    (
+                        theirs.fileno(),
+                        lifeline_read,
+                        self._memory_fd,
+                        self._request_bell.listening,
+                        self.reply_bell.ringing,
+                    ),
+                    directory,
+                )
+            finally:
+                theirs.close()
+                os.close(lifeline_read)
+            owned.callback(self._end_process)
+            self._send(messages.Start(list(sys.path), spec))
+            self._owned = owned.pop_all()
 
     @property
     def live(self) -> bool:
@@ -200,15 +207,12 @@ class Instance:
             self._process.wait(deadline.remaining_s())
 
     def dispose(self) -> None:
-        """End the processes and give everything back; once only."""
+        """End the processes and give everything back; may be called again."""
+        self._owned.close()
+
+    def _end_process(self) -> None:
         self.kill()
         self.wait_for_exit(Deadline.after(_REAP_TIMEOUT_S))
-        self.channel.close()
-        os.close(self._lifeline)
-        os.close(self._memory_fd)
-        self._request_bell.close()
-        self.reply_bell.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
 
     def unmap(self) -> None:
         """Let go of the queue pair's memory too, which outlives `dispose` to be read once more."""

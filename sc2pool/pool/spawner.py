@@ -43,7 +43,12 @@ class Spawner:
         """
         order = Order(descriptors, temp_dir, Future())
         self._orders.put(order)
-        return order.result.result()
+        try:
+            return order.result.result()
+        except BaseException:
+            # After a Ctrl-C in this wait nobody would hold the worker that is being started.
+            order.result.add_done_callback(_end)
+            raise
 
     def _run(self) -> None:
         while True:
@@ -52,6 +57,13 @@ class Spawner:
                 order.result.set_result(_start(order.descriptors, order.temp_dir))
             except BaseException as error:
                 order.result.set_exception(error)
+
+
+def _end(result: Future[subprocess.Popen[bytes]]) -> None:
+    if result.exception() is None:
+        process = result.result()
+        process.kill()
+        process.wait()
 
 
 def _start(descriptors: tuple[int, ...], temp_dir: Path) -> subprocess.Popen[bytes]:

@@ -14,6 +14,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,8 +91,6 @@ class Supervisor:
     def __init__(self, specs: list[bytes], config: PoolConfig) -> None:
         self._config = config
         self._owner_pid = os.getpid()
-        self._run_dir = RunDir()
-        self._waiter = Waiter()
         self._instances_made = 0
         self._recycles_s: list[float] = []
         self._calls_made = 0
@@ -109,9 +108,15 @@ class Supervisor:
             messages.Raised: self._on_raised,
         }
         self.seats: list[Seat] = []
-        for env, spec in enumerate(specs):
-            self.seats.append(Seat(env, spec, self._make(env, spec)))
-            self._watch(self.seats[env])
+        self._waiter = Waiter()
+        self._run_dir = RunDir()
+        try:
+            for env, spec in enumerate(specs):
+                self.seats.append(Seat(env, spec, self._make(env, spec)))
+                self._watch(self.seats[env])
+        except BaseException:
+            self.close(ask_first=False)
+            raise
 
     # What the pool asks for.
 
@@ -187,18 +192,16 @@ class Supervisor:
         self.closed = True
         if os.getpid() != self._owner_pid:
             return  # a forked child's copy: everything here is its parent's
-        if ask_first and self.failure is None:
-            for seat in self.seats:
-                seat.instance.ask_to_close()
-            grace = Deadline.after(_CLOSE_GRACE_S)
-            for seat in self.seats:
-                seat.instance.wait_for_exit(grace)
-        self._end_instances()
-        for seat in self.seats:
-            seat.source = None
-            seat.instance.unmap()
-        self._waiter.close()
-        self._run_dir.close()
+        with ExitStack() as closing:  # a second Ctrl-C cuts the grace short, and nothing else
+            closing.callback(self._run_dir.close)
+            closing.callback(self._waiter.close)
+            closing.callback(self._end_instances)
+            if ask_first and self.failure is None:
+                for seat in self.seats:
+                    seat.instance.ask_to_close()
+                grace = Deadline.after(_CLOSE_GRACE_S)
+                for seat in self.seats:
+                    seat.instance.wait_for_exit(grace)
 
     # What happens.
 
@@ -322,12 +325,16 @@ class Supervisor:
         instance.dispose()
 
     def _end_instances(self) -> None:
-        live = [seat.instance for seat in self.seats if seat.instance.live]
-        for instance in live:
-            instance.kill()
-        for instance in live:
-            instance.on(Event.CLOSE)
-            self._retire(instance)
+        with ExitStack() as ending:  # each is ended, even where Ctrl-C interrupts another's end
+            for seat in self.seats:
+                ending.callback(seat.instance.dispose)
+            for seat in self.seats:
+                seat.instance.kill()
+                if seat.instance.live:
+                    seat.instance.on(Event.CLOSE)
+        for seat in self.seats:
+            seat.source = None
+            seat.instance.unmap()
 
     def _launch_next(self) -> None:
         launching = sum(seat.instance.state is State.LAUNCHING for seat in self.seats)

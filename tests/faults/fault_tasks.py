@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import psutil
 from gymnasium import spaces
@@ -97,7 +99,7 @@ class DictObservation(MoveToBeacon):
 
     def observe(self) -> Any:
         super().observe()
-        return self.observed or right_observation()
+        return right_observation() if self.observed is None else self.observed
 
 
 def right_observation() -> dict[str, Any]:
@@ -156,6 +158,19 @@ class Raises(MoveToBeacon):
 
 _AT_ONCE = ("__init__", "on_start")
 HOOKS = (*_AT_ONCE, "act", "terminated", "reward", "observe", "info", "action_masks")
+
+
+class SlowToClose(gymnasium.Env[Any, Any]):
+    """An environment of the user's that takes longer to close than anyone waits."""
+
+    observation_space = spaces.Discrete(1)
+    action_space = spaces.Discrete(1)
+
+    def reset(self, **_: Any) -> tuple[int, dict[str, Any]]:
+        return 0, {}
+
+    def close(self) -> None:
+        time.sleep(60)
 
 
 async def ask_to_fail(game: Game, how: str) -> None:

@@ -23,6 +23,8 @@ from fault_pools import (
 from fault_tasks import ShortSaboteur, harm_action, strike
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool.game.filelock import try_lock, unlock_and_remove
+from sc2pool.game.lease import lease_directory
 
 QUIET_STEPS = 3
 """Steps before the harm is done, in env 0 of two."""
@@ -201,9 +203,6 @@ def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir: Path) -> No
 
 def test_ports_are_free_again(make_env: MakeEnv) -> None:
     """The lease of a killed game can be taken by the next."""
-    from sc2pool.game.filelock import try_lock, unlock_and_remove
-    from sc2pool.game.lease import lease_directory
-
     env = make_env()
     env.reset()
     ports = [instance["port"] for instance in env.stats()["instances"]]

@@ -16,7 +16,10 @@ from typing import Any
 import psutil
 import pytest
 from fault_pools import MakeEnv, processes_of, step
-from fault_tasks import strike
+from fault_tasks import SlowToClose, strike
+
+from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool.pool.run_dir import sweep
 
 GONE_WITHIN_S = 2.0
 TRAINER = Path(__file__).with_name("trainer.py")
@@ -64,10 +67,8 @@ def trainer(standin_dir: Path) -> Iterator[Callable[[str], Trainer]]:
 
 
 @pytest.fixture(autouse=True)
-def sweep(run_temp: Path) -> Iterator[None]:
+def swept(run_temp: Path) -> Iterator[None]:
     """What a killed trainer leaves behind is swept by the next pool; here, after the test."""
-    from sc2pool.pool.run_dir import sweep
-
     yield
     sweep(run_temp)
 
@@ -122,8 +123,6 @@ def test_the_next_pool_sweeps_what_a_killed_trainer_left(
 
 
 def test_dropped_without_closing(standin_dir: Path) -> None:
-    from sc2pool import SC2GymEnv
-
     env = SC2GymEnv(task="MoveToBeacon", game=standin_dir)
     env.reset()
     children = psutil.Process().children(recursive=True)
@@ -170,3 +169,18 @@ def test_close_with_a_step_pending(make_env: MakeEnv) -> None:
     env.step_async([0, 0])
     env.close()
     assert psutil.Process(os.getpid()).children() == []
+
+
+def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
+    """User environments may take their time to close; who interrupts that loses no process."""
+    env = SubprocSC2VecEnv([SlowToClose] * 2)
+    env.reset()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            env.close()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert psutil.Process().children() == []
+    env.close()
