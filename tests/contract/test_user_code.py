@@ -162,7 +162,7 @@ def test_what_the_script_defines_in_main_travels_both_ways(tmp_path):
     assert (done.returncode, done.stdout) == (0, "note 3\n"), done.stderr
 
 
-MAIN_SCRIPT = '''
+MAIN_SCRIPT = """
 from dataclasses import dataclass
 
 import gymnasium
@@ -193,7 +193,7 @@ note = made.step([0, 1])[3][1]["note"]
 assert type(note) is Note
 print("note", note.number)
 made.close()
-'''
+"""
 
 
 def test_a_failed_construction_leaves_the_others_alone(vec):

@@ -32,7 +32,9 @@ def test_vec_monitor(vec):
     ended = []
     for _ in range(6):
         infos = monitored.step([0, 0])[3]
-        ended += [(info["episode"]["l"], info["episode"]["r"]) for info in infos if "episode" in info]
+        ended += [
+            (info["episode"]["l"], info["episode"]["r"]) for info in infos if "episode" in info
+        ]
     assert sorted(ended) == [(2, 3.0)] * 3 + [(3, 6.0)] * 2
 
 

@@ -15,7 +15,7 @@ from sc2pool.config import Limits, PoolConfig
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 
 SEED = 7
-IMPATIENT = PoolConfig(limits=Limits(launch_s=3.0, create_join_s=2.0, reset_s=2.0, step_s=1.0))
+IMPATIENT = PoolConfig(limits=Limits(launch_s=2.0, create_join_s=1.5, reset_s=1.5, step_s=1.0))
 """For games that never answer; a step that only is slow gets three times its limit."""
 
 

@@ -79,7 +79,7 @@ def assert_all_gone(children: list[psutil.Process]) -> None:
     assert not alive
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killed(trainer: Callable[[str], Trainer], number: signal.Signals) -> None:
     victim = trainer("trains")
     victim.wait_for_stage("training")
@@ -134,7 +134,7 @@ def test_dropped_without_closing(standin_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("stage", ["constructing", "resetting", "training"])
-@pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("delay_s", [0.0, 0.1])
 def test_interrupted(trainer: Callable[[str], Trainer], stage: str, delay_s: float) -> None:
     """Ctrl-C is a KeyboardInterrupt for the training loop, which can close what it has."""
     interrupted = trainer("trains")

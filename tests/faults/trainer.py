@@ -54,7 +54,10 @@ def main(game: str, ending: str) -> None:
         if pool is not None:
             pool.close()
         del pool
-        say(stage="interrupted", close_s=time.monotonic() - began_s, children=children())
+        close_s = time.monotonic() - began_s
+        # A worker whose start was interrupted is ended as soon as it has been started.
+        psutil.wait_procs(psutil.Process().children(), timeout=1.0)
+        say(stage="interrupted", close_s=close_s, children=children())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,138 @@
+"""Imports run one way, and what is heavy loads only where it is needed."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import cloudpickle
+import pytest
+
+import sc2pool
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
+
+PACKAGE = Path(sc2pool.__file__).parent
+FOUNDATIONS = {"config", "deadline", "errors"}
+MAY_IMPORT = {
+    "config": set(),
+    "deadline": set(),
+    "errors": set(),
+    "protocol": FOUNDATIONS,
+    "game": FOUNDATIONS | {"protocol"},
+    "tasks": FOUNDATIONS | {"protocol", "game"},
+    "pool": FOUNDATIONS | {"protocol", "game", "tasks"},
+    "envs": FOUNDATIONS | {"protocol", "game", "tasks", "pool"},
+    "realtime": FOUNDATIONS | {"protocol", "game", "tasks", "pool"},
+    "cli": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime", ""},
+    "standin": {"protocol"},
+    "__main__": {"cli"},
+    # The public names load lazily, from wherever they live.
+    "": FOUNDATIONS | {"tasks", "pool", "envs", "realtime"},
+}
+HEAVY = {
+    "torch": ("envs/sb3.py", "realtime/", "cli/"),
+    "stable_baselines3": ("envs/sb3.py", "realtime/", "cli/"),
+    "psutil": ("game/", "pool/watchdog.py", "realtime/", "cli/"),
+    "sc2": ("tasks/bot.py", "tasks/bot_player.py", "tasks/minigames/move_to_beacon_bot.py"),
+    "matplotlib": ("cli/",),
+}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imports(file: Path) -> Iterator[str]:
+    """The modules a file imports, at its top or inside a function."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room(module: str) -> str:
+    """The room of one of our modules; empty for the package itself."""
+    name = module.split(".")[1] if "." in module else ""
+    return name if name in MAY_IMPORT else ""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_a_file_imports_only_what_its_room_may(file):
+    inside = file.relative_to(PACKAGE)
+    own_room = room(f"sc2pool.{inside.parts[0].removesuffix('.py')}")
+    allowed = MAY_IMPORT[own_room] | {own_room}
+    for module in imports(file):
+        if module == "sc2pool" or module.startswith("sc2pool."):
+            is_package = module == "sc2pool"
+            assert is_package or room(module) in allowed, f"{inside} imports {module}"
+        top = module.partition(".")[0]
+        places = HEAVY.get(top, ("",))
+        assert str(inside).startswith(places), f"{inside} imports {module}"
+
+
+def test_import_sc2pool_is_light():
+    program = "import sys, sc2pool; dir(sc2pool); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20
+    )
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert not loaded & {*HEAVY, "numpy", "gymnasium", "s2clientprotocol", "cloudpickle"}
+
+
+@pytest.mark.parametrize("name", sc2pool.__all__)
+def test_every_public_name_loads(name):
+    assert name in dir(sc2pool)
+    assert getattr(sc2pool, name).__name__ == name
+
+
+def test_another_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'SubprocVecEnv'"):
+        _ = sc2pool.SubprocVecEnv
+
+
+def lean_env():
+    import gymnasium
+    from gymnasium import spaces
+
+    class Lean(gymnasium.Env):
+        action_space = observation_space = spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return 0, {}
+
+        def loaded(self):
+            import sys
+
+            return set(sys.modules)
+
+    return Lean()
+
+
+class Telling(MoveToBeacon):
+    def loaded(self):
+        import sys
+
+        return set(sys.modules)
+
+
+@pytest.mark.parametrize("kind", ["task", "env"])
+def test_a_worker_is_lean(kind, standin_dir):
+    if kind == "task":
+        made = SubprocSC2VecEnv(n=1, task=Telling, game=standin_dir)
+    else:
+        made = SubprocSC2VecEnv([lean_env])
+    try:
+        made.reset()
+        (loaded,) = made.env_method("loaded")
+    finally:
+        made.close()
+    tops = {name.partition(".")[0] for name in loaded}
+    assert not tops & {"torch", "stable_baselines3", "sc2", "matplotlib", "pytest"}
+    if kind == "env":
+        assert not tops & {"psutil", "s2clientprotocol", "picows"}
