@@ -8,6 +8,7 @@ once. Rule: a limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from s2clientprotocol import common_pb2, sc2api_pb2
 
@@ -24,6 +25,8 @@ class Limits:
     """restart_game, or the first observation after a join."""
     step_s: float = 10.0
     """One env step. A slow game (its CPU time advances) gets three times this, once."""
+    worker_grace_s: float = 5.0
+    """The worker keeps these limits on its game; so much later the trainer gives up on it."""
     concurrent_launches: int = 2
     """Games that may be launching at one time."""
 
@@ -69,8 +72,28 @@ class RestartPolicy:
 
 
 @dataclass(frozen=True)
+class RecyclePolicy:
+    """When an instance is replaced although it works; None for never.
+
+    Soft limits wait for the episode's end and show in no transition; the hard one is a fault.
+    """
+
+    soft_memory_bytes: int | None = 2_000_000_000
+    hard_memory_bytes: int | None = 4_000_000_000
+    growth_bytes: int | None = 1_000_000_000
+    """Soft: more than this above what the game took when first looked at."""
+    age_s: float | None = None
+    episodes: int | None = None
+
+
+@dataclass(frozen=True)
 class PoolConfig:
     """How the pool treats its instances."""
 
     limits: Limits = field(default_factory=Limits)
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    recycle: RecyclePolicy = field(default_factory=RecyclePolicy)
+    watchdog_interval_s: float = 1.0
+    """How often every process is looked at."""
+    bundle_dir: Path | None = None
+    """Where fault bundles are kept; None for the user's cache."""

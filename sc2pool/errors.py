@@ -58,6 +58,11 @@ class FaultKind(StrEnum):
     DEADLINE = "deadline"
     PORT_TAKEN = "port-taken"
     LAUNCH_FAILED = "launch-failed"
+    STOPPED = "stopped"
+    HUNG = "hung"
+    MEMORY = "memory"
+    USER_CODE = "user-code"
+    """Not the game's: raised, never repaired; named for its bundle only."""
 
 
 class Phase(StrEnum):

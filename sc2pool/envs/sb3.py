@@ -24,10 +24,11 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 )
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import EnvFn, check_n, check_seed, gym_specs, task_spec
+from sc2pool.envs.specs import EnvFn, check_n, check_seed, check_spares, gym_specs, task_spec
 from sc2pool.errors import ConfigError
+from sc2pool.pool.batch import Batch
 from sc2pool.pool.layout import Array
-from sc2pool.pool.pool import Batch, Pool
+from sc2pool.pool.pool import Pool
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.operations import qualified
 from sc2pool.tasks.player import PlayerSpec
@@ -48,7 +49,9 @@ class SubprocSC2VecEnv(VecEnv):
         game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
             `"real"` (never the stand-in), or the path of an installation.
         seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
-        config: limits and restart policy.
+        spares: how many more games to keep reset, holding the next episodes, so that neither a
+            reset nor a failed game makes the others wait; tasks only.
+        config: limits and policies.
 
     Raises:
         ConfigError: unknown task, no installation, no such map, a wrong `n`, spaces that differ.
@@ -65,6 +68,7 @@ class SubprocSC2VecEnv(VecEnv):
         task: str | type[TaskDefinition] | None = None,
         game: str | os.PathLike[str] = "auto",
         seed: int | None = None,
+        spares: int = 0,
         config: PoolConfig | None = None,
     ) -> None:
         if (env_fns is None) == (task is None):
@@ -77,7 +81,13 @@ class SubprocSC2VecEnv(VecEnv):
             specs = [task_spec(task, game, config)] * check_n(n)
         else:
             specs = gym_specs(list(env_fns or ()))
-        self.pool = Pool(specs, tickets=task is not None, config=config)
+            if spares:
+                raise ConfigError(
+                    f"spares are for tasks; with env_fns they must be 0, not {spares}"
+                )
+        self.pool = Pool(
+            specs, tickets=task is not None, config=config, spares=check_spares(spares)
+        )
         self._tickets = task is not None
         self._seed_for_all = False
         try:
@@ -157,7 +167,13 @@ class SubprocSC2VecEnv(VecEnv):
             ConfigError: the seed is not a whole number of at least 0.
         """
         self._seed_for_all = seed is not None
+        self.pool.void_tickets()
         return super().seed(None if seed is None else check_seed(seed))
+
+    def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        """Options for the next reset: one dict for all envs, or a list of one for each."""
+        super().set_options(options)
+        self.pool.void_tickets()
 
     def stats(self) -> dict[str, Any]:
         """The pool's counters as plain data; see `Pool.stats`."""

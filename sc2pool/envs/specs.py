@@ -71,3 +71,14 @@ def check_seed(seed: object) -> int:
     if isinstance(seed, bool) or not isinstance(seed, SupportsIndex) or index(seed) < 0:
         raise ConfigError(f"seed must be None or a whole number of at least 0, got {seed!r}")
     return index(seed)
+
+
+def check_spares(spares: object) -> int:
+    """A number of spares.
+
+    Raises:
+        ConfigError: not a whole number of at least 0.
+    """
+    if isinstance(spares, bool) or not isinstance(spares, int) or spares < 0:
+        raise ConfigError(f"spares must be a whole number of at least 0, got {spares!r}")
+    return spares

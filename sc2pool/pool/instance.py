@@ -15,10 +15,12 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sc2pool.config import RecyclePolicy
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool import messages
@@ -27,13 +29,17 @@ from sc2pool.pool.doorbell import Doorbell
 from sc2pool.pool.layout import slot_layout
 from sc2pool.pool.memory import claim, create, map_memory
 from sc2pool.pool.pickling import for_worker
-from sc2pool.pool.slot import ASIDE, Slot, TrainerEnd
+from sc2pool.pool.slot import ASIDE, WORN_OUT, Slot, TrainerEnd
 from sc2pool.pool.spawner import spawner
 from sc2pool.pool.states import LIVE, Event, State, advance
 from sc2pool.tasks.player import GameFacts, Ticket
 
+if TYPE_CHECKING:
+    from sc2pool.pool.seats import Seat
+
 _SEND_TIMEOUT_S = 5.0
 _REAP_TIMEOUT_S = 5.0
+_ACTIONS_KEPT = 16
 
 _PHASES = {
     State.NEW: Phase.LAUNCHING,
@@ -48,18 +54,28 @@ class Instance:
 
     Attributes:
         number: counts the instances of a pool, from 0.
-        env: index of the env it is bound to.
+        seat: where it sits.
         state: see `states`.
         deadline: until when what it does now must be done.
         hello: what the worker said of its player, once it has.
         facts: of the game, once it runs.
         ticket: the episode it plays or prepares.
         rung: how that episode was reached.
+        asked_at_s: when what is awaited now was asked for.
+        episodes: how many it has ended.
+        soft_limit: which soft limit it has reached; empty for none.
+        last_actions: the newest, the last one last.
     """
 
-    def __init__(self, number: int, env: int, spec: bytes, directory: Path) -> None:
+    seat: Seat
+
+    def __init__(self, number: int, spec: bytes, directory: Path) -> None:
         self.number = number
-        self.env = env
+        self.made_at_s = time.monotonic()
+        self.episodes = 0
+        self.soft_limit = ""
+        self.last_actions: deque[Any] = deque(maxlen=_ACTIONS_KEPT)
+        self.launch_not_before_s = 0.0
         self.state = State.NEW
         self.deadline = NEVER
         self.hello: messages.Hello | None = None
@@ -101,6 +117,10 @@ class Instance:
             self._owned = owned.pop_all()
 
     @property
+    def worker_pid(self) -> int:
+        return self._process.pid
+
+    @property
     def live(self) -> bool:
         return self.state in LIVE
 
@@ -121,6 +141,7 @@ class Instance:
     def launch(self, timeout_s: float, grace_s: float) -> None:
         """Start the game; the worker gets `timeout_s`, and we give up on it a little later."""
         self.on(Event.LAUNCH)
+        self.asked_at_s = time.monotonic()
         self.deadline = Deadline.after(timeout_s + grace_s)
         self._send(messages.Launch(timeout_s))
 
@@ -132,16 +153,20 @@ class Instance:
         self.asked_at_s = time.monotonic()
         self._send(messages.Reset(self.end.next_sequence(), ticket, for_worker(attributes)))
 
-    def step_checked(self, action: Any, deadline: Deadline) -> None:
-        """Send an action that is known to fit an array action space."""
+    def _begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
         self.on(Event.STEP)
+        self.last_actions.append(action)
+        self.asked_at_s = now_s
         self.deadline = deadline
+
+    def step_checked(self, action: Any, now_s: float, deadline: Deadline) -> None:
+        """Send an action that is known to fit an array action space."""
+        self._begin_step(action, now_s, deadline)
         self.end.send_checked(action)
 
-    def step(self, action: Any, deadline: Deadline) -> None:
+    def step(self, action: Any, now_s: float, deadline: Deadline) -> None:
         """Send any action, through the slot where it fits, else aside."""
-        self.on(Event.STEP)
-        self.deadline = deadline
+        self._begin_step(action, now_s, deadline)
         if not self.end.try_send(action):
             self._send(messages.ActionAside(self.end.next_sequence(), for_worker(action)))
 
@@ -173,6 +198,18 @@ class Instance:
             return None, {}
         observation, info = pickle.loads(self._aside.payload)
         return observation, info
+
+    def soft_limit_reached(self, policy: RecyclePolicy) -> str | None:
+        """Which soft limit it has reached, as a word for the counters; None for none."""
+        if self.soft_limit:
+            return "memory"
+        if self.end.flags() & WORN_OUT:
+            return "game-loops"
+        if policy.episodes is not None and self.episodes >= policy.episodes:
+            return "episodes"
+        if policy.age_s is not None and time.monotonic() - self.made_at_s >= policy.age_s:
+            return "age"
+        return None
 
     def phase(self) -> Phase:
         return _PHASES.get(self.state, Phase.IDLE)

@@ -117,11 +117,20 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What a worker can tell of a fault: its game's log, where it was, what was played."""
+
+    log_tail: str = ""
+    traceback: str = ""
+    replay: bytes = b""
+
+
+@dataclass(frozen=True)
 class Faulted:
     """The instance is over: the game did this; the pool replaces the pair."""
 
     fault: Fault
-    log_tail: str
+    evidence: Evidence
 
 
 @dataclass(frozen=True)
@@ -131,11 +140,11 @@ class Raised:
     Attributes:
         payload: the pickled exception, or None where it cannot be pickled.
         summary: `Type: message`.
-        traceback: the formatted traceback in the worker.
         phase: what the worker was doing.
+        evidence: with the formatted traceback in the worker.
     """
 
     payload: bytes | None
     summary: str
-    traceback: str
     phase: str
+    evidence: Evidence

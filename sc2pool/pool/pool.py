@@ -1,69 +1,57 @@
-"""The pool: n seats stepped as one batch. The faces in `sc2pool.envs` are thin coats over it.
+"""The pool: n seats stepped together. The faces in `sc2pool.envs` are thin coats over it.
 
-    send(actions) ─► every seat's instance steps ─► receive(): wait for all, deal the next tickets
-                     to those that are over, wait for their first observations, gather the batch
+    send(actions) ─► every env's instance steps ─► receive(): wait for the replies, deal the next
+                     tickets to the envs that are over, wait for their first observations, gather
 
-Rules: a batch that was handed out is never written again; every env gets exactly one transition
-per step, a real one or, after a fault, a synthetic one that is marked; tickets are dealt in the
-order of env indices once all replies are in, so a seeded run does not depend on timing.
+Rules: every env that was sent an action gets exactly one transition, a real one or, after a fault,
+a synthetic one that is marked; tickets are dealt once as many replies are in as were asked for, in
+the order of env indices, so a seeded run that is stepped in sync does not depend on timing.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
 from sc2pool.config import PoolConfig
+from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool import actions as action_checks
+from sc2pool.pool.batch import (
+    Batch,
+    Gatherer,
+    Outcome,
+    begin_episode,
+    outcome_of,
+    synthetic_outcome,
+)
 from sc2pool.pool.layout import Array, space_layout
 from sc2pool.pool.pickling import for_worker
-from sc2pool.pool.slot import MASKED, TERMINATED, TRUNCATED
+from sc2pool.pool.seats import Seat
+from sc2pool.pool.slot import MASKED
+from sc2pool.pool.spares import Spares
 from sc2pool.pool.states import Event, State
-from sc2pool.pool.supervisor import FaultReport, Seat, Supervisor
+from sc2pool.pool.supervisor import Supervisor
 from sc2pool.pool.tickets import TicketBook
+from sc2pool.pool.watchdog import available_bytes, memory_warning
 from sc2pool.tasks.player import PlayerSpec, Ticket
 
 
-@dataclass
-class Batch:
-    """What one step, or one reset, of all envs brought.
-
-    Attributes:
-        observations: in the space's structure; each array has shape (n, …). A tuple of n
-            observations where the space has no fixed layout.
-        rewards: float64 (n,).
-        terminated: bool (n,).
-        truncated: bool (n,).
-        infos: a dict per env.
-        final_observations: the episode's last observation where it ended, else None.
-        reset_infos: the info of the new episode's reset where one began, else None.
-    """
-
-    observations: Any
-    rewards: Array
-    terminated: Array
-    truncated: Array
-    infos: list[dict[str, Any]]
-    final_observations: list[Any]
-    reset_infos: list[dict[str, Any] | None]
-
-
 class Pool:
-    """Owns n seats and steps them together.
+    """Owns n seats and their spares, and steps them together.
 
     Args:
         specs: a player for each env.
         tickets: whether episodes come from one book for all envs (tasks), or each env goes on
             by itself (environments of the user).
-        config: limits and restart policy.
+        config: limits and policies.
+        spares: how many more instances to keep reset, holding the next tickets; tasks only.
         autoreset: whether an env that is over goes on to its next episode in the same step.
 
     Raises:
@@ -76,6 +64,7 @@ class Pool:
         *,
         tickets: bool,
         config: PoolConfig,
+        spares: int = 0,
         autoreset: bool = True,
     ) -> None:
         self.n = len(specs)
@@ -83,9 +72,13 @@ class Pool:
         self._autoreset = autoreset
         self._book = TicketBook()
         self._episodes = [0] * self.n
-        self._pending = False
-        self._last: Batch | None = None
-        self._supervisor = supervisor = Supervisor([for_worker(s) for s in specs], config)
+        self._began = False
+        self._pending: set[int] = set()
+        self._outcomes: dict[int, Outcome] = {}
+        self._undealt: set[int] = set()
+        self._settled: set[int] = set()
+        self._supervisor = supervisor = Supervisor([for_worker(s) for s in specs], spares, config)
+        self._spares = Spares(supervisor.spare_seats, supervisor)
         self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)
         try:
             self._learn_spaces()
@@ -115,6 +108,11 @@ class Pool:
         self.metadata: Mapping[str, Any] = first.metadata
         self.strict = first.strict
         self._layout = space_layout(self.observation_space, 0)
+        self._gatherer = Gatherer(self._layout, self.n)
+        games = self.n + len(self._supervisor.spare_seats)
+        warning = memory_warning(self._supervisor.first_game_bytes(), games, available_bytes())
+        if warning is not None:
+            warnings.warn(warning, stacklevel=4)
         self._checked_array = first.strict and isinstance(
             self.action_space, action_checks.ARRAY_SPACES
         )
@@ -123,6 +121,7 @@ class Pool:
 
     def seed(self, seed: int | None, seeded: int | None = None) -> None:
         """Begin a new book of tickets; see `TicketBook`."""
+        self._spares.void(self._book)
         self._book = TicketBook(seed, seeded)
 
     def reset(
@@ -137,74 +136,95 @@ class Pool:
             options: a mapping for each env.
         """
         self._check_open()
-        self._finish_pending()
-        batch = self._empty_batch()
-        for seat in self._supervisor.seats:
-            seed = None if seeds is None else seeds[seat.env]
-            given = {} if options is None else options[seat.env]
-            self._supervisor.play(seat, self._deal(seat, seed, given))
-        self._begin_episodes(self._supervisor.seats, batch)
-        self._gather(batch)
-        return batch
+        self._drop_pending()
+        self._spares.void(self._book)
+        seats = self._supervisor.seats
+        for seat in seats:
+            seed = None if seeds is None else seeds[seat.index]
+            given = {} if options is None else options[seat.index]
+            ticket = self._book.deal(given) if self._tickets else self._ticket(seat, seed, given)
+            self._supervisor.play(seat, ticket)
+        self._supervisor.wait_until(lambda: all(seat.ready for seat in seats))
+        outcomes = [Outcome() for _ in seats]
+        for seat, outcome in zip(seats, outcomes, strict=True):
+            self._bind(seat, outcome)
+        self._spares.prepare(self._book)
+        self._began = True
+        return self._gatherer.gather(seats, outcomes)
 
-    def _deal(self, seat: Seat, seed: int | None, options: Mapping[str, Any]) -> Ticket:
+    def _ticket(self, seat: Seat, seed: int | None, options: Mapping[str, Any]) -> Ticket:
         if self._tickets:
             return self._book.deal(options)
-        number = self._episodes[seat.env]
-        self._episodes[seat.env] += 1
+        number = self._episodes[seat.index]
+        self._episodes[seat.index] += 1
         return Ticket(number, seed, dict(options))
 
-    def _begin_episodes(self, seats: Sequence[Seat], batch: Batch) -> None:
-        """Wait for these seats' first observations and bind them."""
-        self._supervisor.wait_until(
-            lambda: all(seat.instance.state is State.READY for seat in seats)
-        )
-        for seat in seats:
-            instance = seat.instance
-            instance.on(Event.BOUND)
-            seat.ticket = None
-            observation, info = instance.opened_aside()
-            if seat.fault is not None:
-                info["sc2pool.fault"] = fault_info(seat.fault)
-                seat.fault = None
-            batch.reset_infos[seat.env] = info
-            self._put_aside(batch, seat, observation)
+    def _play_next(self, seat: Seat) -> None:
+        """Bring an env that is over to its next episode."""
+        self._supervisor.recycle_if_due(seat)
+        if self._tickets:
+            self._spares.play_next(seat, self._book)
+        else:
+            self._supervisor.play(seat, self._ticket(seat, None, {}))
+
+    def _bind(self, seat: Seat, outcome: Outcome) -> None:
+        """The env takes the episode that its seat's instance has ready."""
+        seat.instance.on(Event.BOUND)
+        seat.ticket = None
+        begin_episode(seat, outcome)
 
     # Steps.
 
-    def send(self, actions: Any) -> None:
-        """Send one action per env; `receive` brings what came of them.
+    def send(self, actions: Any, envs: Iterable[int] | None = None) -> None:
+        """Send one action to each of these envs; `receive` brings what came of them.
+
+        Args:
+            actions: as many as there are envs, in their order.
+            envs: indices; None for all.
 
         Raises:
-            ActionError: an action is outside its space, or there are not n of them.
-            AlreadyPendingCallError: the step before has not been received.
+            ActionError: an action is outside its space, or there are too many or too few.
+            AlreadyPendingCallError: an env's step before has not been received.
             ResetNeeded: no episode of the task has begun.
         """
         self._check_open()
-        if self._pending:
-            raise AlreadyPendingCallError("receive the pending step before the next one", "step")
-        if self._last is None:
+        numbers = list(range(self.n)) if envs is None else [int(env) for env in envs]
+        busy = self._pending.intersection(numbers)
+        if busy:
+            raise AlreadyPendingCallError(
+                f"receive the pending step of envs {sorted(busy)} before the next one", "step"
+            )
+        if not self._began:
             if self._tickets:
                 raise ResetNeeded("call reset() before the first step")
             self.reset()  # SB3 lets envs be stepped that never were reset, and so do its users
-        seats = self._supervisor.seats
         if self.strict:
-            actions = action_checks.check(self.action_space, actions, range(self.n))
+            actions = action_checks.check(self.action_space, actions, numbers)
         else:
-            action_checks.count(actions, self.n)
+            action_checks.count(actions, len(numbers))
         deadline = self._supervisor.step_deadline()
-        self._pending = True
-        for seat, action in zip(seats, actions, strict=True):
+        now_s = time.monotonic()
+        seats = self._supervisor.seats
+        self._pending.update(numbers)
+        for env, action in zip(numbers, actions, strict=True):
+            seat = seats[env]
             seat.answered = False
             if seat.fault is not None:
                 continue  # it died between the steps: its transition will be a synthetic one
             if self._checked_array:
-                seat.instance.step_checked(action, deadline)
+                seat.instance.step_checked(action, now_s, deadline)
             else:
-                seat.instance.step(action, deadline)
+                seat.instance.step(action, now_s, deadline)
 
-    def receive(self) -> Batch:
-        """Wait for every env's transition, begin the episodes that follow, gather the batch.
+    def receive(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
+        """Wait for the transitions of at least `min_ready` pending envs; gather all there are.
+
+        An env that is over is ready when the first observation of its next episode is there.
+
+        Args:
+            min_ready: None for all that are pending.
+            timeout_s: None for as long as the deadlines allow; fewer than `min_ready` envs, maybe
+                none, come back when it has passed.
 
         Raises:
             NoAsyncCallError: no step is pending.
@@ -212,121 +232,84 @@ class Pool:
         self._check_open()
         if not self._pending:
             raise NoAsyncCallError("send actions before receiving what came of them", "step")
-        batch = self._empty_batch()
-        self._await_replies()
-        over = []
-        reports: list[tuple[dict[str, Any], FaultReport]] = []
-        for seat in self._supervisor.seats:
-            if seat.answered:
-                self._take(batch, seat)
-            else:
-                reports.append(self._synthesize(batch, seat))
-            if batch.terminated[seat.env] or batch.truncated[seat.env]:
-                over.append(seat)
-        self._supervisor.stats.env_steps += self.n
-        self._supervisor.stats.episodes += len(over)
-        if self._autoreset and over:
-            for seat in over:
-                self._supervisor.play(seat, self._deal(seat, None, {}))
-            self._begin_episodes(over, batch)
-        for info, report in reports:
-            info["recovery_s"] = time.monotonic() - report.at_s
-        self._pending = False
-        self._gather(batch)
-        return batch
-
-    def _await_replies(self) -> None:
+        pending = len(self._pending)
+        wanted = pending if min_ready is None else min(min_ready, pending)
         seats = self._supervisor.seats
+        self._supervisor.news.clear()
+        for env in self._pending:
+            self._look_at(seats[env])
+
+        def enough() -> bool:
+            news, self._supervisor.news = self._supervisor.news, []
+            for seat in news:
+                self._look_at(seat)
+            if len(self._outcomes) < wanted:
+                return False
+            self._deal()
+            return len(self._settled) >= wanted
+
+        self._supervisor.wait_until(enough, Deadline.after(timeout_s))
+        return self._hand_out()
+
+    def _look_at(self, seat: Seat) -> None:
+        """Take note of an env's reply, its fault, or its next episode's first observation."""
+        env = seat.index
+        if env not in self._pending or env in self._settled:
+            return
+        outcome = self._outcomes.get(env)
+        if outcome is None:
+            if seat.instance.state is State.STEPPING:
+                return
+            if seat.answered:
+                outcome = outcome_of(seat, self._layout)
+            else:
+                outcome = synthetic_outcome(seat, self._gatherer.last_observation(env))
+            self._outcomes[env] = outcome
+            if outcome.over and self._autoreset:
+                self._undealt.add(env)
+            else:
+                self._settled.add(env)
+        elif env not in self._undealt and seat.ready:
+            self._bind(seat, outcome)
+            self._settled.add(env)
+
+    def _deal(self) -> None:
+        """Deal the next tickets to the envs that are over."""
+        if not self._undealt:
+            return
+        dealt = [self._supervisor.seats[env] for env in sorted(self._undealt)]
+        self._undealt.clear()
+        for seat in dealt:
+            self._play_next(seat)
+        self._spares.prepare(self._book)
+        for seat in dealt:
+            self._look_at(seat)
+
+    def _hand_out(self) -> Batch:
+        """The batch of all settled envs, which are no longer pending."""
+        envs = sorted(self._settled)
+        outcomes = [self._outcomes.pop(env) for env in envs]
+        self._pending -= self._settled
+        self._settled.clear()
+        stats = self._supervisor.stats
+        stats.env_steps += len(envs)
+        stats.episodes += sum(outcome.over for outcome in outcomes)
+        return self._gatherer.gather([self._supervisor.seats[env] for env in envs], outcomes)
+
+    def _drop_pending(self) -> None:
+        """Await the replies of steps that will not be received, and drop them."""
+        seats = [self._supervisor.seats[env] for env in self._pending]
         self._supervisor.wait_until(
             lambda: all(seat.instance.state is not State.STEPPING for seat in seats)
         )
-
-    def _finish_pending(self) -> None:
-        """Await the replies of a step that will not be received, and drop them."""
-        if self._pending:
-            self._await_replies()
-            self._pending = False
-
-    def _take(self, batch: Batch, seat: Seat) -> None:
-        env = seat.env
-        instance = seat.source
-        assert instance is not None
-        flags = instance.end.flags()
-        batch.rewards[env] = instance.end.reward()
-        batch.terminated[env] = bool(flags & TERMINATED)
-        batch.truncated[env] = bool(flags & TRUNCATED)
-        observation, batch.infos[env] = instance.opened_aside()
-        if flags & (TERMINATED | TRUNCATED):
-            final = instance.end.observation() if self._layout.fixed else observation
-            batch.final_observations[env] = final
-        self._put_aside(batch, seat, observation)
-
-    def _synthesize(self, batch: Batch, seat: Seat) -> tuple[dict[str, Any], FaultReport]:
-        """Make up the transition of an env whose instance died: a truncation, never an end.
-
-        Returns:
-            The fault as it stands in the info, and as it was reported.
-        """
-        env = seat.env
-        report, seat.fault = seat.fault, None
-        assert report is not None, "no answer, and no fault that explains it"
-        info = fault_info(report)
-        batch.truncated[env] = True
-        batch.infos[env] = {"sc2pool.synthetic": True, "sc2pool.fault": info}
-        assert self._last is not None
-        batch.final_observations[env] = self.row(self._last, env)
-        seat.source = None
-        self._put_aside(batch, seat, batch.final_observations[env])
-        return info, report
-
-    def row(self, batch: Batch, env: int) -> Any:
-        """One env's observation out of a batch, copied."""
-        if not self._layout.fixed:
-            return batch.observations[env]
-        arrays = self._leaves(batch.observations)
-        return self._layout.build(lambda index: arrays[index][env].copy()[()])
-
-    # Batches.
-
-    def _empty_batch(self) -> Batch:
-        n = self.n
-        return Batch(
-            observations=[None] * n,
-            rewards=np.zeros(n, np.float64),
-            terminated=np.zeros(n, np.bool_),
-            truncated=np.zeros(n, np.bool_),
-            infos=[{} for _ in range(n)],
-            final_observations=[None] * n,
-            reset_infos=[None] * n,
-        )
-
-    def _put_aside(self, batch: Batch, seat: Seat, observation: Any) -> None:
-        if not self._layout.fixed:
-            batch.observations[seat.env] = observation
-
-    def _gather(self, batch: Batch) -> None:
-        """Copy every seat's observation into the batch, once."""
-        if self._layout.leaves is None:
-            batch.observations = tuple(batch.observations)
-        else:
-            arrays = [np.empty((self.n, *leaf.shape), leaf.dtype) for leaf in self._layout.leaves]
-            for seat in self._supervisor.seats:
-                if seat.source is not None:
-                    seat.source.end.copy_row(arrays, seat.env)
-                else:
-                    self._repeat_row(arrays, seat.env)
-            batch.observations = self._layout.build(lambda index: arrays[index])
-        self._last = batch
-
-    def _repeat_row(self, arrays: list[Array], env: int) -> None:
-        assert self._last is not None
-        for array, last in zip(arrays, self._leaves(self._last.observations), strict=True):
-            array[env] = last[env]
-
-    def _leaves(self, observations: Any) -> list[Array]:
-        return [part for _, part in self._layout.parts(observations)]
+        for container in (self._pending, self._outcomes, self._undealt, self._settled):
+            container.clear()
 
     # Everything beside the step path.
+
+    def row(self, batch: Batch, row: int) -> Any:
+        """One env's observation out of a batch, copied."""
+        return self._gatherer.row(batch, row)
 
     def call(self, envs: Sequence[int], operation: str, *arguments: Any) -> list[Any]:
         """Run an operation of `sc2pool.tasks.operations` on the targets of these envs."""
@@ -337,8 +320,15 @@ class Pool:
     def set_attr(self, envs: Sequence[int], name: str, value: Any) -> None:
         """Set an attribute, now and in every later task object or instance of these envs."""
         self.call(envs, "set_attr", name, value)
+        self._spares.void(self._book)
         for env in envs:
             self._supervisor.seats[env].attributes[name] = value
+        if self._began:
+            self._spares.prepare(self._book)
+
+    def void_tickets(self) -> None:
+        """Take back the tickets that spares hold; they are dealt anew."""
+        self._spares.void(self._book)
 
     def action_mask(self, env: int) -> Array | None:
         """The mask that came with the env's newest observation; None where there was none."""
@@ -351,24 +341,18 @@ class Pool:
         """Counters of the pool and what each instance is doing, as plain data.
 
         Keys: `game_version` (str; begins with "standin" on the stand-in; None for envs of the
-        user), `base_build`, `launches`, `env_steps`, `episodes`, `recycles` (count by fault
-        kind), `reset_s` (by rung) and `recovery_s` (from a fault to the next first observation),
-        both as `count`, `p50`, `p95`, `max` of the newest thousand, and `instances` (a dict per env: `env`, `instance`, `state`,
-        `pid`, `port`).
+        user), `base_build`, `launches`, `resets`, `env_steps`, `episodes`, `recycles` (count by
+        cause), `reset_s` (by rung) and `recovery_s` (from a fault to the next first observation),
+        both as `count`, `p50`, `p95`, `max` of the newest thousand, `events` (the newest thousand
+        launches and recycles), `watchdog_cpu_s`, and `instances` (a dict per seat: `seat`,
+        `instance`, `state`, `ticket`, `pid`, `worker_pid`, `port`, `memory_bytes`).
         """
-        instances = []
-        for seat in self._supervisor.seats:
-            facts = seat.instance.facts
-            instances.append(
-                {
-                    "env": seat.env,
-                    "instance": seat.instance.number,
-                    "state": str(seat.instance.state),
-                    "pid": facts.pid if facts else None,
-                    "port": facts.port if facts else None,
-                }
-            )
-        return {**self._supervisor.stats.as_dict(), "instances": instances}
+        supervisor = self._supervisor
+        return {
+            **supervisor.stats.as_dict(),
+            "watchdog_cpu_s": supervisor.watchdog.cpu_s,
+            "instances": supervisor.describe_instances(),
+        }
 
     @property
     def closed(self) -> bool:
@@ -384,14 +368,3 @@ class Pool:
         """End every process of the pool; bounded, and may be called again."""
         self._supervisor.close(ask_first=not self._tickets)
         self._finalizer.detach()
-
-
-def fault_info(report: FaultReport) -> dict[str, Any]:
-    """A fault as it stands in an info."""
-    return {
-        "kind": str(report.fault.kind),
-        "phase": str(report.fault.phase),
-        "detail": report.fault.detail,
-        "instance": report.instance,
-        "recovery_s": time.monotonic() - report.at_s,
-    }

@@ -27,17 +27,19 @@ def original(raised: Raised) -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
-def to_exception(raised: Raised, env: int) -> SC2PoolError:
-    """What ends a pool: an error of ours with the env's index, else `UserCodeError`."""
+def to_exception(raised: Raised, where: str, bundle: str | None) -> SC2PoolError:
+    """What ends a pool: an error of ours that names the env, else `UserCodeError`."""
     error = original(raised)
     ours: SC2PoolError
     if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):
-        ours = type(error)(f"env {env}, {raised.phase}: {error}")
+        ours = type(error)(f"{where}, {raised.phase}: {error}")
     else:
         ours = UserCodeError(
-            f"env {env}: the user's code raised while {raised.phase}: {raised.summary}\n"
-            f"--- traceback in the worker ---\n{raised.traceback}"
+            f"{where}: the user's code raised while {raised.phase}: {raised.summary}\n"
+            f"--- traceback in the worker ---\n{raised.evidence.traceback}"
         )
+    if bundle is not None:
+        ours.add_note(f"What is known of it was kept in {bundle}")
     ours.__cause__ = error
     return ours
 
@@ -49,5 +51,7 @@ def to_result(answer: Answer) -> Any:
         return pickle.loads(answer.payload)
     error = original(answer.raised)
     if isinstance(error, Exception):
-        raise error from RemoteTraceback(answer.raised.traceback)
-    raise UserCodeError(answer.raised.summary) from RemoteTraceback(answer.raised.traceback)
+        raise error from RemoteTraceback(answer.raised.evidence.traceback)
+    raise UserCodeError(answer.raised.summary) from RemoteTraceback(
+        answer.raised.evidence.traceback
+    )

@@ -39,19 +39,22 @@ def exceeded(
     return None
 
 
-def hopeless(causes: Sequence[Fault], *, launches: int) -> str | None:
+def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
     """Why a new pair would fail like the last ones; None if it may well succeed.
 
-    Before any game of the pool has come up, two launches that fail in the same words are the
-    installation's fault, not chance.
+    Before the pool's first observation, two launches that fail in the same words are the
+    installation's fault, not chance. A game that was killed is another kind of fault: that is
+    memory pressure, and passes.
 
     Args:
         causes: this env's faults, the newest last.
-        launches: games of the pool that have come up so far.
+        any_was_ready: whether any instance of the pool ever reached a first observation.
     """
-    if launches or len(causes) < 2 or causes[-1].kind is not FaultKind.LAUNCH_FAILED:
+    if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2]:
         return None
-    return "the game does not start" if causes[-1] == causes[-2] else None
+    if causes[-1].kind is not FaultKind.LAUNCH_FAILED:
+        return None
+    return "the game does not start"
 
 
 def backoff_s(env_recycles_s: Sequence[float], now_s: float) -> float:

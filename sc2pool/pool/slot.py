@@ -35,6 +35,8 @@ TERMINATED = 1
 TRUNCATED = 2
 ASIDE = 4
 MASKED = 8
+WORN_OUT = 16
+"""The game should be replaced at the end of its episode."""
 
 
 class Slot:
@@ -130,6 +132,7 @@ class WorkerEnd(QueuePair):
         strict: see `Player.strict`.
         send_aside: sends (sequence, pickled (observation, info)) to the trainer.
         on_first: called before an episode's first transition is published.
+        worn_out: asked at an episode's end whether the game should be replaced.
     """
 
     def __init__(
@@ -140,6 +143,7 @@ class WorkerEnd(QueuePair):
         strict: bool,
         send_aside: Callable[[int, bytes], None],
         on_first: Callable[[], None],
+        worn_out: Callable[[], bool],
     ) -> None:
         self._slot = slot
         self._words = slot.words
@@ -147,6 +151,7 @@ class WorkerEnd(QueuePair):
         self._strict = strict
         self._send_aside = send_aside
         self._on_first = on_first
+        self._worn_out = worn_out
         self._sequence = 0
         self._phase = Phase.IDLE
         self._abandoned = False
@@ -204,6 +209,8 @@ class WorkerEnd(QueuePair):
         observation, reward, terminated, truncated, info, mask = transition
         slot = self._slot
         flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
+        if flags and self._worn_out():
+            flags |= WORN_OUT
         aside = bool(info)
         if slot.layout.observation.fixed:
             write_observation(slot.layout.observation, slot.observations, observation, self._strict)

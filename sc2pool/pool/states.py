@@ -71,6 +71,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.RESETTING, Event.FIRST_OBSERVATION): State.READY,
     (State.READY, Event.BOUND): State.PLAYING,
     (State.READY, Event.TICKET): State.RESETTING,
+    (State.RESETTING, Event.TICKET): State.RESETTING,
     (State.PLAYING, Event.STEP): State.STEPPING,
     (State.PLAYING, Event.TICKET): State.RESETTING,
     (State.STEPPING, Event.REPLY): State.PLAYING,

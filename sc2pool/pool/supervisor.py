@@ -1,6 +1,6 @@
-"""Keeps one live instance bound to every seat, and brings each to the ticket it is to play.
+"""Keeps one live instance on every seat, and brings each to the ticket it is to play.
 
-    events (doorbells, messages, ends of file, deadlines) ─► supervisor ─► launch, reset, replace
+    doorbells, messages, ends of file, deadlines, verdicts ─► supervisor ─► launch, reset, replace
 
 It acts only inside `wait_until`, in the trainer's thread; between calls the instances go on by
 themselves. Rules: an instance that fails in any way is disposed of, and its seat gets a new one
@@ -15,69 +15,31 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
-from sc2pool.pool import messages, restart
+from sc2pool.pool import bundles, messages, restart
 from sc2pool.pool.channel import ChannelClosedError
 from sc2pool.pool.doorbell import Waiter
 from sc2pool.pool.instance import Instance
 from sc2pool.pool.raised import to_exception, to_result
-from sc2pool.pool.run_dir import RunDir
+from sc2pool.pool.roster import Roster
+from sc2pool.pool.seats import FaultReport, Seat
 from sc2pool.pool.slot import TERMINATED, TRUNCATED
 from sc2pool.pool.states import Event, State
 from sc2pool.pool.stats import Stats
+from sc2pool.pool.watchdog import Watchdog, memory_bytes, sample_process
 from sc2pool.tasks.player import Ticket
 
 log = logging.getLogger("sc2pool")
 
+NO_EVIDENCE = messages.Evidence()
+
 _CLOSE_GRACE_S = 2.0
-_BACKSTOP_S = 5.0
-"""The worker keeps the game's deadlines; this much later the trainer gives up on the worker."""
 _SLOW_FACTOR = 3.0
 """A slow but living game may stretch a step to this many times its limit."""
-
-
-@dataclass
-class FaultReport:
-    """A fault, the instance it ended, and the monotonic time."""
-
-    fault: Fault
-    instance: int
-    at_s: float
-
-
-@dataclass
-class Seat:
-    """One env's place in the pool.
-
-    Attributes:
-        env: its index.
-        spec: the pickled player that sits here.
-        ticket: the episode its instance is to be brought to; None while one is played.
-        source: the instance whose slot holds the newest observation; it may be gone already.
-            None where there is no whole one.
-        answered: the reply to the newest action is there, in `source`.
-        fault: the first fault that no transition has told of yet.
-        attributes: what `set_attr` set.
-        causes: its faults so far, for the message that ends a crash loop.
-    """
-
-    env: int
-    spec: bytes
-    instance: Instance
-    source: Instance | None = None
-    ticket: Ticket | None = None
-    answered: bool = False
-    fault: FaultReport | None = None
-    down_since_s: float | None = None
-    attributes: dict[str, Any] = field(default_factory=dict)
-    recycles_s: list[float] = field(default_factory=list)
-    causes: list[Fault] = field(default_factory=list)
-    launch_not_before_s: float = 0.0
 
 
 class Supervisor:
@@ -85,16 +47,19 @@ class Supervisor:
 
     Args:
         specs: a pickled `PlayerSpec` for each env.
-        config: limits and restart policy.
+        spares: how many more instances of the first player to keep.
+        config: limits and policies.
     """
 
-    def __init__(self, specs: list[bytes], config: PoolConfig) -> None:
+    def __init__(self, specs: Sequence[bytes], spares: int, config: PoolConfig) -> None:
         self._config = config
         self._owner_pid = os.getpid()
-        self._instances_made = 0
+        self._bundle_dir = config.bundle_dir or bundles.default_dir()
         self._recycles_s: list[float] = []
         self._calls_made = 0
         self._answers: dict[int, messages.Answer] = {}
+        self.news: list[Seat] = []
+        """Seats that have replied, become ready or failed since someone cleared the list."""
         self.stats = Stats()
         self.failure: SC2PoolError | None = None
         self.closed = False
@@ -107,16 +72,13 @@ class Supervisor:
             messages.Faulted: self._on_faulted,
             messages.Raised: self._on_raised,
         }
-        self.seats: list[Seat] = []
         self._waiter = Waiter()
-        self._run_dir = RunDir()
-        try:
-            for env, spec in enumerate(specs):
-                self.seats.append(Seat(env, spec, self._make(env, spec)))
-                self._watch(self.seats[env])
-        except BaseException:
-            self.close(ask_first=False)
-            raise
+        self._roster = Roster(specs, spares, config.limits, self._waiter)
+        self._all = self._roster.seats
+        self.seats = self._all[: len(specs)]
+        self.spare_seats = self._all[len(specs) :]
+        self.watchdog = Watchdog(self._roster.watched, config.recycle, config.watchdog_interval_s)
+        self._waiter.add_bell(self.watchdog.bell, None)
 
     # What the pool asks for.
 
@@ -126,9 +88,23 @@ class Supervisor:
         if seat.instance.state in _RESETTABLE:
             self._reset(seat)
 
+    def recycle_if_due(self, seat: Seat) -> None:
+        """Replace an instance whose episode is over and that has reached a soft limit."""
+        instance = seat.instance
+        if instance.state is not State.OVER:
+            return  # a new one, in place of one that died
+        cause = instance.soft_limit_reached(self._config.recycle)
+        if cause is None:
+            return
+        log.info("%s, instance %d: recycled for its %s", seat.name, instance.number, cause)
+        self.stats.count_recycle(seat.name, instance.number, cause)
+        instance.on(Event.RECYCLE)
+        self._roster.replace(seat)
+
     def step_deadline(self) -> Deadline:
         """Until when a step sent now must be answered."""
-        return Deadline.after(_SLOW_FACTOR * self._config.limits.step_s + _BACKSTOP_S)
+        limits = self._config.limits
+        return Deadline.after(_SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
 
     def call(self, seats: Sequence[Seat], operation: str, payload: bytes) -> list[Any]:
         """Run an operation on these seats' targets; results in the order of the seats.
@@ -155,23 +131,29 @@ class Supervisor:
         self.wait_until(answered)
         return [to_result(answers[place]) for place in range(len(seats))]
 
-    def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Handle what happens until `condition()` holds.
+    def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
+        """Handle what happens until `condition()` holds, or the deadline has passed.
 
         Raises:
             SC2PoolError: what ends the pool; all instances are gone then.
         """
-        for seat in self.seats:  # rings that an interrupted wait has lost
+        for seat in self._all:  # rings that an interrupted wait has lost
             self._on_ring(seat)
         plan = True
         wake_s = 0.0
-        while not condition():
+        while not condition() and not deadline.expired():
             if plan:
-                self._launch_next()
-                wake_s = self._next_wake_s()
+                self._roster.launch_next()
+                wake_s = min(self._roster.next_wake_s(), deadline.instant_s)
             ready = self._waiter.wait(max(0.0, wake_s - time.monotonic()))
             plan = not ready
-            for seat, instance, is_bell in ready:
+            for tag in ready:
+                if tag is None:
+                    self._on_verdicts()
+                    plan = True
+                    continue
+                instance, is_bell = tag
+                seat = instance.seat
                 if seat.instance is not instance:
                     continue  # replaced while this batch of events was handled
                 if is_bell:
@@ -182,7 +164,7 @@ class Supervisor:
             if not ready:
                 self._check_deadlines()
             if self.failure is not None:
-                self._end_instances()
+                self._roster.end_all()
                 raise self.failure
 
     def close(self, *, ask_first: bool) -> None:
@@ -193,15 +175,42 @@ class Supervisor:
         if os.getpid() != self._owner_pid:
             return  # a forked child's copy: everything here is its parent's
         with ExitStack() as closing:  # a second Ctrl-C cuts the grace short, and nothing else
-            closing.callback(self._run_dir.close)
             closing.callback(self._waiter.close)
-            closing.callback(self._end_instances)
+            closing.callback(self.watchdog.close)
+            closing.callback(self._roster.close)
             if ask_first and self.failure is None:
-                for seat in self.seats:
-                    seat.instance.ask_to_close()
-                grace = Deadline.after(_CLOSE_GRACE_S)
-                for seat in self.seats:
-                    seat.instance.wait_for_exit(grace)
+                self._roster.ask_to_close(Deadline.after(_CLOSE_GRACE_S))
+
+    def first_game_bytes(self) -> int:
+        """Resident memory of a game that has come up; 0 where players have none."""
+        for seat in self._all:
+            facts = seat.instance.facts
+            sample = facts and sample_process(facts.pid, children=False)
+            if sample:
+                return sample.rss_bytes
+        return 0
+
+    def describe_instances(self) -> list[dict[str, Any]]:
+        """What each seat's instance is and does, as plain data."""
+        samples = self.watchdog.samples()
+        described = []
+        for seat in self._all:
+            instance = seat.instance
+            facts = instance.facts
+            sample = samples.get(instance.number)
+            described.append(
+                {
+                    "seat": seat.name,
+                    "instance": instance.number,
+                    "state": str(instance.state),
+                    "ticket": instance.ticket.number if instance.ticket else None,
+                    "pid": facts.pid if facts else None,
+                    "worker_pid": instance.worker_pid,
+                    "port": facts.port if facts else None,
+                    "memory_bytes": memory_bytes(sample) if sample else None,
+                }
+            )
+        return described
 
     # What happens.
 
@@ -211,8 +220,10 @@ class Supervisor:
             return
         instance.deadline = NEVER
         seat.source = instance
+        self.news.append(seat)
         if instance.state is State.STEPPING:
             seat.answered = True
+            instance.episodes += bool(instance.end.flags() & (TERMINATED | TRUNCATED))
             over = instance.end.flags() & (TERMINATED | TRUNCATED)
             instance.on(Event.EPISODE_OVER if over else Event.REPLY)
             return
@@ -228,7 +239,7 @@ class Supervisor:
         try:
             received = instance.channel.receive()
         except ChannelClosedError:
-            self._fault(seat, instance.exit_fault(), "")
+            self._fault(seat, instance.exit_fault())
             return
         for message in received:
             self._handlers[type(message)](seat, message)
@@ -245,8 +256,8 @@ class Supervisor:
         seat.instance.facts = message.facts
         seat.instance.deadline = NEVER
         seat.instance.on(Event.LAUNCHED)
-        self.stats.launches += 1
-        self.stats.facts = message.facts
+        self._roster.any_launched = True
+        self.stats.count_launch(message.facts)
         if seat.ticket is not None:
             self._reset(seat)
 
@@ -261,111 +272,80 @@ class Supervisor:
         self._answers[message.number] = message
 
     def _on_faulted(self, seat: Seat, message: messages.Faulted) -> None:
-        self._fault(seat, message.fault, message.log_tail)
+        self._fault(seat, message.fault, message.evidence)
 
     def _on_raised(self, seat: Seat, message: messages.Raised) -> None:
-        self.failure = to_exception(message, seat.env)
+        evidence = message.evidence
+        fault = Fault(FaultKind.USER_CODE, seat.instance.phase(), message.summary)
+        bundle = bundles.write(self._bundle_dir, seat, fault, evidence)
+        self.failure = to_exception(message, seat.name, bundle)
+
+    def _on_verdicts(self) -> None:
+        self.watchdog.bell.quiet()
+        verdicts = {verdict.instance: verdict for verdict in self.watchdog.verdicts()}
+        for seat in self._all:
+            instance = seat.instance
+            verdict = verdicts.get(instance.number)
+            if verdict is None:
+                continue
+            if verdict.kind is None:
+                instance.soft_limit = verdict.detail
+                continue
+            # What it is accused of may be over: an answer that has come clears it of hanging.
+            self._on_ring(seat)
+            if verdict.kind is not FaultKind.HUNG or instance.state in _AWAITED:
+                self._fault(seat, Fault(verdict.kind, instance.phase(), verdict.detail))
 
     def _check_deadlines(self) -> None:
-        for seat in self.seats:
+        for seat in self._all:
             instance = seat.instance
             if instance.deadline.expired():
                 # The answer may be there although its ring was not seen: look once more.
                 self._on_ring(seat)
                 if instance.deadline.expired():
                     detail = f"the worker did not answer in time in state {instance.state}"
-                    self._fault(seat, Fault(FaultKind.DEADLINE, instance.phase(), detail), "")
+                    self._fault(seat, Fault(FaultKind.DEADLINE, instance.phase(), detail))
 
     # What is done about it.
 
-    def _fault(self, seat: Seat, fault: Fault, log_tail: str) -> None:
-        """The instance is over: end it, and put another in its place unless that is hopeless."""
+    def _fault(self, seat: Seat, fault: Fault, evidence: messages.Evidence = NO_EVIDENCE) -> None:
+        """The instance is over: put another in its place unless that is hopeless."""
         instance = seat.instance
         now_s = time.monotonic()
+        log.warning("%s, instance %d: %s", seat.name, instance.number, fault)
+        self.news.append(seat)
+        instance.kill()
+        bundle = bundles.write(self._bundle_dir, seat, fault, evidence)
         instance.on(Event.FAULT)
-        self._retire(instance)
-        log.warning("env %d, instance %d: %s", seat.env, instance.number, fault)
-        self.stats.count_fault(fault)
+        self.stats.count_fault(seat.name, instance.number, fault)
         seat.causes.append(fault)
         seat.recycles_s.append(now_s)
         self._recycles_s.append(now_s)
         if seat.fault is None:
-            seat.fault = FaultReport(fault, instance.number, now_s)
+            seat.fault = FaultReport(fault, instance.number, now_s, bundle)
         if seat.down_since_s is None:
             seat.down_since_s = now_s
-        hopeless = restart.hopeless(seat.causes, launches=self.stats.launches) or restart.exceeded(
+        hopeless = restart.hopeless(
+            seat.causes, any_was_ready=self.stats.resets > 0
+        ) or restart.exceeded(
             self._config.restart, len(self.seats), seat.recycles_s, self._recycles_s, now_s
         )
         if hopeless:
+            self._roster.retire(instance)
             causes = "\n".join(f"  {cause}" for cause in seat.causes[-3:])
-            tail = f"\nEnd of the game's log:\n{log_tail}" if log_tail else ""
+            tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             self.failure = CrashLoopError(
-                f"env {seat.env}: {hopeless}; the last causes:\n{causes}{tail}"
+                f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}"
             )
             return
-        seat.launch_not_before_s = now_s + restart.backoff_s(seat.recycles_s, now_s)
-        seat.instance = self._make(seat.env, seat.spec)
-        self._watch(seat)
-
-    def _make(self, env: int, spec: bytes) -> Instance:
-        number = self._instances_made
-        self._instances_made += 1
-        instance = Instance(number, env, spec, self._run_dir.instance_dir(number))
-        instance.deadline = Deadline.after(self._launch_timeout_s())
-        return instance
-
-    def _watch(self, seat: Seat) -> None:
-        instance = seat.instance
-        self._waiter.add_bell(instance.reply_bell, (seat, instance, True))
-        self._waiter.add(instance.channel.fileno(), (seat, instance, False))
-
-    def _retire(self, instance: Instance) -> None:
-        self._waiter.remove(instance.reply_bell.listening)
-        self._waiter.remove(instance.channel.fileno())
-        instance.dispose()
-
-    def _end_instances(self) -> None:
-        with ExitStack() as ending:  # each is ended, even where Ctrl-C interrupts another's end
-            for seat in self.seats:
-                ending.callback(seat.instance.dispose)
-            for seat in self.seats:
-                seat.instance.kill()
-                if seat.instance.live:
-                    seat.instance.on(Event.CLOSE)
-        for seat in self.seats:
-            seat.source = None
-            seat.instance.unmap()
-
-    def _launch_next(self) -> None:
-        launching = sum(seat.instance.state is State.LAUNCHING for seat in self.seats)
-        now_s = time.monotonic()
-        for seat in self.seats:
-            if launching == self._config.limits.concurrent_launches:
-                return
-            instance = seat.instance
-            waits = instance.state is State.NEW and instance.hello is not None
-            if waits and now_s >= seat.launch_not_before_s:
-                instance.launch(self._launch_timeout_s(), _BACKSTOP_S)
-                launching += 1
-
-    def _launch_timeout_s(self) -> float:
-        """The first launch may have to read the whole game from disk."""
-        return self._config.limits.launch_s * (2 if self.stats.launches == 0 else 1)
+        self._roster.replace(seat)
+        seat.instance.launch_not_before_s = now_s + restart.backoff_s(seat.recycles_s, now_s)
 
     def _reset(self, seat: Seat) -> None:
         assert seat.ticket is not None
         limits = self._config.limits
-        deadline = Deadline.after(limits.create_join_s + limits.reset_s + _BACKSTOP_S)
+        deadline = Deadline.after(limits.create_join_s + limits.reset_s + limits.worker_grace_s)
         seat.instance.reset(seat.ticket, seat.attributes, deadline)
-
-    def _next_wake_s(self) -> float:
-        """When the next deadline or delayed launch is due; an hour from now where none is."""
-        times = [time.monotonic() + 3600.0]
-        for seat in self.seats:
-            times.append(seat.instance.deadline.instant_s)
-            if seat.instance.state is State.NEW and seat.instance.hello is not None:
-                times.append(seat.launch_not_before_s)
-        return min(times)
 
 
 _RESETTABLE = frozenset({State.IDLE, State.READY, State.PLAYING, State.OVER})

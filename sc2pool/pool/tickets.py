@@ -41,3 +41,7 @@ class TicketBook:
         if self._seed is None or (self._seeded is not None and number >= self._seeded):
             return Ticket(number, None, dict(options))
         return Ticket(number, episode_seed(self._seed, number), dict(options))
+
+    def rewind(self, number: int) -> None:
+        """Tickets from this number on have not been played and are dealt again."""
+        self._next = number

@@ -110,6 +110,7 @@ class Worker:
             strict=self.player.strict,
             send_aside=self._send_aside,
             on_first=self._announce_episode,
+            worn_out=self._player_is_worn_out,
         )
         bell = self._request_bell
         asyncio.get_running_loop().add_reader(bell.listening, self._on_ring)
@@ -149,11 +150,17 @@ class Worker:
         try:
             await self.player.play(message.ticket, self.pair)
         except BaseException as error:
-            if not isinstance(error, asyncio.CancelledError):
-                self._report(error)
+            if isinstance(error, asyncio.CancelledError):
+                return
+            # Code of the user's failed on a game that still answers: keep what it played.
+            replay = b"" if isinstance(error, GameFault) else await self.player.replay()
+            self._report(error, replay)
 
     def _announce_episode(self) -> None:
         self._channel.send(messages.EpisodeStarted(self.player.rung()))
+
+    def _player_is_worn_out(self) -> bool:
+        return self.player.worn_out
 
     def _action_aside(self, message: messages.ActionAside) -> None:
         self.pair.deliver_aside(message.sequence, pickle.loads(message.payload))
@@ -172,17 +179,19 @@ class Worker:
     def _close(self, _: messages.Close) -> None:
         self._finish()
 
-    def _report(self, error: BaseException) -> None:
+    def _report(self, error: BaseException, replay: bytes = b"") -> None:
         """Tell the trainer why this instance is over, and end it."""
         if self._over.done():
             return
         message: messages.Faulted | messages.Raised
         phase = self._phase()
+        log_tail = self._player.log_tail() if self._player is not None else ""
+        trace = "".join(traceback.format_exception(error))
+        evidence = messages.Evidence(log_tail, trace, replay)
         if isinstance(error, GameFault):
-            fault = Fault(error.kind, phase, error.detail)
-            message = messages.Faulted(fault, self.player.log_tail())
+            message = messages.Faulted(Fault(error.kind, phase, error.detail), evidence)
         else:
-            message = describe(error, str(phase))
+            message = describe(error, str(phase), evidence)
         with suppress(ChannelClosedError):
             self._channel.send(message)
         self._finish()
@@ -201,7 +210,9 @@ class Worker:
             self._player.close()
 
 
-def describe(error: BaseException, phase: str) -> messages.Raised:
+def describe(
+    error: BaseException, phase: str, evidence: messages.Evidence | None = None
+) -> messages.Raised:
     """An exception as data; its pickle only where unpickling it is known to work."""
     payload: bytes | None
     try:
@@ -209,8 +220,9 @@ def describe(error: BaseException, phase: str) -> messages.Raised:
         pickle.loads(payload)
     except Exception:
         payload = None
-    summary = f"{type(error).__name__}: {error}"
-    return messages.Raised(payload, summary, "".join(traceback.format_exception(error)), phase)
+    if evidence is None:
+        evidence = messages.Evidence(traceback="".join(traceback.format_exception(error)))
+    return messages.Raised(payload, f"{type(error).__name__}: {error}", phase, evidence)
 
 
 def watch_lifeline(descriptor: int) -> None:

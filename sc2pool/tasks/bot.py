@@ -81,6 +81,7 @@ class RLBotAI(TaskDefinition, BotAI):
 
     async def on_step(self, iteration: int) -> None:  # noqa: ARG002
         """Put the transition that led here, and take the next action."""
+        self.client.game_step = self.step_mul  # for python-sc2's own loop
         loop = self.state.game_loop
         truncated = self.max_loops is not None and loop >= self.max_loops
         terminated = bool(await resolve(self.terminated()))

@@ -88,6 +88,15 @@ class Player(ABC):
         """How the running episode was reached: the rung of the reset ladder."""
         return "reset"
 
+    @property
+    def worn_out(self) -> bool:
+        """Whether the game should be replaced once its episode is over."""
+        return False
+
+    async def replay(self) -> bytes:
+        """What was played so far, where the game can still tell; else nothing."""
+        return b""
+
     def log_tail(self) -> str:
         """The last lines of the game's log; empty without a game."""
         return ""

@@ -7,6 +7,7 @@ truncated, one that the game or the task ends before is terminated.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,16 @@ class SC2Player(Player):
 
     def exit_fault(self) -> GameFault:
         return self.game.exit_fault()
+
+    @property
+    def worn_out(self) -> bool:
+        return self.game.needs_recycle
+
+    async def replay(self) -> bytes:
+        with suppress(GameFault):
+            reply = await self.game.request(sc_pb.Request(save_replay=sc_pb.RequestSaveReplay()))
+            return reply.save_replay.data
+        return b""
 
     def log_tail(self) -> str:
         return "" if self._game is None else self._game.log_tail()

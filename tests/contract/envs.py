@@ -7,7 +7,7 @@ not import this module, nor what its neighbours import.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
 import gymnasium
@@ -88,7 +88,7 @@ class Sampling(gymnasium.Env):
 class Drawing(Counting):
     """Renders a picture of one colour, its own."""
 
-    metadata = {"render_modes": ["rgb_array"]}
+    metadata: ClassVar = {"render_modes": ["rgb_array"]}
 
     def __init__(self, colour: int, render_mode: str | None = "rgb_array") -> None:
         super().__init__()

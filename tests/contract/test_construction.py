@@ -140,5 +140,5 @@ def test_envs_that_differ_in_their_render_mode_are_refused():
 
 
 def test_a_function_that_makes_no_env_is_the_users_error():
-    with pytest.raises(UserCodeError, match="env 0.*launching.*no attribute 'observation_space'"):
+    with pytest.raises(UserCodeError, match=r"env 0.*launching.*no attribute 'observation_space'"):
         SubprocSC2VecEnv([int])

@@ -48,7 +48,7 @@ def test_after_it_every_call_says_so_and_close_works(vec):
     with pytest.raises(UserCodeError):
         made.step([0])
     for call in (made.reset, partial(made.step, [0]), partial(made.get_attr, "count")):
-        with pytest.raises(ClosedError, match="pool has failed.*no number"):
+        with pytest.raises(ClosedError, match=r"pool has failed.*no number"):
             call()
     made.close()
     made.close()
@@ -110,7 +110,7 @@ def test_a_part_missing_from_an_observation_is_told(vec):
 def test_an_info_that_cannot_travel_is_the_users_error(vec):
     made = vec(lambda: Answering(info={"lock": threading.Lock()}))
     made.reset()
-    with pytest.raises(UserCodeError, match="env 0.*while stepping: TypeError: cannot pickle"):
+    with pytest.raises(UserCodeError, match=r"env 0.*while stepping: TypeError: cannot pickle"):
         made.step([0])
 
 

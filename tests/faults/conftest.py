@@ -39,12 +39,6 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
         env.close()
 
 
-@pytest.fixture
-def short_backstop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trainer gives up on a silent worker soon after the worker should have on its game."""
-    monkeypatch.setattr("sc2pool.pool.supervisor._BACKSTOP_S", 0.5)
-
-
 @pytest.fixture(scope="session")
 def undisturbed(standin_dir: Path) -> Recording:
     """Three envs under SEED for ten steps: env i plays ticket i, whatever n is."""

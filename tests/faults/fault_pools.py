@@ -15,7 +15,9 @@ from sc2pool.config import Limits, PoolConfig
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 
 SEED = 7
-IMPATIENT = PoolConfig(limits=Limits(launch_s=2.0, create_join_s=1.5, reset_s=1.5, step_s=1.0))
+IMPATIENT = PoolConfig(
+    limits=Limits(launch_s=2.0, create_join_s=1.5, reset_s=1.5, step_s=1.0, worker_grace_s=0.5)
+)
 """For games that never answer; a step that only is slow gets three times its limit."""
 
 
@@ -53,8 +55,9 @@ def assert_same_bytes(given: Any, expected: Any) -> None:
     assert given.tobytes() == expected.tobytes()
 
 
-def assert_fault(info: dict[str, Any], kind: str, phase: str, instance: int) -> None:
+def assert_fault(info: dict[str, Any], kinds: set[str], phase: str, instance: int) -> None:
     fault = info["sc2pool.fault"]
-    assert (fault["kind"], fault["phase"], fault["instance"]) == (kind, phase, instance)
+    assert fault["kind"] in kinds
+    assert (fault["phase"], fault["instance"]) == (phase, instance)
     assert fault["detail"]
     assert 0.0 < fault["recovery_s"] < 60.0

@@ -75,8 +75,9 @@ def swept(run_temp: Path) -> Iterator[None]:
 
 def assert_all_gone(children: list[psutil.Process]) -> None:
     assert len(children) == 4, "two workers and two games"
-    _, alive = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
-    assert not alive
+    _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
+    # A zombie has ended; when it is reaped is up to whoever inherited it.
+    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -129,8 +130,9 @@ def test_dropped_without_closing(standin_dir: Path) -> None:
     assert len(children) == 2
     del env
     gc.collect()
-    _, alive = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
-    assert not alive
+    _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
+    # A zombie has ended; when it is reaped is up to whoever inherited it.
+    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
 
 
 @pytest.mark.parametrize("stage", ["constructing", "resetting", "training"])
@@ -157,8 +159,9 @@ def test_close_ends_what_is_stopped(make_env: MakeEnv) -> None:
     env.close()
     assert time.monotonic() - began_s < GONE_WITHIN_S
     # The games have lost the worker that was their parent: the system reaps them.
-    _, alive = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
-    assert not alive
+    _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
+    # A zombie has ended; when it is reaped is up to whoever inherited it.
+    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
     env.close()
 
 

@@ -1,0 +1,69 @@
+"""The pool by itself, with workers, in both variants of what differs by system."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import gymnasium
+import numpy as np
+import pytest
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import gym_specs
+from sc2pool.errors import ClosedError
+from sc2pool.pool.pool import Pool
+
+pytestmark = pytest.mark.usefixtures("variant")
+
+
+@pytest.fixture
+def pool():
+    def telling() -> gymnasium.Env:
+        env = gymnasium.make("CartPole-v1")
+        env.unwrapped.pid = os.getpid()
+        return env
+
+    env_fns = [telling] * 2
+    made = Pool(gym_specs(env_fns), tickets=False, config=PoolConfig())
+    yield made
+    made.close()
+
+
+def test_it_plays_the_very_episodes_of_the_envs(pool):
+    alone = [gymnasium.make("CartPole-v1") for _ in range(2)]
+    observations = [env.reset(seed=seed)[0] for env, seed in zip(alone, (3, 4), strict=True)]
+    np.testing.assert_array_equal(pool.reset([3, 4]).observations, observations)
+    for step in range(200):
+        pool.send([step % 2, 1])
+        batch = pool.receive()
+        for row, env in enumerate(alone):
+            observation, reward, terminated, truncated, _ = env.step((step % 2, 1)[row])
+            flags = bool(batch.terminated[row]), bool(batch.truncated[row])
+            assert (batch.rewards[row], *flags) == (reward, terminated, truncated)
+            if terminated or truncated:
+                np.testing.assert_array_equal(batch.final_observations[row], observation)
+                observation, _ = env.reset()
+                assert batch.reset_infos[row] == {}
+            np.testing.assert_array_equal(batch.observations[row], observation)
+    assert pool.stats()["env_steps"] == 400
+    assert pool.stats()["episodes"] > 10
+
+
+def test_a_killed_worker_is_replaced(pool):
+    pool.reset()
+    (pid,) = pool.call([1], "get_attr", "pid")
+    os.kill(pid, signal.SIGKILL)
+    pool.send([0, 0])
+    batch = pool.receive()
+    assert batch.truncated.tolist() == [False, True]
+    assert batch.infos[1]["sc2pool.synthetic"] is True
+    pool.send([0, 0])
+    assert not pool.receive().truncated.any()
+
+
+def test_closed_is_closed(pool):
+    pool.close()
+    assert pool.closed
+    with pytest.raises(ClosedError):
+        pool.reset()
