@@ -86,6 +86,8 @@ class Scenario:
     time_limit_loops: int
     units: tuple[Group, ...]
     rules: tuple[Rule, ...]
+    stamp: bool = False
+    """Whether each observation tells where it comes from; see `requests.observe`."""
 
 
 def parse_scenario(content: bytes) -> Scenario:
@@ -108,6 +110,7 @@ def parse_scenario(content: bytes) -> Scenario:
         time_limit_loops=fields.count("time_limit_loops", 1 << 19),
         units=tuple(_group(item) for item in fields.items("units")),
         rules=tuple(_rule(item) for item in fields.items("rules")),
+        stamp=fields.flag("stamp"),
     )
     fields.finish()
     return scenario
@@ -130,6 +133,10 @@ class _Fields:
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             raise ScenarioError(f"{self._where}.{key} must be {kind.__name__}, not {value!r:.60}")
         return value
+
+    def flag(self, key: str) -> bool:
+        """A switch that is off where it is not named."""
+        return self.take(key, bool) if key in self._left else False
 
     def count(self, key: str, most: int) -> int:
         value = self.take(key, int)

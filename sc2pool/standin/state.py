@@ -6,6 +6,8 @@ the `Fate` a handler has decided on. Handlers themselves have no effect outside 
 
 from __future__ import annotations
 
+import secrets
+import zlib
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -49,6 +51,34 @@ class Setup:
 
 
 @dataclass
+class Provenance:
+    """What a stamped observation tells of its origin; kept up on maps that ask for it only."""
+
+    instance: int = field(default_factory=lambda: secrets.randbits(48))
+    """Drawn once per process, for process ids are used again."""
+    episode: int = 0
+    """Episodes begun in this process, however they were begun."""
+    actions: int = 0
+    """Action requests carried out in this episode."""
+    checksum: int = 0
+    """CRC-32 of the newest of them, 0 before the first."""
+
+    def begin_episode(self) -> None:
+        """A new episode, nothing done in it yet."""
+        self.episode += 1
+        self.actions = self.checksum = 0
+
+    def note_action(self, content: bytes) -> None:
+        """An action request was carried out."""
+        self.actions += 1
+        self.checksum = zlib.crc32(content)
+
+    def text(self, loop: int) -> str:
+        """The stamp itself."""
+        return f"stamp {self.instance} {self.episode} {loop} {self.actions} {self.checksum}"
+
+
+@dataclass
 class State:
     """The process as its client sees it."""
 
@@ -65,6 +95,7 @@ class State:
     player_name: str = ""
     action_errors: list[sc_pb.ActionError] = field(default_factory=list)
     """Errors of unit commands since the last observation."""
+    provenance: Provenance = field(default_factory=Provenance)
     fate: Fate | None = None
     fate_delay_s: float = 0.0
 
@@ -86,6 +117,7 @@ class State:
         seed = np.random.SeedSequence(setup.seed, spawn_key=(self.episodes,))
         self.game = Game(setup.scenario, seed, fog=setup.fog, loops_before=loops_before)
         self.episodes += 1
+        self.provenance.begin_episode()
         self.clock = RealtimeClock() if setup.realtime else None
         self.action_errors.clear()
         self.status = Status.IN_GAME

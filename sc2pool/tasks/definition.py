@@ -7,7 +7,7 @@ an instance lives for one episode.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -15,6 +15,9 @@ from s2clientprotocol import common_pb2
 
 from sc2pool.config import Computer, GameSetup
 from sc2pool.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sc2pool.tasks.player import Ticket
 
 
 class TaskDefinition:
@@ -43,6 +46,8 @@ class TaskDefinition:
     metadata: ClassVar[Mapping[str, Any]] = {"render_modes": []}
     render_mode: str | None = None
 
+    ticket: Ticket
+    """Which episode this is: its number in the run, and its seed."""
     options: Mapping[str, Any]
     """The options of this episode's reset; empty unless the user gave some."""
 

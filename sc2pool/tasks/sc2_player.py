@@ -82,6 +82,7 @@ class SC2Player(Player):
     def new_task(self, task: TaskDefinition, ticket: Ticket) -> None:
         """Make `task` the target of `get_attr` and the like, with what the trainer has set."""
         self.task = task
+        task.ticket = ticket
         task.options = ticket.options
         for name, value in self.attributes.items():
             setattr(task, name, value)
@@ -130,7 +131,7 @@ class TaskPlayer(SC2Player):
         response = await self.start_episode(ticket)
         task.game = game
         task.game_info = await game.game_info()
-        task.observation = response.observation
+        task.response, task.observation = response, response.observation
         score = task.observation.score.score
         await resolve(task.on_start())
         pair.put(await transition(task, 0.0, terminated=False, truncated=False))
@@ -139,6 +140,7 @@ class TaskPlayer(SC2Player):
             wanted = await resolve(task.act(await pair.get_action()))
             step = await game.step(as_actions(wanted), task.step_mul)
             task.action_results = tuple(step.action_results)
+            task.response = step.observation
             task.observation = observation = step.observation.observation
             task.score_change = float(observation.score.score - score)
             score = observation.score.score

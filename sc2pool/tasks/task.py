@@ -37,6 +37,8 @@ class Task(TaskDefinition):
 
     Attributes:
         observation: the game's newest observation, a `sc2api_pb2.Observation`.
+        response: the whole reply it came in, a `sc2api_pb2.ResponseObservation`: chat, action
+            errors, results.
         game_info: the map's description, a `sc2api_pb2.ResponseGameInfo`, fetched once a game.
         action_results: the `ActionResult` values the game gave to the last step's commands.
         game: the running game, for queries and debug requests (`await self.game.request(…)`).
@@ -44,6 +46,7 @@ class Task(TaskDefinition):
     """
 
     observation: sc_pb.Observation
+    response: sc_pb.ResponseObservation
     game_info: sc_pb.ResponseGameInfo
     game: Game
     options: Mapping[str, Any]

@@ -22,6 +22,8 @@ Success = error_pb.Success
 
 def action(state: State, request: sc_pb.RequestAction, response: sc_pb.Response) -> None:
     """Give all the orders; they take effect with the next loop."""
+    if state.created().scenario.stamp:
+        state.provenance.note_action(request.SerializeToString(deterministic=True))
     response.action.SetInParent()
     response.action.result.extend(_perform(state, one) for one in request.actions)
 

@@ -42,6 +42,8 @@ def observation(state: State, request: sc_pb.RequestObservation, response: sc_pb
     reply = response.observation
     reply.action_errors.extend(state.action_errors)
     state.action_errors.clear()
+    if state.created().scenario.stamp:
+        reply.chat.add(player_id=PLAYER_ID, message=state.provenance.text(world.loop))
     seen = reply.observation
     seen.game_loop = world.loop
     _fill_common(seen.player_common, world)

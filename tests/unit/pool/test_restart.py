@@ -34,19 +34,21 @@ def failed(detail: str, kind: FaultKind = FaultKind.LAUNCH_FAILED) -> Fault:
 
 
 @pytest.mark.parametrize(
-    ("causes", "launches", "is_hopeless"),
+    ("causes", "any_was_ready", "is_hopeless"),
     [
-        ([], 0, False),
-        ([failed("no library")], 0, False),
-        ([failed("no library"), failed("no library")], 0, True),
-        ([failed("port"), failed("no library"), failed("no library")], 0, True),
-        ([failed("no library"), failed("port")], 0, False),
-        ([failed("no library"), failed("no library")], 1, False),
-        ([failed("SIGKILL", FaultKind.GAME_EXITED)] * 2, 0, False),
+        ([], False, False),
+        ([failed("no library")], False, False),
+        ([failed("no library"), failed("no library")], False, True),
+        ([failed("port"), failed("no library"), failed("no library")], False, True),
+        ([failed("no library"), failed("port")], False, False),
+        ([failed("no library"), failed("no library")], True, False),
+        ([failed("SIGKILL", FaultKind.GAME_EXITED)] * 2, False, False),
     ],
 )
-def test_the_same_failure_twice_before_any_launch_is_hopeless(causes, launches, is_hopeless):
-    assert bool(hopeless(causes, launches=launches)) is is_hopeless
+def test_the_same_failure_twice_before_any_observation_is_hopeless(
+    causes, any_was_ready, is_hopeless
+):
+    assert bool(hopeless(causes, any_was_ready=any_was_ready)) is is_hopeless
 
 
 def test_backoff_grows_to_eight_seconds_and_is_forgotten_after_a_minute():

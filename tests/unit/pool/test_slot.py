@@ -101,9 +101,15 @@ def test_each_request_and_each_reply_rings(pair):
         assert os.read(bell.listening, 8)
 
 
-@pytest.mark.parametrize("ended", [(False, False), (True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("mask", [None, [True, False, True]], ids=["no mask", "mask"])
-@pytest.mark.parametrize("info", [{}, {"k": 1}], ids=["no info", "info"])
+@pytest.mark.parametrize(
+    ("ended", "mask", "info"),
+    [
+        ((False, False), None, {}),
+        ((True, False), None, {"k": 1}),
+        ((False, True), [True, False, True], {}),
+        ((True, True), [False, False, True], {"k": 1}),
+    ],
+)
 def test_flags(pair, ended, mask, info):
     both = pair()
     both.begin()

@@ -1,0 +1,1 @@
+"""Proof that no transition is lost, doubled, swapped or stale, and that each fault is told once."""

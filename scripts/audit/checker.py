@@ -1,0 +1,224 @@
+"""Checks a recording of what was sent to a pool and what came back.
+
+    Began(env, …)  Sent(env, number)  Received(env, …)  ─► Checker ─► violations
+
+For each env: an action is answered once, by the transition that carries its own checksum, one
+step after the last in the same episode of the same game; a transition that is not real is marked,
+is a truncation with reward 0, and its episode's last observation is the last good one; every
+ticket is played once, in one env. Rules: no I/O, no clock; memory does not grow with the length of
+the recording, so a soak can feed it for hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from audit.task import LAST_LOOP, STEP_MUL, Stamp, checksum
+
+
+class Mark(NamedTuple):
+    """A fault as an info tells it."""
+
+    instance: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Began:
+    """The first observation after the trainer's own reset."""
+
+    env: int
+    shown: Stamp
+    mark: Mark | None = None
+    """In its `reset_infos`."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """An action was sent to an env."""
+
+    env: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Received:
+    """A transition as the trainer gets it.
+
+    Attributes:
+        shown: the observation, which is the next episode's first where this one is over.
+        final: the last observation of the episode that is over.
+        mark: in the transition's own info.
+        reset_mark: in the `reset_infos` of the episode that began with it.
+    """
+
+    env: int
+    shown: Stamp
+    reward: float
+    terminated: bool
+    truncated: bool
+    final: Stamp | None = None
+    synthetic: bool = False
+    mark: Mark | None = None
+    reset_mark: Mark | None = None
+
+
+Record = Began | Sent | Received
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One thing that must not be."""
+
+    env: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"env {self.env}: {self.what}"
+
+
+@dataclass
+class _Env:
+    last: Stamp | None = None
+    sent: int | None = None
+
+
+@dataclass
+class _Tickets:
+    """Which tickets have been played: all below `next` but the `skipped` ones."""
+
+    next: int = 0
+    skipped: set[int] = field(default_factory=set)
+
+    def play(self, number: int) -> bool:
+        """Whether this is the first time."""
+        if number >= self.next:
+            self.skipped.update(range(self.next, number))
+            self.next = number + 1
+            return True
+        if number in self.skipped:
+            self.skipped.remove(number)
+            return True
+        return False
+
+
+class Checker:
+    """Takes the records one by one.
+
+    Args:
+        ahead: how many tickets may be held by spares while later ones are played.
+    """
+
+    def __init__(self, ahead: int = 0) -> None:
+        self._ahead = ahead
+        self._envs: dict[int, _Env] = {}
+        self._tickets = _Tickets()
+        self._episodes: dict[int, int] = {}
+        self._marked: set[int] = set()
+        self.synthetic = 0
+
+    def check(self, record: Record) -> list[Violation]:
+        """What is wrong with the next record."""
+        env = self._envs.setdefault(record.env, _Env())
+        if isinstance(record, Began):
+            env.sent, env.last = None, record.shown
+            found = [*self._first(record.shown), *self._mark(record.mark)]
+        elif isinstance(record, Sent):
+            found = [] if env.sent is None else [f"the transition of action {env.sent} is lost"]
+            env.sent = record.number
+        elif env.sent is None or env.last is None:
+            found = ["a transition that no action asked for"]
+        else:
+            found = self._received(record, env.last, env.sent)
+            env.sent, env.last = None, record.shown
+        return [Violation(record.env, what) for what in found]
+
+    def unanswered(self) -> list[Violation]:
+        """At the end of a recording: the actions that nothing came of."""
+        return [
+            Violation(number, f"the transition of action {env.sent} is lost")
+            for number, env in self._envs.items()
+            if env.sent is not None
+        ]
+
+    def _received(self, got: Received, last: Stamp, sent: int) -> list[str]:
+        over = got.terminated or got.truncated
+        found = []
+        if (got.final is not None) != over:
+            found.append(f"over is {over}, but the terminal observation is {got.final}")
+        if got.synthetic:
+            self.synthetic += 1
+            found += _synthetic(got, last)
+        else:
+            found += _real(got, got.final or got.shown, last, sent)
+        if over:
+            found += self._first(got.shown)
+        elif got.reset_mark is not None:
+            found.append("a fault in the reset of an episode that did not begin")
+        return [*found, *self._mark(got.mark), *self._mark(got.reset_mark)]
+
+    def _first(self, shown: Stamp) -> list[str]:
+        """The first observation of an episode."""
+        found = []
+        if (shown.loop, shown.actions, shown.checksum) != (0, 0, 0):
+            found.append(f"an episode begins in the middle: {shown}")
+        if not self._tickets.play(shown.ticket):
+            found.append(f"ticket {shown.ticket} is played twice")
+        elif len(self._tickets.skipped) > self._ahead:
+            found.append(f"tickets {sorted(self._tickets.skipped)} are passed over")
+        if shown.episode <= self._episodes.get(shown.instance, 0):
+            found.append(f"episode {shown.episode} of game {shown.instance:x} is shown twice")
+        self._episodes[shown.instance] = shown.episode
+        return found
+
+    def _mark(self, mark: Mark | None) -> list[str]:
+        if mark is None:
+            return []
+        if mark.instance in self._marked:
+            return [f"the fault of instance {mark.instance} is marked twice"]
+        self._marked.add(mark.instance)
+        return []
+
+
+def _synthetic(got: Received, last: Stamp) -> list[str]:
+    found = []
+    if got.mark is None:
+        found.append("a synthetic transition without its fault")
+    if got.terminated or not got.truncated:
+        found.append("a synthetic transition must be a truncation")
+    if got.reward != 0.0:
+        found.append(f"a synthetic transition with reward {got.reward}")
+    if got.final != last:
+        found.append(f"a synthetic transition ends with {got.final}, not the last good {last}")
+    return found
+
+
+def _real(got: Received, answer: Stamp, last: Stamp, sent: int) -> list[str]:
+    expected = last._replace(
+        loop=last.loop + STEP_MUL,
+        actions=last.actions + 1,
+        checksum=checksum(sent, last.tag),
+    )
+    found = [
+        f"{name} is {given}, expected {wanted}"
+        for name, given, wanted in zip(Stamp._fields, answer, expected, strict=True)
+        if given != wanted
+    ]
+    if got.reward != sent:
+        found.append(f"the reward is {got.reward}, expected {sent}")
+    if got.mark is not None:
+        found.append("a fault in the info of a real transition")
+    if (got.terminated, got.truncated) != (expected.loop == LAST_LOOP, False):
+        found.append(
+            f"terminated={got.terminated}, truncated={got.truncated} at loop {expected.loop}"
+        )
+    return found
+
+
+def check(records: Iterable[Record], ahead: int = 0) -> list[Violation]:
+    """All that is wrong with a whole recording."""
+    checker = Checker(ahead)
+    found = [violation for record in records for violation in checker.check(record)]
+    return [*found, *checker.unanswered()]

@@ -1,0 +1,115 @@
+"""A task whose observations tell where they come from, so that a trainer can check each of them.
+
+The stand-in stamps every observation of the map `Audit` (see its README): process, episode, game
+loop, and the checksum of the newest action. The task hands the stamp on as numbers. An action is
+a number that the trainer uses once; the command made of it has a checksum that the trainer can
+compute by itself, so an observation proves which action it is the answer to.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from s2clientprotocol import debug_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol import requests
+from sc2pool.tasks import commands
+from sc2pool.tasks.sc2_player import as_actions
+from sc2pool.tasks.task import Commands, Task
+
+STEP_MUL = 8
+LAST_LOOP = 480
+"""At this loop the map ends the game."""
+HARMS = ("none", "hang", "crash", "exit")
+"""What an action may ask the game to do to itself, beside its command."""
+
+_BITS = 14
+NUMBERS = 1 << 2 * _BITS
+"""So many actions can be told apart."""
+
+
+class Stamp(NamedTuple):
+    """One observation, as the trainer reads it."""
+
+    instance: int
+    """Drawn by the game process when it started."""
+    episode: int
+    """Counts the episodes of that process."""
+    loop: int
+    actions: int
+    """How many actions the game has carried out in this episode."""
+    checksum: int
+    """CRC-32 of the newest of them; 0 before the first."""
+    ticket: int
+    """The number of the episode in the run, as the worker was told it."""
+    tag: int
+    """The marine's."""
+
+    @classmethod
+    def of(cls, observation: NDArray[np.int64]) -> Stamp:
+        """The stamp in one env's observation."""
+        return cls(*observation.tolist())
+
+
+class AuditTask(Task):
+    """Episodes of 60 steps, each ended by the game.
+
+    Action space: `Box` of int64, (number, index in `HARMS`).
+
+    Observation space: `Box` of int64, the fields of `Stamp`. The reward is the action's number.
+    """
+
+    map_name: ClassVar[str] = str(Path(__file__).with_name("Audit.SC2Map"))
+    step_mul: ClassVar[int] = STEP_MUL
+    action_space = spaces.Box(
+        np.zeros(2, np.int64), np.array([NUMBERS - 1, len(HARMS) - 1]), dtype=np.int64
+    )
+    observation_space = spaces.Box(0, np.iinfo(np.int64).max, (len(Stamp._fields),), np.int64)
+
+    number = 0
+
+    async def act(self, action: NDArray[np.int64]) -> Commands:
+        self.number, harm = action.tolist()
+        if harm:
+            await self.harm(HARMS[harm])
+        return commands_for(self.number, self.tag())
+
+    async def harm(self, how: str) -> None:
+        """Have the API bring the game down."""
+        test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.Test.Value(how))
+        command = debug_pb2.DebugCommand(test_process=test)
+        await self.game.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command])))
+
+    def tag(self) -> int:
+        (marine,) = self.observation.raw_data.units
+        return int(marine.tag)
+
+    def observe(self) -> NDArray[np.int64]:
+        word, *stamp = self.response.chat[0].message.split()
+        assert word == "stamp"
+        return np.array([*map(int, stamp), self.ticket.number, self.tag()], np.int64)
+
+    def reward(self) -> Any:
+        return float(self.number)
+
+
+def commands_for(number: int, tag: int) -> Commands:
+    """An order to walk to the place that stands for this number."""
+    column, row = divmod(number, 1 << _BITS)
+    return [
+        commands.move(
+            [tag], (34.0 + 20.0 * column / (1 << _BITS), 38.0 + 20.0 * row / (1 << _BITS))
+        )
+    ]
+
+
+def checksum(number: int, tag: int) -> int:
+    """What the game will say of this action."""
+    request = requests.action(as_actions(commands_for(number, tag))).action
+    return zlib.crc32(request.SerializeToString(deterministic=True))
