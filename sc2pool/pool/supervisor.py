@@ -348,5 +348,5 @@ class Supervisor:
         seat.instance.reset(seat.ticket, seat.attributes, deadline)
 
 
-_RESETTABLE = frozenset({State.IDLE, State.READY, State.PLAYING, State.OVER})
+_RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER})
 _AWAITED = frozenset({State.STEPPING, State.RESETTING})

@@ -50,6 +50,7 @@ class Worker:
         self._player: Player | None = None  # until Start
         self._pair: WorkerEnd | None = None  # until UseMemory
         self._episode: asyncio.Task[None] | None = None
+        self._newest_reset: messages.Reset | None = None
         self._launching: asyncio.Task[None] | None = None
         self._over: asyncio.Future[None]
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -139,14 +140,17 @@ class Worker:
         self._report(self.player.exit_fault())
 
     def _reset(self, message: messages.Reset) -> None:
-        self.player.attributes = pickle.loads(message.attributes)
+        self._newest_reset = message
         self.pair.abandon()
         self._episode = asyncio.ensure_future(self._play(message, self._episode))
 
     async def _play(self, message: messages.Reset, previous: asyncio.Task[None] | None) -> None:
         if previous is not None:
             await asyncio.wait([previous])
+        if message is not self._newest_reset:
+            return  # another ticket was wanted before this one could begin
         self.pair.begin(message.sequence)
+        self.player.attributes = pickle.loads(message.attributes)
         try:
             await self.player.play(message.ticket, self.pair)
         except BaseException as error:

@@ -1,0 +1,131 @@
+"""Harms a running pool at random instants, and keeps the books of it.
+
+A thread of its own strikes whatever the trainer is doing just then: an env's instance or a
+spare's, launching, resetting or stepping. What only the API can do (`hang`, `crash`, `exit`) it
+asks the trainer's loop to send with the next action. No instance is harmed twice, so that each
+fault has one cause.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import psutil
+
+from audit.ledger import Ledger
+from audit.task import HARMS
+
+BY_SIGNAL = {
+    "game KILL": signal.SIGKILL,
+    "game STOP": signal.SIGSTOP,
+    "game ABRT": signal.SIGABRT,
+    "worker KILL": signal.SIGKILL,
+    "worker STOP": signal.SIGSTOP,
+    "worker TERM": signal.SIGTERM,
+}
+BY_API = tuple(f"game {harm}" for harm in HARMS[1:])
+
+Instance = dict[str, Any]
+"""One entry of `stats()["instances"]`."""
+
+
+class Injector:
+    """Strikes about every `every_s` seconds, until it is stopped.
+
+    Args:
+        instances: the pool's instances at this moment.
+        ledger: where each harm is noted before it is done.
+        every_s: mean time between two harms.
+        seed: of the choice of instants, instances and harms.
+    """
+
+    def __init__(
+        self,
+        instances: Callable[[], Sequence[Instance]],
+        ledger: Ledger,
+        every_s: float,
+        seed: int | None,
+    ) -> None:
+        self._instances = instances
+        self._ledger = ledger
+        self._every_s = every_s
+        self._rng = random.Random(seed)
+        self._lock = threading.Lock()
+        self._wanted: list[str] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="injector", daemon=True)
+        self.done: Counter[str] = Counter()
+
+    def start(self) -> None:
+        """Begin to strike."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No harm is done once this returns."""
+        self._stop.set()
+        self._thread.join()
+        self._wanted.clear()
+
+    def harms(self, n: int) -> list[int]:
+        """Index in `HARMS` for the next action of each of n envs."""
+        harms = [0] * n
+        with self._lock:
+            if self._wanted:
+                playing = self._unharmed(self._instances()[:n])
+                if playing:
+                    victim = self._rng.choice(playing)
+                    harm = self._wanted.pop()
+                    self._note(victim["instance"], harm)
+                    harms[int(victim["seat"].split()[1])] = HARMS.index(harm.split()[1])
+        return harms
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._rng.uniform(0.0, 2.0 * self._every_s)):
+            harm = self._rng.choice([*BY_SIGNAL, *BY_API])
+            with self._lock:
+                if harm in BY_API:
+                    self._wanted.append(harm)
+                else:
+                    self._strike(harm)
+
+    def _strike(self, harm: str) -> None:
+        unharmed = self._unharmed(self._instances())
+        self._rng.shuffle(unharmed)
+        for victim in unharmed:
+            pid = pid_of(victim, harm.split()[0])
+            if pid is None:
+                continue
+            self._note(victim["instance"], harm)
+            try:
+                os.kill(pid, BY_SIGNAL[harm])
+            except ProcessLookupError:
+                self._ledger.withdraw(victim["instance"])
+                self.done[harm] -= 1
+            return
+
+    def _unharmed(self, instances: Sequence[Instance]) -> list[Instance]:
+        return [one for one in instances if one["instance"] not in self._ledger.injected]
+
+    def _note(self, instance: int, harm: str) -> None:
+        self._ledger.inject(instance, harm)
+        self.done[harm] += 1
+
+
+def pid_of(instance: Instance, target: str) -> int | None:
+    """The worker's or the game's process, also while it launches; None where there is none yet."""
+    with suppress(psutil.Error):
+        worker = psutil.Process(instance["worker_pid"])
+        if worker.ppid() != os.getpid() or worker.status() == psutil.STATUS_ZOMBIE:
+            return None
+        if target == "worker":
+            return worker.pid
+        games = worker.children()
+        return games[0].pid if games else None
+    return None

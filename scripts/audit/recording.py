@@ -1,0 +1,72 @@
+"""From what a pool returns to the records that the checker takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from audit.checker import Began, Mark, Received
+from audit.task import Stamp
+
+from sc2pool.pool.batch import Batch
+
+Info = dict[str, Any]
+
+
+def mark_in(info: Info | None) -> Mark | None:
+    """The fault that an info tells of."""
+    fault = (info or {}).get("sc2pool.fault")
+    return None if fault is None else Mark(fault["instance"], fault["kind"])
+
+
+def from_reset(observations: Any, reset_infos: Sequence[Info]) -> Iterator[Began]:
+    """What `VecEnv.reset` returned."""
+    for env, (row, info) in enumerate(zip(observations, reset_infos, strict=True)):
+        yield Began(env, Stamp.of(row), mark_in(info))
+
+
+def from_step(
+    step: tuple[Any, Any, Any, Sequence[Info]], reset_infos: Sequence[Info]
+) -> Iterator[Received]:
+    """What `VecEnv.step` returned."""
+    for env, (row, reward, done, info) in enumerate(zip(*step, strict=True)):
+        truncated = info["TimeLimit.truncated"]
+        final = info.get("terminal_observation")
+        yield Received(
+            env,
+            Stamp.of(row),
+            float(reward),
+            terminated=bool(done) and not truncated,
+            truncated=truncated,
+            final=None if final is None else Stamp.of(final),
+            synthetic=info.get("sc2pool.synthetic", False),
+            mark=mark_in(info),
+            reset_mark=mark_in(reset_infos[env]) if done else None,
+        )
+
+
+def from_batch(batch: Batch) -> Iterator[Received]:
+    """What `Pool.receive` returned; these envs only."""
+    for row, env in enumerate(batch.envs.tolist()):
+        final, info = batch.final_observations[row], batch.infos[row]
+        yield Received(
+            env,
+            Stamp.of(batch.observations[row]),
+            float(batch.rewards[row]),
+            terminated=bool(batch.terminated[row]),
+            truncated=bool(batch.truncated[row]),
+            final=None if final is None else Stamp.of(final),
+            synthetic=info.get("sc2pool.synthetic", False),
+            mark=mark_in(info),
+            reset_mark=mark_in(batch.reset_infos[row]),
+        )
+
+
+def marks_of(records: Iterable[Began | Received]) -> Iterator[tuple[int, Mark]]:
+    """All faults that these records tell of, each with its env."""
+    for record in records:
+        own = record.mark if isinstance(record, Received) else None
+        on_reset = record.reset_mark if isinstance(record, Received) else record.mark
+        for mark in (own, on_reset):
+            if mark is not None:
+                yield record.env, mark
