@@ -11,34 +11,33 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
-import itertools
+import gc
 import json
+import logging
 import os
 import shutil
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import psutil
 from audit.belongings import GONE_WITHIN_S, Belongings
-from audit.checker import Began, Checker, Received, Sent, Violation
+from audit.checker import Checker, Record
 from audit.injector import Injector
 from audit.ledger import Ledger
-from audit.recording import from_batch, from_reset, from_step, marks_of
-from audit.task import NUMBERS, AuditTask
+from audit.playing import first_ready, in_sync
+from audit.recording import marks_of
+from audit.task import AuditTask
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
 
-LIMITS = Limits(
-    launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=4.0, worker_grace_s=3.0
-)
+LIMITS = Limits(launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=4.0, worker_grace_s=3.0)
 """Small, so that a hung game is told from a slow one within seconds."""
 ANY_NUMBER = 1_000_000
 HUNG_S = 240.0
@@ -61,12 +60,9 @@ class Soak:
         self.bundles = bundles
         self.ledger = Ledger()
         self.checker = Checker(ahead=options.n + options.spares)
-        self.violations: deque[str] = deque(maxlen=VIOLATIONS_KEPT)
+        self.violations: list[str] = []
         self.violation_count = 0
-        self.numbers = itertools.count()
         self.rss_bytes: list[int] = []
-        self.recovery_s: list[float] = []
-        self.longest_step_s = 0.0
         self.most_bundles = 0
         self.env = SubprocSC2VecEnv(
             n=options.n,
@@ -90,55 +86,178 @@ class Soak:
         began_s = self.now_s = time.monotonic()
         end_s = began_s + 60.0 * self.options.minutes
         look_s = show_s = began_s
-        batches = self.first_ready() if self.options.first_ready else self.in_sync()
+        play = first_ready if self.options.first_ready else in_sync
+        batches = play(self.env, self.injector.harms)
         self.injector.start()
-        for records in batches:
+        while self.now_s < end_s or (not self.settled() and self.now_s < end_s + SETTLE_S):
+            with patience():
+                records = next(batches)
             self.take(records)
+            if self.now_s >= end_s:
+                self.injector.stop()
             if self.now_s >= look_s:
                 look_s = self.now_s + LOOK_EVERY_S
                 self.look()
-                if self.now_s >= show_s:
-                    show_s = self.now_s + SHOWN_EVERY_S
-                    self.show(self.now_s - began_s)
-                if self.now_s >= end_s:
-                    self.injector.stop()
-                    if not self.ledger.unnoticed() or self.now_s >= end_s + SETTLE_S:
-                        break
+            if self.now_s >= show_s:
+                show_s = self.now_s + SHOWN_EVERY_S
+                self.show(self.now_s - began_s)
+        self.look()
         self.show(self.now_s - began_s)
 
-    def in_sync(self) -> Iterator[Sequence[Began | Received]]:
-        """All envs in every step, through the face that Stable-Baselines3 sees."""
-        env = self.env
-        with patience():
-            yield list(from_reset(env.reset(), env.reset_infos))
-        while True:
-            actions = self.actions(range(env.num_envs))
-            with patience():
-                step = env.step(actions)
-            yield list(from_step(step, env.reset_infos))
+    def settled(self) -> bool:
+        """Whether every harm has been noticed by now, and every fault told."""
+        self.ledger.take_events(self.env.stats()["events"])
+        return self.ledger.settled()
 
-    def first_ready(self) -> Iterator[Sequence[Began | Received]]:
-        """Half of the envs at a time, whichever are ready first."""
-        env, pool = self.env, self.env.pool
-        with patience():
-            yield list(from_reset(env.reset(), env.reset_infos))
-        envs: Sequence[int] = range(env.num_envs)
-        while True:
-            pool.send(self.actions(envs), envs)
-            with patience():
-                batch = pool.receive(min_ready=max(1, env.num_envs // 2))
-            envs = batch.envs.tolist()
-            yield list(from_batch(batch))
-
-    def actions(self, envs: Sequence[int]) -> np.ndarray:
-        """An action for each of these envs, unlike any before."""
-        harms = self.injector.harms(envs)
-        numbers = [next(self.numbers) % NUMBERS for _ in envs]
-        self.blame(v for e, k in zip(envs, numbers, strict=True) for v in self.checker.check(Sent(e, k)))
-        return np.array([numbers, harms], np.int64).T
-
-    def take(self, records: Sequence[Began | Received]) -> None:
-        """Check what came back."""
+    def take(self, records: Sequence[Record]) -> None:
+        """Check what was sent and what came back."""
         self.now_s = time.monotonic()
-        self.blame(v for record in records for v in self.checker.check(record))
+        for record in records:
+            self.blame(self.checker.check(record))
         self.ledger.take_marks(marks_of(records), self.now_s)
+
+    def blame(self, violations: Iterable[object]) -> None:
+        """Keep what is wrong; the first few are printed at once."""
+        for violation in violations:
+            self.violation_count += 1
+            if len(self.violations) < VIOLATIONS_KEPT:
+                self.violations.append(str(violation))
+                print(f"VIOLATION {violation}", flush=True)
+
+    def look(self) -> None:
+        """Once a second: the pool's events, the trainer's memory, the folder of bundles."""
+        self.ledger.take_events(self.env.stats()["events"])
+        self.rss_bytes.append(psutil.Process().memory_info().rss)
+        self.most_bundles = max(self.most_bundles, sum(1 for _ in self.bundles.iterdir()))
+
+    def show(self, elapsed_s: float) -> None:
+        """One line of where we are."""
+        stats = self.env.stats()
+        recovery = stats["recovery_s"]
+        print(
+            f"{elapsed_s:6.0f} s  {stats['env_steps']:9,} steps"
+            f"  {stats['episodes']:7,} episodes"
+            f"  faults {len(self.ledger.injected)} injected,"
+            f" {len(self.ledger.events)} seen, {len(self.ledger.told)} marked"
+            f"  recovery p50 {recovery.get('p50', 0.0):.2f} p95 {recovery.get('p95', 0.0):.2f} s"
+            f"  violations {self.violation_count}"
+            f"  RSS {self.rss_bytes[-1] / 1e6:,.1f} MB",
+            flush=True,
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """All counts, as plain data."""
+        stats, ledger = self.env.stats(), self.ledger
+        ledger.take_events(stats["events"])
+        self.blame(self.checker.unanswered() if not self.options.first_ready else ())
+        self.blame(ledger.reconcile())
+        if sum(stats["recycles"].values()) != len(ledger.events):
+            self.blame([f"the pool counts {stats['recycles']}, its events {ledger.by('kind')}"])
+        first, last, growth = growth_of(self.rss_bytes)
+        if growth > GROWTH_BYTES:
+            self.blame([f"the trainer's memory has grown by {growth / 1e6:,.1f} MB"])
+        if self.most_bundles > BUNDLES_KEPT + 1:  # the newest may stand before the oldest is gone
+            self.blame([f"{self.most_bundles} bundles were kept"])
+        return {
+            "game_version": stats["game_version"],
+            "env_steps": stats["env_steps"],
+            "episodes": stats["episodes"],
+            "launches": stats["launches"],
+            "faults_injected": dict(self.injector.done.most_common()),
+            "faults_seen": ledger.by("kind"),
+            "faults_by_phase": ledger.by("phase"),
+            "faults_injected_total": len(ledger.injected),
+            "faults_seen_total": len(ledger.events),
+            "faults_marked": len(ledger.told),
+            "faults_of_spares": len(ledger.of_spares()),
+            "faults_shadowed": len(ledger.shadowed()),
+            "synthetic_transitions": self.checker.synthetic,
+            "recovery_s": stats["recovery_s"],
+            "reset_s": stats["reset_s"],
+            "watchdog_cpu_s": stats["watchdog_cpu_s"],
+            "most_bundles": self.most_bundles,
+            "trainer_rss_bytes": {"first": first, "last": last, "growth": growth},
+        }
+
+
+def growth_of(rss_bytes: Sequence[int]) -> tuple[int, int, int]:
+    """Median memory of the second and of the last fifth of a run, and the difference."""
+    part = max(1, len(rss_bytes) // 5)
+    first, last = (
+        int(median(rss_bytes[part : 2 * part] or rss_bytes)),
+        int(median(rss_bytes[-part:])),
+    )
+    return first, last, last - first
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """Ends the program, and says where it was, if this takes too long."""
+    faulthandler.dump_traceback_later(HUNG_S, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def left_behind(before: Belongings) -> list[str]:
+    """What is left once killed processes had time to be gone."""
+    deadline_s = time.monotonic() + GONE_WITHIN_S
+    while True:
+        gc.collect()
+        left = before.what_is_left()
+        if not left or time.monotonic() >= deadline_s:
+            return left
+        time.sleep(0.05)
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--n", type=int, default=8)
+    parser.add_argument("--spares", type=int, default=2)
+    parser.add_argument("--fault-every", type=float, default=2.0, help="seconds, on average")
+    parser.add_argument("--seed", type=int, default=0, help="of faults, and of --seeded runs")
+    parser.add_argument("--seeded", action="store_true", help="play a seeded run")
+    parser.add_argument("--first-ready", action="store_true", help="do not wait for all envs")
+    parser.add_argument("--game", default="auto")
+    parser.add_argument("--report", type=Path, help="write all figures to this JSON file")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the soak and report; 0 if nothing at all is wrong."""
+    options = parse()
+    logging.disable(logging.WARNING)  # the faults are ours, and counted
+    temp = Path(tempfile.mkdtemp(prefix="sc2pool-soak-"))
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temp)
+    bundles = temp / "bundles"
+    bundles.mkdir()
+    before = Belongings(temp)
+    began_s = time.monotonic()
+    try:
+        soak = Soak(options, bundles)
+        try:
+            soak.run()
+            report = soak.figures()
+        finally:
+            soak.injector.stop()
+            with patience():
+                soak.env.close()
+        report["elapsed_s"] = time.monotonic() - began_s
+        report["leaks"] = left_behind(before)
+        report["violations"] = soak.violation_count + len(report["leaks"])
+        report["first_violations"] = list(soak.violations)
+    finally:
+        shutil.rmtree(temp, ignore_errors=True)
+    text = json.dumps({"options": vars(options), **report}, indent=2, default=str)
+    print(text)
+    if options.report:
+        options.report.write_text(text + "\n")
+    print("FAILED" if report["violations"] else "passed: nothing lost, nothing left")
+    return 1 if report["violations"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,16 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
-GONE_WITHIN_S = 5.0
-"""How long a killed process may take to be gone on a busy machine."""
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
+from audit.belongings import GONE_WITHIN_S, Belongings
 
 WaitFor = Callable[..., None]
 
@@ -83,101 +80,3 @@ def nothing_is_left(request: pytest.FixtureRequest, run_temp: Path) -> Iterator[
     before.end_new_processes()
     if left and request.session.testsfailed == failed_before:
         pytest.fail("left behind: " + "; ".join(left), pytrace=False)
-
-
-class Belongings:
-    """What this run has on the machine at one moment."""
-
-    def __init__(self, run_temp: Path) -> None:
-        self._run_temp = run_temp
-        self._processes = our_processes(run_temp)
-        self._descriptors = descriptors(run_temp)
-        self._leases = leases_held(self._processes)
-        self._mappings = shared_mappings()
-        self._folders = temp_folders(run_temp)
-
-    def what_is_left(self) -> list[str]:
-        """What there is now and was not then, a line each."""
-        processes = our_processes(self._run_temp)
-        return [
-            *(f"process {describe(p)}" for p in processes - self._processes),
-            *(
-                f"descriptor to {d}"
-                for d in (descriptors(self._run_temp) - self._descriptors).elements()
-            ),
-            *(f"port lease {lease}" for lease in leases_held(processes) - self._leases),
-            *(f"shared memory {m}" for m in (shared_mappings() - self._mappings).elements()),
-            *(f"folder {folder}" for folder in temp_folders(self._run_temp) - self._folders),
-        ]
-
-    def end_new_processes(self) -> None:
-        """So that one test's leak is not the next one's."""
-        for process in our_processes(self._run_temp) - self._processes:
-            with suppress(psutil.Error):
-                process.kill()
-                process.wait(GONE_WITHIN_S)
-
-
-def our_processes(run_temp: Path) -> set[psutil.Process]:
-    """Children, theirs, and whatever else was started with this run's temp folder."""
-    ours = set(psutil.Process().children(recursive=True))
-    for pid in psutil.pids():
-        if pid != os.getpid() and is_marked(pid, os.fsencode(run_temp)):
-            with suppress(psutil.Error):
-                ours.add(psutil.Process(pid))
-    return ours
-
-
-def is_marked(pid: int, mark: bytes) -> bool:
-    """A worker has the folder in its environment, a game in its command line too."""
-    try:
-        return any(mark in Path(f"/proc/{pid}/{file}").read_bytes() for file in _TOLD_BY)
-    except OSError:
-        return False  # it is gone, or another user's
-
-
-_TOLD_BY = ("cmdline", "environ")
-
-
-def describe(process: psutil.Process) -> str:
-    with suppress(psutil.Error):
-        return f"{process.pid} ({process.status()}): {' '.join(process.cmdline())}"
-    return str(process.pid)
-
-
-def descriptors(run_temp: Path) -> Counter[str]:
-    """What this process has open, by what it leads to; files elsewhere are libraries' own."""
-    targets: Counter[str] = Counter()
-    for link in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):
-            target = str(link.readlink())
-            if not target.startswith("/") or target.startswith(("/memfd:", str(run_temp))):
-                # Pipes and sockets have numbers of their own; what matters is how many there are.
-                targets[target.split(":[", maxsplit=1)[0]] += 1
-    return targets
-
-
-def leases_held(processes: set[psutil.Process]) -> set[str]:
-    """The ports whose lock this process or one of `processes` has open."""
-    held = set()
-    for pid in [os.getpid(), *(process.pid for process in processes)]:
-        with suppress(OSError):
-            for link in Path(f"/proc/{pid}/fd").iterdir():
-                target = str(link.readlink())
-                if "/sc2pool-ports" in target:
-                    held.add(Path(target.removesuffix(" (deleted)")).stem)
-    return held
-
-
-def shared_mappings() -> Counter[str]:
-    """Queue pairs mapped into this process."""
-    lines = Path("/proc/self/maps").read_text().splitlines()
-    mapped = (line.split(maxsplit=5)[5] for line in lines if "sc2pool" in line)
-    return Counter(name for name in mapped if name.startswith(("/memfd:", "/dev/shm")))
-
-
-def temp_folders(run_temp: Path) -> set[str]:
-    """The folders of runs and games."""
-    return {
-        str(path) for name in ("sc2pool-run-*", "sc2pool-game-*") for path in run_temp.rglob(name)
-    }

@@ -1,6 +1,6 @@
 """A bundle is a folder with all that is known of one fault, for whoever asks in the morning.
 
-    <bundle_dir>/20260131-235959-env3-instance12-game-exited/
+    <bundle_dir>/20260131-235959-env3-instance12-game-exited-x1y2z3/
         fault.json      kind, phase, detail, seed and ticket, last actions, state, versions
         game.log        the end of the game's output
         traceback.txt   where the worker was
@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import shutil
+import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -42,10 +43,12 @@ def write(directory: Path, seat: Seat, fault: Fault, evidence: Evidence) -> str 
     instance = seat.instance
     # The wall clock is right here: this is a name for people, not a deadline.
     when = time.strftime("%Y%m%d-%H%M%S")
-    name = f"{when}-{seat.name.replace(' ', '')}-instance{instance.number}-{fault.kind}"
-    path = directory / name
+    name = f"{when}-{seat.name.replace(' ', '')}-instance{instance.number}-{fault.kind}-"
+    path: Path | None = None
     try:
-        path.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)
+        # Another trainer's env 3 may fail in the same second: the end of the name is its own.
+        path = Path(tempfile.mkdtemp(prefix=name, dir=directory))
         about = {
             "fault": asdict(fault),
             "seat": seat.name,
@@ -67,6 +70,8 @@ def write(directory: Path, seat: Seat, fault: Fault, evidence: Evidence) -> str 
         prune(directory)
     except OSError as error:
         log.warning("no fault bundle in %s: %s", directory, error)
+        if path is not None:
+            shutil.rmtree(path, ignore_errors=True)
         return None
     return str(path)
 

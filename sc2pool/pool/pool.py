@@ -21,8 +21,9 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeed
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ClosedError, ConfigError
+from sc2pool.errors import ClosedError
 from sc2pool.pool import actions as action_checks
+from sc2pool.pool.agreement import agreed
 from sc2pool.pool.batch import (
     Batch,
     Gatherer,
@@ -94,15 +95,7 @@ class Pool:
                 and self._supervisor.stats.launches > 0
             )
         )
-        hellos = [seat.instance.hello for seat in seats]
-        first = hellos[0]
-        assert first is not None
-        for env, hello in enumerate(hellos):
-            assert hello is not None
-            for name in ("observation_space", "action_space"):
-                given, expected = getattr(hello, name), getattr(first, name)
-                if given != expected:
-                    raise ConfigError(f"env {env}: {name} is {given}, but env 0 has {expected}")
+        first = agreed([seat.instance.hello for seat in seats])
         self.observation_space: spaces.Space[Any] = first.observation_space
         self.action_space: spaces.Space[Any] = first.action_space
         self.metadata: Mapping[str, Any] = first.metadata
@@ -110,7 +103,9 @@ class Pool:
         self._layout = space_layout(self.observation_space, 0)
         self._gatherer = Gatherer(self._layout, self.n)
         games = self.n + len(self._supervisor.spare_seats)
-        warning = memory_warning(self._supervisor.first_game_bytes(), games, available_bytes())
+        warning = memory_warning(
+            self._supervisor.roster.first_game_bytes(), games, available_bytes()
+        )
         if warning is not None:
             warnings.warn(warning, stacklevel=4)
         self._checked_array = first.strict and isinstance(
@@ -161,8 +156,8 @@ class Pool:
 
     def _play_next(self, seat: Seat) -> None:
         """Bring an env that is over to its next episode."""
-        self._supervisor.recycle_if_due(seat)
         if self._tickets:
+            self._supervisor.recycle_if_due(seat)
             self._spares.play_next(seat, self._book)
         else:
             self._supervisor.play(seat, self._ticket(seat, None, {}))
@@ -351,7 +346,7 @@ class Pool:
         return {
             **supervisor.stats.as_dict(),
             "watchdog_cpu_s": supervisor.watchdog.cpu_s,
-            "instances": supervisor.describe_instances(),
+            "instances": supervisor.roster.describe(supervisor.watchdog.samples()),
         }
 
     @property

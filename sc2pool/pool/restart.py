@@ -57,7 +57,7 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
     return "the game does not start"
 
 
-def backoff_s(env_recycles_s: Sequence[float], now_s: float) -> float:
+def backoff_s(policy: RestartPolicy, env_recycles_s: Sequence[float], now_s: float) -> float:
     """How long to wait before the next launch: nothing for the first, then 0.5 s, 1 s, … 8 s."""
-    recent = sum(now_s - at < 60.0 for at in env_recycles_s)
+    recent = sum(now_s - at < policy.per_env_window_s for at in env_recycles_s)
     return 0.0 if recent <= 1 else min(8.0, 0.25 * 2.0 ** (recent - 1))

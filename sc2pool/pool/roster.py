@@ -7,8 +7,9 @@ games launch at one time than the limits allow; what it has retired is gone from
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
@@ -17,7 +18,7 @@ from sc2pool.pool.instance import Instance
 from sc2pool.pool.run_dir import RunDir
 from sc2pool.pool.seats import Seat
 from sc2pool.pool.states import LIVE, Event, State
-from sc2pool.pool.watchdog import Watched
+from sc2pool.pool.watchdog import Sample, Watched, memory_bytes, sample_process
 
 
 class Roster:
@@ -50,10 +51,17 @@ class Roster:
         number = self._instances_made
         self._instances_made += 1
         instance = Instance(number, spec, self._run_dir.instance_dir(number))
+        self._run_dir.note_process(number, instance.worker_pid)
         instance.deadline = Deadline.after(self._launch_timeout_s())
         self._waiter.add_bell(instance.reply_bell, (instance, True))
         self._waiter.add(instance.channel.fileno(), (instance, False))
         return instance
+
+    def launched(self, instance: Instance) -> None:
+        """Its player is up, with its game where it has one."""
+        self.any_launched = True
+        if instance.facts is not None:
+            self._run_dir.note_process(instance.number, instance.facts.pid)
 
     def replace(self, seat: Seat) -> None:
         """Retire the seat's instance and seat a new one; the seat's ticket stays."""
@@ -148,6 +156,36 @@ class Roster:
                 )
             )
         return watched
+
+    def first_game_bytes(self) -> int:
+        """Resident memory of a game that has come up; 0 where players have none."""
+        for seat in self.seats:
+            facts = seat.instance.facts
+            sample = facts and sample_process(facts.pid, children=False)
+            if sample:
+                return sample.rss_bytes
+        return 0
+
+    def describe(self, samples: Mapping[int, Sample]) -> list[dict[str, Any]]:
+        """What each seat's instance is and does, as plain data; see `Pool.stats`."""
+        described = []
+        for seat in self.seats:
+            instance = seat.instance
+            facts = instance.facts
+            sample = samples.get(instance.number)
+            described.append(
+                {
+                    "seat": seat.name,
+                    "instance": instance.number,
+                    "state": str(instance.state),
+                    "ticket": instance.ticket.number if instance.ticket else None,
+                    "pid": facts.pid if facts else None,
+                    "worker_pid": instance.worker_pid,
+                    "port": facts.port if facts else None,
+                    "memory_bytes": memory_bytes(sample) if sample else None,
+                }
+            )
+        return described
 
 
 def waits_for_launch(instance: Instance) -> bool:

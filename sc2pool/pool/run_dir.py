@@ -1,7 +1,13 @@
-"""The folder of one pool's run: the temp files of its workers and games.
+"""The folder of one pool's run: the temp files of its workers and games, and who they are.
 
-It is private to the user (0700) and goes with the pool. A lock that the trainer holds for life
-tells a living run from what a killed trainer left behind; the next pool sweeps the latter.
+    <temp>/sc2pool-run-x1y2z3/
+        lock            held by the trainer for life
+        12/             the temp folder of instance 12
+            processes   a line for its worker and one for its game: pid, time of creation
+
+It is private to the user (0700) and goes with the pool. The lock tells a living run from what a
+killed trainer left behind; the next pool sweeps the latter: it ends those of the noted processes
+that still live, then deletes the folder. Rule: a sweep never fails, whatever it finds.
 """
 
 from __future__ import annotations
@@ -9,13 +15,19 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from sc2pool.errors import ConfigError
 from sc2pool.game.filelock import try_lock
+from sc2pool.game.orphans import created_at_s, end_orphan
 
 _LOCK = "lock"
 _PREFIX = "sc2pool-run-"
+_PROCESSES = "processes"
+_BEGINS_WITHIN_S = 3600.0
+"""A folder that has no lock file for so long is not one of a run that just begins."""
 
 
 class RunDir:
@@ -38,6 +50,15 @@ class RunDir:
         path.mkdir(mode=0o700)
         return path
 
+    def note_process(self, number: int, pid: int) -> None:
+        """Remember a process of this instance, for the sweep after a killed trainer."""
+        created_s = created_at_s(pid)
+        if created_s is None:
+            return
+        # A full disk is no reason to stop: workers and games also end by themselves.
+        with suppress(OSError), (self.path / str(number) / _PROCESSES).open("a") as notes:
+            notes.write(f"{pid} {created_s!r}\n")
+
     def close(self) -> None:
         """Delete all of it; may be called again."""
         shutil.rmtree(self.path, ignore_errors=True)
@@ -47,12 +68,30 @@ class RunDir:
 
 
 def sweep(temp: Path) -> None:
-    """Delete the folders of runs whose trainer is gone, ours only."""
+    """End the processes and delete the folders of runs whose trainer is gone, ours only."""
     for path in temp.glob(f"{_PREFIX}*"):
-        # A folder without a lock file is a run that just begins.
-        if not (path / _LOCK).exists() or path.stat().st_uid != os.getuid():
-            continue
-        lock_fd = try_lock(path / _LOCK)
-        if lock_fd is not None:
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(lock_fd)
+        with suppress(OSError):  # another trainer's sweep may be faster
+            about = path.stat()
+            if about.st_uid != os.getuid():
+                continue
+            if not (path / _LOCK).exists():
+                # A trainer was interrupted before it had the lock, or it is about to take it. The
+                # wall clock is right here: it is what files have their times from.
+                if time.time() - about.st_mtime > _BEGINS_WITHIN_S:
+                    shutil.rmtree(path, ignore_errors=True)
+                continue
+            lock_fd = try_lock(path / _LOCK)
+            if lock_fd is not None:
+                try:
+                    _end_orphans(path)
+                    shutil.rmtree(path, ignore_errors=True)
+                finally:
+                    os.close(lock_fd)
+
+
+def _end_orphans(run: Path) -> None:
+    for notes in run.glob(f"*/{_PROCESSES}"):
+        for line in notes.read_text().splitlines():
+            with suppress(ValueError):  # the trainer was killed while it wrote
+                pid, created_s = line.split()
+                end_orphan(int(pid), float(created_s))

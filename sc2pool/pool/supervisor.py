@@ -30,7 +30,7 @@ from sc2pool.pool.seats import FaultReport, Seat
 from sc2pool.pool.slot import TERMINATED, TRUNCATED
 from sc2pool.pool.states import Event, State
 from sc2pool.pool.stats import Stats
-from sc2pool.pool.watchdog import Watchdog, memory_bytes, sample_process
+from sc2pool.pool.watchdog import Watchdog
 from sc2pool.tasks.player import Ticket
 
 log = logging.getLogger("sc2pool")
@@ -73,11 +73,11 @@ class Supervisor:
             messages.Raised: self._on_raised,
         }
         self._waiter = Waiter()
-        self._roster = Roster(specs, spares, config.limits, self._waiter)
-        self._all = self._roster.seats
+        self.roster = Roster(specs, spares, config.limits, self._waiter)
+        self._all = self.roster.seats
         self.seats = self._all[: len(specs)]
         self.spare_seats = self._all[len(specs) :]
-        self.watchdog = Watchdog(self._roster.watched, config.recycle, config.watchdog_interval_s)
+        self.watchdog = Watchdog(self.roster.watched, config.recycle, config.watchdog_interval_s)
         self._waiter.add_bell(self.watchdog.bell, None)
 
     # What the pool asks for.
@@ -99,7 +99,7 @@ class Supervisor:
         log.info("%s, instance %d: recycled for its %s", seat.name, instance.number, cause)
         self.stats.count_recycle(seat.name, instance.number, cause)
         instance.on(Event.RECYCLE)
-        self._roster.replace(seat)
+        self.roster.replace(seat)
 
     def step_deadline(self) -> Deadline:
         """Until when a step sent now must be answered."""
@@ -143,8 +143,8 @@ class Supervisor:
         wake_s = 0.0
         while not condition() and not deadline.expired():
             if plan:
-                self._roster.launch_next()
-                wake_s = min(self._roster.next_wake_s(), deadline.instant_s)
+                self.roster.launch_next()
+                wake_s = min(self.roster.next_wake_s(), deadline.instant_s)
             ready = self._waiter.wait(max(0.0, wake_s - time.monotonic()))
             plan = not ready
             for tag in ready:
@@ -164,7 +164,7 @@ class Supervisor:
             if not ready:
                 self._check_deadlines()
             if self.failure is not None:
-                self._roster.end_all()
+                self.roster.end_all()
                 raise self.failure
 
     def close(self, *, ask_first: bool) -> None:
@@ -177,40 +177,9 @@ class Supervisor:
         with ExitStack() as closing:  # a second Ctrl-C cuts the grace short, and nothing else
             closing.callback(self._waiter.close)
             closing.callback(self.watchdog.close)
-            closing.callback(self._roster.close)
+            closing.callback(self.roster.close)
             if ask_first and self.failure is None:
-                self._roster.ask_to_close(Deadline.after(_CLOSE_GRACE_S))
-
-    def first_game_bytes(self) -> int:
-        """Resident memory of a game that has come up; 0 where players have none."""
-        for seat in self._all:
-            facts = seat.instance.facts
-            sample = facts and sample_process(facts.pid, children=False)
-            if sample:
-                return sample.rss_bytes
-        return 0
-
-    def describe_instances(self) -> list[dict[str, Any]]:
-        """What each seat's instance is and does, as plain data."""
-        samples = self.watchdog.samples()
-        described = []
-        for seat in self._all:
-            instance = seat.instance
-            facts = instance.facts
-            sample = samples.get(instance.number)
-            described.append(
-                {
-                    "seat": seat.name,
-                    "instance": instance.number,
-                    "state": str(instance.state),
-                    "ticket": instance.ticket.number if instance.ticket else None,
-                    "pid": facts.pid if facts else None,
-                    "worker_pid": instance.worker_pid,
-                    "port": facts.port if facts else None,
-                    "memory_bytes": memory_bytes(sample) if sample else None,
-                }
-            )
-        return described
+                self.roster.ask_to_close(Deadline.after(_CLOSE_GRACE_S))
 
     # What happens.
 
@@ -256,7 +225,7 @@ class Supervisor:
         seat.instance.facts = message.facts
         seat.instance.deadline = NEVER
         seat.instance.on(Event.LAUNCHED)
-        self._roster.any_launched = True
+        self.roster.launched(seat.instance)
         self.stats.count_launch(message.facts)
         if seat.ticket is not None:
             self._reset(seat)
@@ -331,15 +300,17 @@ class Supervisor:
             self._config.restart, len(self.seats), seat.recycles_s, self._recycles_s, now_s
         )
         if hopeless:
-            self._roster.retire(instance)
+            self.roster.retire(instance)
             causes = "\n".join(f"  {cause}" for cause in seat.causes[-3:])
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             self.failure = CrashLoopError(
                 f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}"
             )
             return
-        self._roster.replace(seat)
-        seat.instance.launch_not_before_s = now_s + restart.backoff_s(seat.recycles_s, now_s)
+        self.roster.replace(seat)
+        seat.instance.launch_not_before_s = now_s + restart.backoff_s(
+            self._config.restart, seat.recycles_s, now_s
+        )
 
     def _reset(self, seat: Seat) -> None:
         assert seat.ticket is not None

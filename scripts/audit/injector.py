@@ -70,20 +70,28 @@ class Injector:
     def stop(self) -> None:
         """No harm is done once this returns."""
         self._stop.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         self._wanted.clear()
 
-    def harms(self, n: int) -> list[int]:
-        """Index in `HARMS` for the next action of each of n envs."""
-        harms = [0] * n
+    def harms(self, envs: Sequence[int]) -> list[int]:
+        """Index in `HARMS` for the next action of each of these envs."""
+        harms = [0] * len(envs)
         with self._lock:
             if self._wanted:
-                playing = self._unharmed(self._instances()[:n])
-                if playing:
-                    victim = self._rng.choice(playing)
+                instances = self._instances()
+                places = [
+                    place
+                    for place, env in enumerate(envs)
+                    # One that is not playing gets no action: its env has a fault to tell of.
+                    if instances[env]["state"] == "playing"
+                    and instances[env]["instance"] not in self._ledger.injected
+                ]
+                if places:
+                    place = self._rng.choice(places)
                     harm = self._wanted.pop()
-                    self._note(victim["instance"], harm)
-                    harms[int(victim["seat"].split()[1])] = HARMS.index(harm.split()[1])
+                    self._note(instances[envs[place]]["instance"], harm)
+                    harms[place] = HARMS.index(harm.split()[1])
         return harms
 
     def _run(self) -> None:
@@ -96,11 +104,12 @@ class Injector:
                     self._strike(harm)
 
     def _strike(self, harm: str) -> None:
-        unharmed = self._unharmed(self._instances())
-        self._rng.shuffle(unharmed)
-        for victim in unharmed:
-            pid = pid_of(victim, harm.split()[0])
-            if pid is None:
+        target = harm.split(maxsplit=1)[0]
+        instances = list(self._instances())
+        self._rng.shuffle(instances)
+        for victim in instances:
+            pid = pid_of(victim, target)
+            if pid is None or victim["instance"] in self._ledger.injected:
                 continue
             self._note(victim["instance"], harm)
             try:
@@ -109,9 +118,6 @@ class Injector:
                 self._ledger.withdraw(victim["instance"])
                 self.done[harm] -= 1
             return
-
-    def _unharmed(self, instances: Sequence[Instance]) -> list[Instance]:
-        return [one for one in instances if one["instance"] not in self._ledger.injected]
 
     def _note(self, instance: int, harm: str) -> None:
         self._ledger.inject(instance, harm)

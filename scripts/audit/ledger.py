@@ -64,7 +64,9 @@ class Ledger:
                 continue
             if event["instance"] in self.events:
                 self.wrong.append(f"instance {event['instance']} has failed twice")
-            self.events[event["instance"]] = event
+            # The end of a game's log may be in it, and a run has thousands of these.
+            brief = {"detail": event["detail"].partition("\n")[0]}
+            self.events[event["instance"]] = event | brief
 
     def unnoticed(self) -> set[int]:
         """Instances that were harmed and have not failed so far."""
@@ -91,6 +93,14 @@ class Ledger:
         """Failed while no env had them."""
         return {n for n, event in self.events.items() if event["seat"].startswith("spare")}
 
+    def untold(self) -> set[int]:
+        """Failed, and the trainer should be told and has not been so far."""
+        return self.events.keys() - self.told.keys() - self.of_spares() - self.shadowed()
+
+    def settled(self) -> bool:
+        """Whether every harm has been noticed, and every fault told."""
+        return not self.unnoticed() and not self.untold()
+
     def reconcile(self) -> list[str]:
         """All that does not fit together."""
         found = list(self.wrong)
@@ -107,8 +117,8 @@ class Ledger:
                 found.append(f"instance {number} is told to have failed, and has not")
             elif (event["seat"], str(event["kind"])) != given:
                 found.append(f"instance {number} is told as {given}, but it was {event}")
-        untold = self.events.keys() - self.told.keys() - self.of_spares() - self.shadowed()
-        found += [f"the fault of instance {n} is not told: {self.events[n]}" for n in untold]
+        for number in self.untold():
+            found.append(f"the fault of instance {number} is not told: {self.events[number]}")
         return found
 
     def by(self, key: str) -> dict[str, int]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from audit.checker import Began, Mark, Received
+from audit.checker import Began, Mark, Received, Record, Sent
 from audit.task import Stamp
-
 from sc2pool.pool.batch import Batch
 
 Info = dict[str, Any]
@@ -62,11 +61,12 @@ def from_batch(batch: Batch) -> Iterator[Received]:
         )
 
 
-def marks_of(records: Iterable[Began | Received]) -> Iterator[tuple[int, Mark]]:
+def marks_of(records: Iterable[Record]) -> Iterator[tuple[int, Mark]]:
     """All faults that these records tell of, each with its env."""
     for record in records:
-        own = record.mark if isinstance(record, Received) else None
-        on_reset = record.reset_mark if isinstance(record, Received) else record.mark
-        for mark in (own, on_reset):
+        if isinstance(record, Sent):
+            continue
+        told = (record.mark, record.reset_mark if isinstance(record, Received) else None)
+        for mark in told:
             if mark is not None:
                 yield record.env, mark

@@ -13,8 +13,11 @@ import pytest
 from sc2pool import SubprocSC2VecEnv
 
 sys.path.insert(0, str(Path(__file__).parent))  # workers import the tasks from there, too
-from fault_pools import SEED, MakeEnv, Recording, record
+from fault_pools import SEED, Faulty, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
+from trainers import Trainer
+
+from sc2pool.pool.run_dir import sweep
 
 STRIKE_SCRIPT = """
 if mv "{armed}" "{armed}.taken" 2>/dev/null; then
@@ -37,6 +40,27 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
     yield make
     for env in envs:
         env.close()
+
+
+@pytest.fixture
+def trainer(standin_dir: Path) -> Iterator[Callable[..., Trainer]]:
+    """Starts a training program."""
+    trainers: list[Trainer] = []
+
+    def start(ending: str, n: int = 2) -> Trainer:
+        trainers.append(Trainer(standin_dir, ending, n))
+        return trainers[-1]
+
+    yield start
+    for started in trainers:
+        started.end()
+
+
+@pytest.fixture
+def swept(run_temp: Path) -> Iterator[None]:
+    """What a killed trainer leaves behind is swept by the next pool; here, after the test."""
+    yield
+    sweep(run_temp)
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +106,20 @@ def installation(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
         return root
 
     return make
+
+
+@pytest.fixture(scope="module")
+def faulty(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Faulty:
+    """An installation whose games do the harm that they are ordered to."""
+    folder = tmp_path_factory.mktemp("faulty")
+    shutil.copytree(standin_dir, folder / "installation")
+    made = Faulty(folder / "installation", folder / "orders")
+    (executable,) = made.installation.glob("Versions/Base*/SC2_x64")
+    launcher = executable.read_text()
+    assert "-m sc2pool.standin " in launcher
+    program = Path(__file__).with_name("faulty_game.py")
+    executable.write_text(launcher.replace("-m sc2pool.standin ", f'"{program}" "{made.orders}" '))
+    return made
 
 
 @pytest.fixture

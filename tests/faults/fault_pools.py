@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.config import Limits, PoolConfig
+from sc2pool.config import Limits, PoolConfig, RestartPolicy
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 
@@ -19,6 +21,29 @@ IMPATIENT = PoolConfig(
     limits=Limits(launch_s=2.0, create_join_s=1.5, reset_s=1.5, step_s=1.0, worker_grace_s=0.5)
 )
 """For games that never answer; a step that only is slow gets three times its limit."""
+
+
+LENIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)
+"""For pools that are harmed again and again, without waiting longer each time."""
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """An installation of `faulty_game.py`, and the file of its orders."""
+
+    installation: Path
+    orders: Path
+
+    def order(self, harm: str, at: str, **more: Any) -> None:
+        """One game shall do this harm, once, when it gets to this point."""
+        whole = self.orders.with_suffix(".new")
+        whole.write_text(json.dumps({"harm": harm, "at": at, **more}))
+        whole.rename(self.orders)
+
+    @property
+    def done(self) -> bool:
+        """Whether the last order was carried out."""
+        return not self.orders.exists()
 
 
 @dataclass

@@ -3,74 +3,22 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from fault_pools import MakeEnv, processes_of, step
 from fault_tasks import SlowToClose, strike
+from trainers import Trainer
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
-from sc2pool.pool.run_dir import sweep
 
+pytestmark = pytest.mark.usefixtures("swept")
 GONE_WITHIN_S = 2.0
-TRAINER = Path(__file__).with_name("trainer.py")
-
-
-class Trainer:
-    """A running training program."""
-
-    def __init__(self, game: Path, ending: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, TRAINER, game, ending],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.children: list[psutil.Process] = []
-
-    def wait_for_stage(self, stage: str) -> dict[str, Any]:
-        """What the program says when it gets there."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            said: dict[str, Any] = json.loads(line)
-            if said["stage"] == stage:
-                self.children = [psutil.Process(pid) for pid in said.get("children", [])]
-                return said
-        raise AssertionError(f"it never got to {stage!r}: {self.process.communicate()[1]}")
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
-@pytest.fixture
-def trainer(standin_dir: Path) -> Iterator[Callable[[str], Trainer]]:
-    """Starts a training program."""
-    trainers: list[Trainer] = []
-
-    def start(ending: str) -> Trainer:
-        trainers.append(Trainer(standin_dir, ending))
-        return trainers[-1]
-
-    yield start
-    for started in trainers:
-        started.end()
-
-
-@pytest.fixture(autouse=True)
-def swept(run_temp: Path) -> Iterator[None]:
-    """What a killed trainer leaves behind is swept by the next pool; here, after the test."""
-    yield
-    sweep(run_temp)
 
 
 def assert_all_gone(children: list[psutil.Process]) -> None:
@@ -81,7 +29,7 @@ def assert_all_gone(children: list[psutil.Process]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_killed(trainer: Callable[[str], Trainer], number: signal.Signals) -> None:
+def test_killed(trainer: Callable[..., Trainer], number: signal.Signals) -> None:
     victim = trainer("trains")
     victim.wait_for_stage("training")
     victim.process.send_signal(number)
@@ -89,7 +37,22 @@ def test_killed(trainer: Callable[[str], Trainer], number: signal.Signals) -> No
     assert victim.process.wait(GONE_WITHIN_S) == -number
 
 
-def test_killed_while_children_are_stopped(trainer: Callable[[str], Trainer]) -> None:
+@pytest.mark.parametrize(
+    ("stage", "delay_s"),
+    [("constructing", 0.0), ("constructing", 0.4), ("resetting", 0.01), ("training", 0.2)],
+)
+def test_killed_at_random_instants(
+    trainer: Callable[..., Trainer], stage: str, delay_s: float
+) -> None:
+    """That nothing is left of it, of whatever it had by then, is looked at after each test."""
+    victim = trainer("trains")
+    victim.wait_for_stage(stage)
+    time.sleep(delay_s)  # into the stage: the instant is what is tried out
+    victim.process.kill()
+    assert victim.process.wait(GONE_WITHIN_S) == -signal.SIGKILL
+
+
+def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> None:
     """A stopped process reads no lifeline."""
     victim = trainer("trains")
     victim.wait_for_stage("training")
@@ -101,7 +64,7 @@ def test_killed_while_children_are_stopped(trainer: Callable[[str], Trainer]) ->
 
 @pytest.mark.parametrize(("ending", "status"), [("exits", 3), ("raises", 1)])
 def test_ends_without_closing(
-    trainer: Callable[[str], Trainer], run_temp: Path, ending: str, status: int
+    trainer: Callable[..., Trainer], run_temp: Path, ending: str, status: int
 ) -> None:
     ended = trainer(ending)
     ended.wait_for_stage("training")
@@ -111,7 +74,7 @@ def test_ends_without_closing(
 
 
 def test_the_next_pool_sweeps_what_a_killed_trainer_left(
-    trainer: Callable[[str], Trainer], make_env: MakeEnv, run_temp: Path
+    trainer: Callable[..., Trainer], make_env: MakeEnv, run_temp: Path
 ) -> None:
     victim = trainer("trains")
     victim.wait_for_stage("training")
@@ -137,7 +100,7 @@ def test_dropped_without_closing(standin_dir: Path) -> None:
 
 @pytest.mark.parametrize("stage", ["constructing", "resetting", "training"])
 @pytest.mark.parametrize("delay_s", [0.0, 0.1])
-def test_interrupted(trainer: Callable[[str], Trainer], stage: str, delay_s: float) -> None:
+def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float) -> None:
     """Ctrl-C is a KeyboardInterrupt for the training loop, which can close what it has."""
     interrupted = trainer("trains")
     interrupted.wait_for_stage(stage)

@@ -1,4 +1,4 @@
-"""A training program that a test ends in some way: `trainer.py GAME ENDING`.
+"""A training program that a test ends in some way: `trainer.py GAME ENDING [N]`.
 
 At each stage it prints a line of JSON, with the pids of its workers and games once it trains.
 It uses the pool without a face, for Stable-Baselines3 takes seconds to import.
@@ -7,16 +7,28 @@ It uses the pool without a face, for Stable-Baselines3 takes seconds to import.
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from typing import Any
 
 import psutil
-from fault_tasks import Saboteur
+from fault_tasks import Saboteur, harm_action
 
-from sc2pool.config import PoolConfig
+from sc2pool.config import Limits, PoolConfig
 from sc2pool.envs.specs import task_spec
 from sc2pool.pool.pool import Pool
+
+
+CONFIGS = {
+    # Less patient in all than it is going to be stopped for.
+    "is stopped": PoolConfig(
+        limits=Limits(create_join_s=0.5, reset_s=0.5, step_s=0.5, worker_grace_s=0.5),
+        watchdog_interval_s=0.2,
+    ),
+}
+LARGEST_FILE_BYTES = 400
+"""Enough for a queue pair, too little for a fault's bundle and for the game's log."""
 
 
 def say(**what: Any) -> None:
@@ -34,30 +46,54 @@ def train(pool: Pool) -> None:
         pool.receive()
 
 
-def main(game: str, ending: str) -> None:
+def play_on_a_full_disk(pool: Pool) -> None:
+    """Its games fail, one after the other, and nothing can be written down of it."""
+    told = []
+    for env in range(pool.n):
+        pool.send([harm_action("game KILL") if env == other else 0 for other in range(pool.n)])
+        batch = pool.receive()
+        told.append(batch.infos[env]["sc2pool.fault"])
+        for _ in range(3):
+            pool.send([0] * pool.n)
+            pool.receive()
+    say(stage="played on", told=told, **counters(pool))
+
+
+def counters(pool: Pool) -> dict[str, Any]:
+    stats = pool.stats()
+    return {name: stats[name] for name in ("recycles", "env_steps")}
+
+
+def main(game: str, ending: str, n: str = "2") -> None:
     pool: Pool | None = None
-    config = PoolConfig()
+    config = CONFIGS.get(ending, PoolConfig())
+    if ending == "finds the disk full":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE_BYTES, LARGEST_FILE_BYTES))
     spec = task_spec(Saboteur, game, config)
     say(stage="constructing")
     try:
-        pool = Pool([spec] * 2, tickets=True, config=config)
+        pool = Pool([spec] * int(n), tickets=True, config=config)
         say(stage="resetting")
         pool.reset()
-        say(stage="training", children=children())
+        ports = [instance["port"] for instance in pool.stats()["instances"]]
+        say(stage="training", children=children(), ports=ports)
         if ending == "exits":
             sys.exit(3)
         if ending == "raises":
             raise RuntimeError("a bug in the training script")
+        if ending == "finds the disk full":
+            play_on_a_full_disk(pool)
         train(pool)
     except KeyboardInterrupt:
         began_s = time.monotonic()
+        counted = {} if pool is None else counters(pool)
         if pool is not None:
             pool.close()
         del pool
         close_s = time.monotonic() - began_s
         # A worker whose start was interrupted is ended as soon as it has been started.
         psutil.wait_procs(psutil.Process().children(), timeout=1.0)
-        say(stage="interrupted", close_s=close_s, children=children())
+        say(stage="interrupted", close_s=close_s, children=children(), **counted)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def test_the_same_failure_twice_before_any_observation_is_hopeless(
     assert bool(hopeless(causes, any_was_ready=any_was_ready)) is is_hopeless
 
 
-def test_backoff_grows_to_eight_seconds_and_is_forgotten_after_a_minute():
-    waits = [backoff_s([NOW_S] * number, NOW_S) for number in range(9)]
+def test_backoff_grows_to_eight_seconds_and_is_forgotten_with_the_window():
+    waits = [backoff_s(POLICY, [NOW_S] * number, NOW_S) for number in range(9)]
     assert waits == [0, 0, 0.5, 1, 2, 4, 8, 8, 8]
-    assert backoff_s([NOW_S - 60] * 5 + [NOW_S], NOW_S) == 0
+    assert backoff_s(POLICY, [NOW_S - 60] * 5 + [NOW_S], NOW_S) == 0

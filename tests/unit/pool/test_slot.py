@@ -15,7 +15,16 @@ from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.pool import memory
 from sc2pool.pool.doorbell import Doorbell
 from sc2pool.pool.layout import slot_layout
-from sc2pool.pool.slot import ASIDE, MASKED, TERMINATED, TRUNCATED, Slot, TrainerEnd, WorkerEnd
+from sc2pool.pool.slot import (
+    ASIDE,
+    MASKED,
+    TERMINATED,
+    TRUNCATED,
+    WORN_OUT,
+    Slot,
+    TrainerEnd,
+    WorkerEnd,
+)
 from sc2pool.tasks.queue_pair import Transition
 
 pytestmark = pytest.mark.usefixtures("variant")
@@ -32,6 +41,7 @@ class Pair:
         self.bells = Doorbell.create(), Doorbell.create()
         self.aside = aside = []
         self.firsts = firsts = []
+        self.worn_out = worn_out = []
         slots = [
             Slot(memory.map_memory(self.descriptor, layout.size_bytes), layout) for _ in range(2)
         ]
@@ -42,6 +52,7 @@ class Pair:
             strict=strict,
             send_aside=lambda *sent: aside.append(sent),
             on_first=lambda: firsts.append("first"),
+            worn_out=lambda: bool(worn_out),
         )
 
     def begin(self) -> None:
@@ -123,6 +134,16 @@ def test_flags(pair, ended, mask, info):
     )
     if mask is not None:
         assert both.trainer.mask().tolist() == mask
+
+
+@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize("worn_out", [False, True])
+def test_a_worn_out_game_is_told_of_at_the_end_of_an_episode(pair, over, worn_out):
+    both = pair()
+    both.begin()
+    both.worn_out += ["long played"] * worn_out
+    both.put(np.zeros(2, np.float32), ended=(over, False))
+    assert bool(both.trainer.flags() & WORN_OUT) == (over and worn_out)
 
 
 def test_copies_do_not_change_with_the_slot(pair):

@@ -26,8 +26,8 @@ def test_only_the_newest_thousand_are_kept():
 
 def test_it_is_plain_data():
     stats = Stats(launches=2, facts=GameFacts(1, 2, "standin-1", 75689))
-    stats.count_fault(Fault(FaultKind.DEADLINE, Phase.STEPPING, "slow"))
-    stats.count_fault(Fault(FaultKind.DEADLINE, Phase.RESETTING, "slow"))
+    stats.count_fault("env 1", 4, Fault(FaultKind.DEADLINE, Phase.STEPPING, "slow"))
+    stats.count_fault("env 1", 4, Fault(FaultKind.DEADLINE, Phase.RESETTING, "slow"))
     plain = json.loads(json.dumps(stats.as_dict()))
     assert plain["recycles"] == {"deadline": 2}
     assert (plain["game_version"], plain["base_build"], plain["launches"]) == (

@@ -1,0 +1,59 @@
+"""Plays an `AuditTask` pool for as long as it is asked to, and records all of it.
+
+    for records in in_sync(env): …      every step's `Sent` and `Received`, after a reset's `Began`
+
+No two actions are alike, so the checksum in an observation belongs to one of them only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from audit.checker import Record, Sent
+from audit.recording import from_batch, from_reset, from_step
+from audit.task import NUMBERS
+from sc2pool import SubprocSC2VecEnv
+
+Harms = Callable[[Sequence[int]], Sequence[int]]
+"""Of some envs: which of `audit.task.HARMS` to ask each of them for with its next action."""
+
+
+def no_harm(envs: Sequence[int]) -> Sequence[int]:
+    """Just play."""
+    return [0] * len(envs)
+
+
+def in_sync(env: VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
+    """All envs in every step, as Stable-Baselines3 does it."""
+    numbers = itertools.count()
+    envs = range(env.num_envs)
+    yield list(from_reset(env.reset(), env.reset_infos))
+    while True:
+        sent, actions = next_actions(envs, numbers, harms)
+        yield [*sent, *from_step(env.step(actions), env.reset_infos)]
+
+
+def first_ready(env: SubprocSC2VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
+    """Half of the envs at a time, whichever are ready first."""
+    numbers = itertools.count()
+    envs: Sequence[int] = range(env.num_envs)
+    yield list(from_reset(env.reset(), env.reset_infos))
+    while True:
+        sent, actions = next_actions(envs, numbers, harms)
+        env.pool.send(actions, envs)
+        batch = env.pool.receive(min_ready=max(1, env.num_envs // 2))
+        envs = batch.envs.tolist()
+        yield [*sent, *from_batch(batch)]
+
+
+def next_actions(
+    envs: Sequence[int], numbers: Iterator[int], harms: Harms
+) -> tuple[list[Sent], NDArray[np.int64]]:
+    """An action for each of these envs, as the checker and as the pool takes it."""
+    sent = [Sent(env, next(numbers) % NUMBERS) for env in envs]
+    return sent, np.array([[one.number for one in sent], harms(envs)], np.int64).T

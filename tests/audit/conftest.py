@@ -1,0 +1,45 @@
+"""Audited pools."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audit.task import AuditTask
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import Limits, PoolConfig
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+SEED = 3
+QUICK = PoolConfig(
+    limits=Limits(launch_s=30.0, create_join_s=10.0, reset_s=10.0, step_s=1.5, worker_grace_s=1.0),
+    watchdog_interval_s=0.25,
+)
+
+
+@pytest.fixture
+def make_env(standin_dir: Path, tmp_path: Path) -> Iterator[Callable[..., SubprocSC2VecEnv]]:
+    """Makes pools that play the audit, and closes them."""
+    envs: list[SubprocSC2VecEnv] = []
+
+    def make(**options: Any) -> SubprocSC2VecEnv:
+        defaults = {"n": 3, "task": AuditTask, "game": standin_dir, "seed": SEED, "config": QUICK}
+        envs.append(SubprocSC2VecEnv(**(defaults | options)))
+        return envs[-1]
+
+    yield make
+    for env in envs:
+        env.close()
+
+
+@pytest.fixture(scope="module")
+def shared_env(standin_dir: Path) -> Iterator[SubprocSC2VecEnv]:
+    """One pool for many tests; each resets it."""
+    env = SubprocSC2VecEnv(n=2, task=AuditTask, game=standin_dir, config=QUICK)
+    yield env
+    env.close()

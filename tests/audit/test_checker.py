@@ -1,0 +1,202 @@
+"""The checker finds nothing wrong with a sound pool, faults and all, and sees every broken one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
+from audit.checker import Checker, Mark, Received, Record, check
+from audit.injector import pid_of
+from audit.ledger import Ledger
+from audit.playing import first_ready, in_sync
+from audit.recording import marks_of
+from audit.task import HARMS, LAST_LOOP, STEP_MUL
+from broken_pools import BROKEN, Crooked
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.pool.slot import TrainerEnd
+from sc2pool.pool.tickets import TicketBook
+
+MakeEnv = Callable[..., SubprocSC2VecEnv]
+
+EPISODE_STEPS = LAST_LOOP // STEP_MUL
+STRIKES = {
+    5: (0, "game", signal.SIGKILL),
+    10: (1, "worker", signal.SIGKILL),
+    15: (2, "game", signal.SIGSTOP),
+    20: (0, "worker", signal.SIGSTOP),
+    # The last seat: a spare's, where there are any.
+    25: (-1, "game", signal.SIGKILL),
+    30: (-1, "worker", signal.SIGKILL),
+}
+"""By number of the batch: seat, process, signal."""
+ASKED = {40: "crash", 45: "hang", 50: "exit"}
+"""What the game of the first env is asked for through the API."""
+
+
+class Bad:
+    """Does all of `STRIKES` and `ASKED`, and keeps the books."""
+
+    def __init__(self, env: SubprocSC2VecEnv) -> None:
+        self.env = env
+        self.ledger = Ledger()
+        self.batch = 0
+
+    def strike(self) -> None:
+        """Before the next batch."""
+        self.batch += 1
+        if self.batch in STRIKES:
+            seat, target, number = STRIKES[self.batch]
+            victim = self.env.stats()["instances"][seat]
+            pid = pid_of(victim, target)
+            if pid is not None and victim["instance"] not in self.ledger.injected:
+                self.ledger.inject(victim["instance"], f"{target} {number.name}")
+                os.kill(pid, number)
+
+    def harms(self, envs: Sequence[int]) -> list[int]:
+        """With the next action of each of these envs."""
+        harms = [0] * len(envs)
+        if self.batch in ASKED:
+            victim = self.env.stats()["instances"][envs[0]]
+            if victim["state"] == "playing" and victim["instance"] not in self.ledger.injected:
+                self.ledger.inject(victim["instance"], ASKED[self.batch])
+                harms[0] = HARMS.index(ASKED[self.batch])
+        return harms
+
+    def take(self, records: list[Record]) -> None:
+        """After each batch."""
+        self.ledger.take_marks(marks_of(records), time.monotonic())
+        self.ledger.take_events(self.env.stats()["events"])
+
+
+@pytest.mark.parametrize("spares", [0, 2])
+@pytest.mark.parametrize("play", [in_sync, first_ready])
+@pytest.mark.parametrize("seed", [None, 11])
+def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: int | None) -> None:
+    env = make_env(spares=spares, seed=seed)
+    bad, checker = Bad(env), Checker(ahead=env.num_envs + spares)
+    violations: list[Any] = []
+    received = 0
+    batches = play(env, bad.harms)
+    while bad.batch < 2 * EPISODE_STEPS or not bad.ledger.settled():
+        records = next(batches)
+        violations += [found for record in records for found in checker.check(record)]
+        received += sum(isinstance(record, Received) for record in records)
+        bad.take(records)
+        bad.strike()
+    assert violations == []
+    assert bad.ledger.reconcile() == []
+    assert len(bad.ledger.events) >= len(STRIKES)
+    assert checker.synthetic >= len(ASKED)
+    assert received == env.stats()["env_steps"]
+    assert sum(env.stats()["recycles"].values()) == len(bad.ledger.injected)
+
+
+def recorded(env: Any, steps: int, fault_at: int | None = None) -> list[Record]:
+    """A run of a fresh book of tickets; env 0's game crashes in step `fault_at`."""
+    count = itertools.count(1)
+
+    def harms(envs: Sequence[int]) -> list[int]:
+        return [HARMS.index("crash") if next(count) == fault_at else 0, 0]
+
+    batches = in_sync(env, harms)
+    return list(itertools.chain.from_iterable(itertools.islice(batches, steps + 1)))
+
+
+def wordings(records: Iterable[Record]) -> str:
+    return "\n".join(map(str, check(records)))
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
+def test_a_broken_pool_fails(shared_env: SubprocSC2VecEnv, broken: type[Crooked]) -> None:
+    shared_env.seed(5)
+    sound = recorded(shared_env, steps=EPISODE_STEPS + 5, fault_at=8)
+    assert wordings(sound) == ""
+    shared_env.seed(6)
+    crooked = recorded(broken(shared_env), steps=EPISODE_STEPS + 5, fault_at=8)
+    assert BROKEN[broken] in wordings(crooked)
+
+
+def test_a_pool_that_does_not_await_replies_fails(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A defect inside: what stands in the slot is taken for the answer."""
+    env = make_env(n=2)
+    batches = in_sync(env)
+    records = next(batches)
+    monkeypatch.setattr(TrainerEnd, "replied", lambda _: True)
+    records += itertools.chain.from_iterable(itertools.islice(batches, 3))
+    assert "loop is 0, expected 8" in wordings(records)
+
+
+def test_a_pool_that_deals_a_ticket_twice_fails(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make_env(n=2)
+    deal = TicketBook.deal
+    monkeypatch.setattr(TicketBook, "deal", lambda self, _: deal(TicketBook(), {}))
+    assert "ticket 0 is played twice" in wordings(recorded(env, steps=1))
+
+
+def test_an_action_that_nothing_came_of_is_lost(shared_env: SubprocSC2VecEnv) -> None:
+    shared_env.seed(5)
+    records = recorded(shared_env, steps=3)
+    assert wordings(records[:-1]) == "env 1: the transition of action 5 is lost"
+    # The last records: two sent, two received, of each of the last two steps.
+    without = [*records[:-5], *records[-4:]]
+    assert "env 1: the transition of action 3 is lost" in wordings(without)
+    assert "a transition that no action asked for" in wordings([*records, records[-1]])
+
+
+def test_a_skipped_ticket_is_seen() -> None:
+    checker = Checker(ahead=1)
+    tickets = checker._tickets
+    assert all(tickets.play(number) for number in (0, 2, 1, 4))
+    assert tickets.skipped == {3}
+    assert not tickets.play(1)
+
+
+def event(instance: int, seat: str, at_s: float) -> dict[str, Any]:
+    about = {"kind": "game-exited", "phase": "idle", "detail": "signal SIGKILL"}
+    return {"event": "fault", "instance": instance, "seat": seat, "at_s": at_s, **about}
+
+
+BOOKS = {
+    "sound": ([1, 2], [event(1, "env 0", 1.0), event(2, "spare 3", 2.0)], [(0, 1)], ""),
+    "unnoticed": ([1], [], [], "instance 1: harm went unnoticed"),
+    "nobody's": ([], [event(1, "env 0", 1.0)], [(0, 1)], "nobody had harmed it"),
+    "untold": ([1], [event(1, "env 0", 1.0)], [], "the fault of instance 1 is not told"),
+    "told twice": ([1], [event(1, "env 0", 1.0)], [(0, 1), (0, 1)], "instance 1 is told twice"),
+    "told of another": ([1], [event(1, "env 0", 1.0)], [(2, 1)], "is told as ('env 2'"),
+    "made up": ([], [], [(0, 1)], "is told to have failed, and has not"),
+    "a successor's too": (
+        [1, 2],
+        [event(1, "env 0", 1.0), event(2, "env 0", 2.0)],
+        [(0, 1)],
+        "",
+    ),
+    "a later one, untold": (
+        [1, 2],
+        [event(1, "env 0", 1.0), event(2, "env 0", 99.0)],
+        [(0, 1)],
+        "the fault of instance 2 is not told",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BOOKS)
+def test_the_ledger(case: str) -> None:
+    injected, events, told, expected = BOOKS[case]
+    ledger = Ledger()
+    for instance in injected:
+        ledger.inject(instance, "harm")
+    ledger.take_events(events)
+    ledger.take_marks(((env, Mark(number, "game-exited")) for env, number in told), at_s=10.0)
+    found = ledger.reconcile()
+    assert len(found) == bool(expected)
+    assert expected in "".join(found)

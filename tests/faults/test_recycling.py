@@ -1,0 +1,172 @@
+"""Instances that are replaced although they work: at an episode's end, unseen; too large: at once.
+
+A game's memory is really taken by its process. Episodes are five steps long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+from fault_pools import (
+    SEED,
+    Faulty,
+    MakeEnv,
+    Recording,
+    assert_same_bytes,
+    record,
+    step,
+)
+from fault_tasks import Short
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import PoolConfig, RecyclePolicy
+
+STEPS = 12
+TAKEN_BYTES = 300_000_000
+LIMIT_BYTES = 250_000_000
+UNLIMITED = RecyclePolicy(soft_memory_bytes=None, hard_memory_bytes=None, growth_bytes=None)
+
+
+def config(**policy: Any) -> PoolConfig:
+    return PoolConfig(recycle=RecyclePolicy(**(vars(UNLIMITED) | policy)), watchdog_interval_s=0.1)
+
+
+@pytest.fixture(scope="module")
+def quiet_run(standin_dir: Path) -> Recording:
+    """Two envs that nothing is done to."""
+    env = SubprocSC2VecEnv(n=2, task=Short, game=standin_dir, seed=SEED)
+    try:
+        return record(env, STEPS)
+    finally:
+        env.close()
+
+
+def assert_recycled_unseen(
+    env: SubprocSC2VecEnv, quiet: Recording, in_step: Callable[[int], None], recycles: Any
+) -> None:
+    """Not one transition is another, and no info tells of it; `stats` does."""
+    assert_same_bytes(env.reset(), quiet.observations[0])
+    for number in range(STEPS):
+        in_step(number)
+        observations, rewards, dones, infos = step(env, 0, 0)
+        assert_same_bytes(observations, quiet.observations[number + 1])
+        assert_same_bytes(rewards, quiet.rewards[number])
+        assert_same_bytes(dones, quiet.dones[number])
+        for info, done in zip(infos, dones, strict=True):
+            assert set(info) == {"TimeLimit.truncated"} | (
+                {"terminal_observation"} if done else set()
+            )
+        assert env.reset_infos == [{}, {}]
+    stats = env.stats()
+    assert stats["recycles"] == recycles
+    assert stats["recovery_s"] == {"count": 0}
+    told = [event["cause"] for event in stats["events"] if event["event"] == "recycle"]
+    assert [f"soft-{cause}" for cause in told] == [
+        name for name, count in recycles.items() for _ in range(count)
+    ]
+
+
+def memory_of(env: SubprocSC2VecEnv, index: int) -> int:
+    return env.stats()["instances"][index]["memory_bytes"] or 0
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+@pytest.mark.parametrize(
+    "policy", [{"soft_memory_bytes": LIMIT_BYTES}, {"growth_bytes": LIMIT_BYTES}], ids=str
+)
+def test_over_the_soft_limit_of_memory(
+    make_env: MakeEnv,
+    faulty: Faulty,
+    quiet_run: Recording,
+    wait_for: Callable[..., None],
+    policy: dict[str, int],
+    spares: int,
+) -> None:
+    env = make_env(task=Short, game=faulty.installation, config=config(**policy), spares=spares)
+
+    def in_step(number: int) -> None:
+        if number == 1:
+            # Growth counts from the watchdog's first look at the game.
+            wait_for(lambda: memory_of(env, 0))
+            pid = env.stats()["instances"][0]["pid"]
+            faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
+        elif number == 2:
+            wait_for(lambda: memory_of(env, 0) > TAKEN_BYTES)
+
+    assert_recycled_unseen(env, quiet_run, in_step, {"soft-memory": 1})
+
+
+@pytest.mark.parametrize(
+    ("policy", "recycles"),
+    [({"episodes": 2}, {"soft-episodes": 2}), ({"age_s": 0.0}, {"soft-age": 4})],
+    ids=str,
+)
+def test_after_so_many_episodes_or_so_long(
+    make_env: MakeEnv, quiet_run: Recording, policy: dict[str, Any], recycles: dict[str, int]
+) -> None:
+    env = make_env(task=Short, config=config(**policy))
+    assert_recycled_unseen(env, quiet_run, lambda _: None, recycles)
+
+
+def test_over_the_hard_limit_of_memory(
+    make_env: MakeEnv, faulty: Faulty, quiet_run: Recording, wait_for: Callable[..., None]
+) -> None:
+    """At once, in the middle of the episode, as a marked truncation."""
+    env = make_env(
+        task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES)
+    )
+    env.reset()
+    pid = env.stats()["instances"][0]["pid"]
+    faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
+    step(env, 0, 0)
+    wait_for(lambda: memory_of(env, 0) > TAKEN_BYTES)
+    # The verdict strikes in this step, or right after its reply and before the next.
+    played = [step(env, 0, 0), step(env, 0, 0)]
+    (marked,) = (infos[0] for *_, infos in played if "sc2pool.fault" in infos[0])
+    assert marked["sc2pool.fault"]["kind"] == "memory"
+    assert "over the hard limit of 250 MB" in marked["sc2pool.fault"]["detail"]
+    assert marked["TimeLimit.truncated"] and marked["sc2pool.synthetic"]
+    for number, (observations, _, dones, _) in enumerate(played, start=2):
+        assert_same_bytes(observations[1], quiet_run.observations[number][1])
+        assert not dones[1]
+    assert env.stats()["recycles"] == {"memory": 1}
+
+
+def test_a_game_that_needs_a_hard_reset(make_env: MakeEnv, faulty: Faulty) -> None:
+    """It plays one more episode, reached by create_game, and is replaced at its end."""
+    env = make_env(n=1, task=Short, game=faulty.installation, seed=None, config=config())
+    env.reset()
+    faulty.order("needs a hard reset", "restart_game")
+    ended = 0
+    while not faulty.done:
+        ended += int(step(env, 0)[2].sum())
+        assert ended <= 2
+    assert env.stats()["recycles"] == {}
+    for _ in range(5):
+        _, _, dones, (info,) = step(env, 0)
+        assert "sc2pool.fault" not in info
+    assert dones.all()
+    assert env.reset_infos == [{}]
+    assert env.stats()["recycles"] == {"soft-game-loops": 1}
+
+
+def test_an_env_of_the_user_is_never_recycled() -> None:
+    """It keeps its object: only a death rebuilds it."""
+    env = SubprocSC2VecEnv(
+        [lambda: gymnasium.make("CartPole-v1", max_episode_steps=2)],
+        config=config(episodes=1, age_s=0.0),
+    )
+    try:
+        env.reset()
+        for _ in range(8):
+            step(env, 0)
+        stats = env.stats()
+        assert stats["episodes"] == 4
+        assert stats["recycles"] == {}
+        assert [instance["instance"] for instance in stats["instances"]] == [0]
+    finally:
+        env.close()

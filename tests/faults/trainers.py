@@ -1,0 +1,40 @@
+"""Training programs as the tests hold them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+TRAINER = Path(__file__).with_name("trainer.py")
+
+
+class Trainer:
+    """A running training program."""
+
+    def __init__(self, game: Path, ending: str, n: int = 2) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, TRAINER, game, ending, str(n)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.children: list[psutil.Process] = []
+
+    def wait_for_stage(self, stage: str) -> dict[str, Any]:
+        """What the program says when it gets there."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            said: dict[str, Any] = json.loads(line)
+            if said["stage"] == stage:
+                self.children = [psutil.Process(pid) for pid in said.get("children", [])]
+                return said
+        raise AssertionError(f"it never got to {stage!r}: {self.process.communicate()[1]}")
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
