@@ -94,6 +94,8 @@ class Instance:
             owned.callback(os.close, lifeline_write)
             self._memory_fd = create()
             owned.callback(os.close, self._memory_fd)
+            # Not on the channel: it may be large, and the worker does not read before it is up.
+            os.pwrite(self._memory_fd, spec, 0)
             self._request_bell = Doorbell.create()
             owned.callback(self._request_bell.close)
             self.reply_bell = Doorbell.create()
@@ -113,7 +115,7 @@ class Instance:
                 theirs.close()
                 os.close(lifeline_read)
             owned.callback(self._end_process)
-            self._send(messages.Start(list(sys.path), spec))
+            self._send(messages.Start(list(sys.path), len(spec)))
             self._owned = owned.pop_all()
 
     @property

@@ -8,6 +8,7 @@ the first process outside `multiprocessing` that exits.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import sys
@@ -31,12 +32,16 @@ def create() -> int:
 
 
 def claim(descriptor: int, size_bytes: int) -> None:
-    """Size the memory and claim its pages.
+    """Size the memory, all zeros, and claim its pages.
 
     Raises:
-        ConfigError: there is not that much shared memory left.
+        ConfigError: there is not that much memory.
     """
     try:
+        # A memfd has no limit of its own: claiming more than there is would end the trainer.
+        if hasattr(os, "sysconf") and size_bytes > _physical_bytes():
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        os.ftruncate(descriptor, 0)
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(descriptor, 0, size_bytes)
         else:
@@ -45,6 +50,10 @@ def claim(descriptor: int, size_bytes: int) -> None:
         raise ConfigError(
             f"cannot claim {size_bytes} bytes of shared memory for a queue pair: {error.strerror}"
         ) from error
+
+
+def _physical_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def map_memory(descriptor: int, size_bytes: int) -> mmap.mmap:

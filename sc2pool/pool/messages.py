@@ -20,10 +20,10 @@ from sc2pool.tasks.player import GameFacts, Ticket
 
 @dataclass(frozen=True)
 class Start:
-    """Make the player; `payload` is a `PlayerSpec`."""
+    """Make the player; its pickled `PlayerSpec` lies at the start of the shared memory."""
 
     sys_path: list[str]
-    payload: bytes
+    spec_bytes: int
 
 
 @dataclass(frozen=True)

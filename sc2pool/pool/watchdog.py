@@ -229,19 +229,20 @@ class Watchdog:
             self.cpu_s = time.thread_time()
 
     def _look(self, *, after_gap: bool) -> None:
-        before, self._previous = self._previous, {}
-        first, self._first = self._first, {}
+        first: dict[int, Sample] = {}
+        newest: dict[int, Sample] = {}
         found = False
         for watched in self._watched():
             now = look_at(watched)
             number = watched.instance
-            self._previous[number] = now
-            self._first[number] = first.get(number, now)
-            previous = None if after_gap else before.get(number)
-            verdict = decide(self._first[number], previous, now, self._policy)
+            newest[number] = now
+            first[number] = self._first.get(number, now)
+            previous = None if after_gap else self._previous.get(number)
+            verdict = decide(first[number], previous, now, self._policy)
             if verdict is not None:
                 self._verdicts.put(verdict)
                 found = True
+        self._first, self._previous = first, newest
         if found:
             self.bell.ring()
 

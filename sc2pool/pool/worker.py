@@ -91,7 +91,8 @@ class Worker:
 
     def _start(self, message: messages.Start) -> None:
         sys.path[:] = message.sys_path
-        self._player = player = pickle.loads(message.payload).player()
+        spec = pickle.loads(os.pread(self._memory_fd, message.spec_bytes, 0))
+        self._player = player = spec.player()
         self._channel.send(
             messages.Hello(
                 player.observation_space,

@@ -130,7 +130,7 @@ class GameServer:
         except OSError as error:
             print(f"Failed to create the socket. {error}", flush=True)
             return 1
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):  # nobody reads along, or the disk is full
             print(f"Listening on: {host}:{port}", flush=True)
             print("Startup Phase 3 complete. Ready for commands.", flush=True)
         await self._ended.wait()

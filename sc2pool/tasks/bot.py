@@ -32,7 +32,7 @@ from sc2.protocol import ConnectionAlreadyClosedError, ProtocolError
 
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.player import resolve
+from sc2pool.tasks.player import masks_of, resolve
 from sc2pool.tasks.queue_pair import PolicyPair, QueuePair, Transition
 
 
@@ -121,7 +121,7 @@ class RLBotAI(TaskDefinition, BotAI):
                 terminated,
                 truncated,
                 await resolve(self.info()),
-                await resolve(self.action_masks()),
+                await masks_of(self),
             )
         )
 

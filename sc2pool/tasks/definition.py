@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from gymnasium import spaces
 from s2clientprotocol import common_pb2
 
@@ -33,6 +32,10 @@ class TaskDefinition:
         opponents: built-in opponents; none for the mini-games, whose enemies belong to the map.
         disable_fog: whether the whole map is visible.
         metadata: as in `gymnasium.Env`.
+
+    A task may have a method `action_masks()`: which actions are possible now, a bool array of
+    shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`, as sb3-contrib's
+    MaskablePPO wants them. It is not defined here, because having it means having masks.
     """
 
     map_name: ClassVar[str]
@@ -54,15 +57,6 @@ class TaskDefinition:
     def terminated(self) -> bool:
         """Whether the episode is over by the task's own rule; the game's end needs no rule."""
         return False
-
-    def action_masks(self) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
-        """Which actions are possible now.
-
-        Returns:
-            A bool array of shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`;
-            None (the default) where the task has no masks.
-        """
-        return None
 
     def info(self) -> dict[str, Any]:
         """What else to report of this step; the default is nothing, which costs nothing."""

@@ -19,7 +19,7 @@ from gymnasium import spaces
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.tasks.queue_pair import QueuePair
+from sc2pool.tasks.queue_pair import Masks, QueuePair
 
 
 @dataclass(frozen=True)
@@ -116,3 +116,10 @@ class PlayerSpec(Protocol):
 async def resolve(value: Any) -> Any:
     """The value of a hook that may be `async`."""
     return await value if inspect.isawaitable(value) else value
+
+
+async def masks_of(task: Any) -> Masks | None:
+    """The task's action masks; None where it has none."""
+    hook = getattr(task, "action_masks", None)
+    masks: Masks | None = None if hook is None else await resolve(hook())
+    return masks

@@ -10,8 +10,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from gymnasium.error import ResetNeeded
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Limits
@@ -20,7 +21,7 @@ from sc2pool.errors import GameFault
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.player import GameFacts, Player, Ticket, resolve
+from sc2pool.tasks.player import GameFacts, Player, Ticket, masks_of, resolve
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Commands, Task
 
@@ -94,7 +95,7 @@ class SC2Player(Player):
         return limit is not None and game_loop >= limit
 
     def target(self) -> Any:
-        return self.spec.task if self.task is None else self.task
+        return Unstarted(self.spec.task) if self.task is None else self.task
 
     def rung(self) -> str:
         return self._rung
@@ -118,6 +119,30 @@ class SC2Player(Player):
     def close(self) -> None:
         if self._game is not None:
             self._game.close()
+
+
+class Unstarted:
+    """Stands for the task before its first episode: its class attributes, to be looked at.
+
+    What is set here is not lost: the trainer keeps it and gives it to every task object. A method
+    cannot be called yet, for there is nothing it could look at.
+    """
+
+    def __init__(self, definition: type[TaskDefinition]) -> None:
+        object.__setattr__(self, "_definition", definition)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._definition, name)
+        if not callable(value):
+            return value
+
+        def not_yet(*_: Any, **__: Any) -> NoReturn:
+            raise ResetNeeded(f"{self._definition.__name__}.{name}: call reset() first")
+
+        return not_yet
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        pass
 
 
 class TaskPlayer(SC2Player):
@@ -171,5 +196,5 @@ async def transition(task: Task, reward: float, *, terminated: bool, truncated: 
         terminated,
         truncated,
         await resolve(task.info()),
-        await resolve(task.action_masks()),
+        await masks_of(task),
     )

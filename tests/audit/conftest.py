@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from audit.task import AuditTask
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.config import Limits, PoolConfig
+from sc2pool.config import Limits, PoolConfig, RestartPolicy
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -28,7 +29,8 @@ def make_env(standin_dir: Path, tmp_path: Path) -> Iterator[Callable[..., Subpro
     envs: list[SubprocSC2VecEnv] = []
 
     def make(**options: Any) -> SubprocSC2VecEnv:
-        defaults = {"n": 3, "task": AuditTask, "game": standin_dir, "seed": SEED, "config": QUICK}
+        config = replace(QUICK, bundle_dir=tmp_path)
+        defaults = {"n": 3, "task": AuditTask, "game": standin_dir, "seed": SEED, "config": config}
         envs.append(SubprocSC2VecEnv(**(defaults | options)))
         return envs[-1]
 
@@ -38,8 +40,15 @@ def make_env(standin_dir: Path, tmp_path: Path) -> Iterator[Callable[..., Subpro
 
 
 @pytest.fixture(scope="module")
-def shared_env(standin_dir: Path) -> Iterator[SubprocSC2VecEnv]:
+def shared_env(
+    standin_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SubprocSC2VecEnv]:
     """One pool for many tests; each resets it."""
-    env = SubprocSC2VecEnv(n=2, task=AuditTask, game=standin_dir, config=QUICK)
+    config = replace(
+        QUICK,
+        bundle_dir=tmp_path_factory.mktemp("bundles"),
+        restart=RestartPolicy(per_env=100, per_pool_per_env=100),
+    )
+    env = SubprocSC2VecEnv(n=2, task=AuditTask, game=standin_dir, config=config)
     yield env
     env.close()

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import TimeLimit
 
 from .envs import Counting, Derived, Outer
@@ -207,10 +208,24 @@ class TestActionMasks:
         masked.step([0, 0])
         assert mask.tolist() == [True] + [False] * 7
 
-    def test_without_masks_the_answer_is_none(self, vec_task):
+    def test_a_task_without_masks_does_not_have_the_method(self, vec_task):
         made = vec_task(n=1)
         made.reset()
-        assert made.env_method("action_masks") == [None]
+        assert not made.has_attr("action_masks")
+        with pytest.raises(AttributeError, match="action_masks"):
+            made.env_method("action_masks")
+
+    def test_before_the_first_reset_there_is_nothing_to_ask(self, masked):
+        assert masked.has_attr("action_masks")
+        with pytest.raises(ResetNeeded, match="reset"):
+            masked.env_method("action_masks")
+
+    def test_what_is_set_before_the_first_reset_is_kept(self, masked):
+        masked.set_attr("mood", "calm", indices=1)
+        masked.reset()
+        assert masked.get_attr("mood", indices=1) == ["calm"]
+        with pytest.raises(AttributeError, match="mood"):
+            masked.get_attr("mood", indices=0)
 
     def test_an_env_of_the_users_is_asked_itself(self, vec):
         def masking() -> Counting:

@@ -47,8 +47,8 @@ def trainer(standin_dir: Path) -> Iterator[Callable[..., Trainer]]:
     """Starts a training program."""
     trainers: list[Trainer] = []
 
-    def start(ending: str, n: int = 2) -> Trainer:
-        trainers.append(Trainer(standin_dir, ending, n))
+    def start(ending: str, n: int = 2, game: Path = standin_dir) -> Trainer:
+        trainers.append(Trainer(game, ending, n))
         return trainers[-1]
 
     yield start

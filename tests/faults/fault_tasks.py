@@ -153,7 +153,7 @@ class Raises(MoveToBeacon):
 
     def action_masks(self) -> Any:
         self._maybe_raise("action_masks")
-        return super().action_masks()
+        return np.ones(8, np.bool_)
 
 
 _AT_ONCE = ("__init__", "on_start")

@@ -19,7 +19,6 @@ from sc2pool.config import Limits, PoolConfig
 from sc2pool.envs.specs import task_spec
 from sc2pool.pool.pool import Pool
 
-
 CONFIGS = {
     # Less patient in all than it is going to be stopped for.
     "is stopped": PoolConfig(
@@ -27,8 +26,8 @@ CONFIGS = {
         watchdog_interval_s=0.2,
     ),
 }
-LARGEST_FILE_BYTES = 400
-"""Enough for a queue pair, too little for a fault's bundle and for the game's log."""
+LARGEST_FILE_BYTES = 2048
+"""Enough for a queue pair, too little for the log of a talkative game and a bundle with it."""
 
 
 def say(**what: Any) -> None:

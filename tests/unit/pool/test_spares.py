@@ -1,0 +1,142 @@
+"""Which ticket goes where: the book, the spares that hold the next ones, and the exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from sc2pool.pool.seats import Seat, exchange
+from sc2pool.pool.spares import Spares
+from sc2pool.pool.states import State
+from sc2pool.pool.tickets import TicketBook
+
+
+@dataclass(eq=False)
+class Sitter:
+    """What a seat needs of an instance."""
+
+    number: int
+    state: State = State.PLAYING
+    seat: Seat | None = None
+
+
+@dataclass
+class Plays:
+    """What the supervisor was asked to play: (seat, ticket's number)."""
+
+    asked: list[tuple[int, int]] = field(default_factory=list)
+
+    def play(self, seat, ticket) -> None:
+        seat.ticket = ticket
+        self.asked.append((seat.index, ticket.number))
+
+
+def make_seat(index: int, *, is_spare: bool = False) -> Seat:
+    seat = Seat(index, is_spare, b"", Sitter(index))
+    seat.take(seat.instance)
+    return seat
+
+
+@pytest.fixture
+def envs():
+    return [make_seat(index) for index in range(3)]
+
+
+@pytest.fixture
+def spare_seats():
+    return [make_seat(index, is_spare=True) for index in (3, 4)]
+
+
+@pytest.fixture
+def plays():
+    return Plays()
+
+
+@pytest.fixture
+def spares(spare_seats, plays):
+    return Spares(spare_seats, plays)
+
+
+def test_spares_hold_the_next_tickets_and_envs_take_them_in_order(spares, envs, spare_seats, plays):
+    book = TicketBook(5)
+    spares.prepare(book)
+    spares.prepare(book)
+    assert plays.asked == [(3, 0), (4, 1)], "one each, however often"
+    for seat, ticket, instance in [(envs[2], 0, 3), (envs[0], 1, 4)]:
+        spares.play_next(seat, book)
+        assert seat.ticket.number == ticket
+        assert seat.instance.number == instance
+    assert len(plays.asked) == 2, "nothing had to be reset for it"
+    spares.play_next(envs[1], book)
+    assert plays.asked[2:] == [(1, 2)], "no spare left: it plays the next ticket itself"
+    spares.prepare(book)
+    assert plays.asked[3:] == [(3, 3), (4, 4)]
+
+
+def test_a_seeded_run_takes_the_first_ticket_although_another_is_ready(spares, envs, spare_seats):
+    book = TicketBook(5)
+    spares.prepare(book)
+    spare_seats[1].instance.state = State.READY
+    spares.play_next(envs[0], book)
+    assert envs[0].ticket.number == 0
+
+
+def test_without_seeds_one_that_is_ready_is_taken(spares, envs, spare_seats):
+    book = TicketBook()
+    spares.prepare(book)
+    spare_seats[1].instance.state = State.READY
+    spares.play_next(envs[0], book)
+    assert envs[0].ticket.number == 1
+    spares.play_next(envs[1], book)
+    assert envs[1].ticket.number == 0, "if none is, the first"
+
+
+def test_an_env_with_attributes_plays_its_ticket_itself(spares, envs, spare_seats, plays):
+    book = TicketBook(5)
+    spares.prepare(book)
+    envs[0].attributes["level"] = 2
+    spares.play_next(envs[0], book)
+    assert plays.asked[2:] == [(0, 0)]
+    assert envs[0].instance.number == 0
+    spares.prepare(book)
+    assert plays.asked[3:] == [(3, 2)], "the spare that held it gets another"
+    spares.play_next(envs[1], book)
+    assert envs[1].ticket.number == 1
+
+
+def test_void_tickets_are_dealt_again(spares, envs, spare_seats):
+    book = TicketBook(5)
+    spares.prepare(book)
+    spares.play_next(envs[0], book)
+    spares.prepare(book)
+    spares.void(book)
+    assert [seat.ticket for seat in spare_seats] == [None, None]
+    assert envs[0].ticket.number == 0, "what is played stays"
+    assert book.deal({}).number == 1
+    spares.void(book)
+    assert book.deal({}).number == 2, "nothing was held"
+
+
+def test_no_spares_is_no_special_case(envs, plays):
+    spares, book = Spares([], plays), TicketBook(5)
+    spares.prepare(book)
+    spares.play_next(envs[1], book)
+    spares.void(book)
+    assert plays.asked == [(1, 0)]
+    assert book.deal({}).number == 1
+
+
+def test_exchange(envs, spare_seats):
+    env, spare = envs[0], spare_seats[0]
+    env.attributes, env.recycles_s, env.down_since_s = {"a": 1}, [1.0], 5.0
+    spare.ticket = ticket = TicketBook(1).deal({})
+    ours, theirs = env.instance, spare.instance
+    exchange(env, spare)
+    assert (env.instance, spare.instance) == (theirs, ours)
+    assert (theirs.seat, ours.seat) == (env, spare)
+    assert (env.ticket, spare.ticket) == (ticket, None)
+    assert (env.source, spare.source) == (theirs, None)
+    assert (env.down_since_s, spare.down_since_s) == (None, 5.0), "who is down moved"
+    assert env.attributes == {"a": 1}
+    assert env.recycles_s == [1.0], "an env's history is its own"
