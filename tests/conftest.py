@@ -25,11 +25,13 @@ WaitFor = Callable[..., None]
 
 @pytest.fixture(scope="session", autouse=True)
 def run_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The temp folder of this run, for this process and all that it starts."""
+    """The temp folder of this run, for this process and all that it starts; and a cache."""
     folder: Path = tmp_path_factory.mktemp("run-temp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))  # the user's fault bundles stay
         patch.setattr(tempfile, "tempdir", str(folder))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield folder
 
 

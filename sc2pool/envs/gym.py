@@ -87,7 +87,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         if self._over:
             raise ResetNeeded("call reset() first: no episode is running")
         self.pool.send([action])
-        batch = self.pool.receive()
+        batch = self.pool.recv()
         terminated, truncated = bool(batch.terminated[0]), bool(batch.truncated[0])
         self._over = terminated or truncated
         reward = float(batch.rewards[0])

@@ -142,7 +142,7 @@ class SubprocSC2VecEnv(VecEnv):
         Raises:
             CrashLoopError, UserCodeError, ObservationError: see `reset`.
         """
-        batch = self.pool.receive()
+        batch = self.pool.recv()
         dones = batch.terminated | batch.truncated
         self._take_reset_infos(batch)
         for env, info in enumerate(batch.infos):

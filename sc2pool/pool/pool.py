@@ -1,6 +1,6 @@
 """The pool: n seats stepped together. The faces in `sc2pool.envs` are thin coats over it.
 
-    send(actions) ─► every env's instance steps ─► receive(): wait for the replies, deal the next
+    send(actions) ─► every env's instance steps ─► recv(): wait for the replies, deal the next
                      tickets to the envs that are over, wait for their first observations, gather
 
 Rules: every env that was sent an action gets exactly one transition, a real one or, after a fault,
@@ -171,7 +171,7 @@ class Pool:
     # Steps.
 
     def send(self, actions: Any, envs: Iterable[int] | None = None) -> None:
-        """Send one action to each of these envs; `receive` brings what came of them.
+        """Send one action to each of these envs; `recv` brings what came of them.
 
         Args:
             actions: as many as there are envs, in their order.
@@ -211,7 +211,7 @@ class Pool:
             else:
                 seat.instance.step(action, now_s, deadline)
 
-    def receive(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
+    def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
         """Wait for the transitions of at least `min_ready` pending envs; gather all there are.
 
         An env that is over is ready when the first observation of its next episode is there.
@@ -340,7 +340,8 @@ class Pool:
         cause), `reset_s` (by rung) and `recovery_s` (from a fault to the next first observation),
         both as `count`, `p50`, `p95`, `max` of the newest thousand, `events` (the newest thousand
         launches and recycles), `watchdog_cpu_s`, and `instances` (a dict per seat: `seat`,
-        `instance`, `state`, `ticket`, `pid`, `worker_pid`, `port`, `memory_bytes`).
+        `instance`, `state`, `ticket`, `pid`, `worker_pid`, `port`, `listener` ("proven" where the
+        system told that the port belongs to the game), `memory_bytes`).
         """
         supervisor = self._supervisor
         return {

@@ -20,6 +20,8 @@ from sc2pool.pool.seats import Seat
 from sc2pool.pool.states import LIVE, Event, State
 from sc2pool.pool.watchdog import Sample, Watched, memory_bytes, sample_process
 
+_PROVEN = {True: "proven", False: "unproven"}
+
 
 class Roster:
     """All seats of a pool, each with its instance.
@@ -182,6 +184,7 @@ class Roster:
                     "pid": facts.pid if facts else None,
                     "worker_pid": instance.worker_pid,
                     "port": facts.port if facts else None,
+                    "listener": _PROVEN[facts.listener_proven] if facts else None,
                     "memory_bytes": memory_bytes(sample) if sample else None,
                 }
             )

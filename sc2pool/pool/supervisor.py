@@ -38,6 +38,8 @@ log = logging.getLogger("sc2pool")
 NO_EVIDENCE = messages.Evidence()
 
 _CLOSE_GRACE_S = 2.0
+_STALL_S = 1.0
+"""A deadline that is seen this late has passed while nobody looked."""
 _SLOW_FACTOR = 3.0
 """A slow but living game may stretch a step to this many times its limit."""
 
@@ -268,12 +270,19 @@ class Supervisor:
     def _check_deadlines(self) -> None:
         for seat in self._all:
             instance = seat.instance
-            if instance.deadline.expired():
-                # The answer may be there although its ring was not seen: look once more.
-                self._on_ring(seat)
-                if instance.deadline.expired():
-                    detail = f"the worker did not answer in time in state {instance.state}"
-                    self._fault(seat, Fault(FaultKind.DEADLINE, instance.phase(), detail))
+            if not instance.deadline.expired():
+                continue
+            # The answer may be there although its ring was not seen: look once more.
+            self._on_ring(seat)
+            if not instance.deadline.expired():
+                continue
+            if time.monotonic() - instance.deadline.instant_s > _STALL_S:
+                # We are late to look: this process was stopped (Ctrl-Z, a closed lid) or busy, and
+                # so may the worker have been, or it was asked only now.
+                instance.deadline = Deadline.after(self._config.limits.worker_grace_s)
+                continue
+            detail = f"the worker did not answer in time in state {instance.state}"
+            self._fault(seat, Fault(FaultKind.DEADLINE, instance.phase(), detail))
 
     # What is done about it.
 

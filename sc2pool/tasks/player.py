@@ -39,12 +39,17 @@ class Ticket:
 
 @dataclass(frozen=True)
 class GameFacts:
-    """What the trainer wants to know of a launched game."""
+    """What the trainer wants to know of a launched game.
+
+    Attributes:
+        listener_proven: the system told that the port's listener is this very game.
+    """
 
     pid: int
     port: int
     version: str
     base_build: int
+    listener_proven: bool = True
 
 
 class Player(ABC):

@@ -68,7 +68,7 @@ class SC2Player(Player):
     async def launch(self, deadline: Deadline) -> GameFacts:
         spec = self.spec
         self._game = game = await Game.launch(spec.installation, spec.limits, deadline=deadline)
-        return GameFacts(game.pid, game.port, game.version, game.base_build)
+        return GameFacts(game.pid, game.port, game.version, game.base_build, game.listener_proven)
 
     @property
     def exited_fd(self) -> int | None:

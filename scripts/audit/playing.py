@@ -46,7 +46,7 @@ def first_ready(env: SubprocSC2VecEnv, harms: Harms = no_harm) -> Iterator[list[
     while True:
         sent, actions = next_actions(envs, numbers, harms)
         env.pool.send(actions, envs)
-        batch = env.pool.receive(min_ready=max(1, env.num_envs // 2))
+        batch = env.pool.recv(min_ready=max(1, env.num_envs // 2))
         envs = batch.envs.tolist()
         yield [*sent, *from_batch(batch)]
 

@@ -1,12 +1,13 @@
 """Pools that are broken on purpose, each in a way of its own, for the checker to see.
 
-Each is a coat over a sound pool and lies about what came of a step. `Crooked.step` is where the
-lie is told, so a class reads: what the defect would be, and what the trainer would get.
+Each is a coat over a sound pool, or over the tape of one, and lies about what came of a step:
+a class reads as what the defect would be, and what the trainer would get.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,39 @@ from audit.task import Stamp
 TICKET = Stamp._fields.index("ticket")
 
 Step = tuple[Any, Any, Any, list[dict[str, Any]]]
+
+
+class Tape:
+    """What a sound pool returned, to be returned again; actions are made alike each time."""
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+        self.num_envs = env.num_envs
+        self.reset_infos: Any = [{}] * env.num_envs
+        self._results: list[tuple[Any, Any]] = []
+
+    def reset(self) -> Any:
+        return self._record(self.env.reset())
+
+    def step(self, actions: Any) -> Step:
+        return self._record(self.env.step(actions))
+
+    def _record(self, result: Any) -> Any:
+        self.reset_infos = self.env.reset_infos
+        self._results.append(deepcopy((result, self.reset_infos)))
+        return result
+
+    def rewound(self) -> Tape:
+        """The same from the beginning."""
+        again = Tape(self)
+        results = iter(deepcopy(self._results))
+
+        def play(*_: Any) -> Any:
+            result, again.reset_infos = next(results)
+            return result
+
+        again.reset = again.step = play  # type: ignore[method-assign]
+        return again
 
 
 class Crooked:
@@ -182,7 +216,6 @@ class CallsAnEndATimeLimit(Crooked):
 BROKEN: dict[type[Crooked], str] = {
     SwapsObservations: "instance is",
     SwapsRewards: "the reward is",
-    SwapsActions: "checksum is",
     RepeatsAnObservation: "loop is",
     RepeatsATransition: "loop is",
     LosesATransition: "loop is 56, expected 48",

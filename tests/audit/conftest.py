@@ -12,7 +12,7 @@ import pytest
 from audit.task import AuditTask
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.config import Limits, PoolConfig, RestartPolicy
+from sc2pool.config import Limits, PoolConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -37,18 +37,3 @@ def make_env(standin_dir: Path, tmp_path: Path) -> Iterator[Callable[..., Subpro
     yield make
     for env in envs:
         env.close()
-
-
-@pytest.fixture(scope="module")
-def shared_env(
-    standin_dir: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SubprocSC2VecEnv]:
-    """One pool for many tests; each resets it."""
-    config = replace(
-        QUICK,
-        bundle_dir=tmp_path_factory.mktemp("bundles"),
-        restart=RestartPolicy(per_env=100, per_pool_per_env=100),
-    )
-    env = SubprocSC2VecEnv(n=2, task=AuditTask, game=standin_dir, config=config)
-    yield env
-    env.close()

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ from audit.injector import pid_of
 from audit.ledger import Ledger
 from audit.playing import first_ready, in_sync
 from audit.recording import marks_of
-from audit.task import HARMS, LAST_LOOP, STEP_MUL
-from broken_pools import BROKEN, Crooked
+from audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask
+from broken_pools import BROKEN, Crooked, SwapsActions, Tape
 
 from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import PoolConfig
 from sc2pool.pool.slot import TrainerEnd
 from sc2pool.pool.tickets import TicketBook
 
@@ -74,9 +76,10 @@ class Bad:
         self.ledger.take_events(self.env.stats()["events"])
 
 
-@pytest.mark.parametrize("spares", [0, 2])
-@pytest.mark.parametrize("play", [in_sync, first_ready])
-@pytest.mark.parametrize("seed", [None, 11])
+@pytest.mark.parametrize(
+    ("play", "spares", "seed"),
+    [(in_sync, 0, 11), (in_sync, 2, None), (first_ready, 0, None), (first_ready, 2, 11)],
+)
 def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: int | None) -> None:
     env = make_env(spares=spares, seed=seed)
     bad, checker = Bad(env), Checker(ahead=env.num_envs + spares)
@@ -97,15 +100,32 @@ def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: in
     assert sum(env.stats()["recycles"].values()) == len(bad.ledger.injected)
 
 
-def recorded(env: Any, steps: int, fault_at: int | None = None) -> list[Record]:
-    """A run of a fresh book of tickets; env 0's game crashes in step `fault_at`."""
+STEPS = EPISODE_STEPS + 5
+FAULT_AT = 8
+
+
+def recorded(env: Any, steps: int = STEPS) -> list[Record]:
+    """A run of `env`; the game of env 0 crashes in step `FAULT_AT`."""
     count = itertools.count(1)
 
     def harms(envs: Sequence[int]) -> list[int]:
-        return [HARMS.index("crash") if next(count) == fault_at else 0, 0]
+        return [HARMS.index("crash") if next(count) == FAULT_AT else 0, 0]
 
     batches = in_sync(env, harms)
     return list(itertools.chain.from_iterable(itertools.islice(batches, steps + 1)))
+
+
+@pytest.fixture(scope="module")
+def tape(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Tape:
+    """A sound pool's run, with a fault in it."""
+    config = PoolConfig(bundle_dir=tmp_path_factory.mktemp("bundles"))
+    env = SubprocSC2VecEnv(n=2, task=AuditTask, game=standin_dir, config=config)
+    try:
+        tape = Tape(env)
+        assert wordings(recorded(tape)) == ""
+        return tape
+    finally:
+        env.close()
 
 
 def wordings(records: Iterable[Record]) -> str:
@@ -113,13 +133,13 @@ def wordings(records: Iterable[Record]) -> str:
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
-def test_a_broken_pool_fails(shared_env: SubprocSC2VecEnv, broken: type[Crooked]) -> None:
-    shared_env.seed(5)
-    sound = recorded(shared_env, steps=EPISODE_STEPS + 5, fault_at=8)
-    assert wordings(sound) == ""
-    shared_env.seed(6)
-    crooked = recorded(broken(shared_env), steps=EPISODE_STEPS + 5, fault_at=8)
-    assert BROKEN[broken] in wordings(crooked)
+def test_a_broken_pool_fails(tape: Tape, broken: type[Crooked]) -> None:
+    assert wordings(recorded(tape.rewound())) == "", "the tape itself is sound"
+    assert BROKEN[broken] in wordings(recorded(broken(tape.rewound()), steps=STEPS - 1))
+
+
+def test_a_pool_that_mixes_actions_up_fails(make_env: MakeEnv) -> None:
+    assert "checksum is" in wordings(recorded(SwapsActions(make_env(n=2)), steps=1))
 
 
 def test_a_pool_that_does_not_await_replies_fails(
@@ -143,9 +163,8 @@ def test_a_pool_that_deals_a_ticket_twice_fails(
     assert "ticket 0 is played twice" in wordings(recorded(env, steps=1))
 
 
-def test_an_action_that_nothing_came_of_is_lost(shared_env: SubprocSC2VecEnv) -> None:
-    shared_env.seed(5)
-    records = recorded(shared_env, steps=3)
+def test_an_action_that_nothing_came_of_is_lost(tape: Tape) -> None:
+    records = recorded(tape.rewound(), steps=3)
     assert wordings(records[:-1]) == "env 1: the transition of action 5 is lost"
     # The last records: two sent, two received, of each of the last two steps.
     without = [*records[:-5], *records[-4:]]

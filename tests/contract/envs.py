@@ -7,6 +7,8 @@ not import this module, nor what its neighbours import.
 from __future__ import annotations
 
 import sys
+import time
+from pathlib import Path
 from typing import Any, ClassVar
 
 import cloudpickle
@@ -83,6 +85,20 @@ class Sampling(gymnasium.Env):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.last_action = action
         return self.observation_space.sample(), self.random.random(), False, False, {}
+
+
+class Gated(Counting):
+    """Its steps are over only once the file is there; bounded, so that no failed test hangs."""
+
+    def __init__(self, gate: str, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.gate = Path(gate)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        give_up_s = time.monotonic() + 20.0
+        while not self.gate.exists() and time.monotonic() < give_up_s:
+            time.sleep(0.002)
+        return super().step(action)
 
 
 class Drawing(Counting):

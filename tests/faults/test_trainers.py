@@ -29,6 +29,7 @@ def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) 
     stopped.process.send_signal(signal.SIGCONT)
     if stage == "resetting":
         stopped.wait_for_stage("training")
+        stopped.wait_for_stage("playing")
     time.sleep(0.5)  # two more looks of its watchdog
     stopped.process.send_signal(signal.SIGINT)
     said = stopped.wait_for_stage("interrupted")
@@ -55,9 +56,11 @@ def test_two_trainers_on_one_machine(trainer: Callable[..., Trainer]) -> None:
     ports = [one.wait_for_stage("training")["ports"] for one in two]
     assert len({*ports[0], *ports[1]}) == 8
     for one in two:
+        children = one.children
+        one.wait_for_stage("playing")
         one.process.send_signal(signal.SIGINT)
         said = one.wait_for_stage("interrupted")
         assert said["recycles"] == {}
         assert said["env_steps"] > 0
-        _, alive = psutil.wait_procs(one.children, timeout=2.0)
+        _, alive = psutil.wait_procs(children, timeout=2.0)
         assert [child for child in alive if child.status() != psutil.STATUS_ZOMBIE] == []

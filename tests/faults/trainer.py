@@ -40,9 +40,13 @@ def children() -> list[int]:
 
 def train(pool: Pool) -> None:
     """Steps until it is interrupted."""
+    steps = 0
     while True:
         pool.send([0] * pool.n)
-        pool.receive()
+        pool.recv()
+        steps += 1
+        if steps == 10:
+            say(stage="playing")
 
 
 def play_on_a_full_disk(pool: Pool) -> None:
@@ -50,11 +54,11 @@ def play_on_a_full_disk(pool: Pool) -> None:
     told = []
     for env in range(pool.n):
         pool.send([harm_action("game KILL") if env == other else 0 for other in range(pool.n)])
-        batch = pool.receive()
+        batch = pool.recv()
         told.append(batch.infos[env]["sc2pool.fault"])
         for _ in range(3):
             pool.send([0] * pool.n)
-            pool.receive()
+            pool.recv()
     say(stage="played on", told=told, **counters(pool))
 
 

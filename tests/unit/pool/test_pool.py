@@ -36,7 +36,7 @@ def test_it_plays_the_very_episodes_of_the_envs(pool):
     np.testing.assert_array_equal(pool.reset([3, 4]).observations, observations)
     for step in range(200):
         pool.send([step % 2, 1])
-        batch = pool.receive()
+        batch = pool.recv()
         for row, env in enumerate(alone):
             observation, reward, terminated, truncated, _ = env.step((step % 2, 1)[row])
             flags = bool(batch.terminated[row]), bool(batch.truncated[row])
@@ -55,11 +55,11 @@ def test_a_killed_worker_is_replaced(pool):
     (pid,) = pool.call([1], "get_attr", "pid")
     os.kill(pid, signal.SIGKILL)
     pool.send([0, 0])
-    batch = pool.receive()
+    batch = pool.recv()
     assert batch.truncated.tolist() == [False, True]
     assert batch.infos[1]["sc2pool.synthetic"] is True
     pool.send([0, 0])
-    assert not pool.receive().truncated.any()
+    assert not pool.recv().truncated.any()
 
 
 def test_closed_is_closed(pool):

@@ -1,0 +1,139 @@
+"""Stepping whoever is ready first: `pool.send(actions, envs)`, `pool.recv(min_ready, …)`.
+
+Env 0 is fast; env 1's step ends when a file is there.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
+
+from sc2pool.errors import ActionError
+
+from .envs import Counting, Gated
+
+AT_ONCE_S = 5.0
+"""Well below what the gate waits by itself."""
+
+
+@pytest.fixture
+def gate(tmp_path):
+    return tmp_path / "gate"
+
+
+@pytest.fixture
+def pool(vec, gate):
+    pool = vec(Counting, partial(Gated, str(gate)), Counting).pool
+    pool.reset()
+    yield pool
+    gate.touch()
+
+
+def test_who_is_ready_comes_back_and_goes_on_alone(pool, gate):
+    pool.send([0, 0, 0])
+    seen = []
+    while len(seen) < 4:
+        batch = pool.recv(min_ready=1, timeout_s=AT_ONCE_S)
+        assert len(batch.envs) >= 1
+        seen += [(int(e), float(o[0])) for e, o in zip(batch.envs, batch.observations, strict=True)]
+        assert batch.observations.shape == (len(batch.envs), 1)
+        pool.send([0] * len(batch.envs), batch.envs)
+    assert {env for env, _ in seen} == {0, 2}
+    # Episodes are three steps long; a new one begins with a 0.
+    for env in (0, 2):
+        counts = [count for other, count in seen if other == env]
+        assert counts == [1, 2, 0, 1][: len(counts)]
+    gate.touch()
+    (row,) = np.flatnonzero(pool.recv().envs == 1)
+    assert row == 1
+
+
+def test_all_are_waited_for_unless_told_otherwise(pool, gate):
+    pool.send([0, 0, 0])
+    gate.touch()
+    batch = pool.recv()
+    assert batch.envs.tolist() == [0, 1, 2]
+    assert batch.observations[:, 0].tolist() == [1, 1, 1]
+
+
+def test_fewer_come_when_the_time_is_up(pool, gate):
+    pool.send([0, 0, 0])
+    began_s = time.monotonic()
+    batch = pool.recv(min_ready=3, timeout_s=0.3)
+    assert time.monotonic() - began_s < AT_ONCE_S
+    assert set(batch.envs.tolist()) <= {0, 2}
+    rest = pool.recv(min_ready=1, timeout_s=0.0) if len(batch.envs) == 2 else None
+    if rest is not None:
+        assert rest.envs.tolist() == []
+        assert rest.observations.shape == (0, 1)
+        assert (rest.rewards.shape, rest.infos) == ((0,), [])
+    gate.touch()
+    assert 1 in pool.recv().envs
+
+
+def test_more_than_are_pending_is_all_of_them(pool, gate):
+    pool.send([0], [2])
+    assert pool.recv(min_ready=99).envs.tolist() == [2]
+
+
+def test_actions_go_to_the_envs_they_were_sent_to_and_rows_come_ascending(pool, gate):
+    gate.touch()
+    pool.send([4, 3], [2, 0])
+    batch = pool.recv()
+    assert batch.envs.tolist() == [0, 2]
+    assert batch.envs.dtype == np.int64
+    assert pool.call([0, 1, 2], "get_attr", "actions") == [[3], [], [4]]
+
+
+def test_an_env_that_is_pending_takes_no_second_action(pool, gate):
+    pool.send([0], [1])
+    with pytest.raises(AlreadyPendingCallError, match=r"envs \[1\]"):
+        pool.send([0, 0], [0, 1])
+    with pytest.raises(NoAsyncCallError):
+        gate.touch()
+        pool.recv()
+        pool.recv()
+    assert pool.call([0, 1], "get_attr", "steps_in_life") == [0, 1]
+
+
+def test_nothing_sent_nothing_to_receive(pool):
+    with pytest.raises(NoAsyncCallError):
+        pool.recv(min_ready=1, timeout_s=0.0)
+
+
+@pytest.mark.parametrize("actions", [[0], [0, 0, 0]], ids=str)
+def test_as_many_actions_as_envs(pool, gate, actions):
+    with pytest.raises(ActionError, match="expected 2 actions, one per env"):
+        pool.send(actions, [0, 2])
+    pool.send([0, 0], [0, 2])
+    assert pool.recv().envs.tolist() == [0, 2]
+
+
+def test_a_reset_drops_what_is_pending(pool, gate):
+    pool.send([0, 0], [0, 1])
+    assert pool.recv(min_ready=1).envs.tolist() == [0]
+    gate.touch()
+    assert pool.reset().observations[:, 0].tolist() == [0, 0, 0]
+    pool.send([0, 0, 0])
+    assert pool.recv().observations[:, 0].tolist() == [1, 1, 1]
+
+
+def test_a_task_is_stepped_like_that_too(vec_task):
+    """Whoever is stepped alone plays on alone, and plays what it would have played in sync."""
+    env = vec_task(seed=3)
+    in_sync = [env.reset()] + [env.step(np.zeros(2, np.int64))[0] for _ in range(6)]
+    env.seed(3)
+    env.reset()
+    counts = [0, 0]
+    for envs in ([1], [1], [0, 1], [0], [1], [0]):
+        env.pool.send([0] * len(envs), envs)
+        batch = env.pool.recv()
+        assert batch.envs.tolist() == envs
+        for row, index in enumerate(envs):
+            counts[index] += 1
+            np.testing.assert_array_equal(batch.observations[row], in_sync[counts[index]][index])
+    assert counts == [3, 4]

@@ -1,0 +1,173 @@
+"""A seeded run is the same, byte for byte, with any number of spares, whatever befalls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import psutil
+import pytest
+from fault_pools import (
+    SEED,
+    MakeEnv,
+    Recording,
+    assert_fault,
+    assert_same_bytes,
+    record,
+    step,
+)
+from fault_tasks import Short, ShortSaboteur, harm_action, strike
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.errors import ConfigError
+
+N = 3
+STEPS = 12
+SPARES = pytest.mark.parametrize("spares", [1, 2])
+
+
+@pytest.fixture
+def spared(make_env: MakeEnv) -> Callable[..., SubprocSC2VecEnv]:
+    """Makes pools of three with spares; episodes are five steps long."""
+
+    def make(spares: int, task: type = Short, **options: Any) -> SubprocSC2VecEnv:
+        return make_env(n=N, task=task, spares=spares, **options)
+
+    return make
+
+
+def assert_same_run(given: Recording, expected: Recording) -> None:
+    for name in ("observations", "rewards", "dones"):
+        for one, other in zip(getattr(given, name), getattr(expected, name), strict=True):
+            assert_same_bytes(one, other)
+
+
+def strike_game(env: SubprocSC2VecEnv, seat: int) -> None:
+    pid = env.stats()["instances"][seat]["pid"]
+    if pid is not None:
+        strike(pid, "KILL")
+
+
+@pytest.fixture(scope="module")
+def quiet(standin_dir: Path) -> Recording:
+    """The run without spares."""
+    env = SubprocSC2VecEnv(n=N, task=Short, game=standin_dir, seed=SEED)
+    try:
+        return record(env, STEPS)
+    finally:
+        env.close()
+
+
+@SPARES
+def test_any_number_of_spares(
+    spared: Callable[..., SubprocSC2VecEnv], quiet: Recording, spares: int
+) -> None:
+    env = spared(spares)
+    assert len(env.stats()["instances"]) == N + spares
+    assert_same_run(record(env, STEPS), quiet)
+    # Again, and the spares are killed, ready or not.
+    env.seed(SEED)
+    assert_same_bytes(env.reset(), quiet.observations[0])
+    for number in range(STEPS):
+        if number in (2, 7):
+            for seat in range(N, N + spares):
+                strike_game(env, seat)
+        observations, rewards, dones, infos = step(env, 0, 0, 0)
+        assert_same_bytes(observations, quiet.observations[number + 1])
+        assert_same_bytes(rewards, quiet.rewards[number])
+        assert_same_bytes(dones, quiet.dones[number])
+        assert not any("sc2pool.fault" in info for info in infos)
+    stats = env.stats()
+    assert set(stats["recycles"]) <= {"game-exited"}
+    # A spare that was still launching had no game to kill.
+    assert spares <= stats["recycles"]["game-exited"] <= 2 * spares
+
+
+def test_a_killed_env_takes_the_next_ticket(spared: Callable[..., SubprocSC2VecEnv]) -> None:
+    """The same one, with spares or without, and the run goes on the same."""
+    runs = []
+    for spares in (0, 2):
+        env = spared(spares, ShortSaboteur)
+        run = [env.reset()]
+        for number in range(STEPS):
+            harm = harm_action("game KILL") if number == 2 else 0
+            observations, rewards, dones, infos = step(env, 0, harm, 0)
+            run += [observations, rewards, dones]
+            if number == 2:
+                assert dones.tolist() == [False, True, False]
+                assert_fault(infos[1], {"game-exited"}, "stepping", instance=1)
+            else:
+                assert not any("sc2pool.fault" in info for info in infos)
+        runs.append(run)
+        env.close()
+    for one, other in zip(*runs, strict=True):
+        assert_same_bytes(one, other)
+
+
+def void_by_reset(env: SubprocSC2VecEnv) -> None:
+    env.reset()
+
+
+def void_by_seed(env: SubprocSC2VecEnv) -> None:
+    env.seed(99)
+    env.reset()
+
+
+def void_by_options(env: SubprocSC2VecEnv) -> None:
+    env.set_options({"unused": 1})
+    env.reset()
+
+
+def void_by_attribute(env: SubprocSC2VecEnv) -> None:
+    """Env 1's later episodes are two steps long; it plays its tickets itself."""
+    env.set_attr("max_loops", 16, indices=[1])
+
+
+@pytest.mark.parametrize("void", [void_by_reset, void_by_seed, void_by_options, void_by_attribute])
+def test_tickets_not_yet_played_are_void(
+    spared: Callable[..., SubprocSC2VecEnv], void: Callable[[SubprocSC2VecEnv], None]
+) -> None:
+    """Two spares hold two of them by then; that they did shows nowhere."""
+    runs = []
+    for spares in (0, 2):
+        env = spared(spares)
+        env.reset()
+        run = [step(env, 0, 0, 0)[0]]
+        void(env)
+        for _ in range(STEPS):
+            run += step(env, 0, 0, 0)[:3]
+        runs.append(run)
+        env.close()
+    for one, other in zip(*runs, strict=True):
+        assert_same_bytes(one, other)
+
+
+def test_a_spare_takes_over_without_a_launch(
+    spared: Callable[..., SubprocSC2VecEnv], wait_for: Callable[..., None]
+) -> None:
+    env = spared(1)
+    env.reset()
+    # The spare gets ready by and by; the pool takes notice in its steps.
+    wait_for(lambda: step(env, 0, 0, 0) and env.stats()["instances"][N]["state"] == "ready", 30.0)
+    pids = [instance["pid"] for instance in env.stats()["instances"]]
+    victim = psutil.Process(pids[0])
+    victim.kill()
+    wait_for(lambda: not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE)
+    _, _, dones, infos = step(env, 0, 0, 0)
+    assert dones[0]
+    assert "sc2pool.fault" in infos[0]
+    taken = [instance["pid"] for instance in env.stats()["instances"]]
+    assert taken[:N] == [pids[N], *pids[1:N]]
+
+
+@pytest.mark.parametrize("spares", [-1, 1.5, True, "2"])
+def test_a_number_of_spares_that_is_none(make_env: MakeEnv, spares: Any) -> None:
+    with pytest.raises(ConfigError, match="spares must be a whole number of at least 0"):
+        make_env(spares=spares)
+
+
+def test_envs_of_the_user_have_no_spares() -> None:
+    with pytest.raises(ConfigError, match="spares are for tasks"):
+        SubprocSC2VecEnv([lambda: gymnasium.make("CartPole-v1")], spares=1)

@@ -1,0 +1,72 @@
+"""The wall clock may jump, so nothing that waits or measures may look at it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import sc2pool
+
+PACKAGE = Path(sc2pool.__file__).parent
+BANNED = {
+    "time": {"time", "time_ns", "ctime", "localtime", "gmtime", "strftime", "asctime", "mktime"},
+    "datetime": {"now", "utcnow", "today", "fromtimestamp"},
+    "date": {"today", "fromtimestamp"},
+}
+ALLOWED = {
+    # File, what it uses, and what for.
+    ("pool/bundles.py", "time.strftime"): "a bundle's name, for people",
+    ("cli/options.py", "time.strftime"): "a run folder's name, for people",
+    ("pool/run_dir.py", "time.time"): "the age of a file, which has its times from that clock",
+}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def looks_at_the_wall_clock(source: str) -> set[str]:
+    """What a file uses of the wall clock, as `module.function`."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute):
+            owner = node.value
+            name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+            if node.attr in BANNED.get(name, ()):
+                found.add(f"{name}.{node.attr}")
+        elif isinstance(node, ast.ImportFrom) and node.module in BANNED:
+            found |= {
+                f"{node.module}.{alias.name}"
+                for alias in node.names
+                if alias.name in BANNED[node.module]
+            }
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_no_file_looks_at_the_wall_clock(file):
+    inside = file.relative_to(PACKAGE).as_posix()
+    used = {(inside, name) for name in looks_at_the_wall_clock(file.read_text())}
+    assert used <= set(ALLOWED)
+
+
+def test_every_exception_is_still_needed():
+    used = {
+        (file.relative_to(PACKAGE).as_posix(), name)
+        for file in FILES
+        for name in looks_at_the_wall_clock(file.read_text())
+    }
+    assert used == set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import time\nend = time.time() + 5", {"time.time"}),
+        ("from time import time, monotonic", {"time.time"}),
+        ("import datetime\ndatetime.datetime.now()", {"datetime.now"}),
+        ("from datetime import date\ndate.today()", {"date.today"}),
+        ("import time\ntime.monotonic(), time.perf_counter(), time.sleep(1)", set()),
+    ],
+)
+def test_the_lint_itself(source, found):
+    assert looks_at_the_wall_clock(source) == found
