@@ -13,6 +13,11 @@ from sc2pool.config import RestartPolicy
 from sc2pool.errors import Fault, FaultKind
 
 
+def recent(times_s: Sequence[float], window_s: float, now_s: float) -> list[float]:
+    """Those of the times that lie within the window."""
+    return [at for at in times_s if now_s - at < window_s]
+
+
 def exceeded(
     policy: RestartPolicy,
     n_envs: int,
@@ -29,11 +34,11 @@ def exceeded(
         pool_recycles_s: the same for all envs.
         now_s: the monotonic time now.
     """
-    in_env = sum(now_s - at < policy.per_env_window_s for at in env_recycles_s)
+    in_env = len(recent(env_recycles_s, policy.per_env_window_s, now_s))
     if in_env > policy.per_env:
         return f"{in_env} recycles of one env in {policy.per_env_window_s:g} s"
     allowed = policy.per_pool_per_env * n_envs
-    in_pool = sum(now_s - at < policy.per_pool_window_s for at in pool_recycles_s)
+    in_pool = len(recent(pool_recycles_s, policy.per_pool_window_s, now_s))
     if in_pool > allowed:
         return f"{in_pool} recycles of the pool in {policy.per_pool_window_s:g} s"
     return None
@@ -59,5 +64,5 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
 
 def backoff_s(policy: RestartPolicy, env_recycles_s: Sequence[float], now_s: float) -> float:
     """How long to wait before the next launch: nothing for the first, then 0.5 s, 1 s, … 8 s."""
-    recent = sum(now_s - at < policy.per_env_window_s for at in env_recycles_s)
-    return 0.0 if recent <= 1 else min(8.0, 0.25 * 2.0 ** (recent - 1))
+    recycles = len(recent(env_recycles_s, policy.per_env_window_s, now_s))
+    return 0.0 if recycles <= 1 else min(8.0, 0.25 * 2.0 ** (recycles - 1))

@@ -7,6 +7,7 @@ faults) stays on the seat. Rule: `seat.instance.seat is seat`, always.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,9 @@ from sc2pool.errors import Fault
 from sc2pool.pool.instance import Instance
 from sc2pool.pool.states import State
 from sc2pool.tasks.player import Ticket
+
+CAUSES_KEPT = 3
+"""So many faults of a seat are told where it is given up."""
 
 
 @dataclass
@@ -44,7 +48,7 @@ class Seat:
         down_since_s: when the instance died whose successor has not been ready yet.
         attributes: what `set_attr` set.
         recycles_s: monotonic times of its recycles.
-        causes: its faults so far.
+        causes: its newest faults.
     """
 
     index: int
@@ -58,7 +62,7 @@ class Seat:
     down_since_s: float | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     recycles_s: list[float] = field(default_factory=list)
-    causes: list[Fault] = field(default_factory=list)
+    causes: deque[Fault] = field(default_factory=lambda: deque(maxlen=CAUSES_KEPT))
 
     @property
     def name(self) -> str:
@@ -69,6 +73,11 @@ class Seat:
     def ready(self) -> bool:
         """Whether its instance holds the first observation of the seat's ticket."""
         return self.instance.state is State.READY
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether nothing but a reset lies between its instance and the seat's ticket."""
+        return self.instance.state in (State.RESETTING, State.READY)
 
     def take(self, instance: Instance) -> None:
         """Seat an instance here."""

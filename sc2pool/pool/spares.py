@@ -4,8 +4,9 @@
 
 Rules: spares hold consecutive tickets, beginning with the next to be played, so a seeded run is
 the same with any number of them; an env with attributes of its own plays its ticket itself,
-because the spare's task object has not got them; tickets not yet played go back into the book
-when the trainer resets, seeds, or sets options or attributes.
+because the spare's task object has not got them, and so does one whose spare is only being
+launched; tickets not yet played go back into the book when the trainer resets, seeds, or sets
+options or attributes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from sc2pool.pool.seats import Seat, exchange
+from sc2pool.pool.states import State
 from sc2pool.pool.supervisor import Supervisor
 from sc2pool.pool.tickets import TicketBook
 
@@ -41,7 +43,8 @@ class Spares:
         spare = self._first_choice()
         self._holding.remove(spare)
         assert spare.ticket is not None
-        if seat.attributes:
+        sooner_itself = seat.instance.state is State.OVER and not spare.on_its_way
+        if seat.attributes or sooner_itself:
             self._supervisor.play(seat, spare.ticket)
         else:
             exchange(seat, spare)

@@ -297,20 +297,22 @@ class Supervisor:
         instance.on(Event.FAULT)
         self.stats.count_fault(seat.name, instance.number, fault)
         seat.causes.append(fault)
-        seat.recycles_s.append(now_s)
-        self._recycles_s.append(now_s)
+        policy = self._config.restart
+        seat.recycles_s = [*restart.recent(seat.recycles_s, policy.per_env_window_s, now_s), now_s]
+        self._recycles_s = [
+            *restart.recent(self._recycles_s, policy.per_pool_window_s, now_s),
+            now_s,
+        ]
         if seat.fault is None:
             seat.fault = FaultReport(fault, instance.number, now_s, bundle)
         if seat.down_since_s is None:
             seat.down_since_s = now_s
         hopeless = restart.hopeless(
             seat.causes, any_was_ready=self.stats.resets > 0
-        ) or restart.exceeded(
-            self._config.restart, len(self.seats), seat.recycles_s, self._recycles_s, now_s
-        )
+        ) or restart.exceeded(policy, len(self.seats), seat.recycles_s, self._recycles_s, now_s)
         if hopeless:
             self.roster.retire(instance)
-            causes = "\n".join(f"  {cause}" for cause in seat.causes[-3:])
+            causes = "\n".join(f"  {cause}" for cause in seat.causes)
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             self.failure = CrashLoopError(
                 f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}"
@@ -318,7 +320,7 @@ class Supervisor:
             return
         self.roster.replace(seat)
         seat.instance.launch_not_before_s = now_s + restart.backoff_s(
-            self._config.restart, seat.recycles_s, now_s
+            policy, seat.recycles_s, now_s
         )
 
     def _reset(self, seat: Seat) -> None:

@@ -45,7 +45,7 @@ def from_step(
 
 
 def from_batch(batch: Batch) -> Iterator[Received]:
-    """What `Pool.receive` returned; these envs only."""
+    """What `Pool.recv` returned; these envs only."""
     for row, env in enumerate(batch.envs.tolist()):
         final, info = batch.final_observations[row], batch.infos[row]
         yield Received(
