@@ -17,6 +17,8 @@ from s2clientprotocol import common_pb2, sc2api_pb2
 class Limits:
     """How long a part of an instance's life may take before it counts as a fault."""
 
+    worker_start_s: float = 90.0
+    """From spawn to a worker that has imported what it needs and made its player."""
     launch_s: float = 90.0
     """From spawn to a game that answers; the very first launch of a pool may take twice this."""
     create_join_s: float = 60.0

@@ -54,7 +54,7 @@ class Roster:
         self._instances_made += 1
         instance = Instance(number, spec, self._run_dir.instance_dir(number))
         self._run_dir.note_process(number, instance.worker_pid)
-        instance.deadline = Deadline.after(self._launch_timeout_s())
+        instance.deadline = Deadline.after(self._limits.worker_start_s)
         self._waiter.add_bell(instance.reply_bell, (instance, True))
         self._waiter.add(instance.channel.fileno(), (instance, False))
         return instance
@@ -144,7 +144,7 @@ class Roster:
         for seat in self.seats:
             instance = seat.instance
             state = instance.state
-            if instance.hello is None or state not in LIVE:
+            if state not in LIVE:
                 continue
             game_pid = instance.facts.pid if instance.facts else None
             awaited_s = instance.asked_at_s if state in patience_s else None

@@ -105,6 +105,31 @@ def test_an_env_with_attributes_plays_its_ticket_itself(spares, envs, spare_seat
     assert envs[1].ticket.number == 1
 
 
+@pytest.mark.parametrize("state", [State.NEW, State.LAUNCHING, State.DEAD])
+def test_an_env_that_lives_does_not_wait_for_a_spare_to_be_launched(
+    spares, envs, spare_seats, plays, state
+):
+    book = TicketBook(5)
+    spares.prepare(book)
+    spare_seats[0].instance.state = state
+    envs[0].instance.state = State.OVER
+    spares.play_next(envs[0], book)
+    assert plays.asked[2:] == [(0, 0)], "the spare's ticket, on its own instance"
+    envs[1].instance.state = State.NEW  # in place of one that died
+    spares.play_next(envs[1], book)
+    assert envs[1].instance.number == 4
+
+
+@pytest.mark.parametrize("state", [State.RESETTING, State.READY])
+def test_a_spare_that_is_nearly_there_is_taken(spares, envs, spare_seats, plays, state):
+    book = TicketBook(5)
+    spares.prepare(book)
+    spare_seats[0].instance.state = state
+    envs[0].instance.state = State.OVER
+    spares.play_next(envs[0], book)
+    assert envs[0].instance.number == 3
+
+
 def test_void_tickets_are_dealt_again(spares, envs, spare_seats):
     book = TicketBook(5)
     spares.prepare(book)
