@@ -194,8 +194,8 @@ class Supervisor:
         self.news.append(seat)
         if instance.state is State.STEPPING:
             seat.answered = True
-            instance.episodes += bool(instance.end.flags() & (TERMINATED | TRUNCATED))
-            over = instance.end.flags() & (TERMINATED | TRUNCATED)
+            over = bool(instance.end.flags() & (TERMINATED | TRUNCATED))
+            instance.episodes += over
             instance.on(Event.EPISODE_OVER if over else Event.REPLY)
             return
         instance.on(Event.FIRST_OBSERVATION)
