@@ -255,11 +255,14 @@ def look_at(watched: Watched) -> Sample:
 
 
 def sample_process(pid: int, *, children: bool) -> ProcessSample | None:
-    """One look at a process; None if it is gone."""
+    """One look at a process; None if it has ended, be it reaped or not."""
     try:
         process = psutil.Process(pid)
         with process.oneshot():
-            stopped = process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+            status = process.status()
+            if status == psutil.STATUS_ZOMBIE:
+                return None
+            stopped = status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
             rss = process.memory_info().rss
             times = process.cpu_times()
             used_s = times.user + times.system

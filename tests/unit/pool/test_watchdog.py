@@ -300,7 +300,8 @@ def test_a_sample_of_a_process_and_its_children(child):
             "import subprocess, sys; b = b'1' * 50_000_000;"
             "child = subprocess.Popen([sys.executable, '-c', 'import sys; b = b\"1\" * 50_000_000;"
             "print(flush=True); input()'], stdin=subprocess.PIPE, stdout=subprocess.PIPE);"
-            "child.stdout.readline(); print(child.pid, flush=True); input(); child.kill()",
+            "child.stdout.readline(); print(child.pid, flush=True); input();"
+            "child.kill(); child.wait()",
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
