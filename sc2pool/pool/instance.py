@@ -218,9 +218,7 @@ class Instance:
 
     def exit_fault(self) -> Fault:
         """The channel ended: why, as far as the worker's exit status tells."""
-        # The rest of its group goes first: reaping the worker would set the group's number free.
-        self.kill()
-        self.wait_for_exit(Deadline.after(_REAP_TIMEOUT_S))
+        self._end_process()
         code = self._process.returncode
         if code is None:
             how = "closed its channel and could not be reaped"
@@ -250,6 +248,7 @@ class Instance:
         self._owned.close()
 
     def _end_process(self) -> None:
+        # The whole group first: reaping the worker would set the group's number free.
         self.kill()
         self.wait_for_exit(Deadline.after(_REAP_TIMEOUT_S))
 

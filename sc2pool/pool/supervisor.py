@@ -311,6 +311,7 @@ class Supervisor:
             seat.causes, any_was_ready=self.stats.resets > 0
         ) or restart.exceeded(policy, len(self.seats), seat.recycles_s, self._recycles_s, now_s)
         if hopeless:
+            instance.on(Event.PERMANENT)
             self.roster.retire(instance)
             causes = "\n".join(f"  {cause}" for cause in seat.causes)
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
