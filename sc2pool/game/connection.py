@@ -9,7 +9,8 @@ Rules:
   connection) breaks the connection for good, with the first cause kept: a broken connection
   raises it on every use, so no late reply is ever taken for the answer to a later request;
 - a faulty game is never shaken hands with: `abort` closes the descriptor, at once;
-- one burst costs one task switch and no timer of its own if it is answered in time.
+- one burst costs one task switch and no timer of its own if it is answered in time; where the
+  event loop may be blocked in (`DirectReader`), not even that.
 """
 
 from __future__ import annotations
@@ -29,13 +30,17 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.direct_reader import DirectReader
 from sc2pool.game.lease import HOST
 from sc2pool.protocol import replies
 
 MAX_FRAME_BYTES: Final = 1 << 28
 """Replays and map data come in one frame."""
+_READ_BUFFER_BYTES: Final = 1 << 17
+"""Room for a usual observation, so that it is read at once."""
 _STALL_S: Final = 1.0
 """A timer that rings this late tells that this process itself was stopped meanwhile."""
+_GONE: Final = "the game closed the connection"
 _ID_MASK: Final = (1 << 31) - 1
 
 # Every failure is told by an exception; picows shall not tell it a second time.
@@ -61,7 +66,7 @@ class Connection(picows.WSListener):
         self._sock = sock
         self._loop = asyncio.get_running_loop()
         self._transport: picows.WSTransport | None = None
-        self._write: Callable[[bytes], None] | None = None
+        self._reader: DirectReader | None = None
         self._fault: GameFault | None = None
         self._next_id = 1
         self._fragments: list[bytes] = []
@@ -99,6 +104,7 @@ class Connection(picows.WSListener):
                 socket_factory=lambda _url: sock,
                 logger_name=_quiet,
                 max_frame_size=MAX_FRAME_BYTES,
+                read_buffer_init_size=_READ_BUFFER_BYTES,
                 websocket_handshake_timeout=None if timeout_s == math.inf else timeout_s,
             )
         except TimeoutError:
@@ -144,6 +150,10 @@ class Connection(picows.WSListener):
         Raises:
             GameFault: the connection is broken, and stays so.
         """
+        reader = self._reader
+        direct = reader is not None and reader.take_over()
+        if direct:
+            self._read_directly()  # what came unasked must not be taken for an answer
         if self._fault is not None:
             raise self._fault
         frames = []
@@ -152,16 +162,17 @@ class Connection(picows.WSListener):
             self._expected.append((self._next_id, replies.expected_kind(request)))
             self._next_id = (self._next_id + 1) & _ID_MASK
             frames.append(_frame(request.SerializeToString()))
-        assert self._write is not None
-        self._write(b"".join(frames))
-        self._set_deadline(deadline, extend)
-        self._answered = self._loop.create_future()
+        assert reader is not None
+        self._deadline_s = deadline.instant_s
+        self._extend = extend
         try:
-            await self._answered
-        except asyncio.CancelledError:
-            # Replies still to come would be taken for the next burst's.
-            self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
-            raise
+            reader.send(b"".join(frames))
+        except OSError as error:
+            self._lose(error)
+        if not (direct and self._answered_directly()):
+            await self._answered_in_loop()
+        if self._fault is not None:
+            raise self._fault
         answered, self._replies = self._replies, []
         return answered
 
@@ -184,7 +195,9 @@ class Connection(picows.WSListener):
                 self._transport.disconnect(graceful=False)
                 self._disconnected.cancel()
             self._transport = None
-            self._write = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
         self._sock.close()
 
     # ---- called by picows -------------------------------------------------------------------
@@ -194,9 +207,10 @@ class Connection(picows.WSListener):
         self._transport = transport
         # picows keeps the cause of a disconnect for whoever waits for it. The cause is told by
         # `fail`; this only takes picows' copy, which asyncio would else complain about.
-        self._disconnected = self._loop.create_task(transport.wait_disconnected())
+        # It is not made by the loop, so that it does not count among those that want their turn.
+        self._disconnected = asyncio.Task(transport.wait_disconnected(), loop=self._loop)
         self._disconnected.add_done_callback(lambda task: task.cancelled() or task.exception())
-        self._write = transport.underlying_transport.write
+        self._reader = DirectReader(self._sock, transport.underlying_transport)
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         """One frame has come: the next reply, or a reason to give up."""
@@ -214,9 +228,47 @@ class Connection(picows.WSListener):
     def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
         """The other side has gone."""
         del transport
-        self.fail(GameFault(FaultKind.CONNECTION_LOST, "the game closed the connection"))
+        self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
 
     # ---- the inside -------------------------------------------------------------------------
+
+    async def _answered_in_loop(self) -> None:
+        """Let the event loop run until all is there, the deadline has passed, or it broke."""
+        assert self._reader is not None
+        if self._fault is not None:
+            return
+        self._answered = self._loop.create_future()
+        self._reader.give_back()
+        self._set_timer()
+        try:
+            await self._answered
+        except GameFault:
+            pass  # it is in `_fault`
+        except asyncio.CancelledError:
+            # Replies still to come would be taken for the next burst's.
+            self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
+            raise
+
+    def _answered_directly(self) -> bool:
+        """Block until all is there; False where the event loop has to see to something first."""
+        assert self._reader is not None
+        while self._expected and self._fault is None:
+            timeout_s = self._deadline_s - time.monotonic()
+            if not self._reader.wait(-1 if timeout_s == math.inf else max(0.0, timeout_s)):
+                return False
+            self._read_directly()
+        return True
+
+    def _read_directly(self) -> None:
+        assert self._reader is not None
+        try:
+            if not self._reader.read():
+                self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
+        except OSError as error:
+            self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        self.fail(GameFault(FaultKind.CONNECTION_LOST, f"the connection broke: {error}"))
 
     def _take(self, payload: bytes) -> None:
         got = len(self._replies)
@@ -233,8 +285,7 @@ class Connection(picows.WSListener):
         self._replies.append(reply)
         if got + 1 == len(self._expected):
             self._expected.clear()
-            assert self._answered is not None
-            if not self._answered.done():
+            if self._answered is not None and not self._answered.done():
                 self._answered.set_result(None)
 
     def _take_other(self, frame: Any) -> None:
@@ -252,11 +303,9 @@ class Connection(picows.WSListener):
             self._fragments = []
             self._take(payload)
 
-    def _set_deadline(self, deadline: Deadline, extend: Extend | None) -> None:
+    def _set_timer(self) -> None:
         # The timer of an earlier burst is left armed: it rings in vain at worst, and arms itself
         # for the deadline of the burst it finds. So most bursts touch no timer.
-        self._deadline_s = deadline.instant_s
-        self._extend = extend
         if self._timer is not None and self._timer.when() > self._deadline_s:
             self._timer.cancel()
             self._timer = None

@@ -20,7 +20,7 @@ from sc2pool.pool.seats import FaultReport, Seat
 from sc2pool.pool.slot import TERMINATED, TRUNCATED
 
 
-@dataclass
+@dataclass(slots=True)
 class Outcome:
     """What one step brought one env.
 

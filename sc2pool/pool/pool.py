@@ -204,8 +204,9 @@ class Pool:
         for env, action in zip(numbers, actions, strict=True):
             seat = seats[env]
             seat.answered = False
-            if seat.fault is not None:
-                continue  # it died between the steps: its transition will be a synthetic one
+            if seat.fault is not None:  # it died between the steps: a synthetic transition follows
+                self._supervisor.news.append(seat)
+                continue
             if self._checked_array:
                 seat.instance.step_checked(action, now_s, deadline)
             else:
@@ -229,10 +230,9 @@ class Pool:
             raise NoAsyncCallError("send actions before receiving what came of them", "step")
         pending = len(self._pending)
         wanted = pending if min_ready is None else min(min_ready, pending)
-        seats = self._supervisor.seats
-        self._supervisor.news.clear()
-        for env in self._pending:
-            self._look_at(seats[env])
+        if wanted == pending and timeout_s is None:
+            seats = self._supervisor.seats
+            self._supervisor.await_steps([seats[env] for env in sorted(self._pending)])
 
         def enough() -> bool:
             news, self._supervisor.news = self._supervisor.news, []
@@ -299,6 +299,7 @@ class Pool:
         )
         for container in (self._pending, self._outcomes, self._undealt, self._settled):
             container.clear()
+        self._supervisor.news.clear()
 
     # Everything beside the step path.
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
-from sc2pool.pool.doorbell import Waiter
 from sc2pool.pool.instance import Instance
 from sc2pool.pool.run_dir import RunDir
 from sc2pool.pool.seats import Seat
 from sc2pool.pool.states import LIVE, Event, State
+from sc2pool.pool.waiter import Waiter
 from sc2pool.pool.watchdog import Sample, Watched, memory_bytes, sample_process
 
 _PROVEN = {True: "proven", False: "unproven"}

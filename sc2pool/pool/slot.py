@@ -24,6 +24,7 @@ from sc2pool.pool.doorbell import Doorbell
 from sc2pool.pool.layout import Array, Leaf, SlotLayout, SpaceLayout
 from sc2pool.pool.pickling import for_trainer
 from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.waiting import BlockingWait
 
 # Header fields, as indices of 8-byte words; trainer and worker write different cache lines.
 _REQUEST = 0
@@ -54,11 +55,17 @@ class Slot:
 
     def action(self) -> Any:
         """The action by itself, copied."""
-        return self.layout.action.build(lambda index: self.actions[index].copy()[()])
+        return _copied(self.layout.action, self.actions)
 
     def observation(self) -> Any:
         """The observation by itself, copied."""
-        return self.layout.observation.build(lambda index: self.observations[index].copy()[()])
+        return _copied(self.layout.observation, self.observations)
+
+
+def _copied(layout: SpaceLayout, views: list[Array]) -> Any:
+    if layout.is_array:
+        return views[0].copy()[()]
+    return layout.build(lambda index: views[index].copy()[()])
 
 
 class TrainerEnd:
@@ -138,6 +145,7 @@ class WorkerEnd(QueuePair):
     def __init__(
         self,
         slot: Slot,
+        request_bell: Doorbell,
         reply_bell: Doorbell,
         *,
         strict: bool,
@@ -147,7 +155,9 @@ class WorkerEnd(QueuePair):
     ) -> None:
         self._slot = slot
         self._words = slot.words
-        self._bell = reply_bell
+        self._request_bell = request_bell
+        self._request_wait: BlockingWait | None = None  # until an event loop runs
+        self._reply_bell = reply_bell
         self._strict = strict
         self._send_aside = send_aside
         self._on_first = on_first
@@ -174,7 +184,7 @@ class WorkerEnd(QueuePair):
         return self._phase
 
     def wake(self) -> None:
-        """The doorbell rang."""
+        """Let `get_action` look again whether there is something for it."""
         waiting = self._waiting
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
@@ -198,10 +208,26 @@ class WorkerEnd(QueuePair):
                 self._sequence = request
                 action = self._slot.action()
                 break
-            self._waiting = asyncio.get_running_loop().create_future()
-            await self._waiting
+            if self._request_wait is None:
+                self._request_wait = BlockingWait(self._request_bell.listening)
+            if not (self._request_wait.possible and self._request_wait.wait()):
+                await self._ring_in_loop()
         self._phase = Phase.STEPPING
         return action
+
+    async def _ring_in_loop(self) -> None:
+        """Let the event loop run until the doorbell rings, or `wake` is called."""
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.create_future()
+        loop.add_reader(self._request_bell.listening, self._on_ring)
+        try:
+            await self._waiting
+        finally:
+            loop.remove_reader(self._request_bell.listening)
+
+    def _on_ring(self) -> None:
+        self._request_bell.quiet()
+        self.wake()
 
     def put(self, transition: Transition) -> None:
         if self._phase is Phase.IDLE:
@@ -228,7 +254,7 @@ class WorkerEnd(QueuePair):
             self._on_first()
         self._phase = Phase.IDLE
         self._words[_REPLY] = self._sequence
-        self._bell.ring()
+        self._reply_bell.ring()
         if aside:
             self._send_aside(self._sequence, payload)
 

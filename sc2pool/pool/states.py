@@ -13,6 +13,8 @@ from enum import StrEnum
 class State(StrEnum):
     """Where an instance is in its life."""
 
+    __hash__ = str.__hash__  # Enum's own is written in Python, and the table is on each step's path
+
     NEW = "new"
     """Its worker is being spawned, or is up and waits for its turn to launch."""
     LAUNCHING = "launching"
@@ -36,6 +38,8 @@ class State(StrEnum):
 
 class Event(StrEnum):
     """What happened to an instance."""
+
+    __hash__ = str.__hash__
 
     LAUNCH = "launch"
     LAUNCHED = "launched"

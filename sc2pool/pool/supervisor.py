@@ -22,7 +22,6 @@ from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
 from sc2pool.pool import bundles, messages, restart
 from sc2pool.pool.channel import ChannelClosedError
-from sc2pool.pool.doorbell import Waiter
 from sc2pool.pool.instance import Instance
 from sc2pool.pool.raised import to_exception, to_result
 from sc2pool.pool.roster import Roster
@@ -30,6 +29,7 @@ from sc2pool.pool.seats import FaultReport, Seat
 from sc2pool.pool.slot import TERMINATED, TRUNCATED
 from sc2pool.pool.states import Event, State
 from sc2pool.pool.stats import Stats
+from sc2pool.pool.waiter import Waiter
 from sc2pool.pool.watchdog import Watchdog
 from sc2pool.tasks.player import Ticket
 
@@ -40,6 +40,8 @@ NO_EVIDENCE = messages.Evidence()
 _CLOSE_GRACE_S = 2.0
 _STALL_S = 1.0
 """A deadline that is seen this late has passed while nobody looked."""
+_LOOK_INTERVAL_S = 0.02
+"""So often at least, while steps are taken, all else is seen to: spares, messages, verdicts."""
 _SLOW_FACTOR = 3.0
 """A slow but living game may stretch a step to this many times its limit."""
 
@@ -58,6 +60,7 @@ class Supervisor:
         self._owner_pid = os.getpid()
         self._bundle_dir = config.bundle_dir or bundles.default_dir()
         self._recycles_s: list[float] = []
+        self._next_look_s = 0.0
         self._calls_made = 0
         self._answers: dict[int, messages.Answer] = {}
         self.news: list[Seat] = []
@@ -80,7 +83,7 @@ class Supervisor:
         self.seats = self._all[: len(specs)]
         self.spare_seats = self._all[len(specs) :]
         self.watchdog = Watchdog(self.roster.watched, config.recycle, config.watchdog_interval_s)
-        self._waiter.add_bell(self.watchdog.bell, None)
+        self._waiter.add(self.watchdog.bell.listening, None)
 
     # What the pool asks for.
 
@@ -133,41 +136,65 @@ class Supervisor:
         self.wait_until(answered)
         return [to_result(answers[place]) for place in range(len(seats))]
 
+    def await_steps(self, seats: Sequence[Seat]) -> None:
+        """Wait, as cheaply as can be, until these seats' steps are answered.
+
+        It comes back earlier where anything else happens or takes long: `wait_until` sees to it.
+        """
+        for seat in reversed(seats):  # the last one asked: it will mostly be the last to answer
+            instance = seat.instance
+            while instance.state is State.STEPPING and not instance.end.replied():
+                if not self._waiter.wait_for(instance.reply_bell, _LOOK_INTERVAL_S):
+                    return
+
     def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
         """Handle what happens until `condition()` holds, or the deadline has passed.
 
         Raises:
             SC2PoolError: what ends the pool; all instances are gone then.
         """
-        for seat in self._all:  # rings that an interrupted wait has lost
+        for seat in self._all:  # rings that were not waited for, or whose wait was interrupted
             self._on_ring(seat)
+        if time.monotonic() >= self._next_look_s:
+            self.roster.launch_next()
+            self._look(0.0)
         plan = True
         wake_s = 0.0
         while not condition() and not deadline.expired():
             if plan:
                 self.roster.launch_next()
                 wake_s = min(self.roster.next_wake_s(), deadline.instant_s)
-            ready = self._waiter.wait(max(0.0, wake_s - time.monotonic()))
-            plan = not ready
-            for tag in ready:
-                if tag is None:
-                    self._on_verdicts()
-                    plan = True
-                    continue
-                instance, is_bell = tag
-                seat = instance.seat
-                if seat.instance is not instance:
-                    continue  # replaced while this batch of events was handled
-                if is_bell:
-                    self._on_ring(seat)
-                else:
-                    plan = True
-                    self._on_readable(seat)
-            if not ready:
-                self._check_deadlines()
-            if self.failure is not None:
-                self.roster.end_all()
-                raise self.failure
+            plan = self._look(wake_s)
+
+    def _look(self, until_s: float) -> bool:
+        """Wait until something happens, at the latest until then, and see to it.
+
+        Returns:
+            Whether it was anything but replies.
+        """
+        ready = self._waiter.wait(max(0.0, until_s - time.monotonic()))
+        plan = not ready
+        for tag in ready:
+            if tag is None:
+                self._on_verdicts()
+                plan = True
+                continue
+            instance, is_bell = tag
+            seat = instance.seat
+            if seat.instance is not instance:
+                continue  # replaced while this batch of events was handled
+            if is_bell:
+                self._on_ring(seat)
+            else:
+                plan = True
+                self._on_readable(seat)
+        self._next_look_s = time.monotonic() + _LOOK_INTERVAL_S
+        if not ready:
+            self._check_deadlines()
+        if self.failure is not None:
+            self.roster.end_all()
+            raise self.failure
+        return plan
 
     def close(self, *, ask_first: bool) -> None:
         """End all instances; with `ask_first`, players may close by themselves for 2 s."""

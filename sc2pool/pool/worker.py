@@ -35,14 +35,24 @@ from sc2pool.pool.pickling import for_trainer
 from sc2pool.pool.slot import Slot, WorkerEnd
 from sc2pool.tasks.operations import OPERATIONS
 from sc2pool.tasks.player import Player
+from sc2pool.waiting import WorkerLoop
+
+_OWN_TASKS = 2
+"""`Worker.serve`, and the episode; a third one is the user's, and wants its turns."""
 
 
 class Worker:
     """Serves the trainer until it says so, is gone, or the game fails."""
 
     def __init__(
-        self, channel: Channel, memory_fd: int, request_bell: Doorbell, reply_bell: Doorbell
+        self,
+        loop: WorkerLoop,
+        channel: Channel,
+        memory_fd: int,
+        request_bell: Doorbell,
+        reply_bell: Doorbell,
     ) -> None:
+        self._loop = loop
         self._channel = channel
         self._memory_fd = memory_fd
         self._request_bell = request_bell
@@ -75,9 +85,8 @@ class Worker:
 
     async def serve(self) -> None:
         """Handle messages and rings until the end."""
-        loop = asyncio.get_running_loop()
-        self._over = loop.create_future()
-        loop.add_reader(self._channel.fileno(), self._on_message)
+        self._over = self._loop.create_future()
+        self._loop.add_reader(self._channel.fileno(), self._on_message)
         await self._over
 
     def _on_message(self) -> None:
@@ -108,18 +117,13 @@ class Worker:
         slot = Slot(map_memory(self._memory_fd, message.size_bytes), layout)
         self._pair = WorkerEnd(
             slot,
+            self._request_bell,
             self._reply_bell,
             strict=self.player.strict,
             send_aside=self._send_aside,
             on_first=self._announce_episode,
             worn_out=self._player_is_worn_out,
         )
-        bell = self._request_bell
-        asyncio.get_running_loop().add_reader(bell.listening, self._on_ring)
-
-    def _on_ring(self) -> None:
-        self._request_bell.quiet()
-        self.pair.wake()
 
     def _send_aside(self, sequence: int, payload: bytes) -> None:
         self._channel.send(messages.Aside(sequence, payload))
@@ -132,7 +136,7 @@ class Worker:
             facts = await self.player.launch(Deadline.after(timeout_s))
             exited_fd = self.player.exited_fd
             if exited_fd is not None:
-                asyncio.get_running_loop().add_reader(exited_fd, self._on_game_exit)
+                self._loop.add_reader(exited_fd, self._on_game_exit)
             self._channel.send(messages.Launched(facts))
         except BaseException as error:
             self._report(error)
@@ -206,6 +210,7 @@ class Worker:
         return self.pair.phase() if launched else Phase.LAUNCHING
 
     def _finish(self) -> None:
+        self._loop.own_tasks = 0  # nobody may keep it from ending `serve`
         if not self._over.done():
             self._over.set_result(None)
 
@@ -251,8 +256,9 @@ def main(arguments: list[str]) -> None:
     channel = Channel(socket.socket(fileno=channel_fd))
     request_bell = Doorbell(listening=request_fd)
     reply_bell = Doorbell(ringing=reply_fd)
-    worker = Worker(channel, memory_fd, request_bell, reply_bell)
-    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+    loop = WorkerLoop(_OWN_TASKS)
+    worker = Worker(loop, channel, memory_fd, request_bell, reply_bell)
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(worker.serve())
     worker.let_go()
     # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler.

@@ -44,7 +44,7 @@ class Answering:
         self.aside = (None, {})
         self._worker = WorkerEnd(
             slot,
-            self.bells[1],
+            *self.bells,
             strict=True,
             send_aside=lambda *_: None,
             on_first=lambda: None,

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from sc2pool.pool.doorbell import Doorbell, Waiter
+from sc2pool.pool.doorbell import Doorbell
+from sc2pool.pool.waiter import Waiter
 
 pytestmark = pytest.mark.usefixtures("variant")
 

@@ -48,7 +48,7 @@ class Pair:
         self.trainer = TrainerEnd(slots[0], self.bells[0])
         self.worker = WorkerEnd(
             slots[1],
-            self.bells[1],
+            *self.bells,
             strict=strict,
             send_aside=lambda *sent: aside.append(sent),
             on_first=lambda: firsts.append("first"),

@@ -13,7 +13,7 @@ import pytest
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
 from sc2pool.pool import watchdog
-from sc2pool.pool.doorbell import Waiter
+from sc2pool.pool.waiter import Waiter
 from sc2pool.pool.watchdog import (
     ProcessSample,
     Sample,
