@@ -65,10 +65,22 @@ class Game:
 
     def advance(self, loops: int) -> None:
         """Play so many loops, or until the end."""
+        if self.scenario.canned:
+            self._count(loops)
+            return
         for _ in range(loops):
             if self.result is not None:
                 return
             self._run_loop()
+
+    def _count(self, loops: int) -> None:
+        """Let time pass in which nothing happens."""
+        if self.result is not None or loops <= 0:
+            return
+        if self._ending is not None:
+            loops = 1
+        self.world.loop = min(self.world.loop + loops, self._last_loop)
+        self._notice_end()
 
     def end(self, result: sc_pb.Result.ValueType) -> None:
         """End the episode with the next loop."""
@@ -81,10 +93,14 @@ class Game:
             self._bury()
         if world.loop >= world.rules_at and self.result is None:
             world.rules_at = min((rule.apply() for rule in self._rules), default=1 << 60)
+        self._notice_end()
+
+    def _notice_end(self) -> None:
+        loop = self.world.loop
         if self.result is None and self._ending is not None:
             self.result = self._ending
-        if self.result is None and world.loop >= self._last_loop:
-            in_time = world.loop < self.scenario.time_limit_loops
+        if self.result is None and loop >= self._last_loop:
+            in_time = loop < self.scenario.time_limit_loops
             self.result = sc_pb.Tie if in_time else sc_pb.Victory
 
     def _bury(self) -> None:

@@ -88,6 +88,8 @@ class Scenario:
     rules: tuple[Rule, ...]
     stamp: bool = False
     """Whether each observation tells where it comes from; see `requests.observe`."""
+    canned: bool = False
+    """Whether nothing ever happens and the observation is a prepared one; see `canned`."""
 
 
 def parse_scenario(content: bytes) -> Scenario:
@@ -111,8 +113,11 @@ def parse_scenario(content: bytes) -> Scenario:
         units=tuple(_group(item) for item in fields.items("units")),
         rules=tuple(_rule(item) for item in fields.items("rules")),
         stamp=fields.flag("stamp"),
+        canned=fields.flag("canned"),
     )
     fields.finish()
+    if scenario.canned and (scenario.fog or scenario.stamp):
+        raise ScenarioError("map.canned goes with neither map.fog nor map.stamp")
     return scenario
 
 

@@ -39,6 +39,8 @@ API_PATH = b"/sc2api"
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 WHOLE_BINARY = 0x82
 """First byte of a frame that holds a whole binary message."""
+_BINARY, _PING, _PONG, _CLOSE = WSMsgType.BINARY, WSMsgType.PING, WSMsgType.PONG, WSMsgType.CLOSE
+_LENGTH_16, _LENGTH_64 = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
 
 
 class Client(WSListener):
@@ -58,13 +60,16 @@ class Client(WSListener):
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         """One frame; a message may come in several."""
-        if frame.msg_type == WSMsgType.CLOSE:
+        kind = frame.msg_type
+        if kind is _BINARY and frame.fin:  # what nearly every frame is
+            self._waiting.append(session.decode(frame.get_payload_as_bytes()))
+        elif kind is _CLOSE:
             transport.send_close(WSCloseCode.OK)
             transport.disconnect()
             return
-        if frame.msg_type == WSMsgType.PING:
+        elif kind is _PING:
             transport.send_pong(frame.get_payload_as_bytes())
-        elif frame.msg_type != WSMsgType.PONG:
+        elif kind is not _PONG:
             self._fragments.append(frame.get_payload_as_bytes())
             if frame.fin:
                 self._waiting.append(session.decode(b"".join(self._fragments)))
@@ -97,13 +102,12 @@ class Client(WSListener):
                 if not self._server.meet(state.fate):
                     self._waiting.clear()
                     return
-            replies.append(reply)
+            replies += _header(len(reply)), reply
         self._send(replies)
 
     def _send(self, replies: list[bytes]) -> None:
         if replies and self._transport is not None:
-            frames = b"".join(part for reply in replies for part in (_header(reply), reply))
-            self._transport.underlying_transport.write(frames)
+            self._transport.underlying_transport.write(b"".join(replies))
 
 
 class GameServer:
@@ -175,14 +179,13 @@ class GameServer:
         return Client(self)
 
 
-def _header(reply: bytes) -> bytes:
+def _header(size: int) -> bytes:
     """What the websocket protocol puts before a whole binary message from a server."""
-    size = len(reply)
     if size < 126:
-        return struct.pack("!BB", WHOLE_BINARY, size)
+        return bytes((WHOLE_BINARY, size))
     if size < 1 << 16:
-        return struct.pack("!BBH", WHOLE_BINARY, 126, size)
-    return struct.pack("!BBQ", WHOLE_BINARY, 127, size)
+        return _LENGTH_16(WHOLE_BINARY, 126, size)
+    return _LENGTH_64(WHOLE_BINARY, 127, size)
 
 
 def _refuse(status: HTTPStatus, why: bytes) -> WSUpgradeResponseWithListener:

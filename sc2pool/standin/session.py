@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.status import LEGAL, Status, is_legal
+from sc2pool.standin import canned
 from sc2pool.standin.requests import HANDLERS
 from sc2pool.standin.state import RequestRefused, State
 
@@ -58,6 +59,10 @@ def answer(state: State, request: sc_pb.Request | None) -> bytes:
     """Carry out one request and serialize its reply."""
     response = sc_pb.Response()
     try:
+        if state.canned and request is not None:
+            reply = canned.answer(state, request)
+            if reply is not None:
+                return reply
         _dispatch(state, request, response)
     except RequestRefused as refusal:
         response.Clear()

@@ -19,6 +19,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.protocol.status import Status
 from sc2pool.standin.clock import RealtimeClock
 from sc2pool.standin.game import Game
+from sc2pool.standin.prepared import PreparedObservation
 from sc2pool.standin.scenario import Scenario
 from sc2pool.standin.world import ME
 
@@ -96,6 +97,10 @@ class State:
     action_errors: list[sc_pb.ActionError] = field(default_factory=list)
     """Errors of unit commands since the last observation."""
     provenance: Provenance = field(default_factory=Provenance)
+    canned: bool = False
+    """Whether the episode is one of a canned map."""
+    prepared: PreparedObservation | None = None
+    """The episode's observation on a canned map, once it was asked for."""
     fate: Fate | None = None
     fate_delay_s: float = 0.0
 
@@ -119,6 +124,8 @@ class State:
         self.episodes += 1
         self.provenance.begin_episode()
         self.clock = RealtimeClock() if setup.realtime else None
+        self.canned = setup.scenario.canned
+        self.prepared = None
         self.action_errors.clear()
         self.status = Status.IN_GAME
 
@@ -129,6 +136,10 @@ class State:
         if game.result is not None:
             self.status = Status.ENDED
             self.clock = None
+
+    def step(self, loops: int) -> None:
+        """Play on as a step asks for it."""
+        self.advance(loops)
 
     def catch_up(self) -> None:
         """In real time: play the loops that are due."""

@@ -12,7 +12,7 @@ import pytest
 from sc2pool.standin.install import MARKER, InstallError, install
 from sc2pool.standin.version import BASE_BUILD
 
-MAPS = {"MoveToBeacon", "CollectMineralShards", "DefeatRoaches"}
+MAPS = {"MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "Canned"}
 
 
 def _snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:

@@ -37,6 +37,8 @@ def debug(state: State, request: sc_pb.RequestDebug, response: sc_pb.Response) -
     kinds = [command.WhichOneof("command") for command in request.debug]
     if None in kinds:
         raise RequestRefused("An empty debug command")
+    if state.created().scenario.canned and not _CHANGING.isdisjoint(kinds):
+        raise RequestRefused("Nothing can be changed on a canned map, only ended")
     for command in request.debug:
         _check_numbers(command)
     _check_births(state, [c.create_unit for c in request.debug if c.HasField("create_unit")])
@@ -118,3 +120,6 @@ _COMMANDS: dict[str, Callable[[State, Any], None]] = {
     "end_game": _end_game,
     "test_process": _test_process,
 }
+
+_CHANGING = frozenset({"create_unit", "kill_unit", "unit_value", "score"})
+"""The commands that change what an observation shows."""

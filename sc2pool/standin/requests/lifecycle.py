@@ -159,9 +159,14 @@ def step(state: State, request: sc_pb.RequestStep, response: sc_pb.Response) -> 
     """Advance by `count` loops, one if it does not say."""
     if state.created().realtime:
         raise RequestRefused("Not supported in realtime: the game steps by itself")
-    # More than the rest of time would only be counted, not played.
-    state.advance(min(request.count, END_OF_TIME_LOOPS) if request.HasField("count") else 1)
+    state.step(loops_asked(request))
     response.step.simulation_loop = state.playing().simulation_loop
+
+
+def loops_asked(request: sc_pb.RequestStep) -> int:
+    """How many loops a step is to play."""
+    # More than the rest of time would only be counted, not played.
+    return min(request.count, END_OF_TIME_LOOPS) if request.HasField("count") else 1
 
 
 def save_replay(state: State, _request: sc_pb.RequestSaveReplay, response: sc_pb.Response) -> None:

@@ -55,10 +55,18 @@ def observation(state: State, request: sc_pb.RequestObservation, response: sc_pb
     if army.mobile:
         seen.abilities.extend(_FIGHTERS_CAN if army.armed else _WALKERS_CAN)
     world.dead_tags.clear()
-    if game.result is not None:
-        reply.player_result.add(player_id=PLAYER_ID, result=game.result)
-        if state.created().computer is not None:
-            reply.player_result.add(player_id=PLAYER_ID + 1, result=_OPPOSITE[game.result])
+    reply.player_result.extend(player_results(state))
+
+
+def player_results(state: State) -> list[sc_pb.PlayerResult]:
+    """How the episode ended for each player; nothing before its end."""
+    result = state.playing().result
+    if result is None:
+        return []
+    results = [sc_pb.PlayerResult(player_id=PLAYER_ID, result=result)]
+    if state.created().computer is not None:
+        results.append(sc_pb.PlayerResult(player_id=PLAYER_ID + 1, result=_OPPOSITE[result]))
+    return results
 
 
 _OPPOSITE = {

@@ -1,0 +1,341 @@
+"""Canned maps: replies from prepared bytes that no client can tell from usual ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol import replies
+from sc2pool.standin.canned import answer
+from sc2pool.standin.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
+from sc2pool.standin.prepared import varint
+
+MARINE, BEACON, ME, ENEMY = 48, 317, 1, 2
+MOVE = 3794
+OBSERVE = sc_pb.RequestObservation()
+
+
+@pytest.fixture
+def canned(offline):
+    offline.start("Canned")
+    return offline
+
+
+def _canonical(reply: bytes) -> bytes:
+    return bytes(sc_pb.Response.FromString(reply).SerializeToString(deterministic=True))
+
+
+def _usual(session, **request) -> bytes:
+    """The same reply, found the way of all other maps."""
+    session.state.canned = False
+    try:
+        return session.ask_bytes(**request)
+    finally:
+        session.state.canned = True
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**32 - 1])
+def test_a_varint_is_what_protobuf_writes(value):
+    tag = b"\x88\x06"
+    assert tag + varint(value) == sc_pb.Response(id=value).SerializeToString()
+
+
+@pytest.mark.parametrize("loop", [0, 1, 127, 128, 16383, 16384, 199999])
+@pytest.mark.parametrize("number", [None, 0, 300, 2**31 - 1, 2**32 - 1])
+def test_an_observation_has_the_bytes_of_a_usual_one(canned, loop, number):
+    canned.step(loop)
+    asked = {"observation": OBSERVE} | ({} if number is None else {"id": number})
+    reply = canned.ask_bytes(**asked)
+    assert reply == _usual(canned, **asked) == _canonical(reply)
+    parsed = sc_pb.Response.FromString(reply)
+    assert parsed.HasField("id") == (number is not None)
+    assert parsed.id == (number or 0)
+    assert parsed.status == sc_pb.in_game
+    replies.check(parsed, parsed.id, "observation")
+    replies.require(parsed, "observation")
+    replies.check_observation(parsed.observation, first_loop=loop, last_loop=loop)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 77])
+def test_it_has_the_size_and_the_parts_of_a_real_message(offline, seed):
+    offline.start("Canned", seed=seed)
+    for loops in (0, 150_000):
+        offline.step(loops)
+        reply = offline.ask_bytes(observation=OBSERVE, id=2**31 - 1)
+        assert 44_000 <= len(reply) <= 46_000
+    raw = sc_pb.Response.FromString(reply).observation.observation.raw_data
+    shares = [
+        part / len(reply)
+        for part in (
+            len(raw.map_state.visibility.data),
+            sum(unit.ByteSize() for unit in raw.units),
+            len(raw.map_state.creep.data),
+        )
+    ]
+    assert shares == pytest.approx([0.73, 0.16, 0.09], abs=0.015)
+    assert [unit.unit_type for unit in raw.units].count(BEACON) == 1
+    assert [(u.unit_type, u.owner) for u in raw.units if u.alliance == raw_pb.Self] == [(MARINE, 1)]
+
+
+def test_loops_ids_and_results_of_bursts(canned, command):
+    (marine,) = canned.units(MARINE)
+    order = command([marine], MOVE, (30.0, 30.0))
+    first = canned.observe()
+    for burst in range(1, 300):
+        count = burst % 3
+        acted = canned.ask_bytes(action=sc_pb.RequestAction(actions=[order] * count), id=3 * burst)
+        stepped = canned.ask_bytes(step=sc_pb.RequestStep(count=8), id=3 * burst + 1)
+        seen = canned.ask_bytes(observation=OBSERVE, id=3 * burst + 2)
+        loop = 8 * burst
+        status = sc_pb.in_game
+        assert acted == _canonical(acted)
+        assert sc_pb.Response.FromString(acted) == sc_pb.Response(
+            action=sc_pb.ResponseAction(result=[1] * count), id=3 * burst, status=status
+        )
+        assert stepped == _canonical(stepped)
+        assert sc_pb.Response.FromString(stepped) == sc_pb.Response(
+            step=sc_pb.ResponseStep(simulation_loop=loop), id=3 * burst + 1, status=status
+        )
+        parsed = sc_pb.Response.FromString(seen)
+        assert parsed.id == 3 * burst + 2
+        assert parsed.observation.observation.game_loop == loop
+    parsed.observation.observation.game_loop = 0
+    assert parsed.observation.observation == first
+
+
+def test_many_actions_at_once(canned, command):
+    orders = [command([1], MOVE, (1.0, 1.0))] * 200
+    reply = canned.ask_bytes(action=sc_pb.RequestAction(actions=orders), id=5)
+    assert reply == _canonical(reply)
+    assert list(sc_pb.Response.FromString(reply).action.result) == [1] * 200
+
+
+def test_a_burst_is_answered_from_bytes(canned):
+    """And all else is not: else this would be no map to measure with."""
+    canned.observe()
+    requests = {
+        "action": sc_pb.RequestAction(),
+        "step": sc_pb.RequestStep(),
+        "observation": OBSERVE,
+    }
+    for name, request in requests.items():
+        assert answer(canned.state, sc_pb.Request(**{name: request})) is not None
+    assert answer(canned.state, sc_pb.Request(game_info=sc_pb.RequestGameInfo())) is None
+
+
+def _short(offline, **changes):
+    """A canned arena with a marine, 100 loops long."""
+    units = [
+        {"type": "Marine", "owner": ME, "count": 1, "place": "random"},
+        {"type": "Roach", "owner": ENEMY, "count": 2, "place": "random"},
+    ]
+    offline.arena(**{"canned": True, "units": units, "time_limit_loops": 100} | changes)
+
+
+def test_the_end_and_a_restart(offline):
+    _short(offline)
+    layout = offline.observe().raw_data
+    assert offline.step(99).status == sc_pb.in_game
+    ended = offline.ask(step=sc_pb.RequestStep(count=8), id=7)
+    assert (ended.status, ended.step.simulation_loop, ended.id) == (sc_pb.ended, 100, 7)
+    reply = offline.ask_bytes(observation=OBSERVE, id=300)
+    assert reply == _usual(offline, observation=OBSERVE, id=300) == _canonical(reply)
+    seen = sc_pb.Response.FromString(reply)
+    assert seen.status == sc_pb.ended
+    assert seen.observation.observation.game_loop == 100
+    assert [(r.player_id, r.result) for r in seen.observation.player_result] == [(1, sc_pb.Victory)]
+    for late in ({"step": sc_pb.RequestStep()}, {"action": sc_pb.RequestAction()}):
+        assert "already ended" in offline.ask(**late).error[0]
+    offline.ask(restart_game=sc_pb.RequestRestartGame())
+    again = offline.ask(observation=OBSERVE)
+    assert again.status == sc_pb.in_game
+    assert not again.observation.player_result
+    assert again.observation.observation.game_loop == 0
+    assert again.observation.observation.raw_data != layout
+    assert offline.step(8).step.simulation_loop == 108  # over all restarts
+
+
+def test_a_computer_has_a_result_too(offline):
+    players = [sc_pb.PlayerSetup(type=sc_pb.Participant), sc_pb.PlayerSetup(type=sc_pb.Computer)]
+    offline.start("Canned", player_setup=players)
+    offline.debug(
+        debug_pb.DebugCommand(
+            end_game=debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.Surrender)
+        )
+    )
+    assert offline.step(8).step.simulation_loop == 1
+    seen = offline.ask(observation=OBSERVE).observation
+    assert [(r.player_id, r.result) for r in seen.player_result] == [
+        (1, sc_pb.Defeat),
+        (2, sc_pb.Victory),
+    ]
+
+
+def test_nothing_moves_fights_or_scores(offline, command):
+    rule = {
+        "kind": "collect",
+        "target": "Beacon_Terran",
+        "count": 1,
+        "reach": 60.0,
+        "min_distance": 5.0,
+        "score": 1,
+        "taken": "moves",
+    }
+    _short(offline, rules=[rule])
+    before = offline.observe()
+    assert [u.unit_type for u in before.raw_data.units].count(BEACON) == 1
+    offline.act(command(offline.units(MARINE), MOVE, (10.0, 10.0)))
+    offline.step(50)
+    after = offline.observe()
+    assert after.game_loop == 50
+    after.game_loop = 0
+    assert after == before
+
+
+def test_time_over_all_restarts_holds(canned):
+    canned.state.begin_episode(loops_before=HARD_RESET_LOOPS)
+    canned.step()
+    assert canned.ask(restart_game=sc_pb.RequestRestartGame()).restart_game.need_hard_reset
+    canned.state.begin_episode(loops_before=END_OF_TIME_LOOPS - 10)
+    assert canned.step(2**32 - 1).step.simulation_loop == END_OF_TIME_LOOPS
+    seen = canned.ask(observation=OBSERVE)
+    assert seen.status == sc_pb.ended
+    assert seen.observation.player_result[0].result == sc_pb.Tie
+    assert canned.ask(restart_game=sc_pb.RequestRestartGame()).restart_game.HasField("error")
+
+
+def test_the_interface_that_was_joined_with_holds(offline):
+    for options in (sc_pb.InterfaceOptions(raw=True), sc_pb.InterfaceOptions(score=True)):
+        local_map = sc_pb.LocalMap(map_path="mini_games/Canned.SC2Map")
+        offline.ask(
+            create_game=sc_pb.RequestCreateGame(
+                local_map=local_map, player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)]
+            )
+        )
+        offline.ask(join_game=sc_pb.RequestJoinGame(race=1, options=options))
+        seen = offline.observe()
+        assert (seen.HasField("raw_data"), seen.HasField("score")) == (options.raw, options.score)
+        offline.ask(leave_game=sc_pb.RequestLeaveGame())
+        assert "Not in a game" in offline.ask(observation=OBSERVE).error[0]
+
+
+def test_a_usual_map_after_a_canned_one(canned, command):
+    canned.observe()
+    canned.ask(leave_game=sc_pb.RequestLeaveGame())
+    canned.start("MoveToBeacon")
+    (marine,) = canned.units(MARINE)
+    (beacon,) = canned.units(BEACON)
+    canned.act(command([marine], MOVE, (beacon.pos.x, beacon.pos.y)))
+    canned.step(8)
+    assert canned.units(MARINE)[0].pos != marine.pos
+
+
+def test_what_would_change_the_observation_is_refused(canned):
+    point = common.Point2D(x=30, y=30)
+    birth = debug_pb.DebugCreateUnit(unit_type=MARINE, owner=ME, pos=point)
+    for change in (
+        {"create_unit": birth},
+        {"kill_unit": debug_pb.DebugKillUnit(tag=[canned.units(MARINE)[0].tag])},
+        {"unit_value": debug_pb.DebugSetUnitValue()},
+        {"score": debug_pb.DebugSetScore(score=3)},
+    ):
+        request = sc_pb.RequestDebug(debug=[debug_pb.DebugCommand(**change)])
+        assert "canned map" in canned.ask(debug=request).error[0]
+    canned.debug(debug_pb.DebugCommand(draw=debug_pb.DebugDraw()))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"canned": 1}, "map.canned must be bool"),
+        ({"canned": True, "fog": True}, "map.canned"),
+        ({"canned": True, "stamp": True}, "map.canned"),
+    ],
+)
+def test_maps_that_cannot_be_canned(offline, change, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        offline.arena(**change)
+
+
+def test_real_time_refuses_steps(offline):
+    offline.start("Canned", realtime=True)
+    assert "realtime" in offline.step().error[0]
+    seen = offline.ask(observation=OBSERVE)
+    assert seen.status == sc_pb.in_game
+    assert seen.observation.observation.game_loop < 22
+
+
+def test_pipelined_bursts_come_back_whole_and_in_order(game, command):
+    wire = game.connect()
+    wire.start("Canned")
+    order = command([1], MOVE, (30.0, 30.0))
+    requests = (
+        {"action": sc_pb.RequestAction(actions=[order])},
+        {"step": sc_pb.RequestStep(count=8)},
+        {"observation": OBSERVE},
+    )
+    bursts = 40
+    for number in range(3 * bursts):
+        request = sc_pb.Request(**requests[number % 3], id=number)
+        wire.send_frame(request.SerializeToString())
+    for burst in range(bursts):
+        received = [sc_pb.Response.FromString(wire.receive()) for _ in requests]
+        assert [reply.id for reply in received] == [3 * burst, 3 * burst + 1, 3 * burst + 2]
+        assert received[0].action.result == [1]
+        assert received[1].step.simulation_loop == 8 * burst + 8
+        assert received[2].observation.observation.game_loop == 8 * burst + 8
+
+
+_BOT = """
+import sys
+from sc2 import maps
+from sc2.bot_ai import BotAI
+from sc2.data import Race
+from sc2.ids.unit_typeid import UnitTypeId
+from sc2.main import run_game
+from sc2.player import Bot
+
+class Player(BotAI):
+    async def on_step(self, iteration):
+        self.client.game_step = 4
+        (marine,) = self.units(UnitTypeId.MARINE)
+        marine.move(self.all_units.filter(lambda u: u.type_id.value == 317).first.position)
+        self.steps = iteration + 1
+
+player = Player()
+result = run_game(maps.get("Short"), [Bot(Race.Terran, player)], realtime=False, random_seed=3)
+print("RESULT", result.name, player.steps, player.state.game_loop, len(player.all_units))
+"""
+
+
+def test_python_sc2_plays_it_to_its_end(installation):
+    """The bundled map, cut to 100 loops."""
+    maps = installation / "Maps" / "mini_games"
+    scenario = json.loads((maps / "Canned.SC2Map").read_text())
+    short = maps / "Short.SC2Map"
+    short.write_text(json.dumps(scenario | {"name": "Short", "time_limit_loops": 100}))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _BOT],
+            env=os.environ | {"SC2PATH": str(installation), "SC2PF": "Linux"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        short.unlink()
+    assert done.returncode == 0, done.stderr[-3000:]
+    word, result, steps, loop, units = done.stdout.strip().splitlines()[-1].split()
+    assert (word, result) == ("RESULT", "Victory")
+    assert int(steps) >= 20
+    assert int(loop) >= 96
+    assert int(units) == 98
