@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from sc2pool.standin.cost import MAX_MS, StepCost
 from sc2pool.standin.unit_types import ROW_BY_NAME
 
 FORMAT = "sc2pool-standin-scenario/1"
@@ -90,6 +91,7 @@ class Scenario:
     """Whether each observation tells where it comes from; see `requests.observe`."""
     canned: bool = False
     """Whether nothing ever happens and the observation is a prepared one; see `canned`."""
+    step_cost: StepCost | None = None
 
 
 def parse_scenario(content: bytes) -> Scenario:
@@ -114,6 +116,7 @@ def parse_scenario(content: bytes) -> Scenario:
         rules=tuple(_rule(item) for item in fields.items("rules")),
         stamp=fields.flag("stamp"),
         canned=fields.flag("canned"),
+        step_cost=_step_cost(fields.part("step_cost")),
     )
     fields.finish()
     if scenario.canned and (scenario.fog or scenario.stamp):
@@ -150,12 +153,24 @@ class _Fields:
         return value
 
     def distance(self, key: str) -> float:
+        return self.number(key, MAX_SIDE_CELLS)
+
+    def number(self, key: str, most: float) -> float:
+        """A number from 0 to `most`."""
         if type(self._left.get(key)) is int:
             self._left[key] = float(self._left[key])
         value = self.take(key, float)
-        if not 0 <= value <= MAX_SIDE_CELLS:
-            raise ScenarioError(f"{self._where}.{key} must be 0 to {MAX_SIDE_CELLS}, not {value}")
+        if not 0 <= value <= most:
+            raise ScenarioError(f"{self._where}.{key} must be 0 to {most:g}, not {value}")
         return value
+
+    def cost_ms(self, key: str) -> float:
+        """Milliseconds that are 0 where they are not named."""
+        return self.number(key, MAX_MS) if key in self._left else 0.0
+
+    def part(self, key: str) -> _Fields | None:
+        """An object that may be left out."""
+        return _Fields(f"{self._where}.{key}", self._left.pop(key)) if key in self._left else None
 
     def one_of(self, key: str, choices: Mapping[str, T]) -> T:
         value = self.take(key, str)
@@ -214,6 +229,14 @@ def _group(fields: _Fields) -> Group:
     )
     fields.finish()
     return group
+
+
+def _step_cost(fields: _Fields | None) -> StepCost | None:
+    if fields is None:
+        return None
+    cost = StepCost(burn_ms=fields.cost_ms("burn_ms"), sleep_ms=fields.cost_ms("sleep_ms"))
+    fields.finish()
+    return cost
 
 
 def _collect(fields: _Fields) -> Collect:

@@ -39,6 +39,8 @@ API_PATH = b"/sc2api"
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 WHOLE_BINARY = 0x82
 """First byte of a frame that holds a whole binary message."""
+TURN_S = 0.1
+"""After so long at a stretch the requests that wait let the process hear its signals."""
 _BINARY, _PING, _PONG, _CLOSE = WSMsgType.BINARY, WSMsgType.PING, WSMsgType.PONG, WSMsgType.CLOSE
 _LENGTH_16, _LENGTH_64 = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
 
@@ -81,18 +83,24 @@ class Client(WSListener):
     def on_ws_disconnected(self, _transport: WSTransport) -> None:
         """The client is gone; the game stays as it is, for the next one."""
         self._transport = None
+        self.forget_waiting()
+        self._server.client_left(self)
+
+    def forget_waiting(self) -> None:
+        """Answer nothing more of what has come."""
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
-        self._server.client_left(self)
+            self._timer = None
 
     def _answer_waiting(self) -> None:
         self._timer = None
         state = self._server.state
         replies: list[bytes] = []
+        turn_ends_s = time.monotonic() + TURN_S
         while self._waiting:
             wait_s = session.wait_s(state, self._waiting[0])
-            if wait_s > 0.0:
+            if wait_s > 0.0 or time.monotonic() > turn_ends_s:
                 self._timer = asyncio.get_running_loop().call_later(wait_s, self._answer_waiting)
                 break
             reply = session.answer(state, self._waiting.popleft())
@@ -122,7 +130,7 @@ class GameServer:
         """Listen until told to end; the exit status of the process."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._ended.set)
+            loop.add_signal_handler(number, self._end)
         try:
             server = await ws_create_server(
                 self._admit,
@@ -159,9 +167,15 @@ class GameServer:
         self._carry_out(fate)
         return False
 
+    def _end(self) -> None:
+        """End the process, whatever it was asked for before."""
+        self._ended.set()
+        if self._client is not None:
+            self._client.forget_waiting()
+
     def _carry_out(self, fate: Fate) -> None:
         if fate is Fate.EXIT:
-            self._ended.set()
+            self._end()
             return
         if fate is Fate.CRASH:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a wanted crash leaves no core file

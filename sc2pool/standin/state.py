@@ -138,8 +138,11 @@ class State:
             self.clock = None
 
     def step(self, loops: int) -> None:
-        """Play on as a step asks for it."""
+        """Play on as a step asks for it, at the price the map names."""
         self.advance(loops)
+        cost = self.created().scenario.step_cost
+        if cost is not None:
+            cost.pay()
 
     def catch_up(self) -> None:
         """In real time: play the loops that are due."""

@@ -75,6 +75,8 @@ class Wire:
         first = bytes([(0x80 if fin else 0) | opcode])
         if len(payload) < 126:
             length = bytes([0x80 | len(payload)])
+        elif len(payload) < 1 << 16:
+            length = b"\xfe" + struct.pack("!H", len(payload))
         else:
             length = b"\xff" + struct.pack("!Q", len(payload))
         self.socket.sendall(first + length + bytes(4) + payload)  # a mask of zeros is a mask
