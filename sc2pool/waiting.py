@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import selectors
 import sys
-from collections.abc import Coroutine
 from typing import Any
 
 if sys.platform == "linux":
@@ -49,10 +48,10 @@ class WorkerLoop(asyncio.SelectorEventLoop):
         return self._tasks <= self.own_tasks
 
     def _make_task(
-        self, loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **keywords: Any
+        self, loop: asyncio.AbstractEventLoop, coro: Any, **keywords: Any
     ) -> asyncio.Task[Any]:
         self._tasks += 1
-        task = asyncio.Task(coro, loop=loop, **keywords)
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **keywords)
         task.add_done_callback(self._count_out)
         return task
 

@@ -33,6 +33,7 @@ from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.direct_reader import DirectReader
 from sc2pool.game.lease import HOST
 from sc2pool.protocol import replies
+from sc2pool.protocol.sparse import Head
 
 MAX_FRAME_BYTES: Final = 1 << 28
 """Replays and map data come in one frame."""
@@ -72,10 +73,12 @@ class Connection(picows.WSListener):
         self._fragments: list[bytes] = []
         # The burst under way:
         self._expected: list[tuple[int, str]] = []
-        self._replies: list[sc_pb.Response] = []
+        self._replies: list[Any] = []
         self._answered: asyncio.Future[None] | None = None
         self._deadline_s = 0.0
         self._extend: Extend | None = None
+        self._sparse = False
+        self.sparse_payload = b""
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -129,14 +132,16 @@ class Connection(picows.WSListener):
         self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
     ) -> sc_pb.Response:
         """Sends one request and returns its reply; as `burst`."""
-        return (await self.burst((request,), deadline, extend))[0]
+        reply: sc_pb.Response = (await self.burst((request,), deadline, extend))[0]
+        return reply
 
     async def burst(
         self,
         requests: Sequence[sc_pb.Request],
         deadline: Deadline,
         extend: Extend | None = None,
-    ) -> list[sc_pb.Response]:
+        sparse: bool = False,
+    ) -> list[Any]:
         """Sends the requests all at once and returns their replies in the same order.
 
         Each reply was checked to be an answer to its request (`replies.check`); whether it says
@@ -146,6 +151,11 @@ class Connection(picows.WSListener):
             requests: what to send; each is given an id.
             deadline: for the last of the replies.
             extend: asked for a later deadline when this one has passed.
+            sparse: whether observations are decoded as `sparse.Head` only; the bytes of the
+                newest are in `sparse_payload` then.
+
+        Returns:
+            A `sc2api_pb2.Response` or a `sparse.Head` for each request.
 
         Raises:
             GameFault: the connection is broken, and stays so.
@@ -165,13 +175,14 @@ class Connection(picows.WSListener):
         assert reader is not None
         self._deadline_s = deadline.instant_s
         self._extend = extend
+        self._sparse = sparse
         try:
             reader.send(b"".join(frames))
         except OSError as error:
             self._lose(error)
         if not (direct and self._answered_directly()):
             await self._answered_in_loop()
-        if self._fault is not None:
+        if self._fault is not None and self._expected:  # else it broke behind the last answer
             raise self._fault
         answered, self._replies = self._replies, []
         return answered
@@ -276,7 +287,11 @@ class Connection(picows.WSListener):
             raise GameFault(FaultKind.BAD_REPLY, "a reply came that nobody had asked for")
         request_id, kind = self._expected[got]
         try:
-            reply = sc_pb.Response.FromString(payload)
+            if self._sparse and kind == "observation":
+                reply = Head.FromString(payload)
+                self.sparse_payload = payload
+            else:
+                reply = sc_pb.Response.FromString(payload)
         except DecodeError as error:
             raise GameFault(
                 FaultKind.BAD_REPLY, f"the reply to {kind} cannot be decoded: {error}"

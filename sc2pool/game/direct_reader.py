@@ -64,7 +64,7 @@ class DirectReader:
     def read(self) -> bool:
         """Hand the parser all there is to read; False at the end of the connection."""
         while True:
-            buffer = self._parser.get_buffer(-1)
+            buffer = memoryview(self._parser.get_buffer(-1))
             try:
                 got = self._sock.recv_into(buffer)
             except BlockingIOError:

@@ -20,7 +20,7 @@ import os
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -32,6 +32,7 @@ from sc2pool.game.installation import Installation
 from sc2pool.game.launch import Launched, launch
 from sc2pool.game.patience import Patience
 from sc2pool.protocol import replies, requests
+from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.status import Status
 
 _LAST_EPISODE_LOOPS: Final = 1 << 17
@@ -51,7 +52,7 @@ class Rung(StrEnum):
 class Step(NamedTuple):
     """What one step brought."""
 
-    observation: sc_pb.ResponseObservation
+    observed: Observed
     action_results: list[int]
     """One `ActionResult` for each action; empty if there were none."""
     ended: bool
@@ -185,14 +186,15 @@ class Game:
 
     # ---- stepping ---------------------------------------------------------------------------
 
-    async def observe(self) -> sc_pb.ResponseObservation:
+    async def observe(self) -> Observed:
         """The state now.
 
         Raises:
             GameFault: the game failed.
         """
         deadline, extend = self._patience()
-        reply = await self._ask(requests.observation(), deadline, extend)
+        (reply,) = await self._burst([requests.observation()], deadline, extend, sparse=True)
+        self._set_status(reply)
         return self._accept(reply, loops=0)
 
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
@@ -212,7 +214,7 @@ class Game:
         if actions:
             asked.insert(0, requests.action(actions))
         deadline, extend = self._patience()
-        *others, observed = await self._burst(asked, deadline, extend)
+        *others, observed = await self._burst(asked, deadline, extend, sparse=True)
         for reply in others:
             if not replies.is_game_over(reply):
                 replies.require(reply, reply.WhichOneof("response") or "step")
@@ -221,13 +223,15 @@ class Game:
         self._set_status(observed)
         if replies.is_game_over(observed):
             # The game ended under the burst: what it ended with can still be observed.
-            observed = await self._ask(requests.observation(), deadline, extend)
-        answer = self._accept(observed, loops)
-        ended = self._has_ended(answer)
-        if ended and not answer.player_result:
+            asked = [requests.observation()]
+            (observed,) = await self._burst(asked, deadline, extend, sparse=True)
+            self._set_status(observed)
+        newest = self._accept(observed, loops)
+        ended = self._has_ended(observed.observation)
+        if ended and not observed.observation.player_result:
             # The result may come one observation after the end.
-            answer = await self.observe()
-        return Step(answer, action_results, ended)
+            newest = await self.observe()
+        return Step(newest, action_results, ended)
 
     # ---- everything else --------------------------------------------------------------------
 
@@ -293,10 +297,14 @@ class Game:
         return reply
 
     async def _burst(
-        self, asked: list[sc_pb.Request], deadline: Deadline, extend: Extend | None
+        self,
+        asked: list[sc_pb.Request],
+        deadline: Deadline,
+        extend: Extend | None,
+        sparse: bool = False,
     ) -> list[sc_pb.Response]:
         try:
-            return await self._connection.burst(asked, deadline, extend)
+            return await self._connection.burst(asked, deadline, extend, sparse)
         except GameFault as fault:
             lost = fault.kind is FaultKind.CONNECTION_LOST and not self._closed
             if lost and await self._ends_soon():
@@ -318,8 +326,8 @@ class Game:
         )
         return patience.first, patience.extend
 
-    def _accept(self, reply: sc_pb.Response, loops: int) -> sc_pb.ResponseObservation:
-        """Checks an observation `loops` after the last one and takes note of its moment."""
+    def _accept(self, reply: Any, loops: int) -> Observed:
+        """Checks a sparse observation `loops` after the last one and takes note of its moment."""
         replies.require(reply, "observation")
         answer = reply.observation
         first, last = self._expected_loops(loops, self._has_ended(answer))
@@ -327,7 +335,7 @@ class Game:
         self._loop = answer.observation.game_loop
         self._first_observation = False
         self.result = replies.result_of(answer, self.player_id)
-        return answer
+        return Observed(self._connection.sparse_payload, reply)
 
     def _expected_loops(self, loops: int, ended: bool) -> tuple[int, int]:
         if self._loop is None or (self._setup is not None and self._setup.realtime):
@@ -338,7 +346,7 @@ class Game:
         # A game that ends within a step stops there.
         return (self._loop if ended else target), target
 
-    def _has_ended(self, answer: sc_pb.ResponseObservation) -> bool:
+    def _has_ended(self, answer: Any) -> bool:
         return self.status is Status.ENDED or len(answer.player_result) > 0
 
     def _count_loops(self, loops: int, reply: sc_pb.Response) -> None:

@@ -110,12 +110,15 @@ class Client(WSListener):
                 if not self._server.meet(state.fate):
                     self._waiting.clear()
                     return
-            replies += _header(len(reply)), reply
+            replies.append(reply)
         self._send(replies)
 
     def _send(self, replies: list[bytes]) -> None:
         if replies and self._transport is not None:
-            self._transport.underlying_transport.write(b"".join(replies))
+            parts: list[bytes] = []
+            for reply in replies:
+                parts += _header(len(reply)), reply
+            self._transport.underlying_transport.write(b"".join(parts))
 
 
 class GameServer:

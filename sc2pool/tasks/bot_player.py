@@ -79,7 +79,7 @@ class BotPlayer(SC2Player):
 
     async def play(self, ticket: Ticket, pair: QueuePair) -> None:
         game = self.game
-        response = await self.start_episode(ticket)
+        first = await self.start_episode(ticket)
         if self._game_data is None:
             self._game_data = GameData(await game.data())
         info = await game.request(sc_pb.Request(game_info=sc_pb.RequestGameInfo()))
@@ -96,7 +96,7 @@ class BotPlayer(SC2Player):
             realtime=self.setup.realtime,
             base_build=game.base_build,
         )
-        bot._prepare_step(GameState(response), info)
+        bot._prepare_step(GameState(first.response), info)
         await bot.on_before_start()
         bot._prepare_first_step()
         await bot.on_start()
@@ -108,7 +108,7 @@ class BotPlayer(SC2Player):
                 break
             await bot._after_step()
             step = await game.step(client.take_orders(), bot.step_mul)
-            bot._prepare_step(GameState(step.observation), info)
+            bot._prepare_step(GameState(step.observed.response), info)
             iteration += 1
             if step.ended:
                 await bot.issue_events()

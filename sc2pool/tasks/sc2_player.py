@@ -20,6 +20,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
+from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import GameFacts, Player, Ticket, masks_of, resolve
 from sc2pool.tasks.queue_pair import QueuePair, Transition
@@ -74,7 +75,7 @@ class SC2Player(Player):
     def exited_fd(self) -> int | None:
         return self.game.exited_fd
 
-    async def start_episode(self, ticket: Ticket) -> sc_pb.ResponseObservation:
+    async def start_episode(self, ticket: Ticket) -> Observed:
         """Climb down the reset ladder; the episode's first observation."""
         rung = await self.game.start_episode(self.setup, self.spec.map_path, ticket.seed)
         self._rung = str(rung)
@@ -153,11 +154,10 @@ class TaskPlayer(SC2Player):
         assert isinstance(task, Task)
         self.new_task(task, ticket)
         game = self.game
-        response = await self.start_episode(ticket)
+        task.observed = await self.start_episode(ticket)
         task.game = game
         task.game_info = await game.game_info()
-        task.response, task.observation = response, response.observation
-        score = task.observation.score.score
+        score = task.observed.score
         await resolve(task.on_start())
         pair.put(await transition(task, 0.0, terminated=False, truncated=False))
         over = False
@@ -165,11 +165,10 @@ class TaskPlayer(SC2Player):
             wanted = await resolve(task.act(await pair.get_action()))
             step = await game.step(as_actions(wanted), task.step_mul)
             task.action_results = tuple(step.action_results)
-            task.response = step.observation
-            task.observation = observation = step.observation.observation
-            task.score_change = float(observation.score.score - score)
-            score = observation.score.score
-            truncated = self.time_is_up(observation.game_loop)
+            task.observed = observed = step.observed
+            task.score_change = float(observed.score - score)
+            score = observed.score
+            truncated = self.time_is_up(observed.game_loop)
             terminated = (step.ended and not truncated) or await resolve(task.terminated())
             over = terminated or truncated
             reward = await resolve(task.reward())

@@ -1,24 +1,26 @@
 """Units of one observation as numpy arrays, read as sparingly as the message allows.
 
-    marines, roaches = select(observation, OWN_MARINES, ENEMY_ROACHES)
+    marines, roaches = select(task.observed, OWN_MARINES, ENEMY_ROACHES)
     marines.positions          # (n, 2) float64, map coordinates
     health(roaches)            # (n,) float64, hit points
 
-Rules: every attribute read from a protobuf message costs most of a microsecond, so one pass serves
-all the kinds asked for, and what only some tasks need (health, cooldowns) is read by a function of
-its own. Units come in the order of their tags: a unit keeps its row for as long as no other of
+Rules: units are read as columns, and a message is decoded only for those whose further attributes
+are asked for (health, cooldowns), by a function of its own. Units come in the order of their tags: a unit keeps its row for as long as no other of
 its kind comes or goes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol.observed import Observed, UnitColumns, columns_of
 
 Floats = NDArray[np.float64]
 
@@ -46,30 +48,62 @@ class Units:
     """Some units of one observation, in the order of their tags.
 
     Attributes:
-        messages: the units' own messages, for whatever has no array here.
         tags: what commands are addressed to.
         positions: (n, 2) map coordinates, x to the right and y up.
     """
 
-    messages: list[raw_pb2.Unit]
     tags: list[int]
     positions: Floats
+    _source: Source
+    _rows: list[int]
 
     def __len__(self) -> int:
         return len(self.tags)
 
+    @property
+    def messages(self) -> list[raw_pb2.Unit]:
+        """The units' own messages, for whatever has no array here."""
+        return self._source.messages(self._rows)
 
-def select(observation: sc_pb.Observation, *kinds: Kind) -> list[Units]:
-    """The visible units of each kind, one `Units` per kind, in the order of the arguments."""
-    found: dict[Kind, list[raw_pb2.Unit]] = {kind: [] for kind in kinds}
-    wanted_types = {kind.unit_type for kind in kinds}
-    for unit in observation.raw_data.units:
-        unit_type = unit.unit_type
-        if unit_type in wanted_types:
-            messages = found.get(Kind(unit_type, unit.alliance))
-            if messages is not None:
-                messages.append(unit)
-    return [_in_tag_order(messages) for messages in found.values()]
+
+class Source(Protocol):
+    """Where units are read from: an `Observed`, or a whole message."""
+
+    @property
+    def columns(self) -> UnitColumns: ...
+
+    def messages(self, rows: Iterable[int], /) -> list[raw_pb2.Unit]: ...
+
+
+def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Units]:
+    """The visible units of each kind, one `Units` per kind, in the order of the arguments.
+
+    Args:
+        observation: a task's `self.observed`, which is the faster way, or `self.observation`.
+        kinds: what to look for.
+    """
+    source = observation if isinstance(observation, Observed) else _Whole(observation)
+    columns = source.columns
+    alliances = columns.alliance
+    found: dict[tuple[int, int], list[int]] = {kind: [] for kind in kinds}
+    wanted = {kind.unit_type for kind in kinds}
+    types = list(columns.unit_type)
+    for row in [row for row, unit_type in enumerate(types) if unit_type in wanted]:
+        rows = found.get((types[row], alliances[row]))
+        if rows is not None:
+            rows.append(row)
+    return [_in_tag_order(source, columns, found[kind]) for kind in kinds]
+
+
+class _Whole:
+    """A whole observation as a source of units."""
+
+    def __init__(self, observation: sc_pb.Observation) -> None:
+        self._units = observation.raw_data.units
+        self.columns = columns_of(self._units)
+
+    def messages(self, rows: Iterable[int]) -> list[raw_pb2.Unit]:
+        return [self._units[row] for row in rows]
 
 
 def health(units: Units) -> Floats:
@@ -88,14 +122,13 @@ def distances(from_positions: Floats, to_positions: Floats) -> Floats:
     return np.hypot(offsets[..., 0], offsets[..., 1])
 
 
-def _in_tag_order(messages: list[raw_pb2.Unit]) -> Units:
-    tagged = sorted(((unit.tag, unit) for unit in messages), key=lambda pair: pair[0])
-    points = []
-    for _, unit in tagged:
-        position = unit.pos
-        points.append((position.x, position.y))
+def _in_tag_order(source: Source, columns: UnitColumns, rows: list[int]) -> Units:
+    tag = columns.tag
+    rows = sorted(rows, key=lambda row: tag[row])
+    x, y = columns.x, columns.y
     return Units(
-        messages=[unit for _, unit in tagged],
-        tags=[tag for tag, _ in tagged],
-        positions=np.array(points, dtype=np.float64).reshape(-1, 2),
+        tags=[tag[row] for row in rows],
+        positions=np.array([(x[row], y[row]) for row in rows], np.float64).reshape(-1, 2),
+        _source=source,
+        _rows=rows,
     )

@@ -88,11 +88,11 @@ class FaultyClient(Client):
                 asyncio.get_running_loop().call_later(order["seconds"], super()._send, replies)
                 return
             case "half a frame":
-                whole = _header(replies[0]) + replies[0]
+                whole = _header(len(replies[0])) + replies[0]
                 self._transport.underlying_transport.write(whole[: len(whole) // 2])
                 return
             case "text":
-                frame = TEXT + _header(replies[0])[1:] + replies[0]
+                frame = TEXT + _header(len(replies[0]))[1:] + replies[0]
                 self._transport.underlying_transport.write(frame)
                 return
             case "garbage":

@@ -65,11 +65,11 @@ class TestEpisodes:
                 assert "at your service" in game.log_tail()
                 assert game.rss_bytes() > 1 << 20
                 step = await game.step([sc_pb.Action(), sc_pb.Action()], 8)
-                assert step.observation.observation.game_loop == 8
+                assert step.observed.observation.game_loop == 8
                 assert step.action_results == [1, 1]
                 assert not step.ended
                 step = await game.step([], 3)
-                assert step.observation.observation.game_loop == 11
+                assert step.observed.observation.game_loop == 11
                 assert step.action_results == []
                 assert game.status is Status.IN_GAME
                 assert game.result is None
@@ -117,7 +117,7 @@ class TestEpisodes:
                 assert not (await game.step([], 16)).ended
                 step = await game.step([sc_pb.Action()], 16)
                 assert step.ended
-                assert step.observation.observation.game_loop == 20
+                assert step.observed.observation.game_loop == 20
                 assert game.result == sc_pb.Victory
                 assert game.status is Status.ENDED
                 # A step after the end is refused by the game; that is data too.
@@ -192,7 +192,7 @@ class TestFaults:
     def test_unusual_but_right(self, fake, unusual):
         async def play():
             async with playing(fake(on_step={"1": unusual})) as game:
-                assert (await game.step([], 8)).observation.observation.game_loop == 8
+                assert (await game.step([], 8)).observed.observation.game_loop == 8
 
         asyncio.run(play())
 
@@ -246,7 +246,7 @@ class TestFaults:
         async def play():
             # The answer takes 1 s of CPU, the limit is 0.6 s: more than once, less than thrice.
             async with playing(fake(on_step={"1": "busy"}), Limits(step_s=0.6)) as game:
-                assert (await game.step([], 8)).observation.observation.game_loop == 8
+                assert (await game.step([], 8)).observed.observation.game_loop == 8
 
         asyncio.run(play())
 
@@ -277,7 +277,7 @@ class TestRequest:
         async def play():
             async with playing(fake()) as game:
                 await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=5)))
-                assert (await game.step([], 8)).observation.observation.game_loop == 13
+                assert (await game.step([], 8)).observed.observation.game_loop == 13
 
         asyncio.run(play())
 

@@ -63,8 +63,8 @@ def test_life_of_a_game(game_installation):
             move.action_raw.unit_command.unit_tags.append(own_units(first)[0].tag)
             step = await game.step([move], 8)
             assert step.action_results == [1]
-            assert step.observation.observation.game_loop == 8
-            assert own_units(step.observation)[0].pos != own_units(first)[0].pos
+            assert step.observed.observation.game_loop == 8
+            assert own_units(step.observed)[0].pos != own_units(first)[0].pos
             while not step.ended:
                 step = await game.step([], 240)
             assert game.status is Status.ENDED
@@ -89,7 +89,7 @@ def test_seed_decides(game_installation):
                 assert await game.start_episode(setup, path, seed) is Rung.CREATE
                 await game.observe()
                 step = await game.step([], 8)
-                seen.append(step.observation.observation.SerializeToString(deterministic=True))
+                seen.append(step.observed.observation.SerializeToString(deterministic=True))
         finally:
             game.close()
         return seen

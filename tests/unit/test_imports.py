@@ -18,10 +18,11 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 PACKAGE = Path(sc2pool.__file__).parent
-FOUNDATIONS = {"config", "deadline", "errors"}
+FOUNDATIONS = {"config", "deadline", "waiting", "errors"}
 MAY_IMPORT = {
     "config": set(),
     "deadline": set(),
+    "waiting": set(),
     "errors": set(),
     "protocol": FOUNDATIONS,
     "game": FOUNDATIONS | {"protocol"},

@@ -1,0 +1,128 @@
+"""One observation as a task gets it: decoded as far as it is asked for, and not further.
+
+    Observed ── game_loop, score       at hand
+             ── columns                what every unit has, a column per field
+             ── messages(rows)         a few units, all of each
+             ── response               the whole `sc2api_pb2.ResponseObservation`
+
+Rule: each part is decoded at its first use, once; bytes that cannot be decoded then are the
+game's fault, a `GameFault`, as they would have been on arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.protocol.sparse import Head, RawColumns, RawUnits
+
+
+class UnitColumns(NamedTuple):
+    """What every visible unit has, each in the order of the units."""
+
+    tag: Sequence[int]
+    unit_type: Sequence[int]
+    alliance: Sequence[int]
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+class Observed:
+    """One observation.
+
+    Args:
+        payload: a serialized `Response` with an observation.
+        head: the same, decoded as a `sparse.Head`.
+    """
+
+    def __init__(self, payload: bytes, head: Any) -> None:
+        self._payload = payload
+        self._head = head.observation.observation
+
+    @classmethod
+    def of(cls, response: sc_pb.ResponseObservation) -> Observed:
+        """An observation that was decoded already."""
+        payload = sc_pb.Response(observation=response).SerializeToString()
+        return cls(payload, Head.FromString(payload))
+
+    @property
+    def game_loop(self) -> int:
+        """The moment it is of."""
+        return int(self._head.game_loop)
+
+    @property
+    def score(self) -> int:
+        """The game's own score so far."""
+        return int(self._head.score.score)
+
+    @cached_property
+    def response(self) -> sc_pb.ResponseObservation:
+        """The whole of it.
+
+        Raises:
+            GameFault: BAD_REPLY; it cannot be decoded.
+        """
+        try:
+            reply: sc_pb.Response = sc_pb.Response.FromString(self._payload)
+        except DecodeError as error:
+            raise _undecodable(error) from None
+        return reply.observation
+
+    @property
+    def observation(self) -> sc_pb.Observation:
+        """The state in it, whole; as `response`."""
+        return self.response.observation
+
+    @cached_property
+    def columns(self) -> UnitColumns:
+        """The visible units, as columns.
+
+        Raises:
+            GameFault: BAD_REPLY; they cannot be decoded.
+        """
+        try:
+            units = RawColumns.FromString(self._head.raw_data).units
+        except DecodeError as error:
+            raise _undecodable(error) from None
+        columns = UnitColumns(units.tag, units.unit_type, units.alliance, units.pos.x, units.pos.y)
+        n = len(columns.tag)
+        if all(len(column) == n for column in columns):
+            return columns
+        return columns_of(self.response.observation.raw_data.units)
+
+    def messages(self, rows: Iterable[int]) -> list[raw_pb2.Unit]:
+        """The units of these rows of the columns, each decoded by itself.
+
+        Raises:
+            GameFault: BAD_REPLY; one cannot be decoded.
+        """
+        try:
+            return [raw_pb2.Unit.FromString(self._serialized_units[row]) for row in rows]
+        except DecodeError as error:
+            raise _undecodable(error) from None
+
+    @cached_property
+    def _serialized_units(self) -> list[bytes]:
+        return list(RawUnits.FromString(self._head.raw_data).units)
+
+
+def columns_of(units: Iterable[raw_pb2.Unit]) -> UnitColumns:
+    """The columns of units that are decoded already; what a unit lacks has its default."""
+    messages = list(units)
+    return UnitColumns(
+        [unit.tag for unit in messages],
+        [unit.unit_type for unit in messages],
+        [unit.alliance for unit in messages],
+        [unit.pos.x for unit in messages],
+        [unit.pos.y for unit in messages],
+    )
+
+
+def _undecodable(error: Exception) -> GameFault:
+    return GameFault(FaultKind.BAD_REPLY, f"the observation cannot be decoded: {error}")

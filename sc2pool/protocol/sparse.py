@@ -1,0 +1,110 @@
+"""Message types of our own for the API's bytes, which decode only what a step needs.
+
+    payload ─► Head: id, status, errors, game loop, score, results; the raw data stays bytes
+                 ├─► RawColumns: a column per field instead of an object per unit
+                 └─► RawUnits: each unit's bytes, to decode the few that are wanted
+
+Most of an observation is grids and units that nobody looks at, and an object for each is most of
+a client's work. The types are made out of the API's own descriptors, with its field names and
+numbers, so that `replies` judges a `Head` as it does a `Response`.
+
+The columns come of a rule of the wire format: what is sent again for a field that may occur once
+is *merged* into it, and repeated fields inside are then appended. So the units, sent one after
+another, read as one unit whose fields are lists. See "Last One Wins" in
+https://protobuf.dev/programming-guides/encoding/.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from google.protobuf import (  # type: ignore[import-untyped]
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+)
+from s2clientprotocol import common_pb2, raw_pb2, score_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_PACKAGE: Final = "sc2pool.sparse"
+
+_BYTES: Final = "bytes"
+_COLUMN: Final = "column"
+
+_TYPES: Final[dict[str, tuple[Any, dict[str, str]]]] = {
+    "Response": (sc_pb.Response, {"observation": "ResponseObservation"}),
+    "ResponseObservation": (
+        sc_pb.ResponseObservation,
+        {"observation": "Observation", "player_result": "PlayerResult"},
+    ),
+    "PlayerResult": (sc_pb.PlayerResult, {}),
+    "Observation": (
+        sc_pb.Observation,
+        {"player_common": _BYTES, "score": "Score", "raw_data": _BYTES},
+    ),
+    "Score": (score_pb2.Score, {}),
+    "ObservationRaw": (raw_pb2.ObservationRaw, {"units": "Unit"}),
+    "Unit": (
+        raw_pb2.Unit,
+        {"pos": "Point", "tag": _COLUMN, "unit_type": _COLUMN, "alliance": _COLUMN},
+    ),
+    "Point": (common_pb2.Point, {"x": _COLUMN, "y": _COLUMN}),
+    "RawUnits": (raw_pb2.ObservationRaw, {"units": _BYTES}),
+}
+"""Our types: the API's type each stands for, and what becomes of its fields: another of our types,
+undecoded bytes, or a column. Plain values are kept as they are, messages not named are bytes."""
+
+_ONCE: Final = frozenset({"ObservationRaw"})
+"""Types whose repeated messages are merged into one."""
+
+
+def _descriptor(name: str) -> Any:
+    original, fates = _TYPES[name]
+    proto = descriptor_pb2.DescriptorProto()
+    original.DESCRIPTOR.CopyToProto(proto)
+    made = descriptor_pb2.DescriptorProto(name=name, oneof_decl=proto.oneof_decl)
+    for field in proto.field:
+        fate = fates.get(field.name)
+        if fate == _COLUMN:
+            field.label = _Field.LABEL_REPEATED
+            field.options.packed = True
+        elif name in _ONCE and fate is not None:
+            field.label = _Field.LABEL_OPTIONAL
+        if field.type == _Field.TYPE_ENUM:
+            field.type = _Field.TYPE_INT32  # on the wire it is one
+            field.ClearField("type_name")
+            field.ClearField("default_value")
+        elif field.type == _Field.TYPE_MESSAGE and fate in _TYPES:
+            field.type_name = f".{_PACKAGE}.{fate}"
+        elif field.type == _Field.TYPE_MESSAGE:
+            field.type = _Field.TYPE_BYTES
+            field.ClearField("type_name")
+        made.field.append(field)
+    return made
+
+
+def _make(name: str) -> Any:
+    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+
+
+_POOL: Final = descriptor_pool.DescriptorPool()
+_POOL.Add(
+    descriptor_pb2.FileDescriptorProto(
+        name="sc2pool/sparse.proto",
+        package=_PACKAGE,
+        syntax="proto2",
+        message_type=[_descriptor(name) for name in _TYPES],
+    )
+)
+
+Head: Final = _make("Response")
+"""A reply; of an observation in it the frame only."""
+
+RawColumns: Final = _make("ObservationRaw")
+"""An `ObservationRaw` whose `units` is one message of columns: `tag`, `unit_type`, `alliance`,
+`pos.x` and `pos.y`, in the order of the units. The columns are equally long unless some unit
+lacks a field."""
+
+RawUnits: Final = _make("RawUnits")
+"""An `ObservationRaw` whose `units` are serialized `raw_pb2.Unit`s."""
