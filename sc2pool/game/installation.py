@@ -77,6 +77,8 @@ class Installation:
     """The folder of maps; a new retail installation has none."""
     cwd: Path | None
     """The working directory the game wants; None where any will do."""
+    found_by: str = ""
+    """What led to it: what was asked for, SC2PATH, the usual place, or nothing but the stand-in."""
 
 
 def find(game: str | os.PathLike[str] = "auto") -> Installation:
@@ -97,9 +99,9 @@ def find(game: str | os.PathLike[str] = "auto") -> Installation:
     for place in places:
         if place.exists():
             return read_installation(place, "the usual place on this system")
-    if game == "auto":
-        return _stand_in()
     looked = ", ".join(str(place) for place in places)
+    if game == "auto":
+        return _stand_in(f"the stand-in (SC2PATH is not set, and there is nothing at {looked})")
     raise ConfigError(
         f"no StarCraft II found: SC2PATH is not set, and there is nothing at {looked}. "
         'Set SC2PATH to the installation, or use game="auto" to play the stand-in'
@@ -140,6 +142,7 @@ def read_installation(root: Path, why: str) -> Installation:
         base_build=build,
         maps=next((maps for maps in (root / "Maps", root / "maps") if maps.is_dir()), None),
         cwd=cwd if cwd and cwd.is_dir() else None,
+        found_by=why,
     )
 
 
@@ -223,7 +226,7 @@ def _similar(stem: str, known: list[Path]) -> str:
     return f"; {len(known)} maps are there" if known else "; the folder holds no map"
 
 
-def _stand_in() -> Installation:
+def _stand_in(why: str) -> Installation:
     """The stand-in's installation in the user's cache, written anew so that it is never stale."""
     # Its launcher names this interpreter and this package, so each of them has its own.
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
@@ -232,7 +235,7 @@ def _stand_in() -> Installation:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ConfigError(f"cannot write the stand-in game to {root}: {done.stderr.strip()}")
-    installation = read_installation(root, "the stand-in")
+    installation = read_installation(root, why)
     logger.warning(
         "No StarCraft II found (SC2PATH is not set): playing the stand-in game at %s", root
     )

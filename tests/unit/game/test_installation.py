@@ -79,6 +79,18 @@ def test_environment_beats_usual_place_and_path_beats_both(machine, tmp_path, mo
     assert find(given).root == given
 
 
+def test_it_is_told_what_led_to_it(machine, tmp_path, monkeypatch):
+    auto = find("auto").found_by
+    assert auto.startswith("the stand-in (SC2PATH is not set")
+    assert str(machine / "StarCraftII") in auto
+    make(machine / "StarCraftII", 75689)
+    assert find("auto").found_by == "the usual place on this system"
+    named = make(tmp_path / "named", 75689)
+    monkeypatch.setenv("SC2PATH", str(named))
+    assert find("real").found_by == f"SC2PATH='{named}'"
+    assert find(named).found_by == f"game='{named}'"
+
+
 def broken_missing(root: Path) -> None:
     pass
 
