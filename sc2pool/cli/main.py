@@ -72,13 +72,18 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="go on with the run in this folder, or from this model's zip file",
     )
-    train.add_argument(
-        "--game",
-        metavar="auto|real|PATH",
-        help="auto: StarCraft II where it is installed, else the stand-in; real: never the "
-        "stand-in; PATH: this installation (default: auto)",
-    )
+    add_game(train)
     train.add_argument("--device", help="where the policy is computed (default: cpu)")
+
+    tasks = commands.add_parser(
+        "tasks",
+        help="list the built-in tasks",
+        description="List the built-in tasks: spaces, limits, published scores, and whether their "
+        "maps are installed.",
+    )
+    tasks.set_defaults(run=run_tasks)
+    add_game(tasks, default="auto")
+    tasks.add_argument("--json", action="store_true", help="print the list as JSON")
 
     standin = commands.add_parser("standin", help="the embedded game for machines without SC2")
     standin_commands = standin.add_subparsers(required=True, metavar="COMMAND")
@@ -86,6 +91,17 @@ def make_parser() -> argparse.ArgumentParser:
     install.add_argument("folder", metavar="DIR", help="where to write it")
     install.set_defaults(run=run_standin_install)
     return parser
+
+
+def add_game(command: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Give `command` the option that says which game is played."""
+    command.add_argument(
+        "--game",
+        default=default,
+        metavar="auto|real|PATH",
+        help="auto: StarCraft II where it is installed, else the stand-in; real: never the "
+        "stand-in; PATH: this installation (default: auto)",
+    )
 
 
 def positive_integer(text: str) -> int:
@@ -114,6 +130,13 @@ def run_train(args: argparse.Namespace) -> int:
     from sc2pool.cli.train import run  # noqa: PLC0415
 
     return run(options)
+
+
+def run_tasks(args: argparse.Namespace) -> int:
+    """`sc2pool tasks`."""
+    from sc2pool.cli.tasks import run  # noqa: PLC0415
+
+    return run(args)
 
 
 def run_standin_install(args: argparse.Namespace) -> int:

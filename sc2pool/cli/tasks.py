@@ -1,0 +1,149 @@
+"""`sc2pool tasks`: the built-in tasks, what they look like to a learner, and what others scored.
+
+Rule: the list needs no game. Whether a map is there can be told only of an installation; without
+one that column says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from sc2pool.cli.table import columns
+from sc2pool.errors import ConfigError
+from sc2pool.game.installation import Installation, find, find_map
+from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
+from sc2pool.tasks.registry import BUILT_IN, resolve
+
+HEADER = (
+    "task",
+    "map",
+    "observation",
+    "action",
+    "step_mul",
+    "max loops",
+    "masks",
+    "random (max)",
+    "human",
+    "grandmaster",
+    "FullyConv",
+    "installed",
+)
+SOURCE = (
+    "Loops are game loops, 22.4 of which are a second; an env step is step_mul of them. Scores per "
+    "episode: SC2LE paper, 2017, on StarCraft II."
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One task."""
+
+    task: str
+    map_name: str
+    observation_space: str
+    action_space: str
+    step_mul: int
+    max_loops: int | None
+    action_masks: bool
+    published: PublishedScores | None
+    map_file: str | None
+    """Where the map is; None if it is not installed, or no installation was found."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the list.
+
+    Returns:
+        The exit status, 0.
+    """
+    installation, note = None, ""
+    try:
+        installation = find(args.game)
+    except ConfigError as error:
+        note = str(error)
+    rows = [describe(name, installation) for name in BUILT_IN]
+    if args.json:
+        print(as_json(rows, installation, note))
+        return 0
+    print(as_text(rows))
+    print(f"\n{SOURCE}")
+    if installation is not None:
+        print(f"Installation: {installation.root}: {installation.found_by}")
+    else:
+        print(f"sc2pool: {note}", file=sys.stderr)
+    return 0
+
+
+def describe(name: str, installation: Installation | None) -> Row:
+    """All there is to say of a built-in task."""
+    task = resolve(name)
+    return Row(
+        task=name,
+        map_name=task.map_name,
+        observation_space=space_in_words(task.observation_space),
+        action_space=space_in_words(task.action_space),
+        step_mul=task.step_mul,
+        max_loops=task.max_loops,
+        action_masks=hasattr(task, "action_masks"),
+        published=PUBLISHED.get(task.map_name),
+        map_file=None if installation is None else locate(installation, task.map_name),
+    )
+
+
+def locate(installation: Installation, map_name: str) -> str | None:
+    """The map's file, None if it is not there."""
+    try:
+        return str(find_map(installation, map_name))
+    except ConfigError:
+        return None
+
+
+def space_in_words(space: spaces.Space[Any]) -> str:
+    """A space as short as it can be told: `Box(-1, 1, (5,), float32)`."""
+    if isinstance(space, spaces.Box):
+        low, high = np.unique(space.low), np.unique(space.high)
+        bounds = ", ".join(f"{b[0]:g}" if len(b) == 1 else f"{b[0]:g}…" for b in (low, high))
+        return f"Box({bounds}, {space.shape}, {space.dtype})"
+    if isinstance(space, spaces.MultiDiscrete):
+        return f"MultiDiscrete({space.nvec.tolist()})"
+    return str(space)
+
+
+def as_text(rows: list[Row]) -> str:
+    """The table."""
+    return columns(HEADER, [cells(row) for row in rows])
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """One line of the table."""
+    scores = row.published
+    return (
+        row.task,
+        row.map_name,
+        row.observation_space,
+        row.action_space,
+        str(row.step_mul),
+        "none" if row.max_loops is None else str(row.max_loops),
+        "yes" if row.action_masks else "no",
+        f"{scores.random_mean:g} ({scores.random_max:g})" if scores else "–",
+        f"{scores.human:g}" if scores else "–",
+        f"{scores.grandmaster:g}" if scores else "–",
+        f"{scores.agent_best_mean:g}" if scores else "–",
+        "no" if row.map_file is None else "yes",
+    )
+
+
+def as_json(rows: list[Row], installation: Installation | None, note: str) -> str:
+    """The same for programs."""
+    found = None
+    if installation is not None:
+        found = {"root": installation.root, "found_by": installation.found_by}
+    whole = {"installation": found, "note": note, "tasks": [asdict(row) for row in rows]}
+    return json.dumps(whole, indent=2, default=str)
