@@ -3,7 +3,8 @@
 Rules: nothing heavy is imported before a command needs it, so `--help` and bad arguments are
 answered at once; an error of sc2pool's own is one clear message on stderr, without a traceback.
 
-Exit codes: 0 done, 2 an error of sc2pool's or a bad argument, 130 after Ctrl-C, 143 after SIGTERM.
+Exit codes: 0 done, 1 the doctor found something to mend, 2 an error of sc2pool's or a bad
+argument, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -85,6 +86,24 @@ def make_parser() -> argparse.ArgumentParser:
     add_game(tasks, default="auto")
     tasks.add_argument("--json", action="store_true", help="print the list as JSON")
 
+    doctor = commands.add_parser(
+        "doctor",
+        help="say what is wrong with the game or the machine, and how to mend it",
+        description="Look at the installation, the machine and a running game; say what is wrong "
+        "and how to mend it. The exit status is 0 if sc2pool works with the game, else 1.",
+    )
+    doctor.set_defaults(run=run_doctor)
+    add_game(doctor, default="auto")
+    doctor.add_argument("--json", action="store_true", help="print the report as JSON")
+    doctor.add_argument("--quick", action="store_true", help="fewer resets and steps")
+    doctor.add_argument(
+        "--timeout",
+        type=positive_seconds,
+        default=600.0,
+        metavar="SECONDS",
+        help="how long the games may be examined (default: 600)",
+    )
+
     standin = commands.add_parser("standin", help="the embedded game for machines without SC2")
     standin_commands = standin.add_subparsers(required=True, metavar="COMMAND")
     install = standin_commands.add_parser("install", help="write an installation of the stand-in")
@@ -112,6 +131,14 @@ def positive_integer(text: str) -> int:
     return value
 
 
+def positive_seconds(text: str) -> float:
+    """A duration above 0, for argparse."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be above 0, got {text}")
+    return value
+
+
 def seed_number(text: str) -> int:
     """A seed in NumPy's range, for argparse."""
     value = int(text)
@@ -135,6 +162,13 @@ def run_train(args: argparse.Namespace) -> int:
 def run_tasks(args: argparse.Namespace) -> int:
     """`sc2pool tasks`."""
     from sc2pool.cli.tasks import run  # noqa: PLC0415
+
+    return run(args)
+
+
+def run_doctor(args: argparse.Namespace) -> int:
+    """`sc2pool doctor`."""
+    from sc2pool.cli.doctor.command import run  # noqa: PLC0415
 
     return run(args)
 

@@ -10,14 +10,16 @@ import argparse
 import json
 import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
+from sc2pool.cli.doctor.place import locate
 from sc2pool.cli.table import columns
 from sc2pool.errors import ConfigError
-from sc2pool.game.installation import Installation, find, find_map
+from sc2pool.game.installation import Installation, find
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
 from sc2pool.tasks.registry import BUILT_IN, resolve
 
@@ -53,7 +55,7 @@ class Row:
     max_loops: int | None
     action_masks: bool
     published: PublishedScores | None
-    map_file: str | None
+    map_file: Path | None
     """Where the map is; None if it is not installed, or no installation was found."""
 
 
@@ -95,14 +97,6 @@ def describe(name: str, installation: Installation | None) -> Row:
         published=PUBLISHED.get(task.map_name),
         map_file=None if installation is None else locate(installation, task.map_name),
     )
-
-
-def locate(installation: Installation, map_name: str) -> str | None:
-    """The map's file, None if it is not there."""
-    try:
-        return str(find_map(installation, map_name))
-    except ConfigError:
-        return None
 
 
 def space_in_words(space: spaces.Space[Any]) -> str:

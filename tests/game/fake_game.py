@@ -8,6 +8,12 @@ Started like the game. `behaviour.json` in its data directory says what goes wro
     stub       true            observations are stubs
     ends_at    LOOP            the game ends here
     hard_reset true            restarts ask for a hard reset
+    same_again true            every episode is the same; without it the minerals tell its number
+    repeats_seed true          a restart plays the same episode again
+    without_ids true           no reply has an id
+    drifts     true            no two observations are the same
+    bursts_differ true         what is asked in one burst is answered otherwise
+    no_exit    true            a request to exit is refused
 
 FRAMES is one of the names in `send_wrong`.
 """
@@ -38,14 +44,20 @@ class FakeGame(picows.WSListener):
         self.loop = 0
         self.steps = 0
         self.results_held_back = 1 if behaviour.get("no_result") else 0
+        self.episodes = 0
+        self.observations = 0
+        self.in_burst = False
 
     def on_ws_frame(self, transport, frame) -> None:
         if frame.msg_type != BINARY:
             return
         request = sc_pb.Request.FromString(frame.get_payload_as_bytes())
         kind = request.WhichOneof("request")
+        # All but the last message of a burst have another one behind them.
+        self.in_burst |= not frame.last_in_buffer
         reply = getattr(self, kind)(request)
-        reply.id = request.id
+        if not self.behaviour.get("without_ids"):
+            reply.id = request.id
         reply.status = self.status
         wrong = None
         if kind == "step":
@@ -55,6 +67,7 @@ class FakeGame(picows.WSListener):
             transport.send(BINARY, reply.SerializeToString())
         else:
             send_wrong(transport, wrong, reply)
+        self.in_burst &= not frame.last_in_buffer
 
     def ping(self, request):
         return sc_pb.Response(
@@ -68,6 +81,7 @@ class FakeGame(picows.WSListener):
             error = sc_pb.ResponseCreateGame(error=sc_pb.ResponseCreateGame.MissingMap)
             return sc_pb.Response(create_game=error)
         self.status = sc_pb.init_game
+        self.episodes = request.create_game.random_seed
         return sc_pb.Response(create_game=sc_pb.ResponseCreateGame())
 
     def join_game(self, request):
@@ -77,11 +91,20 @@ class FakeGame(picows.WSListener):
     def restart_game(self, request):
         restart = sc_pb.ResponseRestartGame(need_hard_reset=bool(self.behaviour.get("hard_reset")))
         self.status, self.loop = sc_pb.in_game, 0
+        self.episodes += not self.behaviour.get("repeats_seed")
         return sc_pb.Response(restart_game=restart)
 
     def leave_game(self, request):
         self.status = sc_pb.launched
         return sc_pb.Response(leave_game=sc_pb.ResponseLeaveGame())
+
+    def game_info(self, request):
+        return sc_pb.Response(game_info=sc_pb.ResponseGameInfo(map_name="fake"))
+
+    def debug(self, request):
+        if request.debug.debug[0].HasField("test_process") and not self.behaviour.get("no_exit"):
+            os._exit(0)
+        return sc_pb.Response(error=["not today"])
 
     def action(self, request):
         count = len(request.action.actions)
@@ -101,6 +124,13 @@ class FakeGame(picows.WSListener):
         reply.observation.game_loop = 2**32 - 1 if self.behaviour.get("stub") else self.loop
         reply.observation.raw_data.player.SetInParent()
         reply.observation.player_common.player_id = 1
+        self.observations += 1
+        if self.behaviour.get("drifts"):
+            reply.observation.player_common.minerals = self.observations
+        elif self.behaviour.get("bursts_differ"):
+            reply.observation.player_common.minerals = int(self.in_burst)
+        elif not self.behaviour.get("same_again"):
+            reply.observation.player_common.minerals = self.episodes
         if self.status == sc_pb.ended:
             if self.results_held_back:
                 self.results_held_back -= 1

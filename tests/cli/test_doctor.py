@@ -1,0 +1,287 @@
+"""`sc2pool doctor` as a user runs it, and its probes on games that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from sc2pool.cli.doctor.checks import Finding, all_checks, judge
+from sc2pool.cli.doctor.examine import Plan, examine
+from sc2pool.cli.doctor.notes import Notes
+from sc2pool.cli.doctor.place import probe_installation, probe_maps, tasks_by_map
+from sc2pool.cli.doctor.verdict import Outcome
+from sc2pool.config import Limits
+
+DOCTOR = [sys.executable, "-m", "sc2pool", "doctor"]
+FAKE_GAME = Path(__file__).parents[1] / "game" / "fake_game.py"
+SHORT = Plan(resets=3, steps=10, watch_s=0.3, timeout_s=30, limits=Limits(step_s=0.5))
+NO_LONGER_THAN_S = 60.0
+
+
+def run_doctor(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DOCTOR, *map(str, arguments)],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=NO_LONGER_THAN_S,
+        check=False,
+    )
+
+
+@pytest.fixture
+def game_of(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Makes an installation with the stand-in's maps, whose executable is a shell script."""
+
+    def make(script: str) -> Path:
+        root = tmp_path / "StarCraftII"
+        shutil.copytree(standin_dir, root)
+        (executable,) = root.glob("Versions/Base*/SC2_x64")
+        executable.write_text(f"#!/bin/sh\n{script}\n")
+        return root
+
+    return make
+
+
+@pytest.fixture
+def examined(game_of: Callable[[str], Path]) -> Callable[..., dict[str, Finding]]:
+    """Examines the fake game, which behaves as asked, in this process."""
+
+    def look(**behaviour: Any) -> dict[str, Finding]:
+        root = game_of(f'exec "{sys.executable}" "{FAKE_GAME}" "$@"')
+        (root / "behaviour.json").write_text(json.dumps(behaviour))
+        tasks, notes = tasks_by_map(), Notes(lambda _: None)
+        installation = probe_installation(str(root), notes)
+        assert installation is not None
+        playable = probe_maps(installation, tasks, notes)
+        reason = asyncio.run(examine(installation, playable, SHORT, notes))
+        checks = all_checks(tasks)
+        notes.rest_unknown((check.name for check in checks), reason)
+        return {finding.check.name: finding for finding in judge(checks, notes.measured)}
+
+    return look
+
+
+def test_a_game_that_works(standin_dir: Path) -> None:
+    done = run_doctor("--quick", "--json", "--game", standin_dir)
+    report = json.loads(done.stdout)
+    checks = {check["name"]: check for check in report["checks"]}
+    wrong = [check for check in report["checks"] if check["outcome"] == "failed"]
+    assert (done.returncode, report["works"], wrong, done.stderr) == (0, True, [], "")
+    # Four of the mini-games are not in the stand-in; everything else is measured.
+    impossible = [n for n, check in checks.items() if check["outcome"] == "not possible"]
+    assert len(impossible) == 4
+    assert all(name.startswith("map ") for name in impossible)
+    for name in ("determinism", "bursts", "seed", "reply ids", "ready markers", "episode end"):
+        assert checks[name]["outcome"] == "ok", checks[name]
+    assert checks["restart and seed"]["figure"].startswith("no, it goes on to another episode")
+    assert checks["restart variety"]["measured"] == {"episodes": 11, "distinct": 11}
+    assert checks["exit on request"]["measured"]["ended"]
+    assert checks["stop and go on"]["measured"]["stopped_s"] >= 1.0
+    assert checks["memory growth"]["measured"]["first_bytes"] > 1 << 20
+    assert checks["kill"]["measured"]["gone"]
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    done = run_doctor("--game", tmp_path)
+    assert done.returncode == 1
+    assert "has no folder Versions" in " ".join(done.stdout.split())
+    assert "set SC2PATH to the folder that holds Versions and Maps" in done.stdout
+    assert done.stderr == ""
+
+
+def test_no_game_at_all(tmp_path: Path) -> None:
+    done = run_doctor("--game", "real", "--json", SC2PATH="", HOME=str(tmp_path))
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    game, *others = report["checks"]
+    assert game["outcome"] == "failed"
+    assert "SC2PATH is not set" in game["figure"]
+    assert {"ok", "not possible"} >= {c["outcome"] for c in others if c["outcome"] != "differs"}
+
+
+@pytest.fixture
+def without_maps(standin_dir: Path, tmp_path: Path) -> Path:
+    """An installation that has no folder Maps."""
+    root = tmp_path / "StarCraftII"
+    shutil.copytree(standin_dir, root, ignore=shutil.ignore_patterns("Maps"))
+    return root
+
+
+def test_no_maps(without_maps: Path) -> None:
+    done = run_doctor("--json", "--game", without_maps)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    belongs = without_maps / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
+    assert done.returncode == 1
+    assert checks["map MoveToBeacon"]["outcome"] == "failed"
+    assert f"put it at {belongs}" in checks["map MoveToBeacon"]["advice"]
+    assert [checks[name]["outcome"] for name in ("launch", "version", "kill")] == ["ok"] * 3
+    assert checks["restart"]["figure"] == "no map to play was found"
+
+
+def test_the_report_for_people(without_maps: Path) -> None:
+    done = run_doctor("--game", without_maps, COLUMNS="120")
+    titles = [line for line in done.stdout.splitlines() if line.isupper()]
+    assert titles == [
+        "INSTALLATION",
+        "MACHINE",
+        "TIMES AND MEMORY OF THE GAME",
+        "BEHAVIOUR OF THE GAME",
+        "WHAT IS WRONG, AND HOW TO MEND IT",
+    ]
+    assert "does Response.id come back? yes" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("sc2pool does not work with this game")
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo 'libfoo.so: cannot open shared object'; exit 7", ["exit code 7", "libfoo.so"]),
+        ("exec sleep 1000", ["was not ready in time", "--timeout"]),
+        ("echo 'Failed to create the socket.'; exec sleep 1000", ["could not listen on port"]),
+    ],
+    ids=["exits at once", "never listens", "gets no port"],
+)
+def test_a_game_that_does_not_come_up(
+    script: str, told: list[str], game_of: Callable[[str], Path]
+) -> None:
+    done = run_doctor("--quick", "--timeout", "2", "--game", game_of(script))
+    assert done.returncode == 1
+    assert done.stderr == ""
+    _, _, mending = done.stdout.partition("WHAT IS WRONG")
+    assert "\n1. launch: the game" in mending
+    assert all(words in mending for words in told)
+
+
+def test_a_game_of_another_system(game_of: Callable[[str], Path]) -> None:
+    root = game_of("")
+    (executable,) = root.glob("Versions/Base*/SC2_x64")
+    executable.write_bytes(b"MZ\x90\0 no program of this system")
+    done = run_doctor("--quick", "--game", root)
+    assert done.returncode == 1
+    assert "cannot start" in done.stdout
+    assert "a package for another one" in done.stdout
+
+
+def test_too_little_time(standin_dir: Path) -> None:
+    done = run_doctor("--json", "--timeout", "1.5", "--game", standin_dir)
+    checks = json.loads(done.stdout)["checks"]
+    assert done.returncode == 1
+    (cut_short,) = [check for check in checks if check["outcome"] == "failed"]
+    assert "1.5 s were up" in cut_short["figure"]
+    assert any(check["figure"] == "the time was up (--timeout)" for check in checks)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
+)
+def test_an_end_from_outside_leaves_nothing(
+    sent: signal.Signals, status: int, standin_dir: Path, run_temp: Path, wait_for: Any
+) -> None:
+    with subprocess.Popen(
+        [*DOCTOR, "--game", str(standin_dir)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as doctor:
+        process = psutil.Process(doctor.pid)
+        wait_for(lambda: [c for c in process.children() if c.net_connections()])
+        games = process.children()
+        doctor.send_signal(sent)
+        out, err = doctor.communicate(timeout=10)
+    assert (doctor.returncode, out, err) == (status, "", "")
+    _, alive = psutil.wait_procs(games, timeout=5)
+    assert not alive
+    assert not list(run_temp.glob("sc2pool-game-*"))
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "check", "told"),
+    [
+        ({"on_step": {"5": "stop"}}, "burst step", "no reply to step before the deadline"),
+        ({"on_step": {"5": "exit"}}, "burst step", "exit code 3"),
+        ({"on_step": {"5": "garbage"}}, "burst step", "cannot be decoded"),
+        ({"on_step": {"15": "disconnect"}}, "single step", "closed the connection"),
+        ({"on_step": {"42": "close"}}, "restart and seed", "closed the websocket"),
+        ({"stub": True}, "create+join", "stub"),
+    ],
+    ids=str,
+)
+def test_a_game_that_breaks_in_between(
+    behaviour: dict[str, Any], check: str, told: str, examined: Callable[..., dict[str, Finding]]
+) -> None:
+    findings = examined(**behaviour)
+    assert findings[check].verdict.outcome is Outcome.FAILED
+    assert told in findings[check].verdict.figure
+    assert findings["hard reset"].verdict.figure == f"what it needs failed: see {check!r}"
+    # The second game is looked at all the same.
+    assert findings["launch again"].verdict.outcome is Outcome.OK
+    assert findings["kill"].verdict.outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "expected"),
+    [
+        (
+            {},
+            {
+                "determinism": "ok",
+                "bursts": "ok",
+                "restart and seed": "ok",
+                "seed": "ok",
+                # It does not move by itself, and prints nothing that is known.
+                "real time": "differs",
+                "awaited loop": "differs",
+                "stop and go on": "not possible",
+                "ready markers": "differs",
+            },
+        ),
+        ({"drifts": True}, {"determinism": "differs", "bursts": "not possible"}),
+        ({"bursts_differ": True}, {"determinism": "ok", "bursts": "failed"}),
+        (
+            {"same_again": True},
+            {"seed": "differs", "restart and seed": "not possible", "restart variety": "differs"},
+        ),
+        ({"repeats_seed": True}, {"seed": "ok", "restart and seed": "differs"}),
+        (
+            {"hard_reset": True},
+            {"restart": "not possible", "hard reset": "differs", "restart after end": "differs"},
+        ),
+        ({"no_exit": True}, {"exit on request": "differs"}),
+        ({"without_ids": True}, {"reply ids": "differs", "bursts": "ok"}),
+    ],
+    ids=str,
+)
+def test_a_game_that_behaves_otherwise(
+    behaviour: dict[str, Any],
+    expected: dict[str, str],
+    examined: Callable[..., dict[str, Finding]],
+) -> None:
+    findings = examined(ends_at=1000, **behaviour)
+    assert {name: str(findings[name].verdict.outcome) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [
+        ({"ends_at": 1000}, "at game loop 1000, with the result at once"),
+        ({"ends_at": 1000, "no_result": True}, "the result 1 observation(s) later"),
+        ({}, "the episode does not end"),
+    ],
+    ids=str,
+)
+def test_the_end_of_an_episode(
+    behaviour: dict[str, Any], told: str, examined: Callable[..., dict[str, Finding]]
+) -> None:
+    assert told in examined(**behaviour)["episode end"].verdict.figure
