@@ -1,4 +1,11 @@
-"""What all tests share: a stand-in to play, a bounded wait, and the check that nothing is left.
+"""What all tests share: a game to play, a bounded wait, and the check that nothing is left.
+
+    pytest                      every test; games are the stand-in
+    pytest --game=real          the contract with the game (CONTRACT), on SC2PATH's installation
+    pytest --game=PATH          the same on the installation at PATH
+
+A test that any game should pass plays `game_installation`; one whose expectations are the
+stand-in's own plays `standin_dir`, or is marked `standin(reason)` and skipped with `--game`.
 
 Everything a test starts can be told from what other programs run: its temporary files lie under
 one folder of this run, and so do the temp folders that workers and games are started with.
@@ -20,7 +27,48 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
 from audit.belongings import GONE_WITHIN_S, Belongings
 
+from sc2pool.errors import ConfigError
+from sc2pool.game.installation import Installation, find
+
 WaitFor = Callable[..., None]
+CONTRACT = ("tests/unit/protocol", "tests/game", "tests/tasks")
+"""What `--game` alone runs."""
+CHOSEN = pytest.StashKey[Installation]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--game",
+        metavar="real|PATH",
+        help="run the tests of the contract with the game on this installation, not the stand-in",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "standin(reason): expects what only the stand-in does")
+    game = config.getoption("--game")
+    if game is None:
+        return
+    try:
+        config.stash[CHOSEN] = find(game)
+    except ConfigError as error:
+        raise pytest.UsageError(f"--game={game}: {error}") from error
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args = [str(config.rootpath / folder) for folder in CONTRACT]
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    chosen = config.stash.get(CHOSEN, None)
+    return f"game: Base{chosen.base_build} at {chosen.root}" if chosen else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if CHOSEN not in config.stash:
+        return
+    for item in items:
+        mark = item.get_closest_marker("standin")
+        if mark is not None:
+            item.add_marker(pytest.mark.skip(reason=f"the stand-in only: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,6 +90,12 @@ def standin_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "sc2pool.standin", "install", str(folder)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
     return folder
+
+
+@pytest.fixture(scope="session")
+def game_installation(request: pytest.FixtureRequest, standin_dir: Path) -> Installation:
+    """The game to play: the one chosen with `--game`, else the stand-in."""
+    return request.config.stash.get(CHOSEN, None) or find(standin_dir)
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@
     health(roaches)            # (n,) float64, hit points
 
 Rules: units are read as columns, and a message is decoded only for those whose further attributes
-are asked for (health, cooldowns), by a function of its own. Units come in the order of their tags: a unit keeps its row for as long as no other of
-its kind comes or goes.
+are asked for (health, cooldowns), by a function of its own. Units come in the order of their tags:
+a unit keeps its row for as long as no other of its kind comes or goes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The same on a game with rules: the one that `find` finds when there is no other.
+"""The same on a game with rules: the stand-in, or the installation that `--game` names.
 
-Nothing here depends on which game it is but the faults, which it is asked for through the API.
+Nothing here depends on which of them it is; faults are asked for through the API.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 from s2clientprotocol import debug_pb2, raw_pb2
@@ -16,25 +17,21 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game import installation
 from sc2pool.game.game import Game, Rung
 from sc2pool.game.installation import Installation, find_map
+from sc2pool.protocol.replies import FIRST_LOOP_MAX
 from sc2pool.protocol.status import Status
+from sc2pool.tasks.minigames.geometry import PlayableArea
 
 SETUP = GameSetup("MoveToBeacon")
-LIMITS = Limits(launch_s=30, create_join_s=20, reset_s=20, step_s=0.5)
+LIMITS = Limits(launch_s=90, create_join_s=60, reset_s=60, step_s=10)
+FAULTY = replace(LIMITS, step_s=0.5)
+"""For games that will not answer; the observation after a reset still has all its time."""
 Fault = debug_pb2.DebugTestProcess
 
 
-@pytest.fixture(scope="session")
-def game_installation(tmp_path_factory) -> Installation:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        return installation.find("auto")
-
-
-async def launched(where: Installation) -> Game:
-    return await Game.launch(where, LIMITS, deadline=Deadline.after(LIMITS.launch_s))
+async def launched(where: Installation, limits: Limits = LIMITS) -> Game:
+    return await Game.launch(where, limits, deadline=Deadline.after(limits.launch_s))
 
 
 def own_units(answer: sc_pb.ResponseObservation) -> list[raw_pb2.Unit]:
@@ -51,26 +48,30 @@ def test_life_of_a_game(game_installation):
             assert game.status is Status.LAUNCHED
             assert await game.start_episode(SETUP, path, None) is Rung.CREATE
             first = await game.observe()
-            assert first.observation.game_loop == 0
+            assert first.observation.game_loop <= FIRST_LOOP_MAX
             assert len(own_units(first)) == 1
-            info = await game.game_info()
-            assert info.start_raw.map_size.x > 0
+            area = PlayableArea.of(await game.game_info())
+            assert area.left < area.right
             assert len((await game.data()).units) > 0
+            (marine,) = own_units(first)
+            # To the middle of the quarter of the map that is farthest away.
+            middle_x, middle_y = area.centre
             move = sc_pb.Action()
             move.action_raw.unit_command.ability_id = 16  # move
-            move.action_raw.unit_command.target_world_space_pos.x = 20
-            move.action_raw.unit_command.target_world_space_pos.y = 20
-            move.action_raw.unit_command.unit_tags.append(own_units(first)[0].tag)
+            target = move.action_raw.unit_command.target_world_space_pos
+            target.x = (middle_x + (area.right if marine.pos.x < middle_x else area.left)) / 2
+            target.y = (middle_y + (area.top if marine.pos.y < middle_y else area.bottom)) / 2
+            move.action_raw.unit_command.unit_tags.append(marine.tag)
             step = await game.step([move], 8)
             assert step.action_results == [1]
-            assert step.observed.observation.game_loop == 8
-            assert own_units(step.observed)[0].pos != own_units(first)[0].pos
+            assert step.observed.observation.game_loop == first.observation.game_loop + 8
+            assert own_units(step.observed)[0].pos != marine.pos
             while not step.ended:
                 step = await game.step([], 240)
             assert game.status is Status.ENDED
             assert game.result is not None
             assert await game.start_episode(SETUP, path, None) is Rung.RESTART
-            assert (await game.observe()).observation.game_loop == 0
+            assert (await game.observe()).observation.game_loop <= FIRST_LOOP_MAX
             assert not (await game.step([], 8)).ended
         finally:
             game.close()
@@ -132,7 +133,7 @@ def test_two_games_at_once(game_installation):
 def test_faults_of_the_game_s_own(game_installation, test, kind):
     async def play() -> None:
         path = find_map(game_installation, SETUP.map_name)
-        game = await launched(game_installation)
+        game = await launched(game_installation, FAULTY)
         try:
             await game.start_episode(SETUP, path, None)
             await game.observe()
@@ -155,7 +156,7 @@ def test_faults_of_the_game_s_own(game_installation, test, kind):
 def test_signals_during_play(game_installation, sent, kind):
     async def play() -> None:
         path = find_map(game_installation, SETUP.map_name)
-        game = await launched(game_installation)
+        game = await launched(game_installation, FAULTY)
         try:
             await game.start_episode(SETUP, path, None)
             await game.observe()

@@ -1,35 +1,22 @@
-"""Whole episodes of tasks on a real process of the stand-in."""
+"""Whole episodes of tasks on a process of the game."""
 
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
-from sc2pool.game.installation import Installation, find, find_map
+from sc2pool.game.installation import Installation, find_map
 from sc2pool.tasks.player import Ticket
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.sc2_player import TaskPlayer, TaskSpec
 
 Policy = Callable[[Any], Any]
-
-
-@pytest.fixture(scope="session")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """An installation of the stand-in of our own."""
-    root: Path = tmp_path_factory.mktemp("standin") / "StarCraftII"
-    subprocess.run(
-        [sys.executable, "-m", "sc2pool.standin", "install", str(root)], check=True, timeout=60
-    )
-    return find(root)
 
 
 class RecordingPair(QueuePair):
@@ -47,17 +34,17 @@ class RecordingPair(QueuePair):
 
 
 @pytest.fixture
-def play(installation: Installation) -> Callable[..., list[list[Transition]]]:
+def play(game_installation: Installation) -> Callable[..., list[list[Transition]]]:
     """Plays episodes of a task, one for each seed, on one game; the transitions of each."""
 
     async def play_all(task_name: str, policy: Policy, seeds: list[int]) -> list[list[Transition]]:
         task = resolve(task_name)
-        map_path = find_map(installation, task.map_name)
-        player = TaskPlayer(TaskSpec(task, installation, map_path, Limits()))
+        map_path = find_map(game_installation, task.map_name)
+        player = TaskPlayer(TaskSpec(task, game_installation, map_path, Limits()))
         player.attributes = {}
         episodes = []
         try:
-            await player.launch(Deadline.after(60))
+            await player.launch(Deadline.after(90))
             for number, seed in enumerate(seeds):
                 pair = RecordingPair(policy)
                 await player.play(Ticket(number, seed), pair)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -20,6 +19,7 @@ import pytest
 
 from sc2pool import QueuePair, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, ObservationError, UserCodeError
+from sc2pool.game.installation import Installation
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 
@@ -27,11 +27,11 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.fixture
-def vec(standin_dir: Path) -> Iterator[Callable[..., SubprocSC2VecEnv]]:
+def vec(game_installation: Installation) -> Iterator[Callable[..., SubprocSC2VecEnv]]:
     with ExitStack() as stack:
 
         def make(task: Any, n: int = 1, **keywords: Any) -> SubprocSC2VecEnv:
-            made = SubprocSC2VecEnv(n=n, task=task, game=standin_dir, **keywords)
+            made = SubprocSC2VecEnv(n=n, task=task, game=game_installation.root, **keywords)
             stack.callback(made.close)
             return made
 
@@ -231,10 +231,10 @@ total, truncated = bot.state.score.score, bot.state.game_loop >= 240
 
 
 @pytest.mark.parametrize("learner", [WITH_A_PAIR, WITH_A_POLICY], ids=["queue pair", "policy"])
-def test_the_same_class_plays_under_run_game(standin_dir, learner):
+def test_the_same_class_plays_under_run_game(game_installation, learner):
     done = subprocess.run(
         [sys.executable, "-c", RUN_GAME.replace("{learner}", learner)],
-        env={**os.environ, "SC2PATH": str(standin_dir)},
+        env={**os.environ, "SC2PATH": str(game_installation.root)},
         capture_output=True,
         text=True,
         timeout=60,

@@ -130,7 +130,7 @@ async def play_in_bursts(
         begun_s = time.monotonic()
         step = await game.step(actions, STEP_MUL)
         played.took_s.append(time.monotonic() - begun_s)
-        played.observations.append(step.observation.observation)
+        played.observations.append(step.observed.observation)
         if step.ended:
             break
     return played
