@@ -1,110 +1,132 @@
-"""How many env steps a second: the pool against SB3's own SubprocVecEnv, same task, same games.
+"""How fast the pool is, against what else there is and against what the games allow.
 
-    .venv/bin/python scripts/benchmark.py --task MoveToBeacon --n 8 --rounds 5
+    .venv/bin/python scripts/benchmark.py                        # everything, one table
+    .venv/bin/python scripts/benchmark.py --case pool-only --n 8 --sizes 1 --rounds 5
+    .venv/bin/python scripts/benchmark.py --out DIR              # and JSON, all rounds, and a PNG
 
-Both sides play the same task on the same installation, with the same actions. They are measured
-alternately in one process tree, so that a machine that is busy with something else slows both;
-the median of the rounds and the ratio round by round are printed. SubprocVecEnv holds one
-`SC2GymEnv` a worker, and that is a pool of one with a worker of its own: two hops where the pool
-has one.
+What is compared is measured in turn in one process tree; each figure is the median of its rounds,
+each ratio the median of the ratios round by round; warm-up is left out. CPU time of an env step is
+given apart for trainer, workers and games. Every goal is told with its figure at the end.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import ctypes
+import importlib
+import json
+import logging
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from pathlib import Path
 
-import numpy as np
 import psutil
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
+from bench.goals import goals_as_dicts, goals_table
+from bench.report import Row, table
+from bench.settings import Settings
 
-from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool.cli.bench.machine import machine_facts
+from sc2pool.game.installation import find
 
+CASES = {
+    "pool-only": ("pool_only:pool_only", "pool_only:waiting"),
+}
+"""Where each case's parts are, in the package `bench`; imported when their turn comes."""
 
-@dataclass(frozen=True)
-class Round:
-    """One measurement."""
-
-    steps_per_s: float
-    cpu_us_per_step: float
-    """CPU time of the whole process tree, games included."""
-
-
-def measure(env: VecEnv, seconds: float) -> Round:
-    """Step with random actions for about this long; the warm-up is left out."""
-    rng = np.random.default_rng(0)
-    n = env.num_envs
-    for _ in range(20):
-        env.step(actions(env, rng))
-    cpu_s, began_s, steps = tree_cpu_s(), time.perf_counter(), 0
-    while time.perf_counter() - began_s < seconds:
-        env.step(actions(env, rng))
-        steps += n
-    elapsed_s = time.perf_counter() - began_s
-    return Round(steps / elapsed_s, (tree_cpu_s() - cpu_s) / steps * 1e6)
+_PR_SET_CHILD_SUBREAPER = 36
 
 
-def actions(env: VecEnv, rng: np.random.Generator) -> np.ndarray:
-    """A uniform action for each env of a Discrete space."""
-    return rng.integers(0, env.action_space.n, env.num_envs)
+def numbers(text: str) -> tuple[int, ...]:
+    """`1,8,32`, for argparse."""
+    return tuple(int(part) for part in text.split(","))
 
 
-def tree_cpu_s() -> float:
-    """CPU seconds of this process and all it has started."""
-    me = psutil.Process()
-    total = 0.0
-    for process in [me, *me.children(recursive=True)]:
-        times = process.cpu_times()
-        total += times.user + times.system
-    return total
+def names(text: str) -> tuple[str, ...]:
+    """`a,b`, for argparse."""
+    return tuple(text.split(","))
 
 
-def main() -> None:
-    """Measure both sides alternately and print the table."""
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--task", default="MoveToBeacon")
-    parser.add_argument("--game", default="auto")
-    parser.add_argument("--n", type=int, default=8)
+    parser.add_argument("--case", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--game", default="auto", help="auto, real, or an installation's folder")
+    parser.add_argument("--n", type=numbers, help="numbers of envs, such as 1,8,32")
+    parser.add_argument("--sizes", type=numbers, help="observations in KB (pool-only)")
+    parser.add_argument("--maps", type=names, help="(whole-stack)")
+    parser.add_argument("--costs", type=names, help="such as 0,0.5,2,sleep (game-cost)")
+    parser.add_argument("--sides", type=names, help="only those with this in their names")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0)
-    options = parser.parse_args()
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
+    parser.add_argument("--out", type=Path, help="folder for benchmark.json and benchmark.png")
+    parser.add_argument("--quick", action="store_true", help="only that everything runs")
+    return parser
 
-    sides: dict[str, Callable[[], VecEnv]] = {
-        "SubprocSC2VecEnv": lambda: SubprocSC2VecEnv(
-            n=options.n, task=options.task, game=options.game
-        ),
-        "SubprocVecEnv over SC2GymEnv": lambda: SubprocVecEnv(
-            [lambda: SC2GymEnv(options.task, game=options.game)] * options.n, "spawn"
-        ),
-    }
-    envs = {name: make() for name, make in sides.items()}
-    rounds: dict[str, list[Round]] = {name: [] for name in sides}
+
+def main() -> int:
+    """Run the cases, print the table, and leave nothing running."""
+    options = make_parser().parse_args()
+    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # which game is played stands in the head
+    adopt_orphans()
+    began_s = time.monotonic()
+
+    def tell(line: str) -> None:
+        print(f"[{time.monotonic() - began_s:6.1f} s] {line}", file=sys.stderr, flush=True)
+
+    settings = Settings(
+        installation=find(options.game),
+        rounds=1 if options.quick else options.rounds,
+        seconds=0.2 if options.quick else options.seconds,
+        tell=tell,
+        ns=(2,) if options.quick else options.n,
+        sizes_kb=(1,) if options.quick else options.sizes,
+        maps=options.maps,
+        costs=options.costs,
+        sides=options.sides,
+    )
+    rows: list[Row] = []
+    interrupted = False
     try:
-        for env in envs.values():
-            env.reset()
-        for _ in range(options.rounds):
-            for name, env in envs.items():
-                rounds[name].append(measure(env, options.seconds))
+        for case in options.case:
+            for part in CASES[case]:
+                module, _, function = part.partition(":")
+                rows += getattr(importlib.import_module(f"bench.{module}"), function)(settings)
+    except KeyboardInterrupt:
+        interrupted = True
+        tell("interrupted; what was measured so far:")
     finally:
-        for env in envs.values():
-            env.close()
+        end_all_below()
+    print(table(rows))
+    if goals := goals_table(rows):
+        print(f"\n{goals}")
+    if options.out and rows:
+        write(options.out, rows)
+    return 130 if interrupted else 0
 
-    print(f"| {options.task}, n={options.n} | steps/s (median) | min–max | CPU µs/step |")
-    print("|---|---|---|---|")
-    for name, measured in rounds.items():
-        rates = [r.steps_per_s for r in measured]
-        cpu = statistics.median(r.cpu_us_per_step for r in measured)
-        spread = f"{min(rates):,.0f}–{max(rates):,.0f}"
-        print(f"| {name} | {statistics.median(rates):,.0f} | {spread} | {cpu:,.0f} |")
-    pool, peer = rounds.values()
-    ratios = [
-        ours.steps_per_s / theirs.steps_per_s for ours, theirs in zip(pool, peer, strict=True)
-    ]
-    print(f"\nratio, round by round: median {statistics.median(ratios):.2f}")
+
+def write(folder: Path, rows: list[Row]) -> None:
+    """All that was measured."""
+    folder.mkdir(parents=True, exist_ok=True)
+    result = {
+        "machine": machine_facts(),
+        "rows": [row.as_dict() for row in rows],
+        "goals": goals_as_dicts(rows),
+    }
+    (folder / "benchmark.json").write_text(json.dumps(result, indent=1))
+
+
+def adopt_orphans() -> None:
+    """Make what our children leave behind our own, so that it can be ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_all_below() -> None:
+    """The baselines end their games only when asked nicely; nothing of theirs may stay."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            process.kill()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

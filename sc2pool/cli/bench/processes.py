@@ -1,0 +1,108 @@
+"""CPU time and memory of this process and all that it has started, by their roles.
+
+    trainer   the process that steps the batch: this one
+    worker    everything it has started that is no game
+    game      a process that was told where to listen, and its children
+
+Rules: only processes that live at both ends of a measurement are counted over it, and one that
+has begun in between from its own zero; one that has ended meanwhile takes its time along, so
+nothing that is measured may end a process. Nothing is told apart by a name.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import psutil
+
+TRAINER: Final = "trainer"
+WORKER: Final = "worker"
+GAME: Final = "game"
+ROLES: Final = (TRAINER, WORKER, GAME)
+
+LISTEN: Final = "-listen"
+"""The argument that every client starts a game with, and nothing else."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a process takes.
+
+    Linux tells how much of it is shared with others; elsewhere `pss_bytes` is the unique part too.
+    """
+
+    uss_bytes: int
+    """Pages of no other process: what would be free without it."""
+    pss_bytes: int
+    """The unique pages, and its share of those that several processes map."""
+
+
+def family() -> list[tuple[psutil.Process, str]]:
+    """This process and all below it, each with its role."""
+    me = psutil.Process()
+    below = me.children(recursive=True)
+    games = {process.pid for process in below if _is_game(process)}
+    for process in below:  # parents come before their children
+        with suppress(psutil.Error):
+            if process.ppid() in games:
+                games.add(process.pid)
+    return [(me, TRAINER), *((p, GAME if p.pid in games else WORKER) for p in below)]
+
+
+def _is_game(process: psutil.Process) -> bool:
+    try:
+        return LISTEN in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def cpu_by_process() -> dict[tuple[int, float, str], float]:
+    """CPU seconds used so far, by (pid, time of its start, role)."""
+    used_s = {}
+    for process, role in family():
+        with suppress(psutil.Error, OSError):
+            used_s[process.pid, process.create_time(), role] = _cpu_s(process)
+    return used_s
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    if sys.platform == "linux":
+        # The clock of another process's CPU time, in nanoseconds; psutil's source has steps of
+        # 10 ms, which is much where a hundred processes share a second. Its number is made of the
+        # pid as in `clock_getcpuclockid(3)`.
+        return time.clock_gettime(~process.pid << 3 | 2)
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def cpu_between(
+    before: Mapping[tuple[int, float, str], float], after: Mapping[tuple[int, float, str], float]
+) -> dict[str, float]:
+    """CPU seconds by role, between two answers of `cpu_by_process`."""
+    used_s = dict.fromkeys(ROLES, 0.0)
+    for key, now_s in after.items():
+        used_s[key[2]] += now_s - before.get(key, 0.0)
+    return used_s
+
+
+def memory_by_role() -> dict[str, list[Memory]]:
+    """What each process takes now, by role; largest first."""
+    found: dict[str, list[Memory]] = {role: [] for role in ROLES}
+    for process, role in family():
+        with suppress(psutil.Error):
+            full = process.memory_full_info()
+            found[role].append(Memory(full.uss, getattr(full, "pss", full.uss)))
+    for memories in found.values():
+        memories.sort(key=lambda memory: -memory.uss_bytes)
+    return found
+
+
+def counts() -> Counter[str]:
+    """How many processes there are of each role."""
+    return Counter(role for _, role in family())

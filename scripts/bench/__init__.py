@@ -1,0 +1,1 @@
+"""The parts of `scripts/benchmark.py`: what is compared, and what it has to show."""

@@ -1,0 +1,49 @@
+"""The empty env: all that is left of its steps is the pool that carries them.
+
+Its observation begins with the number of steps made, so that whoever is fast because it hands out
+old observations is found out. Light to import: every worker of every side imports it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class EmptyEnv(gymnasium.Env):
+    """Never over; float32 observations of so many bytes, eight actions, no info.
+
+    Args:
+        observation_bytes: a multiple of 4.
+        sleep_s: what a step takes, without any CPU.
+    """
+
+    action_space = spaces.Discrete(8)
+
+    def __init__(self, observation_bytes: int, sleep_s: float = 0.0) -> None:
+        self.observation_space = spaces.Box(0, np.inf, (observation_bytes // 4,), np.float32)
+        self._observation = np.zeros(observation_bytes // 4, np.float32)
+        self._sleep_s = sleep_s
+        self._steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        self._steps = 0
+        self._observation[0] = 0
+        return self._observation, {}
+
+    def step(
+        self,
+        action: int,  # noqa: ARG002
+    ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self._steps += 1
+        self._observation[0] = self._steps
+        if self._sleep_s:
+            time.sleep(self._sleep_s)
+        return self._observation, 1.0, False, False, {}

@@ -1,0 +1,78 @@
+"""What the benchmark has to show, as data, and whether it did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench import sides
+from bench.report import Row, number
+
+POOL_ONLY = "pool only"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound on one figure of one row."""
+
+    case: str
+    setting: str
+    side: str
+    against: str | None
+    """The ratio to this one is meant; None for the row's own figure."""
+    bound: float
+    at_most: bool = False
+
+    def figure(self, rows: Sequence[Row]) -> float | None:
+        """What was measured; None if it was not."""
+        for row in rows:
+            if (row.case, row.setting, row.side) == (self.case, self.setting, self.side):
+                return row.figure if self.against is None else row.ratios.get(self.against)
+        return None
+
+    def reached(self, figure: float) -> bool:
+        return figure <= self.bound if self.at_most else figure >= self.bound
+
+    def __str__(self) -> str:
+        compared = f" ÷ {self.against}" if self.against else ""
+        return f"{self.side}{compared} {'≤' if self.at_most else '≥'} {self.bound:g}"
+
+
+GOALS = (
+    Goal(POOL_ONLY, "n=8, 1 KB", sides.POOL, sides.SB3, 4.0),
+    Goal(POOL_ONLY, "n=8, 1 KB", sides.POOL, sides.GYMNASIUM, 3.0),
+    Goal(POOL_ONLY, "n=8, 1 KB", sides.POOL, sides.BARE, 0.7),
+    Goal(POOL_ONLY, "n=8, 32 KB", sides.POOL, sides.SB3, 3.5),
+    Goal(POOL_ONLY, "n=8, 32 KB", sides.POOL, sides.GYMNASIUM, 2.5),
+    Goal(POOL_ONLY, "n=8, 32 KB", sides.POOL, sides.BARE, 0.7),
+)
+
+
+def goals_table(rows: Sequence[Row]) -> str:
+    """Each goal that was measured, in Markdown; empty if none was."""
+    lines = []
+    for goal in GOALS:
+        figure = goal.figure(rows)
+        if figure is not None:
+            reached = "yes" if goal.reached(figure) else "**no**"
+            lines.append(
+                f"| {goal.case} | {goal.setting} | {goal} | {number(figure)} | {reached} |"
+            )
+    if not lines:
+        return ""
+    head = ["| case | setting | goal | measured | reached |", "|---|---|---|---|---|"]
+    return "\n".join(head + lines)
+
+
+def goals_as_dicts(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Each goal, with what was measured; `figure` and `reached` are None where nothing was."""
+    found = []
+    for goal in GOALS:
+        figure = goal.figure(rows)
+        reached = None if figure is None else goal.reached(figure)
+        found.append(
+            {"case": goal.case, "setting": goal.setting, "goal": str(goal)}
+            | {"figure": figure, "reached": reached}
+        )
+    return found

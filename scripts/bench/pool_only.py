@@ -1,0 +1,55 @@
+"""Case *pool only*: empty envs, so that nothing is measured but the pool around them.
+
+The same env under the pool, under SB3's and gymnasium's, and over bare shared memory, which is the
+floor. And, so that nobody's speed is bought with busy waiting: what trainer and workers burn while
+all envs sleep.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bench.report import Row, throughput_rows, value_row
+from bench.settings import Settings
+from bench.sides import BARE, GYMNASIUM, POOL, SB3, empty_side
+
+CASE = "pool only"
+NS = (1, 8, 32)
+SIZES_KB = (1, 32, 256)
+SLEEP_S = 0.02
+N_SLEEPING = 8
+SLEEPING = f"n={N_SLEEPING}, envs sleep {SLEEP_S * 1000:g} ms"
+
+
+def pool_only(settings: Settings) -> list[Row]:
+    """All sizes and numbers of envs."""
+    rows = []
+    for n in settings.pick(NS, settings.ns):
+        for size_kb in settings.pick(SIZES_KB, settings.sizes_kb):
+            setting = f"n={n}, {size_kb} KB"
+            makers = {
+                kind: partial(empty_side, kind, n, size_kb * 1024)
+                for kind in (POOL, SB3, GYMNASIUM, BARE)
+            }
+            measured = settings.compare(f"{CASE}, {setting}", makers)
+            rows += throughput_rows(CASE, setting, measured, {POOL: (SB3, GYMNASIUM, BARE)})
+    return rows
+
+
+def waiting(settings: Settings) -> list[Row]:
+    """What is burnt while the envs sleep, as a share of one core."""
+    makers = {
+        kind: partial(empty_side, kind, N_SLEEPING, 1024, SLEEP_S)
+        for kind in (POOL, SB3, GYMNASIUM)
+    }
+    measured = settings.compare(f"{CASE}, {SLEEPING}", makers)
+    return [
+        value_row(
+            CASE,
+            SLEEPING,
+            kind,
+            [100 * sum(one.cpu_s.values()) / one.seconds for one in rounds],
+            unit="% of a core",
+        )
+        for kind, rounds in measured.items()
+    ]
