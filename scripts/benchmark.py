@@ -17,6 +17,7 @@ import importlib
 import json
 import logging
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -25,12 +26,15 @@ import psutil
 from bench.goals import goals_as_dicts, goals_table
 from bench.report import Row, table
 from bench.settings import Settings
+from bench.standin import install
 
 from sc2pool.cli.bench.machine import machine_facts
-from sc2pool.game.installation import find
+from sc2pool.cli.stop import Stop
 
 CASES = {
     "pool-only": ("pool_only:pool_only", "pool_only:waiting"),
+    "whole-stack": ("whole_stack:whole_stack",),
+    "game-cost": ("game_cost:burning", "game_cost:sleeping", "game_cost:scaling"),
 }
 """Where each case's parts are, in the package `bench`; imported when their turn comes."""
 
@@ -50,7 +54,6 @@ def names(text: str) -> tuple[str, ...]:
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--case", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--game", default="auto", help="auto, real, or an installation's folder")
     parser.add_argument("--n", type=numbers, help="numbers of envs, such as 1,8,32")
     parser.add_argument("--sizes", type=numbers, help="observations in KB (pool-only)")
     parser.add_argument("--maps", type=names, help="(whole-stack)")
@@ -73,29 +76,33 @@ def main() -> int:
     def tell(line: str) -> None:
         print(f"[{time.monotonic() - began_s:6.1f} s] {line}", file=sys.stderr, flush=True)
 
-    settings = Settings(
-        installation=find(options.game),
-        rounds=1 if options.quick else options.rounds,
-        seconds=0.2 if options.quick else options.seconds,
-        tell=tell,
-        ns=(2,) if options.quick else options.n,
-        sizes_kb=(1,) if options.quick else options.sizes,
-        maps=options.maps,
-        costs=options.costs,
-        sides=options.sides,
-    )
     rows: list[Row] = []
     interrupted = False
-    try:
-        for case in options.case:
-            for part in CASES[case]:
-                module, _, function = part.partition(":")
-                rows += getattr(importlib.import_module(f"bench.{module}"), function)(settings)
-    except KeyboardInterrupt:
-        interrupted = True
-        tell("interrupted; what was measured so far:")
-    finally:
-        end_all_below()
+    with (
+        Stop().handling(),
+        tempfile.TemporaryDirectory(prefix="sc2pool-benchmark-") as folder,
+    ):
+        settings = Settings(
+            installation=install(Path(folder) / "StarCraftII"),
+            rounds=1 if options.quick else options.rounds,
+            seconds=0.2 if options.quick else options.seconds,
+            tell=tell,
+            ns=(2,) if options.quick else options.n,
+            sizes_kb=(1,) if options.quick else options.sizes,
+            maps=options.maps,
+            costs=options.costs,
+            sides=options.sides,
+        )
+        try:
+            for case in options.case:
+                for part in CASES[case]:
+                    module, _, function = part.partition(":")
+                    rows += getattr(importlib.import_module(f"bench.{module}"), function)(settings)
+        except KeyboardInterrupt:
+            interrupted = True
+            tell("interrupted; what was measured so far:")
+        finally:
+            end_all_below()
     print(table(rows))
     if goals := goals_table(rows):
         print(f"\n{goals}")

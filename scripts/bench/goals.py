@@ -9,7 +9,7 @@ from typing import Any
 from bench import sides
 from bench.report import Row, number
 
-POOL_ONLY = "pool only"
+POOL_ONLY, WHOLE_STACK, GAME_COST = "pool only", "whole stack", "game cost"
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,14 @@ GOALS = (
     Goal(POOL_ONLY, "n=8, 32 KB", sides.POOL, sides.SB3, 3.5),
     Goal(POOL_ONLY, "n=8, 32 KB", sides.POOL, sides.GYMNASIUM, 2.5),
     Goal(POOL_ONLY, "n=8, 32 KB", sides.POOL, sides.BARE, 0.7),
+    Goal(WHOLE_STACK, "n=8, Canned", sides.POOL_TASK, sides.RECIPE, 4.0),
+    Goal(WHOLE_STACK, "n=8, Canned", sides.POOL_BOT, sides.RECIPE, 2.5),
+    Goal(GAME_COST, "n=8, nothing", sides.POOL_TASK, sides.WIRE, 0.75),
+    Goal(GAME_COST, "n=8, burn 0.5 ms", sides.POOL_TASK, sides.WIRE, 0.90),
+    Goal(GAME_COST, "n=8, burn 2 ms", sides.POOL_TASK, sides.WIRE, 0.95),
+    Goal(GAME_COST, "n=32, sleep 5 ms", sides.POOL_FIRST_READY, "n × one game alone", 0.85),
+    Goal(GAME_COST, "n=32, sleep 5 ms", sides.POOL_TASK, "n × one game alone", 0.70),
+    Goal(GAME_COST, "n=64, sleep 5 ms", "CPU of a step, all", "n=8", 1.15, at_most=True),
 )
 
 

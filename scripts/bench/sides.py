@@ -7,7 +7,7 @@ shall be its own side's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,9 @@ import numpy as np
 
 from bench.bare import BareVec
 from bench.empty import EmptyEnv
+from bench.episodes import EpisodeBudget
+from bench.recipe import RecipeEnv
+from bench.tasks import actions_on, bot_on, episode_steps, task_on
 from sc2pool.cli.bench.rounds import step_for
 
 START_METHOD = "forkserver"
@@ -25,74 +28,41 @@ SB3 = "SubprocVecEnv"
 GYMNASIUM = "AsyncVectorEnv"
 BARE = "bare shared memory"
 
+POOL_TASK = "pool, Task"
+POOL_BOT = "pool, RLBotAI"
+POOL_FIRST_READY = "pool, recv(min_ready=8)"
+RECIPE = "recipe"
+WIRE = "bare wire"
 
-class VecSide:
-    """A `VecEnv`, or whatever else is stepped with an array of actions.
 
-    Args:
-        env: already made; closed with the side.
-        n: its number of envs.
-        reset: begins an episode in every env.
-        episode_steps: steps of every env until its episode may end; None for never. A side with
-            such an end is reset before each round, and a round ends before the episodes do.
-    """
+class EmptySide:
+    """Empty envs; their observations tell how often they were stepped, and that is checked."""
 
-    def __init__(
-        self,
-        env: Any,
-        n: int,
-        reset: Callable[[], Any],
-        n_actions: int,
-        episode_steps: int | None = None,
-    ) -> None:
+    def __init__(self, env: Any, n: int) -> None:
         self.env = env
-        self.n = n
-        self._reset = reset
-        self._actions = np.random.default_rng(0).integers(0, n_actions, (64, n))
-        self._episode_steps = episode_steps
+        self._n = n
+        self._actions = np.random.default_rng(0).integers(0, 8, (64, n))
+        self._newest: Any = None
         self._steps = 0
-        reset()
+        env.reset()
 
     def prepare(self) -> None:
-        if self._episode_steps is not None and self._steps:
-            self._reset()
-            self._steps = 0
-
-    def run(self, seconds: float) -> tuple[int, float]:
-        most = None
-        if self._episode_steps is not None:
-            # What is not played by the warm-up is left for the round.
-            left = self._episode_steps - self._steps - 1
-            most = self.n * max(1, left if self._steps else left // 8)
-        return step_for(self.step, seconds, most)
-
-    def step(self) -> int:
-        self.env.step(self._actions[self._steps % 64])
-        self._steps += 1
-        return self.n
-
-    def close(self) -> None:
-        self.env.close()
-
-
-class EmptySide(VecSide):
-    """Empty envs: their observations tell how often they were stepped, so it is checked."""
-
-    def __init__(self, env: Any, n: int, reset: Callable[[], Any]) -> None:
-        self._newest: Any = None
-        super().__init__(env, n, reset, n_actions=8)
+        """Episodes never end."""
 
     def step(self) -> int:
         self._newest = self.env.step(self._actions[self._steps % 64])[0]
         self._steps += 1
-        return self.n
+        return self._n
 
     def run(self, seconds: float) -> tuple[int, float]:
-        done = super().run(seconds)
+        done = step_for(self.step, seconds)
         counts = self._newest[:, 0].tolist()
-        if counts != [self._steps] * self.n:
+        if counts != [self._steps] * self._n:
             raise AssertionError(f"observations of steps {counts}, expected {self._steps} of all")
         return done
+
+    def close(self) -> None:
+        self.env.close()
 
 
 def empty_side(kind: str, n: int, observation_bytes: int, sleep_s: float = 0.0) -> EmptySide:
@@ -113,4 +83,91 @@ def empty_side(kind: str, n: int, observation_bytes: int, sleep_s: float = 0.0) 
         from gymnasium.vector import AsyncVectorEnv  # noqa: PLC0415
 
         vec = AsyncVectorEnv([make] * n, shared_memory=True, context=START_METHOD)
-    return EmptySide(vec, n, vec.reset)
+    return EmptySide(vec, n)
+
+
+class GameSide:
+    """Games that are stepped together.
+
+    Where an episode ends early all the same, that step's time is left out, and so are its steps.
+    """
+
+    def __init__(self, env: Any, map_name: str, n: int) -> None:
+        self.env = env
+        self._n = n
+        self._actions = actions_on(map_name, n)
+        self._budget = EpisodeBudget(episode_steps(map_name))
+        self._steps = 0
+
+    def prepare(self) -> None:
+        if self._budget.needs_reset():
+            self.env.reset()
+            self._budget.reset()
+
+    def run(self, seconds: float) -> tuple[int, float]:
+        most = self._budget.next_run()
+        made, counted, counted_s = 0, 0, 0.0
+        began_s = before_s = time.perf_counter()
+        while made < most and before_s - began_s < seconds:
+            dones = self.env.step(self._actions[self._steps % 64])[2]
+            self._steps += 1
+            made += 1
+            now_s = time.perf_counter()
+            if not dones.any():
+                counted += 1
+                counted_s += now_s - before_s
+            before_s = now_s
+        self._budget.spend(made)
+        return counted * self._n, counted_s
+
+    def close(self) -> None:
+        self.env.close()
+
+
+class FirstReadySide:
+    """A pool whose envs are stepped as soon as a few are ready, on the games of another side.
+
+    For maps whose episodes outlast the benchmark.
+    """
+
+    def __init__(self, side: GameSide, map_name: str, n: int, min_ready: int) -> None:
+        self._side = side
+        self._pool = side.env.pool
+        self._actions = actions_on(map_name, n)
+        self._min_ready = min_ready
+        self._batches = 0
+
+    def prepare(self) -> None:
+        self._side.prepare()
+
+    def run(self, seconds: float) -> tuple[int, float]:
+        self._pool.send(self._actions[0])
+        done = step_for(self._step, seconds)
+        self._pool.recv()
+        return done
+
+    def _step(self) -> int:
+        envs = self._pool.recv(min_ready=self._min_ready).envs
+        self._batches += 1
+        self._pool.send(self._actions[self._batches % 64][envs], envs)
+        return len(envs)
+
+    def close(self) -> None:
+        self._side.close()
+
+
+def game_side(kind: str, map_name: str, n: int, root: str) -> Any:
+    """n games of a map under one of the four."""
+    if kind == WIRE:
+        from bench.wire import WireSide  # noqa: PLC0415
+
+        return WireSide(n, map_name, root, episode_steps(map_name))
+    if kind == RECIPE:
+        from stable_baselines3.common.vec_env import SubprocVecEnv  # noqa: PLC0415
+
+        recipes = [partial(RecipeEnv, map_name, root)] * n
+        return GameSide(SubprocVecEnv(recipes, START_METHOD), map_name, n)
+    from sc2pool import SubprocSC2VecEnv  # noqa: PLC0415
+
+    task = task_on(map_name) if kind == POOL_TASK else bot_on(map_name)
+    return GameSide(SubprocSC2VecEnv(n=n, task=task, game=root), map_name, n)

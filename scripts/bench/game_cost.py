@@ -1,0 +1,126 @@
+"""Case *games of a given cost*: the canned game, told to burn CPU or to sleep in each step.
+
+A game that burns takes this machine's cores from pool and recipe alike, so the bare wire tells how
+much there is to be had. A game that sleeps stands for one on a core of its own: n of them could
+give n times what one alone gives to the bare wire, as long as the cores bear the rest. With them
+the cost of a step is also taken at several n, for it should not rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from statistics import median
+from typing import Any
+
+import psutil
+
+from bench.report import Row, throughput_rows, value_row
+from bench.settings import Settings
+from bench.sides import POOL_FIRST_READY, POOL_TASK, RECIPE, WIRE, FirstReadySide, game_side
+from bench.standin import canned_map
+from sc2pool.cli.bench.processes import ROLES
+from sc2pool.cli.bench.rounds import Round
+
+CASE = "game cost"
+BURNS = ("nothing", "burn 0.5 ms", "burn 2 ms")
+SLEEP = "sleep 5 ms"
+N_BURNING = (8,)
+NS_SLEEPING = (1, 8, 32, 64)
+NS_SCALING = (8, 16, 32, 64)
+MIN_READY = 8
+ONE_GAME = f"{WIRE}, one game"
+ALONE = "n × one game alone"
+GAMES_PER_ENV = 2
+"""The pool's and the bare wire's."""
+BYTES_PER_GAME = 120_000_000
+"""A game of the stand-in with its worker."""
+
+
+def burning(settings: Settings) -> list[Row]:
+    """Games that use the CPU."""
+    rows = []
+    for cost in settings.pick(BURNS, settings.costs):
+        if cost == SLEEP:
+            continue
+        for n in settings.pick(N_BURNING, settings.ns):
+            setting = f"n={n}, {cost}"
+            root = str(settings.installation.root)
+            makers = {
+                kind: partial(game_side, kind, canned_map(cost), n, root)
+                for kind in (POOL_TASK, RECIPE, WIRE)
+            }
+            measured = settings.compare(f"{CASE}, {setting}", makers)
+            against = {POOL_TASK: (RECIPE, WIRE), RECIPE: (WIRE,)}
+            rows += throughput_rows(CASE, setting, measured, against)
+    return rows
+
+
+def sleeping(settings: Settings) -> list[Row]:
+    """Games that use none, against n times what one alone gives."""
+    rows: list[Row] = []
+    for n in wanted_ns(settings, NS_SLEEPING, GAMES_PER_ENV):
+        setting = f"n={n}, {SLEEP}"
+        measured = settings.compare(f"{CASE}, {setting}", sleeping_sides(settings, n))
+        alone = measured.pop(ONE_GAME, None)
+        against = {POOL_TASK: (WIRE,), POOL_FIRST_READY: (WIRE,)}
+        for row in throughput_rows(CASE, setting, measured, against):
+            share = {ALONE: share_of(row.rounds, alone, n)} if alone else {}
+            rows.append(replace(row, ratios={**share, **row.ratios}))
+        if alone:
+            rows += throughput_rows(CASE, setting, {ONE_GAME: alone}, {})
+    return rows
+
+
+def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
+    """The pool in sync and first-ready on the same games, the bare wire, and one game alone."""
+    root, map_name = str(settings.installation.root), canned_map(SLEEP)
+    pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
+    return {
+        POOL_TASK: pool,
+        POOL_FIRST_READY: lambda: FirstReadySide(pool(), map_name, n, min(MIN_READY, n)),
+        WIRE: partial(game_side, WIRE, map_name, n, root),
+        ONE_GAME: partial(game_side, WIRE, map_name, 1, root),
+    }
+
+
+def share_of(rounds: Sequence[Round], alone: Sequence[Round], n: int) -> float:
+    """Of n times one game's own rate, round by round; the median."""
+    return median(
+        ours.steps_per_s / (n * one.steps_per_s) for ours, one in zip(rounds, alone, strict=True)
+    )
+
+
+def scaling(settings: Settings) -> list[Row]:
+    """How the CPU time of a step rises with the number of games, which sleep."""
+    root, map_name = str(settings.installation.root), canned_map(SLEEP)
+    ns = wanted_ns(settings, NS_SCALING, 1)
+    makers = {f"n={n}": partial(game_side, POOL_TASK, map_name, n, root) for n in ns}
+    measured = settings.compare(f"{CASE}, CPU of a step", makers)
+    rows = []
+    for roles, name in ((ROLES, "CPU of a step, all"), (ROLES[:2], "CPU of a step, without games")):
+        first = next(iter(measured.values()), [])
+        for n, rounds in measured.items():
+            used_us = [one.cpu_us_per_step(*roles) for one in rounds]
+            rise = median(
+                a.cpu_us_per_step(*roles) / b.cpu_us_per_step(*roles)
+                for a, b in zip(rounds, first, strict=True)
+            )
+            ratios = {next(iter(measured)): rise} if rounds is not first else {}
+            rows.append(value_row(CASE, f"{n}, {SLEEP}", name, used_us, unit="µs", ratios=ratios))
+    return rows
+
+
+def wanted_ns(settings: Settings, own: tuple[int, ...], games_per_env: int) -> list[int]:
+    """The numbers of sleeping games to measure; none if another cost was asked for."""
+    if SLEEP not in settings.pick((SLEEP,), settings.costs):
+        return []
+    free_bytes = psutil.virtual_memory().available
+    ns = []
+    for n in settings.pick(own, settings.ns):
+        if n * games_per_env * BYTES_PER_GAME < free_bytes:
+            ns.append(n)
+        else:
+            settings.tell(f"{CASE}: no memory for n={n}")
+    return ns

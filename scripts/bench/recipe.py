@@ -1,0 +1,99 @@
+"""The recipe: how python-sc2 is brought under SB3 today, as a small honest baseline.
+
+    trainer ─ SubprocVecEnv ─► env in SB3's worker ─ actions, mp.Queue ──► process of python-sc2
+                                      ◄──────────── transitions, mp.Queue ─ `on_step` of its bot
+
+Many bridges are made like this: python-sc2 owns its loop, so it gets a process of its own; `step`
+puts an action and gets what comes back. Rules: nothing is slower than it has to be. No sleep, no
+log, no polling; `on_step` blocks in `get` at once; observations and commands are computed by the
+same task as on the other sides, from the raw observation; only python-sc2's own loop and the
+queues are as they are.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from multiprocessing.queues import Queue
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+START_METHOD = "spawn"
+STARTED_WITHIN_S = 120.0
+ENDED_WITHIN_S = 5.0
+
+
+class RecipeEnv(gymnasium.Env):
+    """One game under python-sc2's `run_game`; a new one for each episode.
+
+    Args:
+        map_name: of a map that `bench.tasks` has a task for.
+        root: the installation's folder.
+    """
+
+    def __init__(self, map_name: str, root: str) -> None:
+        from bench.tasks import task_on  # noqa: PLC0415
+
+        task = task_on(map_name)
+        self.observation_space = task.observation_space
+        self.action_space = task.action_space
+        self._arguments = (map_name, root)
+        self._process: Any = None
+        # SB3's workers are daemonic and as such may have no children; bridges lift that.
+        multiprocessing.current_process()._config["daemon"] = False
+
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        self.close()
+        context = multiprocessing.get_context(START_METHOD)
+        self._actions = context.Queue()
+        self._transitions = context.Queue()
+        self._process = context.Process(
+            target=play, args=(*self._arguments, self._actions, self._transitions)
+        )
+        self._process.start()
+        return self._get(timeout_s=STARTED_WITHIN_S)[0], {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self._actions.put(action)
+        return (*self._get(), {})
+
+    def _get(self, timeout_s: float | None = None) -> Any:
+        transition = self._transitions.get(timeout=timeout_s)
+        if transition is None:
+            raise RuntimeError("python-sc2 ended")
+        return transition
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._actions.put(None)
+            self._process.join(ENDED_WITHIN_S)
+            self._process.kill()
+            self._process.join()
+            self._process = None
+
+
+def play(map_name: str, root: str, actions: Queue[Any], transitions: Queue[Any]) -> None:
+    """The process of python-sc2: one game."""
+    os.environ["SC2PATH"] = root  # read when python-sc2 is imported
+    from loguru import logger  # noqa: PLC0415
+    from sc2 import maps  # noqa: PLC0415
+    from sc2.data import Race  # noqa: PLC0415
+    from sc2.main import run_game  # noqa: PLC0415
+    from sc2.player import Bot  # noqa: PLC0415
+
+    from bench.recipe_bot import RecipeBot  # noqa: PLC0415
+    from bench.tasks import task_on  # noqa: PLC0415
+
+    logger.remove()
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), 1)  # the games write there, and python-sc2 lets them
+    try:
+        bot = RecipeBot(task_on(map_name), actions, transitions)
+        run_game(maps.get(map_name), [Bot(Race.Terran, bot)], realtime=False)
+    finally:
+        transitions.put(None)

@@ -1,0 +1,35 @@
+"""The installation that is played: the stand-in, and its canned map at several costs a step."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.tasks import CANNED
+from sc2pool.game.installation import Installation, find_map, read_installation
+
+COSTS = {
+    "burn 0.5 ms": {"burn_ms": 0.5},
+    "burn 2 ms": {"burn_ms": 2.0},
+    "sleep 5 ms": {"sleep_ms": 5.0},
+}
+"""What a step of the canned map's games takes, as the stand-in's maps say it."""
+
+
+def install(folder: Path) -> Installation:
+    """Write it, the maps of `canned_map` among the others."""
+    command = [sys.executable, "-m", "sc2pool.standin", "install", str(folder)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    installation = read_installation(folder, "the benchmark's stand-in")
+    canned = find_map(installation, CANNED)
+    for cost, step_cost in COSTS.items():
+        scenario = json.loads(canned.read_bytes()) | {"step_cost": step_cost}
+        canned.with_stem(canned_map(cost)).write_text(json.dumps(scenario))
+    return installation
+
+
+def canned_map(cost: str) -> str:
+    """The canned map whose games cost so much a step; as it is for any other cost."""
+    return f"{CANNED} {cost}" if cost in COSTS else CANNED

@@ -1,0 +1,51 @@
+"""The tasks that are played by every side: the built-in ones, and walking on the canned maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.task import Task
+
+CANNED = "Canned"
+"""Maps of this name's beginning answer with a prepared observation, at no cost of their own."""
+CANNED_STEPS = 20_000
+"""Less than until their time limit, in env steps."""
+ATTACKS = (1, 2)
+"""Of DefeatRoaches: the marines fight at once, so few episodes end early."""
+
+
+def task_on(map_name: str) -> type[Task]:
+    """The task to be played on a map."""
+    if not map_name.startswith(CANNED):
+        return resolve(map_name)  # type: ignore[return-value]
+    walking: Any = resolve("MoveToBeacon")
+    return type(map_name, (walking,), {"map_name": map_name, "max_loops": None})
+
+
+def bot_on(map_name: str) -> type[Any] | None:
+    """The same task written with python-sc2's `BotAI`; None where there is none."""
+    walking: Any = resolve("MoveToBeaconBot")
+    if map_name == "MoveToBeacon":
+        return walking
+    if not map_name.startswith(CANNED):
+        return None
+    return type(f"{map_name}Bot", (walking,), {"map_name": map_name, "max_loops": None})
+
+
+def episode_steps(map_name: str) -> int:
+    """Steps of an episode that does not end early."""
+    task = task_on(map_name)
+    return CANNED_STEPS if task.max_loops is None else task.max_loops // task.step_mul
+
+
+def actions_on(map_name: str, n: int) -> np.ndarray:
+    """A few batches of random actions, (64, n, …)."""
+    rng = np.random.default_rng(0)
+    if map_name == "DefeatRoaches":
+        return rng.choice(ATTACKS, (64, n))
+    if map_name == "CollectMineralShards":
+        return rng.integers(0, 8, (64, n, 2))
+    return rng.integers(0, 8, (64, n))

@@ -1,0 +1,37 @@
+"""Case *whole stack*: the same task on the same games under the pool, the recipe, the bare wire."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bench.report import Row, throughput_rows
+from bench.settings import Settings
+from bench.sides import POOL_BOT, POOL_TASK, RECIPE, WIRE, game_side
+from bench.tasks import CANNED, bot_on
+
+CASE = "whole stack"
+MAPS = (CANNED, "MoveToBeacon", "CollectMineralShards", "DefeatRoaches")
+NS = (8,)
+NO_WIRE = ("DefeatRoaches",)
+"""Maps whose episodes end early, which the bare wire does not look at."""
+
+
+def whole_stack(settings: Settings) -> list[Row]:
+    """All maps."""
+    rows = []
+    for map_name in settings.pick(MAPS, settings.maps):
+        kinds = [POOL_TASK, RECIPE]
+        if bot_on(map_name) is not None:
+            kinds.insert(1, POOL_BOT)
+        if map_name not in NO_WIRE:
+            kinds.append(WIRE)
+        for n in settings.pick(NS, settings.ns):
+            setting = f"n={n}, {map_name}"
+            makers = {
+                kind: partial(game_side, kind, map_name, n, str(settings.installation.root))
+                for kind in kinds
+            }
+            measured = settings.compare(f"{CASE}, {setting}", makers)
+            against = {POOL_TASK: (RECIPE, WIRE), POOL_BOT: (RECIPE, WIRE), RECIPE: (WIRE,)}
+            rows += throughput_rows(CASE, setting, measured, against)
+    return rows

@@ -1,0 +1,233 @@
+"""The bare wire: what n games give when nobody waits for anybody and nothing is looked at.
+
+    action + step + observation in one write ─► game ─► three frames ─► the next write …
+
+n processes, a game and a websocket each, no barrier between them; of a reply only its frame's
+boundary is read. This is the limit for whoever steps the games. After each round one observation
+is read, so that it is known that all the steps were made.
+
+    python -m bench.wire ROOT MAP      one of the n; driven by lines of JSON on its stdin
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+import picows
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from bench.episodes import EpisodeBudget
+from sc2pool.game.installation import find_map, read_installation
+from sc2pool.game.lease import HOST, PortLease
+from sc2pool.game.parent_death import die_with_parent
+from sc2pool.game.process import GameProcess
+from sc2pool.protocol import requests
+
+FRAMES = 3
+READY_WITHIN_S = 60.0
+N_BURSTS = 64
+
+
+class WireSide:
+    """n such processes as a side of a comparison."""
+
+    def __init__(self, n: int, map_name: str, root: str, episode_steps: int) -> None:
+        self._children = [
+            subprocess.Popen(
+                [sys.executable, "-m", "bench.wire", root, map_name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=Path(__file__).parents[1],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
+                start_new_session=True,
+            )
+            for _ in range(n)
+        ]
+        self._episode_steps = episode_steps
+        self._budget = EpisodeBudget(episode_steps)
+
+    def prepare(self) -> None:
+        if self._budget.needs_reset():
+            self._ask("reset")
+            self._budget.reset()
+
+    def run(self, seconds: float) -> tuple[int, float]:
+        done = self._ask("run", seconds, self._budget.next_run())
+        self._budget.spend(max(steps for steps, _ in done))
+        total = sum(steps for steps, _ in done)
+        return total, total / sum(steps / elapsed_s for steps, elapsed_s in done)
+
+    def _ask(self, *question: Any) -> list[Any]:
+        for child in self._children:
+            print(json.dumps(question), file=child.stdin, flush=True)
+        answers = [child.stdout.readline() for child in self._children]
+        if not all(answers):
+            raise RuntimeError("a process of the bare wire has ended")
+        return [json.loads(answer) for answer in answers]
+
+    def close(self) -> None:
+        """A closed stdin ends each child, and with it its game."""
+        for child in self._children:
+            child.stdin.close()
+        for child in self._children:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(5.0)
+            child.kill()
+            child.wait()
+            child.stdout.close()
+
+
+class Wire(picows.WSListener):
+    """One connection."""
+
+    def on_ws_connected(self, transport: picows.WSTransport) -> None:
+        self._write = transport.underlying_transport.write
+        self._frames = 0
+        self._until_s = 0.0
+        self._most = 0
+
+    async def ask(self, request: sc_pb.Request) -> sc_pb.Response:
+        """One request and its reply, read."""
+        self._waited_for = asyncio.get_running_loop().create_future()
+        self._frames = -1
+        self._write(frame(request))
+        return await self._waited_for
+
+    async def run(self, bursts: list[bytes], seconds: float, most: int) -> tuple[int, float]:
+        """Burst after burst, the next one as soon as the last reply is there."""
+        self._bursts = bursts
+        self._waited_for = asyncio.get_running_loop().create_future()
+        self._frames = self._steps = 0
+        self._most = most
+        began_s = time.perf_counter()
+        self._until_s = began_s + seconds
+        self._write(bursts[0])
+        await self._waited_for
+        return self._steps, time.perf_counter() - began_s
+
+    def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
+        del transport
+        if self._frames < 0:
+            self._waited_for.set_result(sc_pb.Response.FromString(frame.get_payload_as_bytes()))
+            return
+        self._frames += 1
+        if self._frames < FRAMES:
+            return
+        self._frames = 0
+        self._steps += 1
+        if self._steps == self._most or time.perf_counter() >= self._until_s:
+            self._waited_for.set_result(None)
+        else:
+            self._write(self._bursts[self._steps % N_BURSTS])
+
+    def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
+        del transport
+        if not self._waited_for.done():
+            self._waited_for.set_exception(ConnectionError("the game closed the connection"))
+
+
+def frame(*messages: sc_pb.Request) -> bytes:
+    """Whole websocket messages, all in one piece; masked with zero."""
+    frames = []
+    for message in messages:
+        payload = message.SerializeToString()
+        length = len(payload)
+        if length < 126:
+            frames.append(b"\x82%c\0\0\0\0%b" % (0x80 | length, payload))
+        else:
+            frames.append(b"\x82\xfe%b\0\0\0\0%b" % (length.to_bytes(2), payload))
+    return b"".join(frames)
+
+
+def random_walks(observation: sc_pb.Observation, area: Any, step_mul: int) -> list[bytes]:
+    """Bursts that order the own units to places on the map."""
+    tags = [unit.tag for unit in observation.raw_data.units if unit.alliance == 1]
+    rng = random.Random(0)
+    bursts = []
+    for _ in range(N_BURSTS):
+        action = sc_pb.Action()
+        order = action.action_raw.unit_command
+        order.ability_id = 16  # walk
+        order.unit_tags.extend(tags)
+        order.target_world_space_pos.x = rng.uniform(area.p0.x, area.p1.x)
+        order.target_world_space_pos.y = rng.uniform(area.p0.y, area.p1.y)
+        bursts.append(
+            frame(requests.action([action]), requests.step(step_mul), requests.observation())
+        )
+    return bursts
+
+
+async def connect(port: int) -> Wire:
+    """Waits until the game answers."""
+    until_s = time.monotonic() + READY_WITHIN_S
+    while True:
+        try:
+            _, wire = await picows.ws_connect(
+                Wire, f"ws://{HOST}:{port}/sc2api", max_frame_size=1 << 28
+            )
+        except (picows.WSError, OSError):
+            if time.monotonic() > until_s:
+                raise
+            await asyncio.sleep(0.02)
+        else:
+            return wire
+
+
+async def serve(root: str, map_name: str) -> None:
+    """Launch a game and do what the lines on stdin say, until there are no more."""
+    from bench.tasks import task_on  # noqa: PLC0415
+
+    task = task_on(map_name)
+    setup = task.game_setup()
+    installation = read_installation(Path(root), "the benchmark's")
+    lease = PortLease.acquire()
+    process = GameProcess.spawn(installation, lease)
+    try:
+        wire = await connect(lease.port)
+        map_path = find_map(installation, map_name)
+        for request in (requests.create_game(setup, map_path, None), requests.join_game(setup)):
+            reply = await wire.ask(request)
+            assert not reply.error, reply
+        area = (await wire.ask(requests.game_info())).game_info.start_raw.playable_area
+        bursts: list[bytes] = []
+        loop = 0
+        for line in iter(sys.stdin.readline, ""):
+            what, *arguments = json.loads(line)
+            answer: Any = "ready"
+            if what == "run":
+                answer = await wire.run(bursts, *arguments)
+                loop += answer[0] * task.step_mul
+                observed = (await wire.ask(requests.observation())).observation.observation
+                assert observed.game_loop == loop, f"loop {observed.game_loop}, not {loop}"
+            else:
+                reply = await wire.ask(requests.restart_game())
+                assert not reply.error, reply
+                observed = (await wire.ask(requests.observation())).observation.observation
+                loop = observed.game_loop
+                bursts = random_walks(observed, area, task.step_mul)
+            print(json.dumps(answer), flush=True)
+    finally:
+        process.close()
+        lease.release()
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """One of the n processes."""
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.run(serve(*arguments))
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
