@@ -35,6 +35,9 @@ CASES = {
     "pool-only": ("pool_only:pool_only", "pool_only:waiting"),
     "whole-stack": ("whole_stack:whole_stack",),
     "game-cost": ("game_cost:burning", "game_cost:sleeping", "game_cost:scaling"),
+    "resets": ("resets:resets",),
+    "memory": ("memory:memory",),
+    "training": ("training:training",),
 }
 """Where each case's parts are, in the package `bench`; imported when their turn comes."""
 
@@ -120,6 +123,9 @@ def write(folder: Path, rows: list[Row]) -> None:
         "goals": goals_as_dicts(rows),
     }
     (folder / "benchmark.json").write_text(json.dumps(result, indent=1))
+    from bench.picture import draw  # noqa: PLC0415 - heavy, and only needed here
+
+    draw(folder / "benchmark.png", rows, result["machine"])
 
 
 def adopt_orphans() -> None:

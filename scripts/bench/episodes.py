@@ -6,8 +6,7 @@ by its resets alone.
 
 from __future__ import annotations
 
-WARM_UP_SHARE = 8
-"""At most one of so many parts of an episode is spent on the first run after a reset."""
+WARM_UP_STEPS = 20
 
 
 class EpisodeBudget:
@@ -24,16 +23,15 @@ class EpisodeBudget:
 
     def needs_reset(self) -> bool:
         """Whether another round like those before may not fit into the episode."""
-        return self._left <= 2 * self._longest_run
+        return self._left <= 2 * self._longest_run + WARM_UP_STEPS
 
     def reset(self) -> None:
         """A new episode has begun."""
         self._left = self._episode_steps
 
-    def next_run(self) -> int:
-        """At most so many steps for the next run."""
-        if self._left == self._episode_steps:
-            return self._left // WARM_UP_SHARE
+    @property
+    def left(self) -> int:
+        """Steps that can still be made."""
         return self._left
 
     def spend(self, steps: int) -> None:

@@ -10,6 +10,8 @@ from bench import sides
 from bench.report import Row, number
 
 POOL_ONLY, WHOLE_STACK, GAME_COST = "pool only", "whole stack", "game cost"
+RESETS, MEMORY = "resets", "memory"
+SB3_ENV = f"{sides.SB3}, gymnasium env"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ GOALS = (
     Goal(GAME_COST, "n=32, sleep 5 ms", sides.POOL_FIRST_READY, "n × one game alone", 0.85),
     Goal(GAME_COST, "n=32, sleep 5 ms", sides.POOL_TASK, "n × one game alone", 0.70),
     Goal(GAME_COST, "n=64, sleep 5 ms", "CPU of a step, all", "n=8", 1.15, at_most=True),
+    Goal(RESETS, "n=8, spares=1", "batch with restart_game", None, 10.0, at_most=True),
+    Goal(RESETS, "n=8, spares=1", "batch with create_game", None, 10.0, at_most=True),
+    Goal(MEMORY, "n=4, worker, USS", sides.POOL_TASK, SB3_ENV, 0.5, at_most=True),
 )
 
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from bench.bare import BareVec
 from bench.empty import EmptyEnv
-from bench.episodes import EpisodeBudget
+from bench.episodes import WARM_UP_STEPS, EpisodeBudget
 from bench.recipe import RecipeEnv
 from bench.tasks import actions_on, bot_on, episode_steps, task_on
-from sc2pool.cli.bench.rounds import step_for
+from sc2pool.cli.bench.rounds import WARM_UP_S, step_for
 
 START_METHOD = "forkserver"
 """SB3's own choice on Linux; of its start methods the best that is safe beside threads."""
@@ -47,7 +47,7 @@ class EmptySide:
         env.reset()
 
     def prepare(self) -> None:
-        """Episodes never end."""
+        step_for(self.step, WARM_UP_S)
 
     def step(self) -> int:
         self._newest = self.env.step(self._actions[self._steps % 64])[0]
@@ -103,14 +103,20 @@ class GameSide:
         if self._budget.needs_reset():
             self.env.reset()
             self._budget.reset()
+        for _ in range(WARM_UP_STEPS):
+            self._step()
+        self._budget.spend(WARM_UP_STEPS)
+
+    def _step(self) -> Any:
+        self._steps += 1
+        return self.env.step(self._actions[self._steps % 64])[2]
 
     def run(self, seconds: float) -> tuple[int, float]:
-        most = self._budget.next_run()
+        most = self._budget.left
         made, counted, counted_s = 0, 0, 0.0
         began_s = before_s = time.perf_counter()
         while made < most and before_s - began_s < seconds:
-            dones = self.env.step(self._actions[self._steps % 64])[2]
-            self._steps += 1
+            dones = self._step()
             made += 1
             now_s = time.perf_counter()
             if not dones.any():

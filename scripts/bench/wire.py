@@ -25,7 +25,8 @@ from typing import Any, NoReturn
 import picows
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from bench.episodes import EpisodeBudget
+from bench.episodes import WARM_UP_STEPS, EpisodeBudget
+from sc2pool.cli.bench.rounds import WARM_UP_S
 from sc2pool.game.installation import find_map, read_installation
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.game.parent_death import die_with_parent
@@ -61,9 +62,11 @@ class WireSide:
         if self._budget.needs_reset():
             self._ask("reset")
             self._budget.reset()
+        self._ask("run", WARM_UP_S, WARM_UP_STEPS)
+        self._budget.spend(WARM_UP_STEPS)
 
     def run(self, seconds: float) -> tuple[int, float]:
-        done = self._ask("run", seconds, self._budget.next_run())
+        done = self._ask("run", seconds, self._budget.left)
         self._budget.spend(max(steps for steps, _ in done))
         total = sum(steps for steps, _ in done)
         return total, total / sum(steps / elapsed_s for steps, elapsed_s in done)

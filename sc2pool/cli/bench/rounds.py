@@ -2,7 +2,7 @@
 
     A B C   C B A   A B C …      one round each; the order alternates
 
-Rules: each round is warmed up, and the warm-up is left out; the figure of a side is the median of
+Rules: each round is warmed up by its side, which is left out; the figure of a side is the median of
 its rounds; two sides are compared round by round, and the median of these ratios is given beside
 the absolute figures, for it stands still when the machine does not.
 """
@@ -17,15 +17,15 @@ from typing import Any, Protocol
 
 from sc2pool.cli.bench.processes import ROLES, cpu_between, cpu_by_process
 
-WARM_UP_SHARE = 0.1
-"""Of a round's length, before it."""
+WARM_UP_S = 0.1
+"""Before a round, where the side does not count it in steps."""
 
 
 class Side(Protocol):
     """One of those compared; everything it needs is already running."""
 
     def prepare(self) -> None:
-        """Make ready for a round: no episode ends within it, where resets are not the question."""
+        """Make ready for a round: warmed up, and in the midst of an episode where that matters."""
 
     def run(self, seconds: float) -> tuple[int, float]:
         """Step for about so long.
@@ -58,9 +58,8 @@ class Round:
 
 
 def measure(side: Side, seconds: float) -> Round:
-    """One round, warmed up."""
+    """One round."""
     side.prepare()
-    side.run(seconds * WARM_UP_SHARE)
     before_s = cpu_by_process()
     steps, elapsed_s = side.run(seconds)
     return Round(steps, elapsed_s, cpu_between(before_s, cpu_by_process()))

@@ -1,0 +1,44 @@
+"""Random actions that cost nothing while time is taken, and that the task allows.
+
+Drawn beforehand, unless the task tells by `action_masks` what is possible: then each batch is
+drawn from what is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+N_BATCHES = 64
+
+
+class Actions:
+    """For a vectorised env that has been reset.
+
+    Args:
+        env: a `SubprocSC2VecEnv`.
+        seed: makes them repeatable.
+    """
+
+    def __init__(self, env: Any, seed: int = 0) -> None:
+        self._env = env
+        self._space = space = env.action_space
+        self._masked = isinstance(space, spaces.Discrete) and env.has_attr("action_masks")
+        space.seed(seed)
+        self._batches = [
+            np.array([space.sample() for _ in range(env.num_envs)])
+            if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.Box)
+            else [space.sample() for _ in range(env.num_envs)]
+            for _ in range(N_BATCHES)
+        ]
+        self._next = 0
+
+    def next(self) -> Any:
+        """A batch of actions."""
+        if self._masked:
+            masks = self._env.env_method("action_masks")
+            return np.array([self._space.sample(mask.astype(np.int8)) for mask in masks])
+        self._next += 1
+        return self._batches[self._next % N_BATCHES]

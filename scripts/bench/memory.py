@@ -1,0 +1,111 @@
+"""Case *memory*: what a worker and the trainer take, of the pool and of SB3's `SubprocVecEnv`.
+
+Each side runs under a trainer of its own, which has imported nothing but what that side needs:
+
+    python -m bench.memory SIDE N ROOT      prints what its processes take, as JSON
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.report import Row, value_row
+from bench.settings import Settings
+from bench.sides import POOL_BOT, POOL_TASK, RECIPE, SB3, empty_side, game_side
+from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER, memory_by_role
+from sc2pool.game.parent_death import die_with_parent
+
+CASE = "memory"
+N = 4
+STEPS = 50
+POOL_ENV = "pool, gymnasium env"
+SB3_ENV = f"{SB3}, gymnasium env"
+MAP = "MoveToBeacon"
+OBSERVATION_BYTES = 1024
+PER_ENV = {RECIPE: 2}
+"""Processes of an env beside its game, where they are not one."""
+LIMIT_S = 300.0
+
+
+def memory(settings: Settings) -> list[Row]:
+    """USS and PSS by role."""
+    rows = []
+    for n in settings.pick((N,), settings.ns):
+        found = {
+            side: probe(settings, side, n)
+            for side in (SB3_ENV, POOL_ENV, POOL_TASK, POOL_BOT, RECIPE)
+            if settings.sides is None or any(part in side for part in settings.sides)
+        }
+        for role in (WORKER, TRAINER, GAME):
+            for measure in ("uss_bytes", "pss_bytes"):
+                rows += role_rows(found, n, role, measure)
+    return rows
+
+
+def role_rows(found: dict[str, Any], n: int, role: str, measure: str) -> list[Row]:
+    """One kind of process, by one measure: what an env has of it, in MB."""
+    by_side = {}
+    for side, by_role in found.items():
+        per_env = PER_ENV.get(side, 1) if role == WORKER else 1
+        expected = 1 if role == TRAINER else n * per_env
+        # The largest: beside the workers there are multiprocessing's own helpers.
+        sizes = sorted((one[measure] for one in by_role[role]), reverse=True)[:expected]
+        if sizes:
+            by_side[side] = [per_env * size / 1e6 for size in sizes]
+    base = by_side.get(SB3_ENV)
+    what = f"{role}, {measure.partition('_')[0].upper()}"
+    return [
+        value_row(
+            CASE,
+            f"n={n}, {what}",
+            side,
+            sizes,
+            unit="MB",
+            ratios={SB3_ENV: median(sizes) / median(base)} if base and side != SB3_ENV else {},
+        )
+        for side, sizes in by_side.items()
+    ]
+
+
+def probe(settings: Settings, side: str, n: int) -> dict[str, Any]:
+    """Run one side under its own trainer."""
+    settings.tell(f"{CASE}: {side}")
+    command = [sys.executable, "-m", "bench.memory", side, str(n), str(settings.installation.root)]
+    done = subprocess.run(
+        command,
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        preexec_fn=die_with_parent(),  # it takes no lock
+        stdout=subprocess.PIPE,
+        timeout=LIMIT_S,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def main(side: str, n: int, root: str) -> None:
+    """One side: make it, step it, look at it."""
+    made = {
+        SB3_ENV: partial(empty_side, SB3, n, OBSERVATION_BYTES),
+        POOL_ENV: partial(empty_side, "SubprocSC2VecEnv", n, OBSERVATION_BYTES),
+    }.get(side, partial(game_side, side, MAP, n, root))()
+    try:
+        made.prepare()
+        for _ in range(STEPS):
+            made.run(0.01)
+        found = memory_by_role()
+    finally:
+        made.close()
+    print(json.dumps({role: [vars(one) for one in sizes] for role, sizes in found.items()}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
