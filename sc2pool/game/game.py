@@ -37,7 +37,7 @@ from sc2pool.protocol.status import Status
 
 _LAST_EPISODE_LOOPS: Final = 1 << 17
 """With fewer loops left before the end of all loops, no episode should be begun."""
-_EXIT_GRACE_S: Final = 0.25
+_EXIT_GRACE_S: Final = 1.0
 """A dying process closes its socket first and is reported as ended a little later."""
 _LOG_CHECK_STEPS: Final = 1000
 

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.errors import ActionError
-from sc2pool.pool.layout import Array
+from sc2pool.pool.layout import Array, Leaf
 
 ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
 
@@ -27,6 +27,15 @@ def count(actions: Any, n_envs: int) -> None:
         raise ActionError(f"expected {n_envs} actions, one per env, got {actions!r}") from None
     if given != n_envs:
         raise ActionError(f"expected {n_envs} actions, one per env, got {given}")
+
+
+def is_batch_of(leaf: Leaf, actions: Any, n_envs: int) -> bool:
+    """Whether these are `n_envs` actions of this shape and dtype, in one array."""
+    return (
+        isinstance(actions, np.ndarray)
+        and actions.dtype == leaf.dtype
+        and actions.shape == (n_envs, *leaf.shape)
+    )
 
 
 def check(space: spaces.Space[Any], actions: Any, envs: Sequence[int]) -> Sequence[Any] | Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,22 +48,30 @@ class SpaceLayout:
     space: spaces.Space[Any]
     leaves: tuple[Leaf, ...] | None
 
-    @property
+    @cached_property
     def fixed(self) -> bool:
         return self.leaves is not None
 
-    @property
+    @cached_property
     def is_array(self) -> bool:
         """Whether the value itself is one array (not a Dict or a Tuple)."""
         return self.leaves is not None and len(self.leaves) == 1 and self.leaves[0].path == ()
 
     def build(self, leaf_value: Callable[[int], Any]) -> Any:
         """A value of this space's structure, whose i-th leaf is `leaf_value(i)`."""
+        if self.is_array:  # by far the most
+            return leaf_value(0)
         numbers = iter(range(len(self.leaves or ())))
         return _build(self.space, lambda: leaf_value(next(numbers)))
 
     def parts(self, value: Any) -> Iterator[tuple[Leaf, Any]]:
         """Each leaf with its part of `value`; KeyError, IndexError or TypeError if one lacks."""
+        if self.is_array:
+            assert self.leaves is not None
+            return iter(((self.leaves[0], value),))
+        return self._parts(value)
+
+    def _parts(self, value: Any) -> Iterator[tuple[Leaf, Any]]:
         for leaf in self.leaves or ():
             part = value
             for key in leaf.path:

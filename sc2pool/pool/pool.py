@@ -108,9 +108,8 @@ class Pool:
         )
         if warning is not None:
             warnings.warn(warning, stacklevel=4)
-        self._checked_array = first.strict and isinstance(
-            self.action_space, action_checks.ARRAY_SPACES
-        )
+        actions = space_layout(self.action_space, 0)
+        self._action_leaf = actions.leaves[0] if actions.is_array and actions.leaves else None
 
     # Episodes.
 
@@ -197,6 +196,10 @@ class Pool:
             actions = action_checks.check(self.action_space, actions, numbers)
         else:
             action_checks.count(actions, len(numbers))
+        leaf = self._action_leaf
+        fit = leaf is not None and (
+            self.strict or action_checks.is_batch_of(leaf, actions, len(numbers))
+        )
         deadline = self._supervisor.step_deadline()
         now_s = time.monotonic()
         seats = self._supervisor.seats
@@ -207,7 +210,7 @@ class Pool:
             if seat.fault is not None:  # it died between the steps: a synthetic transition follows
                 self._supervisor.news.append(seat)
                 continue
-            if self._checked_array:
+            if fit:
                 seat.instance.step_checked(action, now_s, deadline)
             else:
                 seat.instance.step(action, now_s, deadline)

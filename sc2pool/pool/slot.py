@@ -55,17 +55,11 @@ class Slot:
 
     def action(self) -> Any:
         """The action by itself, copied."""
-        return _copied(self.layout.action, self.actions)
+        return self.layout.action.build(lambda index: self.actions[index].copy()[()])
 
     def observation(self) -> Any:
         """The observation by itself, copied."""
-        return _copied(self.layout.observation, self.observations)
-
-
-def _copied(layout: SpaceLayout, views: list[Array]) -> Any:
-    if layout.is_array:
-        return views[0].copy()[()]
-    return layout.build(lambda index: views[index].copy()[()])
+        return self.layout.observation.build(lambda index: self.observations[index].copy()[()])
 
 
 class TrainerEnd:

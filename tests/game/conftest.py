@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 from sc2pool.game import installation
 from sc2pool.game.installation import Installation
+from sc2pool.waiting import WorkerLoop
 
 FAKE_GAME = Path(__file__).with_name("fake_game.py")
 
@@ -33,6 +35,22 @@ def fake(tmp_path: Path) -> Callable[..., Installation]:
         return installation.find(root)
 
     return make
+
+
+class WorkerLoops(asyncio.DefaultEventLoopPolicy):
+    """Runs everything in loops that may be blocked in, as a worker's is."""
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        return WorkerLoop(own_tasks=1)
+
+
+@pytest.fixture(autouse=True, params=["any loop", "a worker's loop"])
+def event_loop_kind(request: pytest.FixtureRequest):
+    """A game is the same in a loop that reads the socket and in one that is blocked in."""
+    if request.param == "a worker's loop":
+        asyncio.set_event_loop_policy(WorkerLoops())
+    yield
+    asyncio.set_event_loop_policy(None)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,119 @@
+"""Observations decoded in parts: every part must be what the whole message says."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.protocol import replies
+from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.sparse import Head
+
+RECORDED = Path(__file__).parents[4] / "shared" / "recorded"
+
+
+def response(*units: raw_pb2.Unit) -> sc_pb.ResponseObservation:
+    answer = sc_pb.ResponseObservation()
+    answer.observation.game_loop = 77
+    answer.observation.player_common.player_id = 1
+    answer.observation.score.score = -5
+    answer.observation.score.score_details.killed_minerals.army = 3.0
+    answer.observation.raw_data.player.camera.x = 1.0
+    answer.observation.raw_data.units.extend(units)
+    answer.observation.raw_data.map_state.visibility.data = bytes(1000)
+    answer.player_result.add(player_id=1, result=sc_pb.Victory)
+    answer.chat.add(player_id=1, message="gg")
+    return answer
+
+
+def unit(number: int) -> raw_pb2.Unit:
+    made = raw_pb2.Unit(tag=1 << 32 | number, unit_type=40 + 3 * number, alliance=1 + number % 4)
+    made.pos.x, made.pos.y, made.pos.z = 0.5 * number, 100.0 - number, 9.0
+    made.orders.add(ability_id=number)
+    if number % 2:
+        made.health = 45.0
+        made.buff_ids.extend([1, number])
+    return made
+
+
+def assert_equal(observed: Observed, answer: sc_pb.ResponseObservation) -> None:
+    units = answer.observation.raw_data.units
+    assert observed.game_loop == answer.observation.game_loop
+    assert observed.score == answer.observation.score.score
+    assert list(observed.columns.tag) == [unit.tag for unit in units]
+    assert list(observed.columns.unit_type) == [unit.unit_type for unit in units]
+    assert list(observed.columns.alliance) == [unit.alliance for unit in units]
+    assert list(observed.columns.x) == [unit.pos.x for unit in units]
+    assert list(observed.columns.y) == [unit.pos.y for unit in units]
+    assert observed.messages(range(len(units))) == list(units)
+    assert observed.response == answer
+    assert observed.observation == answer.observation
+
+
+@pytest.mark.parametrize("n_units", [0, 1, 2, 300])
+def test_parts_and_whole(n_units):
+    answer = response(*[unit(number) for number in range(n_units)])
+    assert_equal(Observed.of(answer), answer)
+
+
+@pytest.mark.parametrize("field", ["tag", "unit_type", "alliance", "pos"])
+def test_units_that_lack_a_field_keep_their_rows(field):
+    units = [unit(number) for number in range(5)]
+    units[2].ClearField(field)
+    answer = response(*units)
+    assert_equal(Observed.of(answer), answer)
+
+
+@pytest.mark.parametrize("name", ["AcropolisLE", "BerlingradAIE", "Ephemeron", "GoldenWallLE"])
+def test_messages_of_the_real_game(name):
+    path = RECORDED / f"{name}.observation.pb.xz"
+    if not path.exists():
+        pytest.skip(f"no recorded messages at {RECORDED}")
+    answer = sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
+    assert_equal(Observed.of(answer), answer)
+
+
+def test_a_head_is_judged_like_a_response():
+    reply = sc_pb.Response(id=4, status=sc_pb.in_game, observation=response(unit(1)))
+    head = Head.FromString(reply.SerializeToString())
+    assert (head.id, head.status, list(head.error)) == (4, sc_pb.in_game, [])
+    replies.check(head, 4, "observation")
+    replies.require(head, "observation")
+    replies.check_observation(head.observation, first_loop=77, last_loop=77)
+    assert replies.result_of(head.observation, 1) == sc_pb.Victory
+    with pytest.raises(GameFault, match="id 4, expected 5"):
+        replies.check(head, 5, "observation")
+
+
+@pytest.mark.parametrize("missing", ["raw_data", "player_common"])
+def test_a_head_shows_what_is_missing(missing):
+    answer = response()
+    answer.observation.ClearField(missing)
+    reply = sc_pb.Response(id=4, status=sc_pb.in_game, observation=answer)
+    head = Head.FromString(reply.SerializeToString())
+    with pytest.raises(GameFault):
+        replies.check_observation(head.observation, first_loop=77, last_loop=77)
+
+
+def test_other_replies_have_heads_too():
+    refusal = sc_pb.Response(id=1, status=sc_pb.ended, error=["Game has already ended"])
+    assert replies.is_game_over(Head.FromString(refusal.SerializeToString()))
+    step = sc_pb.Response(id=1, status=sc_pb.in_game, step=sc_pb.ResponseStep())
+    assert Head.FromString(step.SerializeToString()).WhichOneof("response") == "step"
+
+
+def test_raw_data_that_cannot_be_decoded_is_the_games_fault():
+    reply = Head()
+    reply.observation.observation.raw_data = b"\xff" * 20
+    observed = Observed(reply.SerializeToString(), reply)
+    for part in ("columns", "response"):
+        with pytest.raises(GameFault) as raised:
+            getattr(observed, part)
+        assert raised.value.kind is FaultKind.BAD_REPLY
+    with pytest.raises(GameFault):
+        observed.messages([0])
