@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,13 +61,24 @@ def _is_game(process: psutil.Process) -> bool:
         return False
 
 
-def cpu_by_process() -> dict[tuple[int, float, str], float]:
-    """CPU seconds used so far, by (pid, time of its start, role)."""
-    used_s = {}
+@dataclass(frozen=True)
+class Used:
+    """What one process has used so far."""
+
+    role: str
+    cpu_s: float
+
+
+def cpu_by_process() -> dict[psutil.Process, Used]:
+    """CPU time used so far, of each process of the family.
+
+    A `psutil.Process` is equal to another of the same process, and to none that got its pid later.
+    """
+    used = {}
     for process, role in family():
         with suppress(psutil.Error, OSError):
-            used_s[process.pid, process.create_time(), role] = _cpu_s(process)
-    return used_s
+            used[process] = Used(role, _cpu_s(process))
+    return used
 
 
 def _cpu_s(process: psutil.Process) -> float:
@@ -82,12 +92,12 @@ def _cpu_s(process: psutil.Process) -> float:
 
 
 def cpu_between(
-    before: Mapping[tuple[int, float, str], float], after: Mapping[tuple[int, float, str], float]
+    before: Mapping[psutil.Process, Used], after: Mapping[psutil.Process, Used]
 ) -> dict[str, float]:
     """CPU seconds by role, between two answers of `cpu_by_process`."""
     used_s = dict.fromkeys(ROLES, 0.0)
-    for key, now_s in after.items():
-        used_s[key[2]] += now_s - before.get(key, 0.0)
+    for process, used in after.items():
+        used_s[used.role] += used.cpu_s - (before[process].cpu_s if process in before else 0.0)
     return used_s
 
 
@@ -101,8 +111,3 @@ def memory_by_role() -> dict[str, list[Memory]]:
     for memories in found.values():
         memories.sort(key=lambda memory: -memory.uss_bytes)
     return found
-
-
-def counts() -> Counter[str]:
-    """How many processes there are of each role."""
-    return Counter(role for _, role in family())

@@ -28,8 +28,7 @@ def short(task: type[TaskDefinition]) -> type[TaskDefinition]:
         steps = random.randint(SHORTEST_STEPS, LONGEST_STEPS)
         self.max_loops = self.step_mul * steps
 
-    shortened = type(task.__name__, (task,), {"__init__": __init__, "__module__": __name__})
-    return shortened
+    return type(task.__name__, (task,), {"__init__": __init__, "__module__": __name__})
 
 
 @dataclass
