@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -41,6 +42,17 @@ CASES = {
 }
 """Where each case's parts are, in the package `bench`; imported when their turn comes."""
 
+QUICK = {
+    "rounds": 2,
+    "seconds": 0.1,
+    "ns": (1,),
+    "sizes_kb": (1,),
+    "maps": ("Canned",),
+    "costs": ("sleep 5 ms",),
+    "spares": (0, 1),
+}
+"""The shortest form, which only shows that everything runs."""
+
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -60,7 +72,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--n", type=numbers, help="numbers of envs, such as 1,8,32")
     parser.add_argument("--sizes", type=numbers, help="observations in KB (pool-only)")
     parser.add_argument("--maps", type=names, help="(whole-stack)")
-    parser.add_argument("--costs", type=names, help="such as 0,0.5,2,sleep (game-cost)")
+    parser.add_argument("--costs", type=names, help="such as 'nothing,burn 2 ms' (game-cost)")
+    parser.add_argument("--spares", type=numbers, help="such as 0,1,2 (resets)")
     parser.add_argument("--sides", type=names, help="only those with this in their names")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
@@ -87,15 +100,18 @@ def main() -> int:
     ):
         settings = Settings(
             installation=install(Path(folder) / "StarCraftII"),
-            rounds=1 if options.quick else options.rounds,
-            seconds=0.2 if options.quick else options.seconds,
+            rounds=options.rounds,
+            seconds=options.seconds,
             tell=tell,
-            ns=(2,) if options.quick else options.n,
-            sizes_kb=(1,) if options.quick else options.sizes,
+            ns=options.n,
+            sizes_kb=options.sizes,
             maps=options.maps,
             costs=options.costs,
+            spares=options.spares,
             sides=options.sides,
         )
+        if options.quick:
+            settings = replace(settings, **QUICK)
         try:
             for case in options.case:
                 for part in CASES[case]:

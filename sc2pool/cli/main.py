@@ -10,6 +10,7 @@ argument, 130 after Ctrl-C, 143 after SIGTERM.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -98,11 +99,36 @@ def make_parser() -> argparse.ArgumentParser:
     doctor.add_argument("--quick", action="store_true", help="fewer resets and steps")
     doctor.add_argument(
         "--timeout",
-        type=positive_seconds,
+        type=positive_number,
         default=600.0,
         metavar="SECONDS",
         help="how long the games may be examined (default: 600)",
     )
+
+    bench = commands.add_parser(
+        "bench",
+        help="how fast a task is on this machine, and with how many games",
+        description="Measure a task on this machine: env steps a second, CPU time and memory for "
+        "several numbers of games, the resets, and what limits it.",
+    )
+    bench.set_defaults(run=run_bench)
+    bench.add_argument("--task", default="MoveToBeacon", help="what is played (MoveToBeacon)")
+    add_game(bench, default="auto")
+    bench.add_argument(
+        "--n",
+        type=positive_integers,
+        default=(1, 2, 4, 8),
+        metavar="N,N,…",
+        help="numbers of games (1,2,4,8)",
+    )
+    bench.add_argument(
+        "--spares", type=natural_number, default=1, help="for the resets with spares (1)"
+    )
+    bench.add_argument(
+        "--seconds", type=positive_number, default=9.0, help="of each measurement (9)"
+    )
+    bench.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
+    bench.add_argument("--png", type=Path, metavar="FILE", help="draw it")
 
     standin = commands.add_parser("standin", help="the embedded game for machines without SC2")
     standin_commands = standin.add_subparsers(required=True, metavar="COMMAND")
@@ -131,10 +157,23 @@ def positive_integer(text: str) -> int:
     return value
 
 
-def positive_seconds(text: str) -> float:
-    """A duration above 0, for argparse."""
+def positive_integers(text: str) -> tuple[int, ...]:
+    """`1,2,4`, for argparse."""
+    return tuple(positive_integer(part) for part in text.split(","))
+
+
+def natural_number(text: str) -> int:
+    """An integer of at least 0, for argparse."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, got {text}")
+    return value
+
+
+def positive_number(text: str) -> float:
+    """A number above 0, for argparse."""
     value = float(text)
-    if not 0 < value < float("inf"):
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"must be above 0, got {text}")
     return value
 
@@ -171,6 +210,17 @@ def run_doctor(args: argparse.Namespace) -> int:
     from sc2pool.cli.doctor.command import run  # noqa: PLC0415
 
     return run(args)
+
+
+def run_bench(args: argparse.Namespace) -> int:
+    """`sc2pool bench`."""
+    # It imports SB3, which takes seconds.
+    from sc2pool.cli.bench.command import BenchOptions, run  # noqa: PLC0415
+
+    options = BenchOptions(
+        args.task, args.game, args.n, args.spares, args.seconds, args.json, args.png
+    )
+    return run(options)
 
 
 def run_standin_install(args: argparse.Namespace) -> int:

@@ -107,10 +107,16 @@ async def _when_ready(
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> bool:
-    """Whether the listener on `port` is known to be our game; raises if it is someone else."""
+    """Whether the listener on `port` is known to be our game.
+
+    Raises:
+        GameFault: PORT_TAKEN; it is someone else.
+        NotReadyError: by now it is nobody.
+    """
     owner = owns_port(process.family(), port)
     if owner is False:
         sock.close()
+        connect(port).close()  # was it our game after all, which has ended this moment?
         raise GameFault(
             FaultKind.PORT_TAKEN, f"port {port} is listened on by another process than the game"
         )

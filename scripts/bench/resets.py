@@ -65,11 +65,12 @@ def with_ratios(found: list[Row]) -> list[Row]:
 def rung_rows(settings: Settings, n: int, name: str) -> list[Row]:
     """The resets of unseeded or of seeded episodes, the three pools in turn."""
     rung, seed = RUNGS[name]
-    batches = {spares: Batches() for spares in SPARES}
-    taken_ms: dict[int, list[float]] = {spares: [] for spares in SPARES}
+    all_spares = settings.pick(SPARES, settings.spares)
+    batches = {spares: Batches() for spares in all_spares}
+    taken_ms: dict[int, list[float]] = {spares: [] for spares in all_spares}
     with ExitStack() as running:
         envs = {}
-        for spares in SPARES:
+        for spares in all_spares:
             settings.tell(f"{CASE}: {name}, {spares} spares")
             envs[spares] = make_pool(settings, n, spares, seed=seed)
             running.callback(envs[spares].close)
@@ -80,7 +81,7 @@ def rung_rows(settings: Settings, n: int, name: str) -> list[Row]:
                 if median_ms is not None:
                     taken_ms[spares].append(median_ms)
     rows = []
-    for spares in SPARES:
+    for spares in all_spares:
         setting = f"n={n}, spares={spares}"
         rows.append(value_row(CASE, setting, name, taken_ms[spares], unit="ms"))
         cost = batches[spares].cost_percent()
@@ -92,7 +93,7 @@ def rung_rows(settings: Settings, n: int, name: str) -> list[Row]:
 def new_pair_rows(settings: Settings, n: int) -> list[Row]:
     """Games that are killed, one after the other."""
     rows = []
-    for spares in SPARES:
+    for spares in settings.pick(SPARES, settings.spares):
         settings.tell(f"{CASE}: {NEW_PAIR}, {spares} spares")
         with tempfile.TemporaryDirectory(prefix="bundles-") as bundles, ExitStack() as running:
             lenient = PoolConfig(

@@ -35,6 +35,7 @@ class Settings:
     sizes_kb: tuple[int, ...] | None = None
     maps: tuple[str, ...] | None = None
     costs: tuple[str, ...] | None = None
+    spares: tuple[int, ...] | None = None
     sides: tuple[str, ...] | None = None
     """Of those a case compares, by a part of their names; None for all."""
 

@@ -1,0 +1,181 @@
+"""Measures a task on the user's own installation, for several numbers of games.
+
+One pool at a time, because real games fill the memory; each is measured in several rounds. The
+figures are what a training would see: episodes end as they do, and their resets are in the rates.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psutil
+
+from sc2pool.cli.bench.actions import Actions
+from sc2pool.cli.bench.machine import busy_cpu_s
+from sc2pool.cli.bench.processes import (
+    GAME,
+    ROLES,
+    WORKER,
+    cpu_between,
+    cpu_by_process,
+    memory_by_role,
+)
+from sc2pool.cli.bench.resets import RUNGS, Batches, play, rung_ms, short
+from sc2pool.cli.bench.rounds import Round, cpu_us_per_step, measure, step_for, steps_per_s
+from sc2pool.envs.sb3 import SubprocSC2VecEnv
+from sc2pool.tasks.definition import TaskDefinition
+
+ROUNDS = 3
+WARM_UP_STEPS = 10
+
+Tell = Callable[[str], None]
+
+
+class PoolSide:
+    """A pool that is stepped with random actions."""
+
+    def __init__(self, env: SubprocSC2VecEnv) -> None:
+        self._env = env
+        env.reset()
+        self._actions = Actions(env)
+
+    def prepare(self) -> None:
+        for _ in range(WARM_UP_STEPS):
+            self._step()
+
+    def run(self, seconds: float) -> tuple[int, float]:
+        return step_for(self._step, seconds)
+
+    def _step(self) -> int:
+        self._env.step(self._actions.next())
+        return self._env.num_envs
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A pool of n games."""
+
+    n: int
+    rounds: tuple[Round, ...]
+    started_s: float
+    """From nothing to the first observation of all games."""
+    game_bytes: int
+    """Of one game, its share of what it has in common with the others included; the median."""
+    worker_bytes: int
+    others_cores: float
+    """How many cores' time other programs took meanwhile."""
+
+    @property
+    def steps_per_s(self) -> float:
+        return steps_per_s(self.rounds)
+
+    def cpu_us_per_step(self, *roles: str) -> float:
+        return cpu_us_per_step(self.rounds, *roles)
+
+    @property
+    def cores_busy(self) -> float:
+        """How many cores' time all its processes take together."""
+        return self.cpu_us_per_step() * self.steps_per_s / 1e6
+
+    @property
+    def env_bytes(self) -> int:
+        """A game and its worker."""
+        return self.game_bytes + self.worker_bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "n": self.n,
+            "steps_per_s": self.steps_per_s,
+            "cpu_us_per_step": {role: self.cpu_us_per_step(role) for role in ROLES},
+            "cores_busy": self.cores_busy,
+            "others_cores": self.others_cores,
+            "started_s": self.started_s,
+            "game_bytes": self.game_bytes,
+            "worker_bytes": self.worker_bytes,
+            "rounds": [one.as_dict() for one in self.rounds],
+        }
+
+
+@dataclass(frozen=True)
+class Resets:
+    """What resets take with so many spares."""
+
+    n: int
+    spares: int
+    rung_ms: Mapping[str, float]
+    """The median time of each rung; those that the game refused are left out."""
+    cost_percent: Mapping[str, float]
+    """By how much a batch in which an episode ends is longer than a median one without."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**vars(self), "rung_ms": dict(self.rung_ms), "cost_percent": {**self.cost_percent}}
+
+
+def measure_sizes(
+    task: type[TaskDefinition], game: Path, ns: Sequence[int], *, seconds: float, tell: Tell
+) -> tuple[list[Measured], str]:
+    """Pools of several sizes, the smallest first; those there is no memory for are left out.
+
+    Returns:
+        What was measured, and the game's version.
+    """
+    found: list[Measured] = []
+    version = ""
+    for n in sorted(set(ns)):
+        if found and n * found[-1].env_bytes > psutil.virtual_memory().available:
+            tell(f"n={n}: left out, there is no memory for so many games")
+            continue
+        tell(f"n={n}: starting")
+        began_s = time.perf_counter()
+        env = SubprocSC2VecEnv(n=n, task=task, game=game)
+        try:
+            side = PoolSide(env)
+            started_s = time.perf_counter() - began_s
+            rounds = []
+            busy_s, ours_s, began_s = busy_cpu_s(), cpu_by_process(), time.perf_counter()
+            for _ in range(ROUNDS):
+                rounds.append(measure(side, seconds / ROUNDS))
+                tell(f"n={n}: {rounds[-1].steps_per_s:,.0f} steps/s")
+            used_s = sum(cpu_between(ours_s, cpu_by_process()).values())
+            others_s = max(0.0, busy_cpu_s() - busy_s - used_s)
+            others_cores = others_s / (time.perf_counter() - began_s)
+            memory = memory_by_role()
+            version = env.stats()["game_version"]
+        finally:
+            env.close()
+        game_bytes, worker_bytes = (
+            # The n largest: a game may come with small helpers of its own.
+            int(median([one.pss_bytes for one in memory[role]][:n] or [0]))
+            for role in (GAME, WORKER)
+        )
+        found.append(Measured(n, tuple(rounds), started_s, game_bytes, worker_bytes, others_cores))
+    return found, version
+
+
+def measure_resets(
+    task: type[TaskDefinition], game: Path, n: int, spares: int, *, seconds: float, tell: Tell
+) -> Resets:
+    """Short episodes in a pool with so many spares, half of the time with seeds."""
+    tell(f"resets with {spares} spares: starting")
+    taken_ms: dict[str, float] = {}
+    cost_percent: dict[str, float] = {}
+    env = SubprocSC2VecEnv(n=n, task=short(task), game=game, spares=spares)
+    try:
+        for name, (rung, seed) in RUNGS.items():
+            env.seed(seed)
+            env.reset()
+            batches = Batches()
+            play(env, Actions(env), seconds / len(RUNGS), batches)
+            median_ms = rung_ms(env, rung)
+            if median_ms is not None:
+                taken_ms[name] = median_ms
+            if batches.with_reset_ms:
+                cost_percent[name] = median(batches.cost_percent())
+    finally:
+        env.close()
+    return Resets(n, spares, taken_ms, cost_percent)
