@@ -26,14 +26,15 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     """An event loop that its tasks may block in.
 
     Attributes:
-        own_tasks: as many tasks may live while it is blocked in; 0 forbids it.
+        tasks: how many live.
+        own_tasks: as many may live while it is blocked in; 0 forbids it.
         descriptor: readable while the loop has something to read; None where it has no such.
     """
 
     def __init__(self, own_tasks: int) -> None:
         self.own_tasks = own_tasks
         self.descriptor: int | None = None
-        self._tasks = 0
+        self.tasks = 0
         if USE_EPOLL:
             selector = selectors.EpollSelector()
             self.descriptor = selector.fileno()
@@ -42,21 +43,16 @@ class WorkerLoop(asyncio.SelectorEventLoop):
             super().__init__()
         self.set_task_factory(self._make_task)
 
-    @property
-    def may_block(self) -> bool:
-        """Whether nothing but the running task waits for its turn."""
-        return self._tasks <= self.own_tasks
-
     def _make_task(
         self, loop: asyncio.AbstractEventLoop, coro: Any, **keywords: Any
     ) -> asyncio.Task[Any]:
-        self._tasks += 1
+        self.tasks += 1
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **keywords)
         task.add_done_callback(self._count_out)
         return task
 
     def _count_out(self, _: asyncio.Task[Any]) -> None:
-        self._tasks -= 1
+        self.tasks -= 1
 
 
 class BlockingWait:
@@ -81,18 +77,22 @@ class BlockingWait:
     @property
     def possible(self) -> bool:
         """Whether the running loop may be blocked in now."""
-        return self._loop is not None and self._loop.may_block
+        loop = self._loop
+        return loop is not None and loop.tasks <= loop.own_tasks
 
     def wait(self, timeout_s: float = -1) -> bool:
-        """Block until there is something to read; only where `possible`.
+        """Block until there is something to read, where that is `possible`.
 
         Args:
             timeout_s: negative for no limit.
 
         Returns:
-            False if it was, or may have been, something else that the loop has to see to, or if
-            the time is over.
+            False if it was, or may have been, something else that the loop has to see to, if the
+            time is over, or if the loop may not be blocked in.
         """
+        loop = self._loop
+        if loop is None or loop.tasks > loop.own_tasks:
+            return False
         ready = self._epoll.poll(timeout_s)
         return len(ready) == 1 and ready[0][0] == self._descriptor
 

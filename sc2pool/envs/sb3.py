@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gymnasium
+import numpy as np
 from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnv,
     VecEnvIndices,
@@ -145,10 +146,11 @@ class SubprocSC2VecEnv(VecEnv):
         batch = self.pool.recv()
         dones = batch.terminated | batch.truncated
         self._take_reset_infos(batch)
-        for env, info in enumerate(batch.infos):
-            info["TimeLimit.truncated"] = bool(batch.truncated[env] and not batch.terminated[env])
-            if dones[env]:
-                info["terminal_observation"] = batch.final_observations[env]
+        cut_short = (batch.truncated & ~batch.terminated).tolist()
+        for info, truncated in zip(batch.infos, cut_short, strict=True):
+            info["TimeLimit.truncated"] = truncated
+        for env in np.flatnonzero(dones).tolist():
+            batch.infos[env]["terminal_observation"] = batch.final_observations[env]
         return batch.observations, batch.rewards, dones, batch.infos
 
     def _take_reset_infos(self, batch: Batch) -> None:

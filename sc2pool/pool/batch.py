@@ -76,6 +76,8 @@ def outcome_of(seat: Seat, layout: SpaceLayout) -> Outcome:
     assert seat.source is not None
     end = seat.source.end
     flags = end.flags()
+    if not flags:  # as nearly all are
+        return Outcome(reward=end.reward())
     observation, info = seat.source.opened_aside()
     outcome = Outcome(
         reward=end.reward(),

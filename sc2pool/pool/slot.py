@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import mmap
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,14 +53,18 @@ class Slot:
         self.actions = [leaf.view(buffer) for leaf in layout.action.leaves or ()]
         self.observations = [leaf.view(buffer) for leaf in layout.observation.leaves or ()]
         self.mask = layout.mask.view(buffer)
-
-    def action(self) -> Any:
+        self.action = _reader(layout.action, self.actions)
         """The action by itself, copied."""
-        return self.layout.action.build(lambda index: self.actions[index].copy()[()])
-
-    def observation(self) -> Any:
+        self.observation = _reader(layout.observation, self.observations)
         """The observation by itself, copied."""
-        return self.layout.observation.build(lambda index: self.observations[index].copy()[()])
+
+
+def _reader(layout: SpaceLayout, views: list[Array]) -> Callable[[], Any]:
+    """A function that copies the value out of these views; on each step's path, so chosen once."""
+    if layout.is_array:
+        (view,) = views
+        return view.copy if view.ndim else partial(view.__getitem__, ())
+    return lambda: layout.build(lambda index: views[index].copy()[()])
 
 
 class TrainerEnd:
@@ -69,6 +74,7 @@ class TrainerEnd:
         self._slot = slot
         self._bell = request_bell
         self._words = slot.words
+        self._actions = slot.actions
         self.sequence = 0
 
     def next_sequence(self) -> int:
@@ -95,11 +101,12 @@ class TrainerEnd:
 
     def send_checked(self, action: Array) -> None:
         """Send an action known to fit a space of one array."""
-        self._slot.actions[0][...] = action
+        self._actions[0][...] = action
         self.ring()
 
     def ring(self) -> None:
-        self._words[_REQUEST] = self.next_sequence()
+        self.sequence += 1
+        self._words[_REQUEST] = self.sequence
         self._bell.ring()
 
     def replied(self) -> bool:
@@ -153,6 +160,8 @@ class WorkerEnd(QueuePair):
         self._request_wait: BlockingWait | None = None  # until an event loop runs
         self._reply_bell = reply_bell
         self._strict = strict
+        self._array = slot.observations[0] if slot.layout.observation.is_array else None
+        self._must_be_finite = strict and self._array is not None and self._array.dtype.kind == "f"
         self._send_aside = send_aside
         self._on_first = on_first
         self._worn_out = worn_out
@@ -204,10 +213,19 @@ class WorkerEnd(QueuePair):
                 break
             if self._request_wait is None:
                 self._request_wait = BlockingWait(self._request_bell.listening)
-            if not (self._request_wait.possible and self._request_wait.wait()):
+            if not self._request_wait.wait():
                 await self._ring_in_loop()
         self._phase = Phase.STEPPING
         return action
+
+    def _is_plain(self, array: Array, observation: Any) -> bool:
+        """Whether it can be copied as it is; where not, `write_observation` casts or complains."""
+        return (
+            type(observation) is np.ndarray
+            and observation.dtype == array.dtype
+            and observation.shape == array.shape
+            and (not self._must_be_finite or bool(np.isfinite(observation).all()))
+        )
 
     async def _ring_in_loop(self) -> None:
         """Let the event loop run until the doorbell rings, or `wake` is called."""
@@ -232,7 +250,11 @@ class WorkerEnd(QueuePair):
         if flags and self._worn_out():
             flags |= WORN_OUT
         aside = bool(info)
-        if slot.layout.observation.fixed:
+        array = self._array
+        if array is not None and self._is_plain(array, observation):
+            array[...] = observation
+            observation = None
+        elif slot.layout.observation.fixed:
             write_observation(slot.layout.observation, slot.observations, observation, self._strict)
             observation = None
         else:

@@ -214,14 +214,15 @@ class Supervisor:
 
     def _on_ring(self, seat: Seat) -> None:
         instance = seat.instance
-        if instance.state not in _AWAITED or not instance.replied():
+        state = instance.state
+        if state not in _AWAITED or not instance.replied():
             return
         instance.deadline = NEVER
         seat.source = instance
         self.news.append(seat)
-        if instance.state is State.STEPPING:
+        if state is State.STEPPING:
             seat.answered = True
-            over = bool(instance.end.flags() & (TERMINATED | TRUNCATED))
+            over = instance.end.flags() & (TERMINATED | TRUNCATED) != 0
             instance.episodes += over
             instance.on(Event.EPISODE_OVER if over else Event.REPLY)
             return

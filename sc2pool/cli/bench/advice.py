@@ -79,8 +79,8 @@ def _why(
         whole_us = chosen.cpu_us_per_step()
         share = {r: chosen.cpu_us_per_step(r) / whole_us for r in (GAME, WORKER, TRAINER)}
         return (
-            f"The cores limit it: it takes {chosen.cores_busy:.1f} of {cores}. Of a step's CPU time "
-            f"the game takes {share[GAME]:.0%}, the worker {share[WORKER]:.0%} and the trainer "
+            f"The cores limit it: it takes {chosen.cores_busy:.1f} of {cores}. Of a step's CPU "
+            f"time the game takes {share[GAME]:.0%}, the worker {share[WORKER]:.0%} and the trainer "
             f"{share[TRAINER]:.0%}. {_relief(share[GAME], share[WORKER])}"
         )
     if limit is Limit.MEMORY:

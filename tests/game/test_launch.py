@@ -1,0 +1,68 @@
+"""Is the listener our game, someone else, or nobody any more?"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.connection import NotReadyError, connect
+from sc2pool.game.launch import _prove_listener
+
+LISTEN = """
+import socket, sys
+listener = socket.socket(); listener.bind(("127.0.0.1", 0)); listener.listen()
+print(listener.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+class Family:
+    """A game as the proof sees it: some processes."""
+
+    def __init__(self, *processes: psutil.Process) -> None:
+        self._processes = list(processes)
+
+    def family(self) -> list[psutil.Process]:
+        return self._processes
+
+
+@pytest.fixture
+def listener():
+    with subprocess.Popen(
+        [sys.executable, "-c", LISTEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process, int(process.stdout.readline())
+        process.kill()
+
+
+def visit(port: int) -> socket.socket:
+    return connect(port)
+
+
+def test_our_own_is_proven(listener):
+    process, port = listener
+    with visit(port) as sock:
+        assert _prove_listener(Family(psutil.Process(process.pid)), port, sock)
+
+
+def test_someone_else_has_taken_the_port(listener):
+    _, port = listener
+    with pytest.raises(GameFault) as raised:
+        _prove_listener(Family(), port, visit(port))
+    assert raised.value.kind is FaultKind.PORT_TAKEN
+
+
+def test_a_game_that_ends_meanwhile_has_not_lost_its_port(listener):
+    process, port = listener
+    game = Family(psutil.Process(process.pid))
+    sock = visit(port)
+    process.kill()
+    process.wait()
+    with pytest.raises(NotReadyError):
+        _prove_listener(game, port, sock)
