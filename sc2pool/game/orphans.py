@@ -23,6 +23,15 @@ def created_at_s(pid: int) -> float | None:
         return None
 
 
+def is_alive(pid: int, created_s: float) -> bool:
+    """Whether the process that was created then still is."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - created_s) <= _CLOCK_DRIFT_S
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
 def end_orphan(pid: int, created_s: float) -> bool:
     """SIGKILL to the process that was created then, and to its children; False if it is gone."""
     with suppress(psutil.Error):

@@ -17,6 +17,7 @@ import sys
 import time
 from collections import deque
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,21 @@ _PHASES = {
     State.RESETTING: Phase.RESETTING,
     State.STEPPING: Phase.STEPPING,
 }
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an instance has come.
+
+    Attributes:
+        steps: that it was sent, in all its episodes.
+        episode_steps: that it was sent since its newest reset.
+        episode_return: sum of the rewards that this episode has brought.
+    """
+
+    steps: int = 0
+    episode_steps: int = 0
+    episode_return: float = 0.0
 
 
 class Instance:
@@ -84,6 +100,8 @@ class Instance:
         self.rung = ""
         self.asked_at_s = 0.0
         self.end: TrainerEnd
+        self._resets = 0
+        self._reset_sequence = 0
         self._aside: messages.Aside | None = None
         with ExitStack() as owned:  # gives back what there is, wherever Ctrl-C strikes
             owned.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -153,7 +171,9 @@ class Instance:
         self.ticket = ticket
         self.deadline = deadline
         self.asked_at_s = time.monotonic()
-        self._send(messages.Reset(self.end.next_sequence(), ticket, for_worker(attributes)))
+        self._reset_sequence = self.end.next_sequence()
+        self._resets += 1
+        self._send(messages.Reset(self._reset_sequence, ticket, for_worker(attributes)))
 
     def _begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
         self.on(Event.STEP)
@@ -200,6 +220,15 @@ class Instance:
             return None, {}
         observation, info = pickle.loads(self._aside.payload)
         return observation, info
+
+    def progress(self) -> Progress:
+        """How far it has come; any thread may ask, and no step pays for it."""
+        end: TrainerEnd | None = getattr(self, "end", None)  # `unmap` may take it meanwhile
+        if end is None:
+            return Progress()
+        resets, began = self._resets, self._reset_sequence  # before the number that grows
+        sequence = end.sequence
+        return Progress(max(0, sequence - resets), sequence - began, end.episode_return())
 
     def soft_limit_reached(self, policy: RecyclePolicy) -> str | None:
         """Which soft limit it has reached, as a word for the counters; None for none."""

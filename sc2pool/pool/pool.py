@@ -344,15 +344,12 @@ class Pool:
         cause), `reset_s` (by rung) and `recovery_s` (from a fault to the next first observation),
         both as `count`, `p50`, `p95`, `max` of the newest thousand, `events` (the newest thousand
         launches and recycles), `watchdog_cpu_s`, and `instances` (a dict per seat: `seat`,
-        `instance`, `state`, `ticket`, `pid`, `worker_pid`, `port`, `listener` ("proven" where the
-        system told that the port belongs to the game), `memory_bytes`).
+        `instance`, `state`, `ticket`, `steps`, `episode_steps`, `episode_return` (None where it is
+        not finite), `pid`, `worker_pid`, `port`, `listener` ("proven" where the system told that
+        the port belongs to the game), `memory_bytes`, `cpu_s` (worker and game), `recycles` (of
+        the seat, by cause)). May be called from any thread.
         """
-        supervisor = self._supervisor
-        return {
-            **supervisor.stats.as_dict(),
-            "watchdog_cpu_s": supervisor.watchdog.cpu_s,
-            "instances": supervisor.roster.describe(supervisor.watchdog.samples()),
-        }
+        return self._supervisor.stats_now()
 
     @property
     def closed(self) -> bool:

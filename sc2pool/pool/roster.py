@@ -7,9 +7,9 @@ games launch at one time than the limits allow; what it has retired is gone from
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from pathlib import Path
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
@@ -18,9 +18,7 @@ from sc2pool.pool.run_dir import RunDir
 from sc2pool.pool.seats import Seat
 from sc2pool.pool.states import LIVE, Event, State
 from sc2pool.pool.waiter import Waiter
-from sc2pool.pool.watchdog import Sample, Watched, memory_bytes, sample_process
-
-_PROVEN = {True: "proven", False: "unproven"}
+from sc2pool.pool.watchdog import Watched, sample_process
 
 
 class Roster:
@@ -48,6 +46,11 @@ class Roster:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def run(self) -> Path:
+        """The run's folder."""
+        return self._run_dir.path
 
     def _make(self, spec: bytes) -> Instance:
         number = self._instances_made
@@ -167,28 +170,6 @@ class Roster:
             if sample:
                 return sample.rss_bytes
         return 0
-
-    def describe(self, samples: Mapping[int, Sample]) -> list[dict[str, Any]]:
-        """What each seat's instance is and does, as plain data; see `Pool.stats`."""
-        described = []
-        for seat in self.seats:
-            instance = seat.instance
-            facts = instance.facts
-            sample = samples.get(instance.number)
-            described.append(
-                {
-                    "seat": seat.name,
-                    "instance": instance.number,
-                    "state": str(instance.state),
-                    "ticket": instance.ticket.number if instance.ticket else None,
-                    "pid": facts.pid if facts else None,
-                    "worker_pid": instance.worker_pid,
-                    "port": facts.port if facts else None,
-                    "listener": _PROVEN[facts.listener_proven] if facts else None,
-                    "memory_bytes": memory_bytes(sample) if sample else None,
-                }
-            )
-        return described
 
 
 def waits_for_launch(instance: Instance) -> bool:

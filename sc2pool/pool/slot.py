@@ -32,6 +32,7 @@ _REQUEST = 0
 _REPLY = 8
 _FLAGS = 9
 _REWARD = 10
+_RETURN = 11
 
 TERMINATED = 1
 TRUNCATED = 2
@@ -119,6 +120,10 @@ class TrainerEnd:
     def reward(self) -> float:
         return self._slot.reals[_REWARD]
 
+    def episode_return(self) -> float:
+        """Sum of the rewards since the newest episode's first observation."""
+        return self._slot.reals[_RETURN]
+
     def copy_row(self, batch: list[Array], row: int) -> None:
         """Copy the observation's leaves into row `row` of a batch's leaves."""
         for leaf, view in zip(batch, self._slot.observations, strict=True):
@@ -167,6 +172,7 @@ class WorkerEnd(QueuePair):
         self._worn_out = worn_out
         self._sequence = 0
         self._phase = Phase.IDLE
+        self._return = 0.0
         self._abandoned = False
         self._aside_action: tuple[int, Any] | None = None
         self._waiting: asyncio.Future[None] | None = None
@@ -267,7 +273,10 @@ class WorkerEnd(QueuePair):
         # Pickled before anything is published: it may fail, and is part of the step then.
         payload = for_trainer((observation, dict(info))) if aside else b""
         if self._phase is Phase.RESETTING:
+            self._return = 0.0
             self._on_first()
+        self._return += reward
+        slot.reals[_RETURN] = self._return
         self._phase = Phase.IDLE
         self._words[_REPLY] = self._sequence
         self._reply_bell.ring()

@@ -1,7 +1,13 @@
-"""What a pool counts of itself, as plain data; of durations it keeps the newest thousand."""
+"""What a pool counts of itself, as plain data; of durations it keeps the newest thousand.
+
+Rule: the trainer's thread counts, and any thread may read. What grows is guarded by a lock, which
+is taken a few times an episode; `env_steps` and `episodes`, counted at every step, are single
+values that need none.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -32,29 +38,52 @@ class Stats:
     """From a fault to the first observation of the instance that took over."""
     facts: GameFacts | None = None
     """Of the newest game."""
+    _by_seat: dict[str, Counter[str]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count_launch(self, facts: GameFacts | None) -> None:
-        self.launches += 1
-        self.facts = facts
-        self._event("launch", pid=facts.pid if facts else None)
+        with self._lock:
+            self.launches += 1
+            self.facts = facts
+            self._event("launch", pid=facts.pid if facts else None)
 
     def count_reset(self, rung: str, seconds: float) -> None:
-        self.resets += 1
-        self.reset_s.setdefault(rung, deque(maxlen=_RECENT)).append(seconds)
+        with self._lock:
+            self.resets += 1
+            self.reset_s.setdefault(rung, deque(maxlen=_RECENT)).append(seconds)
+
+    def count_recovery(self, seconds: float) -> None:
+        with self._lock:
+            self.recovery_s.append(seconds)
 
     def count_fault(self, seat: str, instance: int, fault: Fault) -> None:
-        self.recycles[str(fault.kind)] += 1
-        self._event("fault", seat=seat, instance=instance, **asdict(fault))
+        with self._lock:
+            self._count_cause(seat, str(fault.kind))
+            self._event("fault", seat=seat, instance=instance, **asdict(fault))
 
     def count_recycle(self, seat: str, instance: int, cause: str) -> None:
-        self.recycles[f"soft-{cause}"] += 1
-        self._event("recycle", seat=seat, instance=instance, cause=cause)
+        with self._lock:
+            self._count_cause(seat, f"soft-{cause}")
+            self._event("recycle", seat=seat, instance=instance, cause=cause)
+
+    def _count_cause(self, seat: str, cause: str) -> None:
+        self.recycles[cause] += 1
+        self._by_seat.setdefault(seat, Counter())[cause] += 1
 
     def _event(self, event: str, **about: Any) -> None:
         self.events.append({"event": event, "at_s": time.monotonic(), **about})
 
     def as_dict(self) -> dict[str, Any]:
         """A copy in plain types; see `Pool.stats`."""
+        with self._lock:
+            return self._as_dict()
+
+    def recycles_by_seat(self) -> dict[str, dict[str, int]]:
+        """Replaced instances by cause, for each seat that had any."""
+        with self._lock:
+            return {seat: dict(causes) for seat, causes in self._by_seat.items()}
+
+    def _as_dict(self) -> dict[str, Any]:
         return {
             "game_version": self.facts.version if self.facts else None,
             "base_build": self.facts.base_build if self.facts else None,

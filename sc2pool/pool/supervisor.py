@@ -27,6 +27,7 @@ from sc2pool.pool.raised import to_exception, to_result
 from sc2pool.pool.roster import Roster
 from sc2pool.pool.seats import FaultReport, Seat
 from sc2pool.pool.slot import TERMINATED, TRUNCATED
+from sc2pool.pool.snapshot import Publisher, describe
 from sc2pool.pool.states import Event, State
 from sc2pool.pool.stats import Stats
 from sc2pool.pool.waiter import Waiter
@@ -82,10 +83,20 @@ class Supervisor:
         self._all = self.roster.seats
         self.seats = self._all[: len(specs)]
         self.spare_seats = self._all[len(specs) :]
-        self.watchdog = Watchdog(self.roster.watched, config.recycle, config.watchdog_interval_s)
+        self.watchdog = Watchdog(
+            self.roster.watched,
+            config.recycle,
+            config.watchdog_interval_s,
+            Publisher(self.stats, self.roster).after_look,
+        )
         self._waiter.add(self.watchdog.bell.listening, None)
 
     # What the pool asks for.
+
+    def stats_now(self) -> dict[str, Any]:
+        """See `Pool.stats`."""
+        told = describe(self.stats, self.roster, self.watchdog.samples())
+        return {**told, "watchdog_cpu_s": self.watchdog.cpu_s}
 
     def play(self, seat: Seat, ticket: Ticket) -> None:
         """Bring the seat to this ticket's first observation, as soon as its instance can."""
@@ -205,8 +216,8 @@ class Supervisor:
             return  # a forked child's copy: everything here is its parent's
         with ExitStack() as closing:  # a second Ctrl-C cuts the grace short, and nothing else
             closing.callback(self._waiter.close)
-            closing.callback(self.watchdog.close)
             closing.callback(self.roster.close)
+            closing.callback(self.watchdog.close)  # until then it writes into the run's folder
             if ask_first and self.failure is None:
                 self.roster.ask_to_close(Deadline.after(_CLOSE_GRACE_S))
 
@@ -230,7 +241,7 @@ class Supervisor:
         now_s = time.monotonic()
         self.stats.count_reset(instance.rung, now_s - instance.asked_at_s)
         if seat.down_since_s is not None:
-            self.stats.recovery_s.append(now_s - seat.down_since_s)
+            self.stats.count_recovery(now_s - seat.down_since_s)
             seat.down_since_s = None
 
     def _on_readable(self, seat: Seat) -> None:

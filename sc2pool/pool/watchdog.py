@@ -16,7 +16,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,6 +177,7 @@ class Watchdog:
         watched: what to look at; called in the watchdog's thread, it must only read.
         policy: memory limits.
         interval_s: between two looks.
+        after_look: called in the watchdog's thread with the newest sample of each instance.
     """
 
     def __init__(
@@ -184,10 +185,12 @@ class Watchdog:
         watched: Callable[[], list[Watched]],
         policy: RecyclePolicy,
         interval_s: float,
+        after_look: Callable[[Mapping[int, Sample]], None] = lambda _: None,
     ) -> None:
         self._watched = watched
         self._policy = policy
         self._interval_s = interval_s
+        self._after_look = after_look
         self._first: dict[int, Sample] = {}
         self._previous: dict[int, Sample] = {}
         self._verdicts: queue.SimpleQueue[Verdict] = queue.SimpleQueue()
@@ -224,6 +227,7 @@ class Watchdog:
             looked_at_s = now_s
             try:
                 self._look(after_gap=gap)
+                self._after_look(self._previous)
             except Exception:  # a watchdog that dies would be missed too late
                 log.exception("the watchdog could not look")
             self.cpu_s = time.thread_time()

@@ -21,6 +21,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from sc2pool.deadline import Deadline
@@ -32,6 +33,7 @@ from sc2pool.pool.doorbell import Doorbell
 from sc2pool.pool.layout import slot_layout
 from sc2pool.pool.memory import map_memory
 from sc2pool.pool.pickling import for_trainer
+from sc2pool.pool.showing import Showing
 from sc2pool.pool.slot import Slot, WorkerEnd
 from sc2pool.tasks.operations import OPERATIONS
 from sc2pool.tasks.player import Player
@@ -258,6 +260,8 @@ def main(arguments: list[str]) -> None:
     reply_bell = Doorbell(ringing=reply_fd)
     loop = WorkerLoop(_OWN_TASKS)
     worker = Worker(loop, channel, memory_fd, request_bell, reply_bell)
+    # The spawner made TMPDIR the instance's own.
+    Showing(Path(os.environ["TMPDIR"]), lambda: worker._player).begin(loop)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(worker.serve())
     worker.let_go()

@@ -77,6 +77,12 @@ class BotPlayer(SC2Player):
         super().__init__(spec)
         self._game_data: GameData | None = None
 
+    def sight(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
+        bot = self.task
+        if not isinstance(bot, RLBotAI) or not hasattr(bot, "state"):
+            return None  # the episode is only being begun
+        return bot.state.observation, bot.game_info._proto
+
     async def play(self, ticket: Ticket, pair: QueuePair) -> None:
         game = self.game
         first = await self.start_episode(ticket)

@@ -99,6 +99,13 @@ class Player(ABC):
         """Whether the game should be replaced once its episode is over."""
         return False
 
+    def sight(self) -> tuple[Any, Any] | None:
+        """The game's newest observation and the map's description, the messages themselves.
+
+        None where there is no game, or nothing of it has been seen yet.
+        """
+        return None
+
     async def replay(self) -> bytes:
         """What was played so far, where the game can still tell; else nothing."""
         return b""

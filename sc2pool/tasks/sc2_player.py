@@ -149,6 +149,12 @@ class Unstarted:
 class TaskPlayer(SC2Player):
     """Plays a `Task`."""
 
+    def sight(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
+        task = self.task
+        if not isinstance(task, Task) or not hasattr(task, "game_info"):
+            return None  # the episode is only being begun
+        return task.observation, task.game_info
+
     async def play(self, ticket: Ticket, pair: QueuePair) -> None:
         task = self.spec.task()
         assert isinstance(task, Task)

@@ -14,7 +14,7 @@ import pytest
 from sc2pool.errors import ConfigError
 from sc2pool.game.filelock import try_lock
 from sc2pool.game.orphans import created_at_s
-from sc2pool.pool.run_dir import RunDir, sweep
+from sc2pool.pool.run_dir import RunDir, living, sweep, trainer_of
 
 
 @pytest.fixture
@@ -155,3 +155,25 @@ def test_a_folder_that_goes_meanwhile_stops_no_sweep(temp, left_behind, monkeypa
     monkeypatch.setattr("sc2pool.pool.run_dir.try_lock", other_is_faster)
     sweep(temp)
     assert not run.exists()
+
+
+def test_who_the_trainer_is(temp, left_behind, monkeypatch):
+    run = RunDir()
+    assert trainer_of(run.path) == os.getpid()
+    assert living(temp) == {run.path: os.getpid()}
+    dead = left_behind("")
+    assert trainer_of(dead) is None
+    for garbage in ("", "12", f"{os.getpid()} 1.0", "999999999 1.0", "x y"):
+        (dead / "trainer").write_text(garbage)
+        assert trainer_of(dead) is None
+    assert trainer_of(temp / "nothing") is None
+    run.close()
+    assert trainer_of(run.path) is None
+
+
+def test_looking_does_not_keep_a_trainer_from_its_lock(temp):
+    """A run that is looked at as it begins must still get its lock, or it would be swept."""
+    begins = temp / "sc2pool-run-begins"
+    begins.mkdir()
+    assert trainer_of(begins) is None
+    assert list(begins.iterdir()) == []

@@ -292,3 +292,20 @@ def test_an_info_that_cannot_be_pickled_publishes_nothing(pair):
     with pytest.raises(TypeError, match="pickle"):
         both.put(np.zeros(2, np.float32), info={"lock": threading.Lock()})
     assert not both.trainer.replied()
+
+
+def test_the_return_is_the_sum_of_an_episodes_rewards(pair):
+    both = pair()
+    nothing = np.zeros(2, np.float32)
+    for rewards in ([0.0, 1.5, -0.25], [0.0, 10.0]):
+        both.begin()
+        both.put(nothing)
+        for reward in rewards[1:]:
+            both.trainer.send_checked(np.array(1))
+            both.action()
+            both.put(nothing, reward)
+        assert both.trainer.episode_return() == sum(rewards)
+    both.begin()
+    assert both.trainer.episode_return() == 10.0, "the next episode has not begun yet"
+    both.put(nothing)
+    assert both.trainer.episode_return() == 0.0
