@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sc2pool.envs.callbacks import PoolStatsCallback
     from sc2pool.envs.gym import SC2GymEnv
     from sc2pool.envs.sb3 import SubprocSC2VecEnv
     from sc2pool.tasks.bot import RLBotAI
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["QueuePair", "RLBotAI", "SC2GymEnv", "SubprocSC2VecEnv", "Task"]
+__all__ = ["PoolStatsCallback", "QueuePair", "RLBotAI", "SC2GymEnv", "SubprocSC2VecEnv", "Task"]
 
 _HOME = {
+    "PoolStatsCallback": "sc2pool.envs.callbacks",
     "QueuePair": "sc2pool.tasks.queue_pair",
     "RLBotAI": "sc2pool.tasks.bot",
     "SC2GymEnv": "sc2pool.envs.gym",

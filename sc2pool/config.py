@@ -99,3 +99,7 @@ class PoolConfig:
     """How often every process is looked at."""
     bundle_dir: Path | None = None
     """Where fault bundles are kept; None for the user's cache."""
+    metrics_port: int | None = None
+    """Tell Prometheus the pool's counters at http://HOST:PORT/metrics; None for not at all."""
+    metrics_host: str = "127.0.0.1"
+    """The address to tell them on; "" for all of the machine's."""

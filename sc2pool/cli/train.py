@@ -4,7 +4,8 @@
     train(env, options)   trains on any VecEnv and keeps the run's folder
 
 A run's folder holds `model.zip`, `learning_curve.png`, `episodes.csv` (one row per episode),
-`progress.csv` and TensorBoard events (SB3's figures, one row per update) and `config.json`.
+`progress.csv` and TensorBoard events (SB3's figures and the pool's, one row per update) and
+`config.json`.
 
 Rules: whatever ends the training, a signal or an error, the model and the curve are saved first,
 unless a second signal asks for an end at once; files are replaced in one piece. The same seed gives
@@ -36,7 +37,7 @@ from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from sc2pool import SubprocSC2VecEnv
+from sc2pool import PoolStatsCallback, SubprocSC2VecEnv
 from sc2pool.cli.curve import draw_curve, references_for
 from sc2pool.cli.episodes import WINDOW, Episode, EpisodeLog
 from sc2pool.cli.hyperparameters import settings_for
@@ -93,9 +94,14 @@ def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) 
     with stop.polite():
         try:
             with open_display() as display:
+                callbacks: list[BaseCallback] = [
+                    Recorder(options.steps, episodes, stop, display, save)
+                ]
+                if isinstance(env.unwrapped, SubprocSC2VecEnv):
+                    callbacks.append(PoolStatsCallback())
                 model.learn(
                     options.steps - options.steps_done,
-                    callback=Recorder(options.steps, episodes, stop, display, save),
+                    callback=callbacks,
                     reset_num_timesteps=False,
                 )
         finally:

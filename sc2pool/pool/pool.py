@@ -56,7 +56,8 @@ class Pool:
         autoreset: whether an env that is over goes on to its next episode in the same step.
 
     Raises:
-        ConfigError: the players do not agree on their spaces, or a game cannot be started.
+        ConfigError: the players do not agree on their spaces, a game cannot be started, or the
+            metrics cannot be served.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Pool:
         self._spares = Spares(supervisor.spare_seats, supervisor)
         self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)
         try:
+            supervisor.serve_metrics()
             self._learn_spaces()
         except BaseException:
             self.close()

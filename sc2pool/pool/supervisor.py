@@ -23,6 +23,8 @@ from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
 from sc2pool.pool import bundles, messages, restart
 from sc2pool.pool.channel import ChannelClosedError
 from sc2pool.pool.instance import Instance
+from sc2pool.pool.logs import log_instance, log_launch
+from sc2pool.pool.metrics import MetricsServer
 from sc2pool.pool.raised import to_exception, to_result
 from sc2pool.pool.roster import Roster
 from sc2pool.pool.seats import FaultReport, Seat
@@ -33,8 +35,6 @@ from sc2pool.pool.stats import Stats
 from sc2pool.pool.waiter import Waiter
 from sc2pool.pool.watchdog import Watchdog
 from sc2pool.tasks.player import Ticket
-
-log = logging.getLogger("sc2pool")
 
 NO_EVIDENCE = messages.Evidence()
 
@@ -90,6 +90,7 @@ class Supervisor:
             Publisher(self.stats, self.roster).after_look,
         )
         self._waiter.add(self.watchdog.bell.listening, None)
+        self._metrics: MetricsServer | None = None
 
     # What the pool asks for.
 
@@ -97,6 +98,12 @@ class Supervisor:
         """See `Pool.stats`."""
         told = describe(self.stats, self.roster, self.watchdog.samples())
         return {**told, "watchdog_cpu_s": self.watchdog.cpu_s}
+
+    def serve_metrics(self) -> None:
+        """Tell Prometheus, where that is wanted, until `close`."""
+        config = self._config
+        if config.metrics_port is not None:
+            self._metrics = MetricsServer(self.stats_now, config.metrics_host, config.metrics_port)
 
     def play(self, seat: Seat, ticket: Ticket) -> None:
         """Bring the seat to this ticket's first observation, as soon as its instance can."""
@@ -112,7 +119,7 @@ class Supervisor:
         cause = instance.soft_limit_reached(self._config.recycle)
         if cause is None:
             return
-        log.info("%s, instance %d: recycled for its %s", seat.name, instance.number, cause)
+        log_instance(logging.INFO, seat, instance.phase(), "recycled for its %s", cause)
         self.stats.count_recycle(seat.name, instance.number, cause)
         instance.on(Event.RECYCLE)
         self.roster.replace(seat)
@@ -216,6 +223,8 @@ class Supervisor:
             return  # a forked child's copy: everything here is its parent's
         with ExitStack() as closing:  # a second Ctrl-C cuts the grace short, and nothing else
             closing.callback(self._waiter.close)
+            if self._metrics is not None:
+                closing.callback(self._metrics.close)
             closing.callback(self.roster.close)
             closing.callback(self.watchdog.close)  # until then it writes into the run's folder
             if ask_first and self.failure is None:
@@ -268,6 +277,7 @@ class Supervisor:
         seat.instance.on(Event.LAUNCHED)
         self.roster.launched(seat.instance)
         self.stats.count_launch(message.facts)
+        log_launch(seat)
         if seat.ticket is not None:
             self._reset(seat)
 
@@ -329,7 +339,7 @@ class Supervisor:
         """The instance is over: put another in its place unless that is hopeless."""
         instance = seat.instance
         now_s = time.monotonic()
-        log.warning("%s, instance %d: %s", seat.name, instance.number, fault)
+        log_instance(logging.WARNING, seat, fault.phase, "%s", fault)
         self.news.append(seat)
         instance.kill()
         bundle = bundles.write(self._bundle_dir, seat, fault, evidence)

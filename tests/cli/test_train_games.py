@@ -54,6 +54,7 @@ def test_train_stop_and_go_on(stand_in: Path, tmp_path: Path) -> None:
     )
     assert f"from {steps:,}" in resumed.stdout
     assert PPO.load(out / "model.zip", device="cpu").num_timesteps > steps
+    assert "pool/launches" in (out / "progress.csv").read_text()
     ends = [episode.total_steps for episode in read_episodes(out / "episodes.csv")]
     assert ends
     assert ends == sorted(ends)

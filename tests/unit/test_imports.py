@@ -38,10 +38,11 @@ MAY_IMPORT = {
 }
 HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/"),
-    "stable_baselines3": ("envs/sb3.py", "realtime/", "cli/"),
+    "stable_baselines3": ("envs/sb3.py", "envs/callbacks.py", "realtime/", "cli/"),
     "psutil": ("game/", "pool/watchdog.py", "realtime/", "cli/"),
     "sc2": ("tasks/bot.py", "tasks/bot_player.py", "tasks/minigames/move_to_beacon_bot.py"),
     "matplotlib": ("cli/",),
+    "prometheus_client": ("pool/metrics.py",),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 
