@@ -19,6 +19,7 @@ from pathlib import Path
 
 from sc2pool import __version__
 from sc2pool.cli.stop import Stopped
+from sc2pool.cli.top_table import NAMES
 from sc2pool.errors import SC2PoolError
 
 
@@ -130,6 +131,26 @@ def make_parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
     bench.add_argument("--png", type=Path, metavar="FILE", help="draw it")
 
+    top = commands.add_parser(
+        "top",
+        help="a live table of a running pool",
+        description="A live table of a pool that runs in another terminal.",
+    )
+    top.set_defaults(run=run_top)
+    add_which_pool(top)
+    top.add_argument("--once", action="store_true", help="print the table once and leave")
+    top.add_argument("--json", action="store_true", help="print all there is, once, as JSON")
+    top.add_argument(
+        "--sort", default="env", choices=NAMES, metavar="COLUMN", help=f"one of {', '.join(NAMES)}"
+    )
+    top.add_argument(
+        "--interval",
+        type=positive_number,
+        default=1.0,
+        metavar="S",
+        help="seconds between two looks (default: 1)",
+    )
+
     standin = commands.add_parser("standin", help="the embedded game for machines without SC2")
     standin_commands = standin.add_subparsers(required=True, metavar="COMMAND")
     install = standin_commands.add_parser("install", help="write an installation of the stand-in")
@@ -147,6 +168,13 @@ def add_game(command: argparse.ArgumentParser, default: str | None = None) -> No
         help="auto: StarCraft II where it is installed, else the stand-in; real: never the "
         "stand-in; PATH: this installation (default: auto)",
     )
+
+
+def add_which_pool(command: argparse.ArgumentParser) -> None:
+    """The arguments that tell which of several running pools is meant."""
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--pid", type=positive_integer, help="the pool of this process")
+    which.add_argument("--run", dest="run_dir", type=Path, metavar="DIR", help="this run's folder")
 
 
 def positive_integer(text: str) -> int:
@@ -221,6 +249,13 @@ def run_bench(args: argparse.Namespace) -> int:
         args.task, args.game, args.n, args.spares, args.seconds, args.json, args.png
     )
     return run(options)
+
+
+def run_top(args: argparse.Namespace) -> int:
+    """`sc2pool top`."""
+    from sc2pool.cli.top import run  # noqa: PLC0415
+
+    return run(args)
 
 
 def run_standin_install(args: argparse.Namespace) -> int:

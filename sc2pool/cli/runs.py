@@ -1,0 +1,136 @@
+"""Finding a running pool from another terminal, and looking through its window.
+
+Rules: nothing is ever written into a run's folder, it is only asked to be kept up to date; a pool
+of another user is none of ours; which of several pools is meant is never guessed.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from sc2pool.errors import ConfigError, SC2PoolError
+from sc2pool.pool import window
+from sc2pool.pool.run_dir import living, trainer_of
+
+_POLL_S = 0.05
+ANSWER_S = 10.0
+"""A pool answers within a second; one that has not after this long is stopped or very busy."""
+
+
+class NoAnswerError(SC2PoolError):
+    """A pool runs, but does not show itself."""
+
+
+class Run:
+    """A running pool, seen from outside.
+
+    Attributes:
+        path: the run's folder.
+        pid: of its trainer.
+    """
+
+    def __init__(self, path: Path, pid: int) -> None:
+        self.path = path
+        self.pid = pid
+
+    def ended(self) -> bool:
+        """Whether the pool is closed or its trainer is gone."""
+        return trainer_of(self.path) is None
+
+    def look(self) -> tuple[dict[str, Any], float] | None:
+        """What the pool shows of itself, and how old that is in seconds; None for nothing yet.
+
+        Has the pool go on showing itself; call it again within `window.ASKED_FOR_S`.
+        """
+        with suppress(OSError):
+            window.ask(self.path)
+        return window.see(self.path / window.POOL_FILE)
+
+    def first_look(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
+        """What the pool shows after it was asked now; None if it has ended.
+
+        Raises:
+            NoAnswerError: nothing came within the time.
+        """
+        asked_at_s = time.monotonic()
+        while not self.ended():
+            seen = self.look()
+            waited_s = time.monotonic() - asked_at_s
+            # A file from when someone else looked is older than our question.
+            if seen is not None and seen[1] < waited_s:
+                return seen[0]
+            if waited_s > timeout_s:
+                raise NoAnswerError(
+                    f"the pool of process {self.pid} ({self.path}) has not answered for "
+                    f"{timeout_s:.0f} s; it is {state_of(self.pid)}"
+                )
+            time.sleep(_POLL_S)
+        return None
+
+    def describe(self) -> str:
+        """A line that tells which pool this is."""
+        return f"process {self.pid}  {self.path}  {command_of(self.pid)}"
+
+
+def choose(path: Path | None, pid: int | None) -> Run:
+    """The one running pool that is meant.
+
+    Args:
+        path: a run's folder, or None.
+        pid: of a trainer, or None.
+
+    Raises:
+        ConfigError: there is none, or there are several.
+    """
+    if path is not None:
+        trainer = trainer_of(path)
+        if trainer is None:
+            raise ConfigError(f"--run {path}: no pool of yours is running there")
+        return Run(path, trainer)
+    runs = [Run(run, trainer) for run, trainer in found(pid).items() if pid in (None, trainer)]
+    if len(runs) == 1:
+        return runs[0]
+    if not runs:
+        whose = "of yours" if pid is None else f"of process {pid}"
+        raise ConfigError(
+            f"no pool {whose} is running (looked in {tempfile.gettempdir()}; "
+            "for one with another TMPDIR give --run or --pid)"
+        )
+    lines = "\n".join(f"  {run.describe()}" for run in runs)
+    raise ConfigError(f"{len(runs)} pools are running: choose one with --pid or --run\n{lines}")
+
+
+def found(pid: int | None) -> dict[Path, int]:
+    """Runs in the folder for temporary files, and wherever process `pid` has one open."""
+    runs = living(Path(tempfile.gettempdir()))
+    if pid is not None:
+        with suppress(psutil.Error):
+            for file in psutil.Process(pid).open_files():  # the lock of its run among them
+                folder = Path(file.path).parent
+                if trainer_of(folder) == pid:
+                    runs[folder] = pid
+    return runs
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process, shortened."""
+    try:
+        line = shlex.join(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return ""
+    return line if len(line) <= 80 else line[:79] + "…"
+
+
+def state_of(pid: int) -> str:
+    """What the system says that a process is doing: running, sleeping, stopped …"""
+    try:
+        return str(psutil.Process(pid).status())
+    except psutil.Error:
+        return "gone"

@@ -1,0 +1,38 @@
+"""A training program without the training: `playing_pool.py GAME N SPARES`, plays until it is told.
+
+It says its pid once every env plays, and ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import PoolConfig, RestartPolicy
+
+PATIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)
+
+
+def main(game: str, n: int, spares: int) -> None:
+    """Play DefeatRoaches at random, a few dozen steps a second."""
+    over = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+    config = PoolConfig(restart=PATIENT, watchdog_interval_s=0.2)
+    env = SubprocSC2VecEnv(
+        n=n, task="DefeatRoaches", game=Path(game), spares=spares, seed=3, config=config
+    )
+    try:
+        env.reset()
+        print("playing", flush=True)
+        while not over.wait(0.02):
+            env.step(np.array([env.action_space.sample() for _ in range(n)]))
+    finally:
+        env.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,83 @@
+"""Which running pool is meant, and one that does not answer; only their folders are real here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from sc2pool.cli.runs import NoAnswerError, Run, choose
+from sc2pool.errors import ConfigError
+from sc2pool.pool import window
+from sc2pool.pool.run_dir import RunDir
+
+
+@pytest.fixture
+def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def runs(temp: Path) -> Iterator[list[RunDir]]:
+    """Two runs of this process."""
+    with ExitStack() as stack:
+        made = [RunDir(), RunDir()]
+        for run in made:
+            stack.callback(run.close)
+            window.prepare(run.path)
+        yield made
+
+
+def test_the_only_one_is_meant(runs: list[RunDir]) -> None:
+    runs[1].close()
+    chosen = choose(None, None)
+    assert (chosen.path, chosen.pid) == (runs[0].path, os.getpid())
+    assert choose(None, os.getpid()).path == runs[0].path
+    assert choose(runs[0].path, None).pid == os.getpid()
+
+
+@pytest.mark.parametrize("pid", [None, os.getpid()])
+def test_several_are_told_apart(runs: list[RunDir], pid: int | None) -> None:
+    with pytest.raises(ConfigError, match="2 pools are running: choose one") as caught:
+        choose(None, pid)
+    for run in runs:
+        assert f"process {os.getpid()}  {run.path}  " in str(caught.value)
+    assert choose(runs[1].path, None).path == runs[1].path
+
+
+def test_one_in_another_temp_folder_is_found_by_its_pid(
+    runs: list[RunDir], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs[1].close()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("other")))
+    with pytest.raises(ConfigError, match="no pool of yours is running"):
+        choose(None, None)
+    assert choose(None, os.getpid()).path == runs[0].path
+
+
+def test_there_is_none(temp: Path) -> None:
+    with pytest.raises(ConfigError, match=f"no pool of yours is running .looked in {temp}"):
+        choose(None, None)
+    with pytest.raises(ConfigError, match=f"no pool of process {os.getpid()} is running"):
+        choose(None, os.getpid())
+    with pytest.raises(ConfigError, match="no pool of yours is running there"):
+        choose(temp, None)
+
+
+def test_one_that_does_not_answer(runs: list[RunDir]) -> None:
+    """What is left from an earlier look is no answer."""
+    window.show(runs[0].path / window.POOL_FILE, {"old": True})
+    os.utime(runs[0].path / window.POOL_FILE, (0, 0))
+    with pytest.raises(NoAnswerError, match=f"process {os.getpid()} .*has not answered for 0 s"):
+        Run(runs[0].path, os.getpid()).first_look(timeout_s=0.2)
+
+
+def test_one_that_ends_before_it_answers(runs: list[RunDir]) -> None:
+    run = Run(runs[0].path, os.getpid())
+    runs[0].close()
+    assert run.ended()
+    assert run.first_look() is None
