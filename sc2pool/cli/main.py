@@ -151,6 +151,18 @@ def make_parser() -> argparse.ArgumentParser:
         help="seconds between two looks (default: 1)",
     )
 
+    watch = commands.add_parser(
+        "watch",
+        help="a local web page that shows all games of a running pool",
+        description="A local web page that shows all games of a pool that runs in another "
+        "terminal, side by side and live.",
+    )
+    watch.set_defaults(run=run_watch)
+    add_which_pool(watch)
+    watch.add_argument(
+        "--port", type=port_number, help="of the page (default: 8228, or a free one)"
+    )
+
     standin = commands.add_parser("standin", help="the embedded game for machines without SC2")
     standin_commands = standin.add_subparsers(required=True, metavar="COMMAND")
     install = standin_commands.add_parser("install", help="write an installation of the stand-in")
@@ -175,6 +187,14 @@ def add_which_pool(command: argparse.ArgumentParser) -> None:
     which = command.add_mutually_exclusive_group()
     which.add_argument("--pid", type=positive_integer, help="the pool of this process")
     which.add_argument("--run", dest="run_dir", type=Path, metavar="DIR", help="this run's folder")
+
+
+def port_number(text: str) -> int:
+    """A port that a program may listen on, for argparse."""
+    value = int(text)
+    if not 1 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"must be from 1 to 65535, got {text}")
+    return value
 
 
 def positive_integer(text: str) -> int:
@@ -254,6 +274,13 @@ def run_bench(args: argparse.Namespace) -> int:
 def run_top(args: argparse.Namespace) -> int:
     """`sc2pool top`."""
     from sc2pool.cli.top import run  # noqa: PLC0415
+
+    return run(args)
+
+
+def run_watch(args: argparse.Namespace) -> int:
+    """`sc2pool watch`."""
+    from sc2pool.cli.watch import run  # noqa: PLC0415
 
     return run(args)
 

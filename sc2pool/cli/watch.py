@@ -1,0 +1,203 @@
+"""`sc2pool watch`: a local web page with all games of a running pool side by side.
+
+    pool's window (files) ─► Watch: state, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
+
+Rules: it listens on the loopback address only, and answers only who asks for it by that name, so
+that no page from elsewhere reads it under a name of its own (DNS rebinding); it only tells, there
+is nothing a request could change; the page loads nothing from elsewhere; as soon as no page asks
+any more, the pool stops showing itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import threading
+import time
+from collections import OrderedDict
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from typing import Any
+
+from sc2pool.cli.runs import Run, choose
+from sc2pool.errors import ConfigError
+from sc2pool.pool import window
+
+HOST = "127.0.0.1"
+DEFAULT_PORT = 8228
+
+_LOOK_EVERY_S = 0.5
+_LAST_WORDS_S = 2.0
+"""So long the pages may still learn that the pool has ended."""
+_IDLE_CONNECTION_S = 10.0
+_MAPS_KEPT = 32
+_MAP_PATH = re.compile(r"/map/([0-9a-f]{8})")
+
+_PAGE = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/watch.css": ("watch.css", "text/css; charset=utf-8"),
+    "/watch.js": ("watch.js", "text/javascript; charset=utf-8"),
+}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' "
+    "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class Watch:
+    """What the page asks for, read from a pool's window."""
+
+    def __init__(self, pool: Run) -> None:
+        self._pool = pool
+        self._maps: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def state(self) -> dict[str, Any]:
+        """The pool, and the newest view of each instance.
+
+        Keys: `ended`, `pool` (None until the pool has answered), `age_s`, `views` (by instance).
+        """
+        if self._pool.ended():
+            return {"ended": True, "pool": None, "age_s": None, "views": {}}
+        seen = self._pool.look()
+        if seen is None:
+            return {"ended": False, "pool": None, "age_s": None, "views": {}}
+        pool, age_s = seen
+        views = {}
+        for row in pool["instances"]:
+            view = self._view(row["instance"])
+            if view is not None:
+                views[str(row["instance"])] = view
+        return {"ended": False, "pool": pool, "age_s": age_s, "views": views}
+
+    def _view(self, instance: int) -> dict[str, Any] | None:
+        folder = self._pool.path / str(instance)
+        view = window.see(folder / window.VIEW_FILE)
+        if view is None:
+            return None
+        with self._lock:
+            if view[0]["map"] not in self._maps:
+                shown = window.see(folder / window.MAP_FILE)
+                if shown is None or shown[0]["key"] != view[0]["map"]:
+                    return None  # it is just being replaced; the next look will find it
+                self._maps[shown[0]["key"]] = shown[0]
+                while len(self._maps) > _MAPS_KEPT:
+                    self._maps.popitem(last=False)
+        return {**view[0], "age_s": view[1]}
+
+    def map(self, key: str) -> dict[str, Any] | None:
+        """A map that some view has named."""
+        with self._lock:
+            return self._maps.get(key)
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the page on the loopback address.
+
+    Args:
+        watch: what it tells.
+        port: 0 for any that is free.
+
+    Raises:
+        OSError: the port is taken.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, watch: Watch, port: int) -> None:
+        super().__init__((HOST, port), _Handler)
+        self.watch = watch
+        self.port: int = self.server_address[1]
+        self.names = {f"{name}:{self.port}" for name in (HOST, "localhost")}
+
+    @property
+    def address(self) -> str:
+        return f"http://{HOST}:{self.port}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version = "sc2pool"
+    sys_version = ""
+    timeout = _IDLE_CONNECTION_S
+
+    def do_GET(self) -> None:
+        if self.headers.get("Host", "").lower() not in self.server.names:
+            self._answer(HTTPStatus.MISDIRECTED_REQUEST, b"ask for 127.0.0.1 or localhost\n")
+            return
+        path = self.path.partition("?")[0]
+        asset = _PAGE.get(path)
+        named = _MAP_PATH.fullmatch(path)
+        if asset is not None:
+            file, kind = asset
+            content = resources.files("sc2pool.cli").joinpath("web", file).read_bytes()
+            self._answer(HTTPStatus.OK, content, kind)
+        elif path == "/state":
+            self._answer_json(self.server.watch.state())
+        elif named is not None and (found := self.server.watch.map(named[1])) is not None:
+            self._answer_json(found)
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, b"there is no such page\n")
+
+    def _answer_json(self, data: dict[str, Any]) -> None:
+        content = json.dumps(data, separators=(",", ":")).encode()
+        self._answer(HTTPStatus.OK, content, "application/json")
+
+    def _answer(
+        self, status: HTTPStatus, content: bytes, kind: str = "text/plain; charset=utf-8"
+    ) -> None:
+        self.send_response(status)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: a line a request would only scroll the address away."""
+
+
+def open_server(watch: Watch, port: int | None) -> Server:
+    """A server on this port; None for the default one, or a free one where that is taken.
+
+    Raises:
+        ConfigError: the port that was asked for is taken.
+    """
+    try:
+        return Server(watch, port or DEFAULT_PORT)
+    except OSError as error:
+        if port is not None:
+            raise ConfigError(f"--port {port}: cannot listen there ({error.strerror})") from error
+    return Server(watch, 0)
+
+
+def run(args: argparse.Namespace) -> int:
+    """`sc2pool watch` with its parsed arguments: serves until Ctrl-C or the pool's end.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ConfigError: there is no pool, or the port is taken.
+    """
+    pool = choose(args.run_dir, args.pid)
+    with open_server(Watch(pool), args.port) as server:
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        print(f"{pool.describe()}\nis shown at {server.address} (Ctrl-C ends)", flush=True)
+        try:
+            while not pool.ended():
+                time.sleep(_LOOK_EVERY_S)
+            print(f"the pool of process {pool.pid} has ended", flush=True)
+            time.sleep(_LAST_WORDS_S)
+        finally:
+            server.shutdown()
+    return 0

@@ -1,0 +1,243 @@
+"""`sc2pool watch`: the page, what it is told, and how it looks to a browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
+    None,
+)
+
+
+class Watching:
+    """A running `sc2pool watch`."""
+
+    def __init__(self, pid: int, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "sc2pool", "watch", "--pid", str(pid), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        assert f"process {pid}" in self.process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/ ", self.process.stdout.readline())
+        assert found is not None
+        self.port = int(found[1])
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def get(self, path: str, host: str | None = None) -> tuple[http.client.HTTPResponse, bytes]:
+        """Ask for a page, under this name."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{self.port}"})
+            answer = connection.getresponse()
+            return answer, answer.read()
+        finally:
+            connection.close()
+
+    def state(self) -> dict[str, Any]:
+        return dict(json.loads(self.get("/state")[1]))
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def watching(pool) -> Iterator[Watching]:
+    """The page of the module's pool."""
+    running = Watching(pool.pid)
+    yield running
+    running.end()
+
+
+def test_the_page_is_whole_and_loads_nothing_from_elsewhere(watching):
+    answer, page = watching.get("/")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    loaded = re.findall(rb'(?:src|href)="([^"]*)"', page)
+    assert sorted(loaded) == [b"data:,", b"watch.css", b"watch.js"]
+    for name in ("watch.css", "watch.js"):
+        answer, content = watching.get(f"/{name}")
+        assert answer.status == 200
+        assert b"://" not in content
+        assert b"url(" not in content
+
+
+def test_it_tells_every_game_live(watching, wait_for):
+    wait_for(lambda: len(watching.state()["views"]) == 3, 20)
+    state = watching.state()
+    assert not state["ended"]
+    assert len(state["pool"]["instances"]) == 3
+    for view in state["views"].values():
+        kinds = [unit[0] for unit in view["units"]]
+        assert 0 in kinds  # own marines
+        assert 2 in kinds  # enemy roaches
+    playing = state["pool"]["instances"][0]["instance"]
+    loop = state["views"][str(playing)]["loop"]
+    wait_for(lambda: watching.state()["views"][str(playing)]["loop"] != loop, 10)
+
+
+def test_the_map_is_told_by_its_key(watching, wait_for):
+    wait_for(lambda: watching.state()["views"], 20)
+    view = next(iter(watching.state()["views"].values()))
+    answer, content = watching.get(f"/map/{view['map']}")
+    assert answer.status == 200
+    told = json.loads(content)
+    assert told["name"] == "DefeatRoaches"
+    x0, y0, x1, y1 = told["area"]
+    for _, _, x, y, radius, *_ in view["units"]:
+        assert x0 - radius <= x <= x1 + radius
+        assert y0 - radius <= y <= y1 + radius
+
+
+@pytest.mark.parametrize(
+    "path", ["/map/00000000", "/map/../../etc/passwd", "/web/index.html", "/../watch.py", "/x"]
+)
+def test_there_is_nothing_else(watching, path):
+    assert watching.get(path)[0].status == 404
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "evil.example:{port}", "[::1]"])
+@pytest.mark.parametrize("path", ["/", "/state"])
+def test_another_name_is_turned_away(watching, host, path):
+    """A page from elsewhere whose name was made to lead here (DNS rebinding) reads nothing."""
+    answer, content = watching.get(path, host.format(port=watching.port))
+    assert answer.status == 421
+    assert b"instance" not in content
+
+
+def test_localhost_is_ours(watching):
+    assert watching.get("/state", f"localhost:{watching.port}")[0].status == 200
+
+
+def test_it_listens_on_the_loopback_address_only(watching):
+    with socket.socket() as elsewhere:
+        # The same port on another address is free; it would not be if all were listened on.
+        elsewhere.bind(("127.0.0.2", watching.port))
+    with socket.socket() as all_addresses, pytest.raises(OSError, match="in use"):
+        all_addresses.bind(("127.0.0.1", watching.port))
+
+
+def test_a_taken_port(pool, watching, command):
+    done = command("watch", "--pid", str(pool.pid), "--port", str(watching.port))
+    assert done.returncode == 2
+    assert f"--port {watching.port}: cannot listen there" in done.stderr
+
+
+def test_no_pool_to_watch(command, tmp_path):
+    done = command("watch", "--run", str(tmp_path))
+    assert done.returncode == 2
+    assert "no pool of yours is running" in done.stderr
+
+
+class Games(HTMLParser):
+    """The games on a rendered page: what each shows, by its class names."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.games: list[dict[str, str]] = []
+        self.notice = ""
+        self._class = ""
+        self._in_template = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self._in_template |= tag == "template"
+        self._class = given.get("class", "") or given.get("id", "")
+        if self._in_template:
+            return  # what games are made from
+        if tag == "article":
+            self.games.append({"state": given["data-state"], "health": given["data-health"]})
+        if tag == "canvas":
+            self.games[-1] |= {"units": given["data-units"], "told": given["aria-label"]}
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_template &= tag != "template"
+
+    def handle_data(self, data: str) -> None:
+        if self.games and self._class and data.strip() and not self._in_template:
+            self.games[-1][self._class] = data.strip()
+        if self._class == "notice":
+            self.notice = data.strip()
+
+
+def in_browser(address: str, folder: Path) -> Games:
+    """The page as Chromium renders it after some seconds of its own clock."""
+    assert CHROMIUM is not None
+    done = subprocess.run(
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",  # it does not start as root otherwise
+            "--disable-gpu",
+            "--disable-breakpad",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={folder}",
+            "--virtual-time-budget=5000",
+            "--dump-dom",
+            address,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return Games(done.stdout)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
+    wait_for(lambda: len(watching.state()["views"]) == 3, 20)
+    shown = in_browser(watching.address, tmp_path)
+    assert shown.notice == ""
+    assert [game["seat"] for game in shown.games] == ["env 0", "env 1", "spare 2"]
+    for game in shown.games:
+        assert game["health"] in ("good", "busy")
+        assert game["instance"] in ("instance 0", "instance 1", "instance 2")
+        assert int(game["units"]) > 1
+        assert re.match(r"DefeatRoaches: .*\d own", game["told"])
+        assert re.fullmatch(r"-?\d+(\.\d+)?", game["return"])
+        assert "event" not in game
+
+
+def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):
+    pool = start_pool(n=1)
+    page = Watching(pool.pid)
+    try:
+        wait_for(lambda: len(page.state()["views"]) == 1, 20)
+        os.kill(page.state()["pool"]["instances"][0]["pid"], signal.SIGKILL)
+        wait_for(lambda: "1" in page.state()["views"], 20)
+        assert list(page.state()["views"]) == ["1"]
+        if CHROMIUM is not None:
+            (game,) = in_browser(page.address, tmp_path).games
+            assert game["instance"] == "instance 1"
+            assert game["event"].startswith("game-exited while")
+        pool.ask_to_end()
+        wait_for(lambda: page.state()["ended"], 20)  # it stays a little to say so
+        said, _ = page.process.communicate(timeout=15)
+        assert said == f"the pool of process {pool.pid} has ended\n"
+        assert page.process.returncode == 0
+    finally:
+        page.end()
