@@ -13,6 +13,8 @@ import struct
 from contextlib import suppress
 from typing import Any
 
+from sc2pool.pool.pickling import for_trainer
+
 _LENGTH = struct.Struct("!I")
 _CHUNK_BYTES = 1 << 18
 
@@ -38,7 +40,7 @@ class Channel:
         Raises:
             ChannelClosedError: the peer is gone, or did not read within the send timeout.
         """
-        data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+        data = for_trainer(message)  # a space may be of a class of the training script's
         try:
             self._socket.sendall(_LENGTH.pack(len(data)) + data)
         except OSError as error:
