@@ -154,6 +154,19 @@ class Gatherer:
             self._shown[seat.index] = (batch, row)
         return batch
 
+    def newest(self, seats: Sequence[Seat]) -> Any:
+        """These seats' newest observations, in a batch's structure."""
+        outcomes = []
+        for seat in seats:
+            outcomes.append(Outcome())
+            if not self._layout.fixed:
+                outcomes[-1].aside = (
+                    self.last_observation(seat.index)
+                    if seat.source is None
+                    else seat.source.opened_aside()[0]
+                )
+        return self._observations(seats, outcomes)
+
     def _observations(self, seats: Sequence[Seat], outcomes: Sequence[Outcome]) -> Any:
         leaves = self._layout.leaves
         if leaves is None:

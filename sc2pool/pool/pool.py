@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gymnasium import spaces
@@ -33,6 +33,7 @@ from sc2pool.pool.batch import (
     synthetic_outcome,
 )
 from sc2pool.pool.layout import Array, space_layout
+from sc2pool.pool.messages import Hello
 from sc2pool.pool.pickling import for_worker
 from sc2pool.pool.seats import Seat
 from sc2pool.pool.slot import MASKED
@@ -54,6 +55,8 @@ class Pool:
         config: limits and policies.
         spares: how many more instances to keep reset, holding the next tickets; tasks only.
         autoreset: whether an env that is over goes on to its next episode in the same step.
+        agree: what the players say of their spaces, in the order of the envs, to what the pool
+            takes them to be; raises where they do not fit together.
 
     Raises:
         ConfigError: the players do not agree on their spaces, a game cannot be started, or the
@@ -68,8 +71,10 @@ class Pool:
         config: PoolConfig,
         spares: int = 0,
         autoreset: bool = True,
+        agree: Callable[[Sequence[Hello | None]], Hello] = agreed,
     ) -> None:
         self.n = len(specs)
+        self._agree = agree
         self._tickets = tickets
         self._autoreset = autoreset
         self._book = TicketBook()
@@ -97,10 +102,11 @@ class Pool:
                 and self._supervisor.stats.launches > 0
             )
         )
-        first = agreed([seat.instance.hello for seat in seats])
+        first = self._agree([seat.instance.hello for seat in seats])
         self.observation_space: spaces.Space[Any] = first.observation_space
         self.action_space: spaces.Space[Any] = first.action_space
         self.metadata: Mapping[str, Any] = first.metadata
+        self.render_mode = first.render_mode
         self.strict = first.strict
         self._layout = space_layout(self.observation_space, 0)
         self._gatherer = Gatherer(self._layout, self.n)
@@ -115,7 +121,7 @@ class Pool:
 
     # Episodes.
 
-    def seed(self, seed: int | None, seeded: int | None = None) -> None:
+    def seed(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
         """Begin a new book of tickets; see `TicketBook`."""
         self._spares.void(self._book)
         self._book = TicketBook(seed, seeded)
@@ -239,6 +245,12 @@ class Pool:
             seats = self._supervisor.seats
             self._supervisor.await_steps([seats[env] for env in sorted(self._pending)])
 
+        self._await(wanted, Deadline.after(timeout_s))
+        return self._hand_out()
+
+    def _await(self, wanted: int, deadline: Deadline) -> None:
+        """Wait until so many envs are ready, or the deadline has passed."""
+
         def enough() -> bool:
             news, self._supervisor.news = self._supervisor.news, []
             for seat in news:
@@ -248,8 +260,7 @@ class Pool:
             self._deal()
             return len(self._settled) >= wanted
 
-        self._supervisor.wait_until(enough, Deadline.after(timeout_s))
-        return self._hand_out()
+        self._supervisor.wait_until(enough, deadline)
 
     def _look_at(self, seat: Seat) -> None:
         """Take note of an env's reply, its fault, or its next episode's first observation."""
@@ -312,11 +323,18 @@ class Pool:
         """One env's observation out of a batch, copied."""
         return self._gatherer.row(batch, row)
 
-    def call(self, envs: Sequence[int], operation: str, *arguments: Any) -> list[Any]:
-        """Run an operation of `sc2pool.tasks.operations` on the targets of these envs."""
+    def call(
+        self, envs: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
+    ) -> list[Any]:
+        """Run an operation of `sc2pool.tasks.operations` on the targets of these envs.
+
+        Raises:
+            multiprocessing.TimeoutError: not all answered in time; later answers are dropped.
+        """
         self._check_open()
         seats = [self._supervisor.seats[env] for env in envs]
-        return self._supervisor.call(seats, operation, for_worker(arguments))
+        deadline = Deadline.after(timeout_s)
+        return self._supervisor.call(seats, operation, for_worker(arguments), deadline)
 
     def set_attr(self, envs: Sequence[int], name: str, value: Any) -> None:
         """Set an attribute, now and in every later task object or instance of these envs."""
@@ -363,7 +381,14 @@ class Pool:
         if self._supervisor.failure is not None:
             raise ClosedError(f"the pool has failed: {self._supervisor.failure}")
 
-    def close(self) -> None:
-        """End every process of the pool; bounded, and may be called again."""
-        self._supervisor.close(ask_first=not self._tickets)
+    def close(self, grace_s: float | None = None) -> None:
+        """End every process of the pool; bounded, and may be called again.
+
+        Args:
+            grace_s: how long envs of the user may take to close by themselves; None for 2 s.
+        """
+        if grace_s is None:
+            self._supervisor.close(ask_first=not self._tickets)
+        else:
+            self._supervisor.close(ask_first=not self._tickets and grace_s > 0, grace_s=grace_s)
         self._finalizer.detach()

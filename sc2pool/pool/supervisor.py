@@ -11,10 +11,12 @@ recycles) ends the whole pool and is raised; every wait has a deadline.
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from multiprocessing.connection import wait as wait_readable
 from typing import Any
 
 from sc2pool.config import PoolConfig
@@ -39,6 +41,9 @@ from sc2pool.tasks.player import Ticket
 NO_EVIDENCE = messages.Evidence()
 
 _CLOSE_GRACE_S = 2.0
+_HEARING_S = 1.0
+"""Where an env's code raised, the others may tell for so long whether theirs did too."""
+_LOOK_AGAIN_S = 0.01
 _STALL_S = 1.0
 """A deadline that is seen this late has passed while nobody looked."""
 _LOOK_INTERVAL_S = 0.02
@@ -68,6 +73,7 @@ class Supervisor:
         """Seats that have replied, become ready or failed since someone cleared the list."""
         self.stats = Stats()
         self.failure: SC2PoolError | None = None
+        self.raised: list[tuple[Seat, messages.Raised]] = []
         self.closed = False
         self._handlers: dict[type, Callable[[Seat, Any], None]] = {
             messages.Hello: self._on_hello,
@@ -129,10 +135,13 @@ class Supervisor:
         limits = self._config.limits
         return Deadline.after(_SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
 
-    def call(self, seats: Sequence[Seat], operation: str, payload: bytes) -> list[Any]:
+    def call(
+        self, seats: Sequence[Seat], operation: str, payload: bytes, deadline: Deadline = NEVER
+    ) -> list[Any]:
         """Run an operation on these seats' targets; results in the order of the seats.
 
-        Raises what the operation raised. Where an instance dies under it, its successor is asked.
+        Raises what the operation raised, or, after the deadline, `multiprocessing.TimeoutError`.
+        Where an instance dies under it, its successor is asked.
         """
         asked: dict[int, tuple[Instance, int]] = {}
         answers: dict[int, messages.Answer] = {}
@@ -151,7 +160,11 @@ class Supervisor:
                     seat.instance.call(self._calls_made, operation, payload)
             return len(answers) == len(seats)
 
-        self.wait_until(answered)
+        self.wait_until(answered, deadline)
+        if len(answers) < len(seats):
+            raise multiprocessing.TimeoutError(
+                f"{len(seats) - len(answers)} of {len(seats)} envs have not answered in time"
+            )
         return [to_result(answers[place]) for place in range(len(seats))]
 
     def await_steps(self, seats: Sequence[Seat]) -> None:
@@ -210,12 +223,14 @@ class Supervisor:
         if not ready:
             self._check_deadlines()
         if self.failure is not None:
+            if self.raised:
+                self._hear_the_others()
             self.roster.end_all()
             raise self.failure
         return plan
 
-    def close(self, *, ask_first: bool) -> None:
-        """End all instances; with `ask_first`, players may close by themselves for 2 s."""
+    def close(self, *, ask_first: bool, grace_s: float = _CLOSE_GRACE_S) -> None:
+        """End all instances; with `ask_first`, players may close by themselves for `grace_s`."""
         if self.closed:
             return
         self.closed = True
@@ -228,7 +243,7 @@ class Supervisor:
             closing.callback(self.roster.close)
             closing.callback(self.watchdog.close)  # until then it writes into the run's folder
             if ask_first and self.failure is None:
-                self.roster.ask_to_close(Deadline.after(_CLOSE_GRACE_S))
+                self.roster.ask_to_close(Deadline.after(grace_s))
 
     # What happens.
 
@@ -295,10 +310,35 @@ class Supervisor:
         self._fault(seat, message.fault, message.evidence)
 
     def _on_raised(self, seat: Seat, message: messages.Raised) -> None:
+        self.raised.append((seat, message))
         evidence = message.evidence
         fault = Fault(FaultKind.USER_CODE, seat.instance.phase(), message.summary)
         bundle = bundles.write(self._bundle_dir, seat, fault, evidence)
         self.failure = to_exception(message, seat.name, bundle)
+
+    def _hear_the_others(self) -> None:
+        """An error in one env is often one in all: note what else is raised in this step."""
+        deadline = Deadline.after(_HEARING_S)
+        told = {seat.index for seat, _ in self.raised}
+        for seat in self._all:
+            instance = seat.instance
+            while (
+                seat.index not in told
+                and instance.state in _AWAITED
+                and not instance.replied()
+                and not deadline.expired()
+            ):
+                if not wait_readable([instance.channel.fileno()], _LOOK_AGAIN_S):
+                    continue
+                try:
+                    received = instance.channel.receive()
+                except ChannelClosedError:
+                    break
+                for message in received:
+                    if isinstance(message, messages.Raised):
+                        told.add(seat.index)
+                    if isinstance(message, messages.Raised | messages.Aside):
+                        self._handlers[type(message)](seat, message)
 
     def _on_verdicts(self) -> None:
         self.watchdog.bell.quiet()

@@ -7,7 +7,7 @@ which gives independent streams for neighbouring numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from sc2pool.tasks.player import Ticket
 
 
-def episode_seed(seed: int, number: int) -> int:
+def episode_seed(seed: int | Sequence[int], number: int) -> int:
     """The game seed of ticket `number` in a run seeded with `seed`: 31 bits, never negative."""
     words = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(1)
     return int(words[0]) >> 1
@@ -25,11 +25,11 @@ class TicketBook:
     """Deals tickets for tasks: one book for all envs, numbered from 0.
 
     Args:
-        seed: the run's seed; None deals tickets without a seed.
+        seed: the run's seed, or several that make up one; None deals tickets without a seed.
         seeded: how many tickets carry a seed; None for all.
     """
 
-    def __init__(self, seed: int | None = None, seeded: int | None = None) -> None:
+    def __init__(self, seed: int | Sequence[int] | None = None, seeded: int | None = None) -> None:
         self._seed = seed
         self._seeded = seeded
         self._next = 0

@@ -1,12 +1,13 @@
 """The gym player: any `gymnasium.Env` behind a queue pair.
 
 Rules: the env belongs to its worker and is reset in place; its actions come unchecked and its
-observations are cast; a keyword is passed to `reset` only where there is something to pass.
+observations are cast; a keyword is passed to `reset` only where there is something to pass, unless
+the ticket wants both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,7 @@ class GymPlayer(Player):
             self._is_new = False
             for name, value in self.attributes.items():
                 set_attr(env, name, value)
-        observation, info = env.reset(**reset_keywords(ticket.seed, ticket.options))
+        observation, info = env.reset(**reset_keywords(ticket))
         pair.put(Transition(observation, 0.0, False, False, info))
         over = False
         while not over:
@@ -63,11 +64,11 @@ class GymPlayer(Player):
         self._env.close()
 
 
-def reset_keywords(seed: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords of `reset`, without the empty ones."""
+def reset_keywords(ticket: Ticket) -> dict[str, Any]:
+    """The keywords of the `reset` that begins this episode."""
     keywords: dict[str, Any] = {}
-    if seed is not None:
-        keywords["seed"] = seed
-    if options:
-        keywords["options"] = dict(options)
+    if ticket.seed is not None or ticket.both_keywords:
+        keywords["seed"] = ticket.seed
+    if ticket.options or ticket.both_keywords:
+        keywords["options"] = dict(ticket.options) or None
     return keywords

@@ -40,6 +40,12 @@ def env_method(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str,
     return get_attr(target, name)(*args, **kwargs)
 
 
+def call(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a method, or get an attribute: gymnasium's `VectorEnv.call` does either."""
+    attribute = get_attr(target, name)
+    return attribute(*args, **kwargs) if callable(attribute) else attribute
+
+
 def is_wrapped(target: Any, qualified_name: str) -> bool:
     """Whether a wrapper of the chain is of the class, or derived from it."""
     while hasattr(target, "env"):
@@ -64,6 +70,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "has_attr": has_attr,
     "set_attr": set_attr,
     "env_method": env_method,
+    "call": call,
     "is_wrapped": is_wrapped,
     "render": render,
 }

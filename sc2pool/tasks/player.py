@@ -31,11 +31,14 @@ class Ticket:
         number: its place in the run, from 0; for an env of the user's, counted per env.
         seed: the game's random seed, or None for the game's own choice.
         options: as given to `reset(options=…)`.
+        both_keywords: whether an env's `reset` is given seed and options even where they are empty,
+            as gymnasium's vector envs do it for a reset that is not their own.
     """
 
     number: int
     seed: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    both_keywords: bool = False
 
 
 @dataclass(frozen=True)

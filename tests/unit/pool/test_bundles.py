@@ -46,7 +46,12 @@ def test_a_bundle_tells_all_that_is_known(tmp_path, seat):
         "phase": "stepping",
         "detail": "the reply to step is empty",
     }
-    assert about["ticket"] == {"number": 5, "seed": 77, "options": {"level": 1}}
+    assert about["ticket"] == {
+        "number": 5,
+        "seed": 77,
+        "options": {"level": 1},
+        "both_keywords": False,
+    }
     assert (about["seat"], about["instance"], about["state"]) == ("env 3", 12, "stepping")
     assert about["game"]["version"] == "standin-1"
     assert about["last_actions"] == [3, [1.5], "{'a': 1}"]
