@@ -13,19 +13,29 @@ if TYPE_CHECKING:
     from sc2pool.envs.callbacks import PoolStatsCallback
     from sc2pool.envs.gym import SC2GymEnv
     from sc2pool.envs.sb3 import SubprocSC2VecEnv
+    from sc2pool.envs.vector import SC2VectorEnv
     from sc2pool.tasks.bot import RLBotAI
     from sc2pool.tasks.queue_pair import QueuePair
     from sc2pool.tasks.task import Task
 
 __version__ = "0.1.0"
 
-__all__ = ["PoolStatsCallback", "QueuePair", "RLBotAI", "SC2GymEnv", "SubprocSC2VecEnv", "Task"]
+__all__ = [
+    "PoolStatsCallback",
+    "QueuePair",
+    "RLBotAI",
+    "SC2GymEnv",
+    "SC2VectorEnv",
+    "SubprocSC2VecEnv",
+    "Task",
+]
 
 _HOME = {
     "PoolStatsCallback": "sc2pool.envs.callbacks",
     "QueuePair": "sc2pool.tasks.queue_pair",
     "RLBotAI": "sc2pool.tasks.bot",
     "SC2GymEnv": "sc2pool.envs.gym",
+    "SC2VectorEnv": "sc2pool.envs.vector",
     "SubprocSC2VecEnv": "sc2pool.envs.sb3",
     "Task": "sc2pool.tasks.task",
 }

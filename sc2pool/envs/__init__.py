@@ -1,1 +1,1 @@
-"""The faces of the pool: Stable-Baselines3's `VecEnv` and gymnasium's `Env`."""
+"""The faces of the pool: Stable-Baselines3's `VecEnv`, gymnasium's `Env` and `VectorEnv`."""

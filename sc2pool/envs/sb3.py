@@ -25,14 +25,12 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 )
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import EnvFn, check_n, check_seed, check_spares, gym_specs, task_spec
-from sc2pool.errors import ConfigError
+from sc2pool.envs.specs import EnvFn, check_seed, check_spares, player_specs
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.layout import Array
 from sc2pool.pool.pool import Pool
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.operations import qualified
-from sc2pool.tasks.player import PlayerSpec
 
 
 class SubprocSC2VecEnv(VecEnv):
@@ -72,20 +70,10 @@ class SubprocSC2VecEnv(VecEnv):
         spares: int = 0,
         config: PoolConfig | None = None,
     ) -> None:
-        if (env_fns is None) == (task is None):
-            raise ConfigError("give either env_fns or task")
         if start_method is not None:
             multiprocessing.get_context(start_method)  # ValueError: cannot find context
         config = config or PoolConfig()
-        specs: Sequence[PlayerSpec]
-        if task is not None:
-            specs = [task_spec(task, game, config)] * check_n(n)
-        else:
-            specs = gym_specs(list(env_fns or ()))
-            if spares:
-                raise ConfigError(
-                    f"spares are for tasks; with env_fns they must be 0, not {spares}"
-                )
+        specs = player_specs(env_fns, task, n=n, game=game, spares=spares, config=config)
         self.pool = Pool(
             specs, tickets=task is not None, config=config, spares=check_spares(spares)
         )

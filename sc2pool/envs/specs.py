@@ -51,6 +51,30 @@ def gym_specs(env_fns: Sequence[EnvFn]) -> list[PlayerSpec]:
     return [GymSpec(env_fn) for env_fn in env_fns]
 
 
+def player_specs(
+    env_fns: Sequence[EnvFn] | None,
+    task: str | type[TaskDefinition] | None,
+    *,
+    n: int,
+    game: str | os.PathLike[str],
+    spares: int,
+    config: PoolConfig,
+) -> Sequence[PlayerSpec]:
+    """A player for each env, of the functions or of the task, whichever is given.
+
+    Raises:
+        ConfigError: both or neither are given; see `task_spec`, `gym_specs`, `check_n`; spares
+            for functions.
+    """
+    if (env_fns is None) == (task is None):
+        raise ConfigError("give either env_fns or task")
+    if task is not None:
+        return [task_spec(task, game, config)] * check_n(n)
+    if spares:
+        raise ConfigError(f"spares are for tasks; with env_fns they must be 0, not {spares}")
+    return gym_specs(list(env_fns or ()))
+
+
 def check_n(n: object) -> int:
     """A number of envs.
 

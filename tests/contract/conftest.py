@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 
 
 @pytest.fixture
@@ -37,6 +37,28 @@ def vec_task(vec: Callable[..., SubprocSC2VecEnv], standin_dir: Path) -> Callabl
 
     def make(task: Any = "MoveToBeacon", n: int = 2, **keywords: Any) -> SubprocSC2VecEnv:
         return vec(task=task, n=n, game=standin_dir, **keywords)
+
+    return make
+
+
+@pytest.fixture
+def vector(pools: ExitStack) -> Callable[..., SC2VectorEnv]:
+    """Makes an `SC2VectorEnv`: of functions that make envs, or with the constructor's words."""
+
+    def make(*env_fns: Callable[[], Any], **keywords: Any) -> SC2VectorEnv:
+        made = SC2VectorEnv(list(env_fns) or None, **keywords)
+        pools.callback(made.close, terminate=True)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def vector_task(vector: Callable[..., SC2VectorEnv], standin_dir: Path) -> Callable[..., Any]:
+    """Makes an `SC2VectorEnv` of a task on the stand-in, two games unless told otherwise."""
+
+    def make(task: Any = "MoveToBeacon", n: int = 2, **keywords: Any) -> SC2VectorEnv:
+        return vector(task=task, n=n, game=standin_dir, **keywords)
 
     return make
 

@@ -6,6 +6,7 @@ not import this module, nor what its neighbours import.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -87,6 +88,22 @@ class Sampling(gymnasium.Env):
         return self.observation_space.sample(), self.random.random(), False, False, {}
 
 
+class Words(spaces.Space):
+    """A space that is not gymnasium's."""
+
+    def sample(self, **_: Any) -> str:
+        return "word"
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, str)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Words)
+
+    def __hash__(self) -> int:
+        return hash(Words)
+
+
 class Gated(Counting):
     """Its steps are over only once the file is there; bounded, so that no failed test hangs."""
 
@@ -98,6 +115,31 @@ class Gated(Counting):
         give_up_s = time.monotonic() + 20.0
         while not self.gate.exists() and time.monotonic() < give_up_s:
             time.sleep(0.002)
+        return super().step(action)
+
+
+class Crowded(Counting):
+    """Counts how many of its kind it meets in a folder while it steps or resets."""
+
+    def __init__(self, folder: str, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.folder = Path(folder)
+        self.most = 0
+
+    def meet(self) -> None:
+        mine = self.folder / str(os.getpid())
+        mine.touch()
+        leave_s = time.monotonic() + 0.03
+        while time.monotonic() < leave_s:
+            self.most = max(self.most, len(list(self.folder.iterdir())))
+        mine.unlink()
+
+    def reset(self, **keywords: Any) -> tuple[Any, dict[str, Any]]:
+        self.meet()
+        return super().reset(**keywords)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.meet()
         return super().step(action)
 
 

@@ -1,0 +1,85 @@
+"""What gymnasium's vector face is given, checked and brought into one form.
+
+Pure functions. Rule: the errors are those of `AsyncVectorEnv`: a wrong type is a TypeError, a wrong
+value or length a ValueError (`ConfigError` is one), and the caller's own objects are left as they
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from sc2pool.envs.specs import check_seed
+from sc2pool.errors import ConfigError
+from sc2pool.pool.layout import Array
+
+Seeds = int | Sequence[int | None] | None
+
+
+def check_concurrency(max_concurrency: object) -> int | None:
+    """How many envs may run at one time; None for all.
+
+    Raises:
+        ConfigError: not None and not a whole number of at least 1.
+    """
+    if max_concurrency is None:
+        return None
+    if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int | np.integer):
+        raise ConfigError(
+            f"`max_concurrency` must be an integer or None, got {type(max_concurrency)}."
+        )
+    if max_concurrency < 1:
+        raise ConfigError(f"`max_concurrency` must be a positive or None, got {max_concurrency}.")
+    return int(max_concurrency)
+
+
+def seed_of_each(seed: Seeds, num_envs: int) -> list[int | None]:
+    """A seed, or None, for each env: env i gets `seed + i`, or the i-th of a list.
+
+    Raises:
+        ValueError: a list of another length.
+        ConfigError: a seed that is no whole number of at least 0.
+    """
+    if seed is None:
+        return [None] * num_envs
+    if isinstance(seed, SupportsIndex):
+        first = check_seed(seed)
+        return [first + env for env in range(num_envs)]
+    if len(seed) != num_envs:
+        raise ValueError(
+            "If seeds are passed as a list the length must match "
+            f"num_envs={num_envs} but got length={len(seed)}."
+        )
+    return [None if one is None else check_seed(one) for one in seed]
+
+
+def split_mask(
+    options: Mapping[str, Any] | None, num_envs: int
+) -> tuple[list[int], dict[str, Any]]:
+    """The envs that `options["reset_mask"]` names, all without it, and the other options.
+
+    Raises:
+        TypeError: the mask is not a numpy array of bool.
+        ValueError: its shape is not (num_envs,), or nothing in it is True.
+    """
+    others = dict(options or {})
+    if "reset_mask" not in others:
+        return list(range(num_envs)), others
+    mask: Array = others.pop("reset_mask")
+    if not isinstance(mask, np.ndarray):
+        raise TypeError(f"`options['reset_mask']` must be a numpy array, got {type(mask)}")
+    if mask.shape != (num_envs,):
+        raise ValueError(
+            f"`options['reset_mask']` must have shape `({num_envs},)`, got {mask.shape}"
+        )
+    if mask.dtype != np.bool_:
+        raise TypeError(f"`options['reset_mask']` must have `dtype=np.bool_`, got {mask.dtype}")
+    if not mask.any():
+        raise ValueError(
+            "`options['reset_mask']` must contain a boolean array with at least one True value, "
+            f"got reset_mask={mask}"
+        )
+    return np.flatnonzero(mask).tolist(), others

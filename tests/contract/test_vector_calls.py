@@ -1,0 +1,242 @@
+"""gymnasium's vector face: calls out of order, timeouts, attributes, errors, and the end."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium.error import (
+    AlreadyPendingCallError,
+    ClosedEnvironmentError,
+    NoAsyncCallError,
+    ResetNeeded,
+)
+from gymnasium.vector import AutoresetMode
+
+from sc2pool.errors import ActionError, UserCodeError
+
+from .envs import Counting, Drawing, Gated, Mischief
+from .tasks import Masked
+
+ASYNC = {"reset": (), "step": ([0, 0],), "call": ("area",)}
+
+
+@pytest.fixture
+def two(vector):
+    """Two envs that were reset."""
+    made = vector(Counting, Counting)
+    made.reset()
+    return made
+
+
+def test_one_call_at_a_time(two):
+    for pending, pending_arguments in ASYNC.items():
+        for name in ASYNC:
+            told = f"Calling `{name}_wait` without any prior call to `{name}_async`"
+            with pytest.raises(NoAsyncCallError, match=told):
+                getattr(two, f"{name}_wait")()
+        getattr(two, f"{pending}_async")(*pending_arguments)
+        for name, arguments in ASYNC.items():
+            told = f"Calling `{name}_async` while waiting for a pending call to `{pending}`"
+            with pytest.raises(AlreadyPendingCallError, match=told):
+                getattr(two, f"{name}_async")(*arguments)
+        with pytest.raises(AlreadyPendingCallError, match="Calling `set_attr`"):
+            two.set_attr("count", 5)
+        getattr(two, f"{pending}_wait")()
+    assert two.get_attr("count") == (1, 1)
+
+
+@pytest.mark.parametrize("pending", ["reset", "step"])
+def test_what_comes_too_late_is_still_owed(vector, tmp_path, pending):
+    gate = tmp_path / "gate"
+    gate.touch()
+    made = vector(partial(Gated, str(gate), length=9), Counting)
+    made.reset()
+    gate.unlink()
+    made.step_async([1, 1])
+    for _ in range(2):
+        with pytest.raises(multiprocessing.TimeoutError, match=r"`step_wait` has timed out.*0.05"):
+            made.step_wait(timeout=0.05)
+    gate.touch()
+    assert made.step_wait()[0].tolist() == [[1.0], [1.0]], "it may be waited for again"
+    gate.unlink()
+    made.step_async([2, 2])
+    with pytest.raises(multiprocessing.TimeoutError):
+        made.step_wait(timeout=0.05)
+    gate.touch()
+    if pending == "step":
+        assert made.step([3, 3])[0].tolist() == [[3.0], [3.0]], "the answer to this step, no other"
+        assert made.get_attr("actions") == ([1, 2, 3], [1, 2, 3])
+    else:
+        assert made.reset()[0].tolist() == [[0.0], [0.0]]
+    with pytest.raises(NoAsyncCallError):
+        made.step_wait()
+
+
+def test_a_call_may_time_out_and_its_answer_is_dropped(two):
+    with pytest.raises(multiprocessing.TimeoutError, match="have not answered in time"):
+        two.call_async("area")
+        two.call_wait(timeout=0.0)
+    assert two.call("area", 1, width=3)[0].shape == (1, 3)
+
+
+def test_a_pending_step_that_ends_an_episode_too_late_is_dropped_whole(vector, tmp_path):
+    gate = tmp_path / "gate"
+    made = vector(partial(Gated, str(gate), length=1))
+    made.reset()
+    made.step_async([0])
+    with pytest.raises(multiprocessing.TimeoutError):
+        made.step_wait(timeout=0.05)
+    gate.touch()
+    observations, rewards, terminations, _, _ = made.step([0])
+    assert (observations.tolist(), rewards.tolist()) == ([[0.0]], [0.0]), "the reset after it"
+    assert not terminations.any()
+
+
+def test_what_is_no_batch_of_two_is_told_and_nothing_is_sent(two):
+    for wrong in ([0], [0, 0, 0]):
+        for actions in (wrong, np.array(wrong)):
+            with pytest.raises(ValueError, match="expected 2 actions, one per env"):
+                two.step(actions)
+    for actions in (0, None, np.array(0)):
+        with pytest.raises(TypeError):
+            two.step(actions)
+    assert two.get_attr("actions") == ([], [])
+    assert two.step([0, 0])[0].tolist() == [[1.0], [1.0]]
+
+
+def test_a_tasks_actions_are_checked(vector_task):
+    made = vector_task(Masked)
+    with pytest.raises(ResetNeeded):
+        made.step([0, 0])
+    made.reset()
+    with pytest.raises(TypeError):
+        made.step(0)
+    for wrong in ([0], [0, 8], np.array([0.5, 1.0])):
+        with pytest.raises(ActionError):
+            made.step(wrong)
+    for _ in range(4):
+        assert (np.array(made.call("action_masks")).sum(axis=1) == 1).all()
+        made.step(np.array([0, 7]))
+    made.step([99, 99])  # both are over: their actions count for nothing
+    with pytest.raises(ActionError):
+        made.step([0, 99])
+
+
+def test_attributes_and_methods(vector):
+    made = vector(partial(Drawing, 1), partial(Drawing, 2))
+    assert made.render_mode == "rgb_array"
+    made.reset()
+    assert made.get_attr("colour") == made.call("colour") == (1, 2)
+    made.set_attr("colour", [5, 6])
+    assert [frame[0, 0, 0] for frame in made.render()] == [5, 6]
+    made.set_attr("colour", 7)
+    assert made.get_attr("colour") == (7, 7)
+    with pytest.raises(ValueError, match="Got `3` values for 2 environments"):
+        made.set_attr("colour", [1, 2, 3])
+    for name in ("reset", "step", "close"):
+        with pytest.raises(ValueError, match=f"use `{name}` directly"):
+            made.call(name)
+    with pytest.raises(LookupError, match="as asked"):
+        made.call("fail")
+    with pytest.raises(AttributeError):
+        made.call("no_such_thing")
+    assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]], "an error in a call ends nothing"
+
+
+def test_a_tasks_attributes_are_kept_and_without_pictures_it_says_so(vector_task):
+    made = vector_task(Masked, n=1)
+    assert made.get_attr("max_loops") == (32,)
+    made.set_attr("max_loops", 16)
+    made.reset()
+    made.step([0])
+    assert made.step([0])[3].tolist() == [True]
+    made.step([0])
+    assert made.get_attr("max_loops") == (16,), "the next episode's object has it too"
+    with pytest.warns(UserWarning, match="render_mode is None"):
+        assert made.render() is None
+    assert isinstance(made.np_random, np.random.Generator)
+
+
+def test_what_envs_raise_is_raised_as_it_is_and_told_of_all(vector):
+    harm = partial(int, "no number")
+    made = vector(*[partial(Mischief, "step", harm)] * 2, Counting)
+    made.reset()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises(ValueError, match="invalid literal for int") as raised:
+            made.step([0, 0, 0])
+    assert not isinstance(raised.value, UserCodeError)
+    assert "traceback in the worker" in str(raised.value.__cause__)
+    told = [str(warning.message) for warning in told]
+    assert len(told) == 5
+    for worker in (0, 1):
+        assert any(f"error from Worker-{worker} - Shutting it down" in line for line in told)
+    assert sum("ValueError: invalid literal" in line for line in told) == 2
+    assert "Raising the last exception" in told[4]
+    for call in (made.reset, partial(made.step, [0, 0, 0]), partial(made.get_attr, "count")):
+        with pytest.raises(ClosedEnvironmentError, match="pool has failed"):
+            call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.close()
+
+
+def test_what_an_env_raises_when_it_is_made(vector):
+    with pytest.raises(ZeroDivisionError):
+        vector(Counting, partial(Mischief, "init", partial(divmod, 1, 0)))
+
+
+def test_closed_is_closed(two):
+    for _ in range(2):
+        two.close()
+    assert two.closed
+    for call in (
+        two.reset,
+        two.step_wait,
+        two.reset_wait,
+        two.call_wait,
+        two.render,
+        partial(two.step, [0, 0]),
+        partial(two.get_attr, "count"),
+        partial(two.set_attr, "count", 1),
+    ):
+        with pytest.raises(ClosedEnvironmentError, match="after a call to `close"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "keywords", [{}, {"terminate": True}, {"timeout": 0.2}], ids=["default", "terminate", "timeout"]
+)
+def test_closing_is_bounded_whatever_is_pending(vector, keywords):
+    made = vector(partial(Mischief, "step", partial(time.sleep, 60)))
+    made.reset()
+    made.step_async([0])
+    begin_s = time.monotonic()
+    with pytest.warns(UserWarning, match="Calling `close` while waiting for a pending call to `st"):
+        made.close(**keywords)
+    assert time.monotonic() - begin_s < 5.0
+
+
+def test_envs_get_the_time_they_are_given_to_close(vector, tmp_path):
+    for name, keywords, closes in [("one", {}, True), ("two", {"terminate": True}, False)]:
+        made = vector(partial(Mischief, "close", (tmp_path / name).touch))
+        made.reset()
+        made.close(**keywords)
+        assert (tmp_path / name).exists() == closes
+
+
+def test_a_batch_is_never_written_again(vector):
+    made = vector(*[partial(Counting, 2)] * 2, copy=False, autoreset_mode=AutoresetMode.DISABLED)
+    first, _ = made.reset()
+    second, _, over, _, _ = made.step([0, 0])
+    made.step([0, 0])
+    masked, _ = made.reset(options={"reset_mask": ~over})
+    for batch, was in [(first, 0.0), (second, 1.0), (masked, 0.0)]:
+        assert batch.tolist() == [[was]] * 2
+        batch[...] = 99
+    assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]]
