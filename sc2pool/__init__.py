@@ -1,13 +1,16 @@
 """sc2pool: a pool of StarCraft II games behind one vectorised environment.
 
 The public names load on first use, so `import sc2pool` imports neither torch nor
-Stable-Baselines3 nor python-sc2.
+Stable-Baselines3 nor python-sc2. The built-in tasks are registered with gymnasium once it is
+imported too, whichever comes first.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from sc2pool.envs.registration import register_with_gymnasium
 
 if TYPE_CHECKING:
     from sc2pool.envs.callbacks import PoolStatsCallback
@@ -39,6 +42,9 @@ _HOME = {
     "SubprocSC2VecEnv": "sc2pool.envs.sb3",
     "Task": "sc2pool.tasks.task",
 }
+
+
+register_with_gymnasium()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,15 +1,19 @@
 """Task names to task classes.
 
-The built-in names are strings until one is used, so that `import sc2pool` stays light.
+The built-in names are strings until one is used, so that whoever only wants to know the names
+(gymnasium's registry, at `import sc2pool`) loads nothing.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+from typing import TYPE_CHECKING
 
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.definition import TaskDefinition, check_definition
+
+if TYPE_CHECKING:
+    from sc2pool.tasks.definition import TaskDefinition
 
 BUILT_IN: dict[str, str] = {
     "MoveToBeacon": "sc2pool.tasks.minigames.move_to_beacon:MoveToBeacon",
@@ -26,6 +30,8 @@ def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
     Raises:
         ConfigError: no such name, not a task class, or an incomplete definition.
     """
+    from sc2pool.tasks.definition import TaskDefinition, check_definition  # noqa: PLC0415
+
     if isinstance(task, str):
         if task not in BUILT_IN:
             close = difflib.get_close_matches(task, BUILT_IN, n=1, cutoff=0.5)

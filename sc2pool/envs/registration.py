@@ -1,0 +1,90 @@
+"""The built-in tasks in gymnasium's registry: `sc2pool/NAME-v0` for `make` and `make_vec`.
+
+gymnasium 1.0 and later load no plugins, so `import sc2pool` registers them, or the id itself does:
+`gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`. Rules: `import sc2pool` imports gymnasium for
+nobody (a stand-in game does not need it); where gymnasium is imported later, its registry is filled
+then; importing this module loads nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    from sc2pool.envs.vector import SC2VectorEnv
+
+_REGISTRY = "gymnasium.envs.registration"
+
+
+def register_with_gymnasium() -> None:
+    """Register every built-in task, now or as soon as gymnasium is imported."""
+    if _REGISTRY in sys.modules:
+        _register(sys.modules[_REGISTRY])
+    else:
+        sys.meta_path.insert(0, _Finder())
+
+
+def _register(registration: ModuleType) -> None:
+    from sc2pool.tasks.registry import BUILT_IN  # noqa: PLC0415 - only once it is needed
+
+    for name in BUILT_IN:
+        env_id = f"sc2pool/{name}-v0"
+        if env_id not in registration.registry:
+            registration.register(
+                id=env_id,
+                entry_point="sc2pool.envs.gym:SC2GymEnv",
+                vector_entry_point="sc2pool.envs.registration:make_vector_env",
+                kwargs={"task": name},
+            )
+
+
+def make_vector_env(num_envs: int, **keywords: Any) -> SC2VectorEnv:
+    """What `gymnasium.make_vec` calls.
+
+    Args:
+        num_envs: the n of `SC2VectorEnv`.
+        keywords: its other keywords, as given to `make_vec`.
+    """
+    from sc2pool.envs.vector import SC2VectorEnv  # noqa: PLC0415
+
+    return SC2VectorEnv(n=num_envs, **keywords)
+
+
+class _Finder:
+    """Waits for the import of gymnasium's registry, and finds it as any other finder would."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        del path, target
+        if fullname != _REGISTRY:
+            return None
+        from importlib.util import find_spec  # noqa: PLC0415
+
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]  # it is one by its looks
+        return spec
+
+
+class _Loader:
+    """Loads the module by its own loader, and fills the registry."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._loader
+        _register(module)

@@ -1,0 +1,127 @@
+"""Every built-in task in gymnasium's registry, for `make` and `make_vec`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.envs.registration import load_env_creator
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import sc2pool
+from sc2pool.tasks.registry import BUILT_IN
+
+ID = "sc2pool/MoveToBeacon-v0"
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_each_task_is_registered_under_its_name(name):
+    spec = gymnasium.spec(f"sc2pool/{name}-v0")
+    assert (spec.namespace, spec.name, spec.version) == ("sc2pool", name, 0)
+    assert spec.kwargs == {"task": name}
+    assert load_env_creator(spec.entry_point) is sc2pool.SC2GymEnv
+    assert callable(load_env_creator(spec.vector_entry_point))
+    assert gymnasium.envs.registration.EnvSpec.from_json(spec.to_json()) == spec
+
+
+@pytest.mark.parametrize("name", ["MoveToBeacon", "DefeatRoaches"])
+def test_what_is_made_passes_the_checker(standin_dir, name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gymnasium.make(f"sc2pool/{name}-v0", game=standin_dir)
+        try:
+            assert isinstance(env.unwrapped, sc2pool.SC2GymEnv)
+            check_env(env.unwrapped)
+        finally:
+            env.close()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import gymnasium, sc2pool",
+        "import sc2pool, gymnasium",
+        "import gymnasium, sc2pool, importlib; importlib.reload(sc2pool)",
+        "import gymnasium; gymnasium.spec('CartPole-v1'); from sc2pool import Task",
+        f"import gymnasium; gymnasium.envs.registration._find_spec('sc2pool:{ID}')",
+    ],
+)
+def test_the_tasks_are_registered_whatever_is_imported_first(program):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"{program}\nprint(*gymnasium.registry)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    registered = [name for name in done.stdout.split() if name.startswith("sc2pool/")]
+    assert registered == [f"sc2pool/{name}-v0" for name in BUILT_IN]
+
+
+@pytest.mark.parametrize("mode", [None, "vector_entry_point"])
+def test_make_vec_makes_one_pool(pools, standin_dir, mode):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gymnasium.make_vec(
+            ID, num_envs=2, vectorization_mode=mode, game=standin_dir, seed=3, spares=1
+        )
+    pools.callback(env.close)
+    assert isinstance(env, sc2pool.SC2VectorEnv)
+    assert env.spec.id == ID
+    assert str(env) == f"SC2VectorEnv({ID}, num_envs=2)"
+    assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    assert len(env.stats()["instances"]) == 3
+    assert env.reset()[0] in env.observation_space
+    assert env.step(env.action_space.sample())[0] in env.observation_space
+
+
+def reinforce(env, steps, rng):
+    """REINFORCE with a linear softmax policy on a vector env, in the manner of CleanRL's scripts.
+
+    Returns:
+        the policy's weights, and the statistics of the episodes that ended.
+    """
+    n_inputs = env.single_observation_space.shape[0]
+    weights = np.zeros((n_inputs, env.single_action_space.n))
+    episodes = []
+    observations, _ = env.reset(seed=1)
+    resets = np.zeros(env.num_envs, bool)
+    traces = [[] for _ in range(env.num_envs)]
+    for _ in range(steps):
+        logits = observations @ weights
+        chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        actions = np.array([rng.choice(len(row), p=row) for row in chances])
+        following, rewards, terminations, truncations, infos = env.step(actions)
+        for i in np.flatnonzero(~resets):  # a step that only resets is nothing to learn from
+            score = -chances[i]
+            score[actions[i]] += 1
+            traces[i].append((np.outer(observations[i], score), rewards[i]))
+        resets = terminations | truncations
+        for i in np.flatnonzero(resets):
+            returned = np.cumsum([reward for _, reward in traces[i]][::-1])[::-1]
+            gradients = [gradient for gradient, _ in traces[i]]
+            weights += 0.01 * np.tensordot(returned, gradients, 1)
+            traces[i].clear()
+            episodes.append((infos["episode"]["l"][i], infos["episode"]["r"][i]))
+        observations = following
+    return weights, episodes
+
+
+def test_a_training_loop_on_make_vec(pools, standin_dir):
+    envs = gymnasium.make_vec(ID, num_envs=2, game=standin_dir)
+    envs = RecordEpisodeStatistics(envs)
+    pools.callback(envs.close)
+    envs.unwrapped.set_attr("max_loops", 640)  # eighty steps
+    weights, episodes = reinforce(envs, 330, np.random.default_rng(0))
+    assert [length for length, _ in episodes] == [80] * 8
+    assert sum(reward for _, reward in episodes) > 0
+    assert np.abs(weights).sum() > 0, "something was learnt"
+    assert np.isfinite(weights).all()
+    assert envs.unwrapped.stats()["recycles"] == {}
