@@ -176,7 +176,7 @@ class Instance:
         self._send(messages.Reset(self._reset_sequence, ticket, for_worker(attributes)))
 
     def _begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
-        self.on(Event.STEP)
+        self.state = advance(self.state, Event.STEP)
         self.last_actions.append(action)
         self.asked_at_s = now_s
         self.deadline = deadline
@@ -208,11 +208,16 @@ class Instance:
 
     def replied(self) -> bool:
         """Whether the whole answer to the newest request is there."""
+        return self.reply_flags() is not None
+
+    def reply_flags(self) -> int | None:
+        """The flags of the answer to the newest request; None until all of it is there."""
         end = self.end
-        if not end.replied():
-            return False
-        aside = self._aside
-        return not end.flags() & ASIDE or (aside is not None and aside.sequence == end.sequence)
+        flags = end.reply_flags()
+        if flags is not None and flags & ASIDE:
+            aside = self._aside
+            return flags if aside is not None and aside.sequence == end.sequence else None
+        return flags
 
     def opened_aside(self) -> tuple[Any, dict[str, Any]]:
         """Observation (None where it is in the slot) and info of the newest reply."""

@@ -114,6 +114,11 @@ class TrainerEnd:
         """Whether the newest request has been answered."""
         return self._words[_REPLY] == self.sequence
 
+    def reply_flags(self) -> int | None:
+        """The flags of the answer to the newest request; None until it is there."""
+        words = self._words
+        return words[_FLAGS] if words[_REPLY] == self.sequence else None
+
     def flags(self) -> int:
         return self._words[_FLAGS]
 

@@ -250,14 +250,17 @@ class Supervisor:
     def _on_ring(self, seat: Seat) -> None:
         instance = seat.instance
         state = instance.state
-        if state not in _AWAITED or not instance.replied():
+        if state not in _AWAITED:
+            return
+        flags = instance.reply_flags()
+        if flags is None:
             return
         instance.deadline = NEVER
         seat.source = instance
         self.news.append(seat)
         if state is State.STEPPING:
             seat.answered = True
-            over = instance.end.flags() & (TERMINATED | TRUNCATED) != 0
+            over = flags & (TERMINATED | TRUNCATED) != 0
             instance.episodes += over
             instance.on(Event.EPISODE_OVER if over else Event.REPLY)
             return

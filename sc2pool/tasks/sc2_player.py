@@ -160,10 +160,10 @@ class TaskPlayer(SC2Player):
         assert isinstance(task, Task)
         self.new_task(task, ticket)
         game = self.game
-        task.observed = await self.start_episode(ticket)
+        task.lazy_observation = await self.start_episode(ticket)
         task.game = game
         task.game_info = await game.game_info()
-        score = task.observed.score
+        score = task.lazy_observation.score
         await resolve(task.on_start())
         pair.put(await transition(task, 0.0, terminated=False, truncated=False))
         over = False
@@ -171,7 +171,7 @@ class TaskPlayer(SC2Player):
             wanted = await resolve(task.act(await pair.get_action()))
             step = await game.step(as_actions(wanted), task.step_mul)
             task.action_results = tuple(step.action_results)
-            task.observed = observed = step.observed
+            task.lazy_observation = observed = step.observed
             task.score_change = float(observed.score - score)
             score = observed.score
             truncated = self.time_is_up(observed.game_loop)

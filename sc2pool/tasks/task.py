@@ -8,11 +8,11 @@
         def act(self, action):        # action -> commands
             return [commands.move(tags, (x, y))]
 
-        def observe(self):            # self.observed -> what the learner sees
+        def observe(self):            # self.lazy_observation -> what the learner sees
             return np.array(...)
 
-Rules: a new object per episode; every hook may be `async`; a hook sees the state of the newest
-observation, in `self.observed` as far as it is asked for, in `self.observation` the whole message.
+Rules: a new object per episode; every hook may be `async`; a hook sees the newest observation, in
+`self.lazy_observation` decoded as far as it is asked for, in `self.observation` the whole message.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Task(TaskDefinition):
     """One episode of a task.
 
     Attributes:
-        observed: the game's newest observation, decoded as far as it is asked for; what
+        lazy_observation: the game's newest observation, decoded as far as it is asked for; what
             `sc2pool.tasks.units.select` reads fastest.
         game_info: the map's description, a `sc2api_pb2.ResponseGameInfo`, fetched once a game.
         action_results: the `ActionResult` values the game gave to the last step's commands.
@@ -45,7 +45,7 @@ class Task(TaskDefinition):
         score_change: change of the game's score in the last step (0 at the episode's start).
     """
 
-    observed: Observed
+    lazy_observation: Observed
     game_info: sc_pb.ResponseGameInfo
     game: Game
     options: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Task(TaskDefinition):
     @property
     def response(self) -> sc_pb.ResponseObservation:
         """The whole reply the newest observation came in: chat, action errors, results."""
-        return self.observed.response
+        return self.lazy_observation.response
 
     @property
     def observation(self) -> sc_pb.Observation:
@@ -63,11 +63,11 @@ class Task(TaskDefinition):
 
         It may be set, to try a task out without a game.
         """
-        return self.observed.observation
+        return self.lazy_observation.observation
 
     @observation.setter
     def observation(self, message: sc_pb.Observation) -> None:
-        self.observed = Observed.of(sc_pb.ResponseObservation(observation=message))
+        self.lazy_observation = Observed.of(sc_pb.ResponseObservation(observation=message))
 
     def on_start(self) -> Awaitable[None] | None:
         """Called once, when the first observation of the episode is there."""

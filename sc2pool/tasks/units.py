@@ -1,6 +1,6 @@
 """Units of one observation as numpy arrays, read as sparingly as the message allows.
 
-    marines, roaches = select(task.observed, OWN_MARINES, ENEMY_ROACHES)
+    marines, roaches = select(task.lazy_observation, OWN_MARINES, ENEMY_ROACHES)
     marines.positions          # (n, 2) float64, map coordinates
     health(roaches)            # (n,) float64, hit points
 
@@ -79,7 +79,7 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
     """The visible units of each kind, one `Units` per kind, in the order of the arguments.
 
     Args:
-        observation: a task's `self.observed`, which is the faster way, or `self.observation`.
+        observation: a task's `lazy_observation`, which is the faster way, or its `observation`.
         kinds: what to look for.
     """
     source = observation if isinstance(observation, Observed) else _Whole(observation)

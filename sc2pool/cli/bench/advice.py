@@ -80,8 +80,8 @@ def _why(
         share = {r: chosen.cpu_us_per_step(r) / whole_us for r in (GAME, WORKER, TRAINER)}
         return (
             f"The cores limit it: it takes {chosen.cores_busy:.1f} of {cores}. Of a step's CPU "
-            f"time the game takes {share[GAME]:.0%}, the worker {share[WORKER]:.0%} and the trainer "
-            f"{share[TRAINER]:.0%}. {_relief(share[GAME], share[WORKER])}"
+            f"time the game takes {share[GAME]:.0%}, the worker {share[WORKER]:.0%} and the "
+            f"trainer {share[TRAINER]:.0%}. {_relief(share[GAME], share[WORKER])}"
         )
     if limit is Limit.MEMORY:
         fit = max(1, free_bytes // max(1, chosen.env_bytes))

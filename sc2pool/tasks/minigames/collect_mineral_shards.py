@@ -44,7 +44,7 @@ class CollectMineralShards(Task):
         self.area = PlayableArea.of(self.game_info)
 
     def observe(self) -> NDArray[np.float32]:
-        self.marines, self.shards = select(self.observed, OWN_MARINES, MINERAL_SHARDS)
+        self.marines, self.shards = select(self.lazy_observation, OWN_MARINES, MINERAL_SHARDS)
         return shards_vector(self.marines.positions, self.shards.positions, self.area)
 
     def act(self, action: NDArray[np.integer]) -> Commands:

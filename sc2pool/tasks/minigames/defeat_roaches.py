@@ -94,7 +94,7 @@ class DefeatRoaches(Task):
             9 to 24: the four roaches nearest to the marines' centre, for each the unit vector
             (x, y) towards it, its distance in lengths of the longer side, and its hit points / 145.
         """
-        self.marines, self.roaches = select(self.observed, OWN_MARINES, ENEMY_ROACHES)
+        self.marines, self.roaches = select(self.lazy_observation, OWN_MARINES, ENEMY_ROACHES)
         self.marine_health = health(self.marines)
         self.roach_health = health(self.roaches)
         n_marines, n_roaches = len(self.marines), len(self.roaches)

@@ -46,7 +46,7 @@ class MoveToBeacon(Task):
 
     def observe(self) -> NDArray[np.generic]:
         # `observe()` follows every step, so what it finds is still current when `act()` is called.
-        self.marines, self.beacons = select(self.observed, OWN_MARINES, BEACONS)
+        self.marines, self.beacons = select(self.lazy_observation, OWN_MARINES, BEACONS)
         return beacon_vector(self.marines.positions, self.beacons.positions, self.area)
 
     def act(self, action: int) -> Commands:

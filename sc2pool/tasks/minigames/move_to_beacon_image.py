@@ -42,7 +42,7 @@ class MoveToBeaconImage(MoveToBeacon):
     observation_space = spaces.Box(0, 255, (2, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
 
     def observe(self) -> NDArray[np.generic]:
-        self.marines, self.beacons = select(self.observed, OWN_MARINES, BEACONS)
+        self.marines, self.beacons = select(self.lazy_observation, OWN_MARINES, BEACONS)
         image = np.zeros((2, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
         if len(self.marines):
             x, y = self.marines.positions[0].tolist()
