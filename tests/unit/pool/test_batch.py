@@ -53,7 +53,9 @@ class Answering:
 
     def answer(self, observation, reward=0.0, terminated=False, truncated=False) -> None:
         self._worker.begin(self.end.next_sequence())
-        self._worker.put(Transition(observation, reward, terminated, truncated, {}, None))
+        self._worker.put(
+            Transition(observation, reward, terminated, truncated, self.aside[1], None)
+        )
 
     def opened_aside(self):
         return self.aside
