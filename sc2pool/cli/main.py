@@ -262,7 +262,6 @@ def run_doctor(args: argparse.Namespace) -> int:
 
 def run_bench(args: argparse.Namespace) -> int:
     """`sc2pool bench`."""
-    # It imports SB3, which takes seconds.
     from sc2pool.cli.bench.command import BenchOptions, run  # noqa: PLC0415
 
     options = BenchOptions(

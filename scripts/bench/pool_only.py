@@ -18,7 +18,6 @@ NS = (1, 8, 32)
 SIZES_KB = (1, 32, 256)
 SLEEP_S = 0.02
 N_SLEEPING = 8
-SLEEPING = f"n={N_SLEEPING}, envs sleep {SLEEP_S * 1000:g} ms"
 
 
 def pool_only(settings: Settings) -> list[Row]:
@@ -38,18 +37,14 @@ def pool_only(settings: Settings) -> list[Row]:
 
 def waiting(settings: Settings) -> list[Row]:
     """What is burnt while the envs sleep, as a share of one core."""
-    makers = {
-        kind: partial(empty_side, kind, N_SLEEPING, 1024, SLEEP_S)
-        for kind in (POOL, SB3, GYMNASIUM)
-    }
-    measured = settings.compare(f"{CASE}, {SLEEPING}", makers)
-    return [
-        value_row(
-            CASE,
-            SLEEPING,
-            kind,
-            [100 * sum(one.cpu_s.values()) / one.seconds for one in rounds],
-            unit="% of a core",
-        )
-        for kind, rounds in measured.items()
-    ]
+    rows = []
+    for n in settings.pick((N_SLEEPING,), settings.ns)[-1:]:
+        setting = f"n={n}, envs sleep {SLEEP_S * 1000:g} ms"
+        makers = {
+            kind: partial(empty_side, kind, n, 1024, SLEEP_S) for kind in (POOL, SB3, GYMNASIUM)
+        }
+        measured = settings.compare(f"{CASE}, {setting}", makers)
+        for kind, rounds in measured.items():
+            shares = [100 * sum(one.cpu_s.values()) / one.seconds for one in rounds]
+            rows.append(value_row(CASE, setting, kind, shares, unit="% of a core"))
+    return rows

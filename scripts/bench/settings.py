@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -57,9 +57,15 @@ class Settings:
             for name, make in wanted.items():
                 self.tell(f"{title}: starting {name}")
                 made[name] = make()
-                running.callback(made[name].close)
+                running.callback(close, made[name])
 
             def on_round(name: str, one: Round) -> None:
                 self.tell(f"{title}: {name} {one.steps_per_s:,.0f} steps/s")
 
             return alternate(made, self.rounds, self.seconds, on_round)
+
+
+def close(side: Closable) -> None:
+    """End its processes; after a Ctrl-C those of the baselines may have ended before."""
+    with suppress(EOFError, ConnectionError):
+        side.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from sc2pool.cli.bench.own_game import Measured, Resets
+from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER
 
 GOOD_ENOUGH = 0.95
@@ -79,7 +79,7 @@ def _why(
         whole_us = chosen.cpu_us_per_step()
         share = {r: chosen.cpu_us_per_step(r) / whole_us for r in (GAME, WORKER, TRAINER)}
         return (
-            f"The cores limit it: it takes {chosen.cores_busy:.1f} of {cores}. Of a step's CPU "
+            f"The cores limit it: {chosen.cores_busy:.1f} of {cores} work for it. Of a step's CPU "
             f"time the game takes {share[GAME]:.0%}, the worker {share[WORKER]:.0%} and the "
             f"trainer {share[TRAINER]:.0%}. {_relief(share[GAME], share[WORKER])}"
         )

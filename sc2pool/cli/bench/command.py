@@ -18,8 +18,8 @@ from typing import Any
 import psutil
 
 from sc2pool.cli.bench.advice import advice, best
+from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.machine import machine_facts
-from sc2pool.cli.bench.own_game import Measured, Resets, measure_resets, measure_sizes
 from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER
 from sc2pool.cli.options import check_writable, find_game
 from sc2pool.cli.stop import Stop
@@ -62,6 +62,9 @@ def run(options: BenchOptions) -> int:
 
 
 def _run(options: BenchOptions, game: Path) -> int:
+    # SB3 and with it torch take seconds to import: only now, when all arguments are good.
+    from sc2pool.cli.bench.own_game import measure_resets, measure_sizes  # noqa: PLC0415
+
     machine = machine_facts()
     free_bytes = psutil.virtual_memory().available
     task = resolve(options.task)

@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from sc2pool.cli.bench.own_game import Measured
+from sc2pool.cli.bench.figures import Measured
 from sc2pool.cli.bench.processes import ROLES
 from sc2pool.cli.curve import BLUE, GREY, SKY, VERMILION
 

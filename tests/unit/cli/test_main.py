@@ -110,14 +110,15 @@ def test_an_error_is_one_message_without_a_traceback(capsys: pytest.CaptureFixtu
     assert error.count("\n") == 1
 
 
-def test_help_loads_nothing_heavy() -> None:
-    program = """
+@pytest.mark.parametrize("command", ["train", "bench"])
+def test_help_loads_nothing_heavy(command: str) -> None:
+    program = f"""
 import sys
 from sc2pool.cli.main import main
 try:
-    main(["train", "--help"])
+    main(["{command}", "--help"])
 except SystemExit as done:
     assert done.code == 0
-assert not {"torch", "numpy", "stable_baselines3", "s2clientprotocol"} & set(sys.modules)
+assert not {{"torch", "numpy", "stable_baselines3", "s2clientprotocol"}} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

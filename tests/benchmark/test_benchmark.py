@@ -1,0 +1,118 @@
+"""`scripts/benchmark.py`, in its shortest form: that it runs, and that its figures can be true."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bench.goals import GOALS, goals_table
+from bench.report import value_row
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark.py"
+CASES = ["pool-only", "whole-stack", "game-cost"]
+POOLS = ["SubprocSC2VecEnv", "SubprocVecEnv", "AsyncVectorEnv", "bare shared memory"]
+STACKS = ["pool, Task", "pool, RLBotAI", "recipe", "bare wire"]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """The result's folder, and what was printed."""
+    out = tmp_path_factory.mktemp("benchmark")
+    command = [sys.executable, SCRIPT, "--quick", "--case", *CASES, "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr
+    return out, done.stdout
+
+
+def rows_of(out, case, unit="steps/s"):
+    rows = json.loads((out / "benchmark.json").read_text())["rows"]
+    return {row["side"]: row for row in rows if (row["case"], row["unit"]) == (case, unit)}
+
+
+def test_every_side_is_measured(measured):
+    out, _ = measured
+    assert list(rows_of(out, "pool only")) == POOLS
+    assert list(rows_of(out, "whole stack")) == STACKS
+    assert "pool, recv(min_ready=8)" in rows_of(out, "game cost")
+
+
+def test_the_figures_are_those_of_the_rounds(measured):
+    out, _ = measured
+    for case in ("pool only", "whole stack", "game cost"):
+        for row in rows_of(out, case).values():
+            rates = [one["steps"] / one["seconds"] for one in row["rounds"]]
+            assert len(rates) == 2
+            assert row["figure"] == pytest.approx(sum(rates) / 2)
+            assert (row["lowest"], row["highest"]) == pytest.approx((min(rates), max(rates)))
+            assert 1 < row["figure"] < 1e6
+    rows = rows_of(out, "whole stack")
+    ratios = [
+        ours["steps_per_s"] / theirs["steps_per_s"]
+        for ours, theirs in zip(rows["pool, Task"]["rounds"], rows["recipe"]["rounds"], strict=True)
+    ]
+    assert rows["pool, Task"]["ratios"]["recipe"] == pytest.approx(sum(ratios) / 2)
+
+
+def test_cpu_time_goes_to_those_who_used_it(measured):
+    out, _ = measured
+    for side, row in rows_of(out, "pool only").items():
+        used_us = row["cpu_us_per_step"]
+        assert used_us["game"] == 0, side
+        assert used_us["trainer"] > 0, side
+        assert used_us["worker"] > 0, side
+    for side, row in rows_of(out, "whole stack").items():
+        assert all(used_us > 0 for used_us in row["cpu_us_per_step"].values()), side
+        for one in row["rounds"]:
+            cores = json.loads((out / "benchmark.json").read_text())["machine"]["cores"]
+            # A round's steps are all that is measured: nobody's whole life is in them.
+            assert sum(one["cpu_s"].values()) < 1.5 * cores * one["seconds"] + 0.1, side
+
+
+def test_a_sleeping_game_bounds_its_rate(measured):
+    out, _ = measured
+    for side, row in rows_of(out, "game cost").items():
+        assert row["figure"] <= 200, side  # steps of 5 ms, one game
+
+
+def test_table_and_picture(measured):
+    out, printed = measured
+    lines = printed.splitlines()
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+    assert sum("| whole stack |" in line for line in lines) == len(STACKS)
+    assert (out / "benchmark.png").stat().st_size > 10_000
+
+
+def test_goals_are_judged_by_their_bounds():
+    for goal in GOALS:
+        for figure, verdict in (
+            (goal.bound * 0.5, goal.at_most),
+            (goal.bound * 2, not goal.at_most),
+        ):
+            ratios = {} if goal.against is None else {goal.against: figure}
+            own = 7.0 if goal.against else figure
+            row = value_row(goal.case, goal.setting, goal.side, [own], unit="", ratios=ratios)
+            assert goal.reached(goal.figure([row])) is verdict
+            told = "yes" if verdict else "**no**"
+            assert goals_table([row]).splitlines()[-1].endswith(f"| {told} |")
+    assert goals_table([]) == ""
+
+
+def test_ctrl_c_ends_everything_and_tells_what_there_is():
+    options = ["--case", "whole-stack", "--maps", "Canned", "--n", "1", "--sides", "pool,wire"]
+    with subprocess.Popen(
+        [sys.executable, SCRIPT, *options, "--rounds", "1000", "--seconds", "0.2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        for line in process.stderr:
+            if "steps/s" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        printed, _ = process.communicate(timeout=30)
+        assert process.returncode == 130
+    assert printed.startswith("| case |")

@@ -1,0 +1,79 @@
+"""`sc2pool bench` on the stand-in: what it measures, writes and says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def benched(standin_dir, tmp_path_factory):
+    out = tmp_path_factory.mktemp("bench")
+    options = ["--n", "1,2", "--seconds", "0.6", "--game", standin_dir]
+    files = ["--json", out / "bench.json", "--png", out / "deeper" / "bench.png"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sc2pool", "bench", *options, *files],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads((out / "bench.json").read_text()), done.stdout, out
+
+
+def test_every_number_of_games_is_measured(benched):
+    result, _, _ = benched
+    assert [one["n"] for one in result["sizes"]] == [1, 2]
+    for one in result["sizes"]:
+        rates = sorted(single["steps"] / single["seconds"] for single in one["rounds"])
+        assert one["steps_per_s"] == pytest.approx(rates[1])
+        assert all(used_us > 0 for used_us in one["cpu_us_per_step"].values())
+        assert 0 < one["cores_busy"] <= result["machine"]["cores"] * 1.2
+        assert 5e6 < one["worker_bytes"] < 500e6
+        assert 5e6 < one["game_bytes"] < 500e6
+    assert result["game_version"].startswith("standin")
+
+
+def test_both_rungs_with_and_without_spares(benched):
+    result, _, _ = benched
+    assert [one["spares"] for one in result["resets"]] == [0, 1]
+    for one in result["resets"]:
+        assert set(one["cost_percent"]) == {"restart_game", "create_game"}
+        assert "create_game" in one["rung_ms"]  # a spare's restart may end after the measurement
+        assert all(0 < taken_ms < 10_000 for taken_ms in one["rung_ms"].values())
+
+
+def test_it_is_told_and_drawn(benched):
+    result, printed, out = benched
+    assert printed.startswith("MoveToBeacon on game version standin")
+    assert "\n".join(result["advice"]) in printed
+    assert "looks best" in result["advice"][0]
+    assert (out / "deeper" / "bench.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--n", "1,0"], "must be at least 1"),
+        (["--seconds", "0"], "must be above 0"),
+        (["--spares", "-1"], "must be at least 0"),
+        (["--task", "Chess"], "unknown task 'Chess'"),
+        (["--json", "{folder}"], "is a folder"),
+    ],
+)
+def test_bad_arguments_start_nothing(options, told, standin_dir, tmp_path):
+    options = [option.format(folder=tmp_path) for option in options]
+    done = subprocess.run(
+        [sys.executable, "-m", "sc2pool", "bench", "--game", standin_dir, *options],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "starting" not in done.stderr

@@ -1,0 +1,69 @@
+"""From figures to sentences: which number of games, and why not more."""
+
+from __future__ import annotations
+
+import pytest
+
+from sc2pool.cli.bench.advice import Limit, advice, best, limit_of
+from sc2pool.cli.bench.figures import Measured, Resets
+from sc2pool.cli.bench.rounds import Round
+
+MB = 1_000_000
+
+
+def pool(n, rate, cpu_us=(10.0, 200.0, 800.0), env_mb=1000, others_cores=0.0):
+    used_s = dict(
+        zip(("trainer", "worker", "game"), (us * rate / 1e6 for us in cpu_us), strict=True)
+    )
+    rounds = (Round(round(rate), 1.0, used_s),) * 3
+    return Measured(n, rounds, 2.0, (env_mb - 30) * MB, 30 * MB, others_cores)
+
+
+def resets(spares, cost_percent):
+    return Resets(4, spares, {"restart_game": 900.0}, {"restart_game": cost_percent})
+
+
+def test_the_smallest_of_the_fast_ones_is_best():
+    assert best([pool(1, 100), pool(2, 200), pool(4, 390), pool(8, 400)]).n == 4
+    assert best([pool(1, 100), pool(2, 90)]).n == 1
+
+
+@pytest.mark.parametrize(
+    ("measured", "cores", "free_mb", "limit"),
+    [
+        ([pool(1, 500), pool(4, 1900)], 2, 64_000, Limit.CORES),
+        ([pool(1, 500), pool(4, 1900)], 16, 64_000, Limit.GAME),
+        ([pool(1, 500), pool(4, 1900)], 16, 7_000, Limit.MEMORY),
+        ([pool(1, 500), pool(4, 1000)], 16, 64_000, Limit.BATCH),
+        ([pool(1, 500), pool(4, 1000, others_cores=15.0)], 16, 64_000, Limit.CORES),
+        # Memory limits only where there is no larger pool that was no faster.
+        ([pool(1, 500), pool(4, 1900), pool(8, 1900)], 16, 7_000, Limit.GAME),
+    ],
+)
+def test_what_limits_it(measured, cores, free_mb, limit):
+    assert limit_of(best(measured), measured, cores, free_mb * MB) is limit
+
+
+def test_the_sentences_name_their_figures():
+    measured = [pool(1, 500), pool(4, 1900)]
+    said = " ".join(advice(measured, [], 2, 64_000 * MB))
+    assert "n=4 looks best: 1,900 env steps" in said
+    assert "1.9 of 2" in said
+    assert "game takes 79%" in said
+    assert "larger step_mul" in said
+    said = " ".join(advice(measured, [], 16, 7_000 * MB))
+    assert "1,000 MB" in said
+    assert "about 7" in said
+    assert "--n 8" in " ".join(advice(measured, [], 16, 64_000 * MB))
+    busy = [pool(1, 500, others_cores=1.0)]
+    assert "Other programs took 1.0 cores" in " ".join(advice(busy, [], 16, 64_000 * MB))
+
+
+@pytest.mark.parametrize(
+    ("without", "spared", "told"),
+    [(400.0, 3.0, "use them"), (5.0, 1.0, "not worth"), (400.0, 450.0, "do not help")],
+)
+def test_about_spares(without, spared, told):
+    said = advice([pool(1, 500)], [resets(0, without), resets(1, spared)], 16, 64_000 * MB)
+    assert told in said[-1]
+    assert f"{without:+.0f} %" in said[-1]

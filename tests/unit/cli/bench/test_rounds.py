@@ -1,0 +1,87 @@
+"""Rounds in turn, and whose CPU time is whose."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sc2pool.cli.bench.processes import cpu_between, cpu_by_process, memory_by_role
+from sc2pool.cli.bench.rounds import Round, alternate, ratio, step_for
+
+BURN_S = 0.3
+BURN = f"""
+import sys, time
+until = time.process_time() + {BURN_S}
+while time.process_time() < until: pass
+print("burnt", flush=True)
+sys.stdin.read()
+"""
+
+
+class Counting:
+    """A side that notes when it is called."""
+
+    def __init__(self, name, calls):
+        self.name, self.calls = name, calls
+
+    def prepare(self):
+        self.calls.append(("prepare", self.name))
+
+    def run(self, seconds):
+        self.calls.append(("run", self.name))
+        return 100, seconds
+
+
+def test_the_order_alternates_and_every_round_is_prepared():
+    calls = []
+    sides = {name: Counting(name, calls) for name in "ABC"}
+    measured = alternate(sides, 2, 0.5)
+    assert [name for call, name in calls if call == "run"] == list("ABCCBA")
+    assert [call for call, _ in calls] == ["prepare", "run"] * 6
+    assert {name: len(rounds) for name, rounds in measured.items()} == dict.fromkeys("ABC", 2)
+    assert measured["A"][0].steps_per_s == 200
+
+
+def test_a_ratio_is_taken_round_by_round():
+    def rounds(*rates):
+        return [Round(rate, 1.0, {}) for rate in rates]
+
+    # Round by round it is always twice as fast, whatever the machine does meanwhile.
+    assert ratio(rounds(100, 20, 60), rounds(50, 10, 30)) == 2.0
+    with pytest.raises(ValueError, match="zip"):
+        ratio(rounds(1, 2), rounds(1))
+
+
+def test_steps_end_by_time_or_by_number():
+    assert step_for(lambda: 3, 60.0, most=10)[0] == 12
+    steps, elapsed_s = step_for(lambda: 1, 0.01)
+    assert steps > 0
+    assert elapsed_s >= 0.01
+
+
+@pytest.mark.parametrize(("arguments", "role"), [([], "worker"), (["-listen", "x"], "game")])
+def test_a_childs_cpu_time_is_its_roles(arguments, role):
+    before = cpu_by_process()
+    with subprocess.Popen(
+        [sys.executable, "-c", BURN, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        child.stdout.readline()
+        burnt = cpu_by_process()
+        used_s = cpu_between(before, burnt)
+        assert BURN_S <= used_s[role] < BURN_S + 2.0
+        other = "game" if role == "worker" else "worker"
+        assert used_s[other] == 0.0
+        assert cpu_between(burnt, cpu_by_process())[role] < 0.05  # it only waits now
+        assert memory_by_role()[role][0].uss_bytes > 1_000_000
+        child.stdin.close()
+
+
+def test_this_process_is_the_trainer():
+    before = cpu_by_process()
+    until_s = time.process_time() + 0.05
+    while time.process_time() < until_s:
+        pass
+    assert 0.05 <= cpu_between(before, cpu_by_process())["trainer"] < 1.0
