@@ -15,7 +15,6 @@ from gymnasium.error import ResetNeeded
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import task_spec
-from sc2pool.errors import ConfigError
 from sc2pool.pool.layout import Array
 from sc2pool.pool.pool import Pool
 from sc2pool.tasks.definition import TaskDefinition
@@ -27,11 +26,11 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
     Args:
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`.
         game: see `SubprocSC2VecEnv`.
-        render_mode: None; a frame cannot be drawn yet.
+        render_mode: `"rgb_array"` for a `render()` that draws the game; None for none.
         config: limits and restart policy.
 
     Raises:
-        ConfigError: unknown task, no installation, no such map.
+        ConfigError: unknown task or render mode, no installation, no such map.
     """
 
     def __init__(
@@ -43,15 +42,12 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         config: PoolConfig | None = None,
     ) -> None:
         config = config or PoolConfig()
-        spec = task_spec(task, game, config)
-        modes = spec.task.metadata.get("render_modes", [])
-        if render_mode is not None and render_mode not in modes:
-            raise ConfigError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
+        spec = task_spec(task, game, config, render_mode)
         self.pool = Pool([spec], tickets=True, config=config, autoreset=False)
         self.observation_space = self.pool.observation_space
         self.action_space = self.pool.action_space
         self.metadata = dict(self.pool.metadata)
-        self.render_mode = render_mode
+        self.render_mode = spec.render_mode
         self._over = True
 
     def reset(
@@ -92,6 +88,23 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         self._over = terminated or truncated
         reward = float(batch.rewards[0])
         return self.pool.row(batch, 0), reward, terminated, truncated, batch.infos[0]
+
+    def render(self) -> Any:
+        """A frame of the game as it is now: uint8 (480, 640, 3), unless the task draws its own.
+
+        Returns:
+            None, with a warning, where no render mode was asked for.
+
+        Raises:
+            ResetNeeded: no episode has begun.
+        """
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                "render() was called, but the env has no render_mode: "
+                f"{type(self).__name__}(render_mode='rgb_array') draws frames"
+            )
+            return None
+        return self.pool.render([0])[0]
 
     def action_masks(self) -> Array | None:
         """Which actions are possible now; None where the task has no masks."""

@@ -50,10 +50,13 @@ class SubprocSC2VecEnv(VecEnv):
         seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
         spares: how many more games to keep reset, holding the next episodes, so that neither a
             reset nor a failed game makes the others wait; tasks only.
+        render_mode: `"rgb_array"` for a `render()` and `get_images()` that draw the games; tasks
+            only, an env of `env_fns` has its own.
         config: limits and policies.
 
     Raises:
-        ConfigError: unknown task, no installation, no such map, a wrong `n`, spaces that differ.
+        ConfigError: unknown task or render mode, no installation, no such map, a wrong `n`, spaces
+            that differ.
         UserCodeError: a function of `env_fns` raised.
         ValueError: unknown start method.
     """
@@ -68,12 +71,15 @@ class SubprocSC2VecEnv(VecEnv):
         game: str | os.PathLike[str] = "auto",
         seed: int | None = None,
         spares: int = 0,
+        render_mode: str | None = None,
         config: PoolConfig | None = None,
     ) -> None:
         if start_method is not None:
             multiprocessing.get_context(start_method)  # ValueError: cannot find context
         config = config or PoolConfig()
-        specs = player_specs(env_fns, task, n=n, game=game, spares=spares, config=config)
+        specs = player_specs(
+            env_fns, task, n=n, game=game, spares=spares, render_mode=render_mode, config=config
+        )
         self.pool = Pool(
             specs, tickets=task is not None, config=config, spares=check_spares(spares)
         )
@@ -81,6 +87,7 @@ class SubprocSC2VecEnv(VecEnv):
         self._seed_for_all = False
         try:
             super().__init__(self.pool.n, self.pool.observation_space, self.pool.action_space)
+            self.metadata = {**self.pool.metadata, **self.metadata}  # render_fps, for recorders
             if seed is not None:
                 self.seed(seed)
         except BaseException:
@@ -220,7 +227,7 @@ class SubprocSC2VecEnv(VecEnv):
                 stacklevel=2,
             )
             return [None] * self.num_envs
-        return self.pool.call(range(self.num_envs), "render")
+        return self.pool.render(range(self.num_envs))
 
     def _envs(self, indices: VecEnvIndices) -> list[int]:
         """Indices as SB3 means them: None, one (maybe negative), or many; as 0 … n-1."""

@@ -22,17 +22,28 @@ EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 
 
 def task_spec(
-    task: str | type[TaskDefinition], game: str | os.PathLike[str], config: PoolConfig
+    task: str | type[TaskDefinition],
+    game: str | os.PathLike[str],
+    config: PoolConfig,
+    render_mode: str | None = None,
 ) -> TaskSpec:
     """A task on the games of an installation, all checked before any process starts.
 
+    Args:
+        render_mode: one of the task's `metadata["render_modes"]`; None for the task's own.
+
     Raises:
-        ConfigError: unknown task, no such installation, or no such map in it.
+        ConfigError: unknown task or render mode, no such installation, or no such map in it.
     """
     definition = resolve(task)
+    if render_mode is None:
+        render_mode = definition.render_mode
+    modes = list(definition.metadata.get("render_modes", ()))
+    if render_mode is not None and render_mode not in modes:
+        raise ConfigError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
     installation = find(game)
     map_path = find_map(installation, definition.map_name)
-    return TaskSpec(definition, installation, map_path, config.limits)
+    return TaskSpec(definition, installation, map_path, config.limits, render_mode)
 
 
 def gym_specs(env_fns: Sequence[EnvFn]) -> list[PlayerSpec]:
@@ -58,20 +69,26 @@ def player_specs(
     n: int,
     game: str | os.PathLike[str],
     spares: int,
+    render_mode: str | None,
     config: PoolConfig,
 ) -> Sequence[PlayerSpec]:
     """A player for each env, of the functions or of the task, whichever is given.
 
     Raises:
         ConfigError: both or neither are given; see `task_spec`, `gym_specs`, `check_n`; spares
-            for functions.
+            or a render mode for functions.
     """
     if (env_fns is None) == (task is None):
         raise ConfigError("give either env_fns or task")
     if task is not None:
-        return [task_spec(task, game, config)] * check_n(n)
+        return [task_spec(task, game, config, render_mode)] * check_n(n)
     if spares:
         raise ConfigError(f"spares are for tasks; with env_fns they must be 0, not {spares}")
+    if render_mode is not None:
+        raise ConfigError(
+            f"render_mode is for tasks; give it to the envs that env_fns make, not here: "
+            f"{render_mode!r}"
+        )
     return gym_specs(list(env_fns or ()))
 
 

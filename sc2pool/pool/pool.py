@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
@@ -42,6 +43,7 @@ from sc2pool.pool.states import Event, State
 from sc2pool.pool.supervisor import Supervisor
 from sc2pool.pool.tickets import TicketBook
 from sc2pool.pool.watchdog import available_bytes, memory_warning
+from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec, Ticket
 
 
@@ -84,6 +86,7 @@ class Pool:
         self._outcomes: dict[int, Outcome] = {}
         self._undealt: set[int] = set()
         self._settled: set[int] = set()
+        self._frames: dict[int, Any] = {}
         self._supervisor = supervisor = Supervisor([for_worker(s) for s in specs], spares, config)
         self._spares = Spares(supervisor.spare_seats, supervisor)
         self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)
@@ -335,6 +338,25 @@ class Pool:
         seats = [self._supervisor.seats[env] for env in envs]
         deadline = Deadline.after(timeout_s)
         return self._supervisor.call(seats, operation, for_worker(arguments), deadline)
+
+    def render(self, envs: Sequence[int]) -> list[Any]:
+        """A frame of each of these envs.
+
+        A task whose game has died since its last step has nothing to draw: the frame shown before
+        stands still, or is black where there was none.
+
+        Raises:
+            ResetNeeded: no episode of the task has begun.
+        """
+        if self._tickets and not self._began:
+            raise ResetNeeded("call reset() before render()")
+        frames = self.call(envs, "render")
+        for row, env in enumerate(envs):
+            if frames[row] is not None:
+                self._frames[env] = frames[row]
+            elif self._tickets:
+                frames[row] = self._frames.get(env, np.zeros(FRAME_SHAPE, np.uint8))
+        return frames
 
     def set_attr(self, envs: Sequence[int], name: str, value: Any) -> None:
         """Set an attribute, now and in every later task object or instance of these envs."""

@@ -100,6 +100,10 @@ class RLBotAI(TaskDefinition, BotAI):
         truncated = self.max_loops is not None and self.state.game_loop >= self.max_loops
         await self._put(terminated=not truncated, truncated=truncated)
 
+    def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
+        """The map's description and the newest observation, as the game sent them."""
+        return self.game_info._proto, self.state.observation
+
     async def _see_final_state(self) -> None:
         """python-sc2 ends without showing the bot the last observation; look at it here."""
         response = await self.client.observation()

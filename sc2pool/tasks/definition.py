@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gymnasium import spaces
 from s2clientprotocol import common_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Computer, GameSetup
 from sc2pool.errors import ConfigError
@@ -31,7 +32,8 @@ class TaskDefinition:
         race_requested: the learner's race, a `common_pb2.Race` value.
         opponents: built-in opponents; none for the mini-games, whose enemies belong to the map.
         disable_fog: whether the whole map is visible.
-        metadata: as in `gymnasium.Env`.
+        metadata: as in `gymnasium.Env`; `render_fps` is real time's where it does not name one.
+        render_mode: None, or one of the metadata's `render_modes`.
 
     A task may have a method `action_masks()`: which actions are possible now, a bool array of
     shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`, as sb3-contrib's
@@ -46,11 +48,13 @@ class TaskDefinition:
     race_requested: ClassVar[int] = common_pb2.Terran
     opponents: ClassVar[tuple[Computer, ...]] = ()
     disable_fog: ClassVar[bool] = False
-    metadata: ClassVar[Mapping[str, Any]] = {"render_modes": []}
+    metadata: Mapping[str, Any] = {"render_modes": ["rgb_array"]}
     render_mode: str | None = None
 
     ticket: Ticket
     """Which episode this is: its number in the run, and its seed."""
+    game_version: str = ""
+    """What the game says it is; known once the pool plays the task."""
     options: Mapping[str, Any]
     """The options of this episode's reset; empty unless the user gave some."""
 
@@ -61,6 +65,31 @@ class TaskDefinition:
     def info(self) -> dict[str, Any]:
         """What else to report of this step; the default is nothing, which costs nothing."""
         return {}
+
+    def render(self) -> Any:
+        """A frame of the game as it is now; see `sc2pool.render.frame.draw`.
+
+        Returns:
+            uint8, (480, 640, 3). A task's own `render` may return another shape, the same for
+            every frame.
+        """
+        from sc2pool.render.frame import draw  # noqa: PLC0415 - only who renders needs Pillow
+
+        game_info, observation = self._seen()
+        figures: dict[str, object] = {}
+        if self.game_version:  # not under python-sc2's own `run_game`
+            figures = {"episode": self.ticket.number, "game": self.game_version}
+        return draw(
+            game_info,
+            observation,
+            title=type(self).__name__,
+            max_loops=self.max_loops,
+            figures=figures,
+        )
+
+    def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
+        """The map's description and the newest observation, as the game sent them."""
+        raise NotImplementedError
 
     @classmethod
     def game_setup(cls) -> GameSetup:

@@ -21,6 +21,7 @@ from sc2pool.errors import GameFault
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
 from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import GameFacts, Player, Ticket, masks_of, resolve
 from sc2pool.tasks.queue_pair import QueuePair, Transition
@@ -35,6 +36,7 @@ class TaskSpec:
     installation: Installation
     map_path: Path
     limits: Limits
+    render_mode: str | None = None
 
     def player(self) -> Player:
         if issubclass(self.task, Task):
@@ -55,8 +57,9 @@ class SC2Player(Player):
         self.setup = spec.task.game_setup()
         self.observation_space = spec.task.observation_space
         self.action_space = spec.task.action_space
-        self.metadata = spec.task.metadata
-        self.render_mode = spec.task.render_mode
+        fps = LOOPS_PER_S / spec.task.step_mul
+        self.metadata = {"render_fps": fps, **spec.task.metadata}
+        self.render_mode = spec.render_mode
         self._game: Game | None = None
         self._rung = ""
         self.task: TaskDefinition | None = None
@@ -86,6 +89,9 @@ class SC2Player(Player):
         self.task = task
         task.ticket = ticket
         task.options = ticket.options
+        task.game_version = self.game.version
+        task.metadata = self.metadata
+        task.render_mode = self.render_mode
         for name, value in self.attributes.items():
             setattr(task, name, value)
 
@@ -96,7 +102,7 @@ class SC2Player(Player):
         return limit is not None and game_loop >= limit
 
     def target(self) -> Any:
-        return Unstarted(self.spec.task) if self.task is None else self.task
+        return Unstarted(self) if self.task is None else self.task
 
     def rung(self) -> str:
         return self._rung
@@ -129,8 +135,11 @@ class Unstarted:
     cannot be called yet, for there is nothing it could look at.
     """
 
-    def __init__(self, definition: type[TaskDefinition]) -> None:
-        object.__setattr__(self, "_definition", definition)
+    def __init__(self, player: SC2Player) -> None:
+        object.__setattr__(self, "_definition", player.spec.task)
+        # What is asked for, not what the class says.
+        object.__setattr__(self, "metadata", player.metadata)
+        object.__setattr__(self, "render_mode", player.render_mode)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._definition, name)
@@ -144,6 +153,9 @@ class Unstarted:
 
     def __setattr__(self, name: str, value: Any) -> None:
         pass
+
+    def render(self) -> None:
+        """Nothing to draw yet; what that means is for the pool to say."""
 
 
 class TaskPlayer(SC2Player):

@@ -73,6 +73,10 @@ class Task(TaskDefinition):
         """Called once, when the first observation of the episode is there."""
         return None
 
+    def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
+        """The map's description and the newest observation, as the game sent them."""
+        return self.game_info, self.observation
+
     @abstractmethod
     def act(self, action: Any) -> Commands | Awaitable[Commands]:
         """Turn an action of the action space into unit commands (see `sc2pool.tasks.commands`)."""

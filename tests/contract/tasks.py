@@ -6,8 +6,10 @@ import sys
 
 import cloudpickle
 import numpy as np
+from gymnasium import spaces
 
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -23,3 +25,33 @@ class Masked(MoveToBeacon):
         mask[self.times_asked % 8] = True
         self.times_asked += 1
         return mask
+
+
+class Placed(MoveToBeacon):
+    """Observes where the marine is on the map; its episodes are three steps long."""
+
+    observation_space = spaces.Box(0, 200, (2,), np.float32)
+    max_loops = 24
+
+    def observe(self):
+        super().observe()
+        return self.marines.positions[0].astype(np.float32)
+
+
+class PlacedBot(MoveToBeaconBot):
+    """The same as a bot."""
+
+    observation_space = Placed.observation_space
+    max_loops = 24
+
+    def observe(self):
+        return np.array(self.units.first.position, np.float32)
+
+
+class Painting(Placed):
+    """Draws its own frames, of one colour: ten times the ticket's number, and the game loop."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 7}  # noqa: RUF012
+
+    def render(self):
+        return np.full((4, 6, 3), 10 * self.ticket.number + self.observation.game_loop, np.uint8)

@@ -34,7 +34,8 @@ def test_without_pictures_there_is_a_warning_and_none_for_each(vec):
         assert made.render() is None
 
 
-def test_a_task_draws_nothing_yet(vec_task):
+def test_a_task_draws_nothing_unless_asked_to(vec_task):
     made = vec_task(n=1)
+    made.reset()
     with pytest.warns(UserWarning, match="render mode is None"):
         assert made.get_images() == [None]

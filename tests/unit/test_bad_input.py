@@ -130,8 +130,12 @@ def test_start_method() -> None:
         SubprocSC2VecEnv([dict], start_method="teleport")  # type: ignore[list-item]
 
 
-def test_render_mode(standin_dir: Path) -> None:
+def test_render_mode(face: Any, standin_dir: Path) -> None:
     refused(
-        lambda: SC2GymEnv(task="MoveToBeacon", game=standin_dir, render_mode="ansi"),
-        "render_mode must be None or one of [], got 'ansi'",
+        lambda: face(task="MoveToBeacon", game=standin_dir, render_mode="ansi"),
+        "render_mode must be None or one of ['rgb_array'], got 'ansi'",
     )
+
+
+def test_what_is_for_tasks_only() -> None:
+    refused(lambda: SubprocSC2VecEnv([dict], render_mode="rgb_array"), "render_mode is for tasks")

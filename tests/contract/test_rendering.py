@@ -1,0 +1,220 @@
+"""Frames of tasks: the game that the env plays now, at its newest observation, on every face."""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import pairwise
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.wrappers import RecordVideo, RenderCollection
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecVideoRecorder
+
+from sc2pool.render import FRAME_SHAPE, MAP_PX, palette
+
+from .tasks import Painting, Placed, PlacedBot
+
+OWN = palette.SIDES[1]
+TOLERANCE = 0.3
+"""In cells: the nose is of the body's colour, and moves the middle of both."""
+
+
+def place_of_the_marine(frame: Any, game_info: Any) -> Any:
+    """Where on the map the pixels of the own colour are."""
+    rows, columns = np.nonzero((frame[:, :MAP_PX] == OWN).all(axis=2))
+    assert rows.size > 20, "no marine was drawn"
+    low, high = game_info.start_raw.playable_area.p0, game_info.start_raw.playable_area.p1
+    cell_px = MAP_PX / (max(high.x - low.x, high.y - low.y) + 1)
+    x = (low.x + high.x) / 2 + (columns.mean() + 0.5 - MAP_PX / 2) / cell_px
+    y = (low.y + high.y) / 2 - (rows.mean() + 0.5 - MAP_PX / 2) / cell_px
+    return np.array([x, y])
+
+
+@pytest.mark.parametrize(
+    ("task", "spares"), [(Placed, 0), (Placed, 2), (PlacedBot, 0)], ids=["task", "spares", "bot"]
+)
+def test_frames_show_the_observed_moment(vec_task, task, spares):
+    """In every step, so also the first of an episode that autoreset or a spare brought."""
+    made = vec_task(task, n=2, spares=spares, seed=3, render_mode="rgb_array")
+    observations = made.reset()
+    ((game_info, _),) = made.env_method("_seen", indices=0)
+    starts = [observations]
+    for _ in range(8):
+        frames = made.get_images()
+        assert [frame.shape for frame in frames] == [FRAME_SHAPE] * 2
+        assert [frame.dtype for frame in frames] == [np.uint8] * 2
+        for frame, observed in zip(frames, observations, strict=True):
+            seen = place_of_the_marine(frame, game_info)
+            np.testing.assert_allclose(seen, observed, atol=TOLERANCE)
+        observations, _, dones, _ = made.step([0, 4])
+        if dones.any():
+            starts.append(observations)
+    places = np.concatenate(starts)
+    assert len(places) == 6
+    assert len(np.unique(places.round(), axis=0)) > 3, "episodes begin at different places"
+
+
+def test_rendering_changes_nothing(vec_task):
+    def played(**keywords: Any) -> list[Any]:
+        made = vec_task(Placed, n=1, seed=5, **keywords)
+        rows = [made.reset()]
+        for _ in range(7):
+            if keywords:
+                made.render()
+            rows.append(made.step([2])[0])
+        return rows
+
+    np.testing.assert_array_equal(played(), played(render_mode="rgb_array"))
+
+
+def test_sb3_tiles_the_frames(vec_task):
+    made = vec_task(n=3, render_mode="rgb_array")
+    with pytest.raises(ResetNeeded, match="reset"):
+        made.render()
+    made.reset()
+    height, width, colours = FRAME_SHAPE
+    assert made.render().shape == (2 * height, 2 * width, colours)
+    assert made.get_attr("render_mode") == ["rgb_array"] * 3
+
+
+@pytest.mark.parametrize("reset_first", [False, True])
+def test_the_metadata_tell_the_speed_of_real_time(vec_task, reset_first):
+    made = vec_task(Placed, n=1, render_mode="rgb_array")
+    if reset_first:
+        made.reset()
+    assert made.metadata["render_fps"] == pytest.approx(22.4 / 8)
+    assert "rgb_array" in made.metadata["render_modes"]
+    (metadata,) = made.get_attr("metadata")
+    assert metadata == {"render_modes": ["rgb_array"], "render_fps": pytest.approx(2.8)}
+
+
+def test_a_task_may_draw_its_own_frames(vec_task):
+    made = vec_task(Painting, n=2, render_mode="rgb_array")
+    assert made.metadata["render_fps"] == 7
+    made.reset()
+    assert [frame[0, 0, 0] for frame in made.get_images()] == [0, 10]
+    made.step([0, 0])
+    assert [frame.shape for frame in made.get_images()] == [(4, 6, 3)] * 2
+    assert [frame[0, 0, 0] for frame in made.get_images()] == [8, 18]
+
+
+def test_gymnasium_env(gym_env):
+    env = gym_env(Placed, render_mode="rgb_array")
+    assert env.render_mode == "rgb_array"
+    assert env.metadata["render_fps"] == pytest.approx(22.4 / 8)
+    with pytest.raises(ResetNeeded):
+        env.render()
+    env.reset(seed=1)
+    before = env.render()
+    assert before.shape == FRAME_SHAPE
+    truncated = False
+    while not truncated:
+        _, _, _, truncated, _ = env.step(4)
+    last = env.render()
+    assert (last != before).any(), "the episode's last state is still to be seen"
+    env.reset(seed=1)
+    again = env.render()
+    # The same but for the panel, which tells the number of the episode.
+    np.testing.assert_array_equal(again[:, :MAP_PX], before[:, :MAP_PX])
+
+
+def test_gymnasium_env_without_a_render_mode_warns(gym_env):
+    env = gym_env()
+    env.reset()
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert env.render() is None
+
+
+def test_gymnasium_collects_frames(gym_env):
+    env = RenderCollection(gym_env(Placed, render_mode="rgb_array"))
+    env.reset(seed=1)
+    for _ in range(3):
+        env.step(0)
+    frames = env.render()
+    assert [frame.shape for frame in frames] == [FRAME_SHAPE] * 4
+    assert all((a != b).any() for a, b in pairwise(frames))
+
+
+class Still:
+    """Predicts one action, as `evaluate_policy` wants it."""
+
+    def predict(self, observations: Any, **_: Any) -> tuple[Any, None]:
+        return np.zeros(len(observations), np.int64), None
+
+
+def test_evaluate_policy_renders(vec_task, monkeypatch):
+    made = vec_task(Placed, n=2, render_mode="rgb_array")
+    shown = []
+    render = made.render
+    monkeypatch.setattr(made, "render", lambda *given: shown.append(render(*given)))
+    model: BaseAlgorithm = Still()  # type: ignore[assignment]
+    returns, lengths = evaluate_policy(
+        model, made, n_eval_episodes=2, render=True, warn=False, return_episode_rewards=True
+    )
+    assert (len(returns), lengths) == (2, [3, 3])
+    assert [frame.shape for frame in shown] == [(2 * 480, 640, 3)] * 3
+
+
+def test_a_game_that_died_between_two_steps_shows_its_last_frame(vec_task):
+    made = vec_task(Placed, n=2, render_mode="rgb_array")
+    made.reset()
+    made.step([0, 0])
+    before = made.get_images()
+    os.kill(made.stats()["instances"][0]["pid"], signal.SIGKILL)
+    while made.stats()["recycles"] == {}:
+        after = made.get_images()
+        assert [frame.shape for frame in after] == [FRAME_SHAPE] * 2
+        np.testing.assert_array_equal(after[0], before[0])
+    _, _, dones, infos = made.step([0, 0])
+    assert dones[0]
+    assert infos[0]["sc2pool.synthetic"]
+    assert (made.get_images()[0] != before[0]).any(), "the next episode"
+
+
+def test_a_game_that_died_before_it_was_drawn_is_black(vec_task):
+    made = vec_task(Placed, n=1, render_mode="rgb_array")
+    made.reset()
+    os.kill(made.stats()["instances"][0]["pid"], signal.SIGKILL)
+    deaths = 0
+    while not deaths:
+        (frame,) = made.get_images()
+        deaths = sum(made.stats()["recycles"].values())
+        made.pool._frames.clear()
+    (frame,) = made.get_images()
+    assert frame.shape == FRAME_SHAPE
+    assert not frame.any()
+
+
+def test_videos_of_sb3(vec_task, tmp_path):
+    pytest.importorskip("moviepy")
+    made = VecVideoRecorder(
+        vec_task(Placed, n=2, render_mode="rgb_array"),
+        str(tmp_path),
+        record_video_trigger=lambda step: step == 0,
+        video_length=4,
+    )
+    made.reset()
+    for _ in range(6):
+        made.step([0, 4])
+    made.close()
+    (video,) = tmp_path.glob("*.mp4")
+    assert video.stat().st_size > 1000
+
+
+def test_videos_of_gymnasium(gym_env, tmp_path):
+    pytest.importorskip("moviepy")
+    env: gymnasium.Env[Any, Any] = RecordVideo(
+        gym_env(Placed, render_mode="rgb_array"), str(tmp_path), episode_trigger=lambda _: True
+    )
+    env.reset()
+    for _ in range(3):
+        env.step(0)
+    env.close()
+    (video,) = tmp_path.glob("*.mp4")
+    assert video.stat().st_size > 1000
