@@ -89,6 +89,23 @@ class RecyclePolicy:
 
 
 @dataclass(frozen=True)
+class ReplayPolicy:
+    """Of which episodes a replay is kept. A file's path is in the last info of its episode."""
+
+    dir: Path
+    """The folder; it is made. A pool deletes there nothing but what it has written itself."""
+    every: int | None = None
+    """The episodes whose number is a multiple of this (0 is the first); None for none."""
+    best: bool = True
+    """Each episode with a higher return than all before it."""
+    faulty: bool = True
+    """Those in which the user's code failed while the game still answered."""
+    keep: int = 20
+    """So many files are kept for each of the three reasons, the newest. An episode that its number
+    and its return choose is kept for its return."""
+
+
+@dataclass(frozen=True)
 class PoolConfig:
     """How the pool treats its instances."""
 
@@ -103,3 +120,5 @@ class PoolConfig:
     """Tell Prometheus the pool's counters at http://HOST:PORT/metrics; None for not at all."""
     metrics_host: str = "127.0.0.1"
     """The address to tell them on; "" for all of the machine's."""
+    replays: ReplayPolicy | None = None
+    """Replays of chosen episodes; None for none. Tasks only."""

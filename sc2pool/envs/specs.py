@@ -43,7 +43,7 @@ def task_spec(
         raise ConfigError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
     installation = find(game)
     map_path = find_map(installation, definition.map_name)
-    return TaskSpec(definition, installation, map_path, config.limits, render_mode)
+    return TaskSpec(definition, installation, map_path, config.limits, render_mode, config.replays)
 
 
 def gym_specs(env_fns: Sequence[EnvFn]) -> list[PlayerSpec]:

@@ -243,6 +243,16 @@ class Game:
         """Names, costs and attributes of everything there is in the game."""
         return (await self._ask(requests.data(), *self._patience())).data
 
+    async def replay(self, deadline: Deadline) -> bytes:
+        """What was played so far, as the content of a replay file; empty if the game refuses.
+
+        Raises:
+            GameFault: the game failed, or did not answer in time.
+        """
+        (reply,) = await self._burst([requests.save_replay()], deadline, None)
+        self._set_status(reply)
+        return reply.save_replay.data
+
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
         """Sends any request that has a reply: queries, debug commands, saving a replay.
 

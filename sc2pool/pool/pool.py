@@ -22,7 +22,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeed
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ClosedError
+from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.agreement import agreed
 from sc2pool.pool.batch import (
@@ -87,6 +87,8 @@ class Pool:
         self._undealt: set[int] = set()
         self._settled: set[int] = set()
         self._frames: dict[int, Any] = {}
+        if config.replays is not None and not tickets:
+            raise ConfigError("replays are of games: envs of env_fns have none to keep")
         self._supervisor = supervisor = Supervisor([for_worker(s) for s in specs], spares, config)
         self._spares = Spares(supervisor.spare_seats, supervisor)
         self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)
@@ -308,6 +310,10 @@ class Pool:
         stats = self._supervisor.stats
         stats.env_steps += len(envs)
         stats.episodes += sum(outcome.over for outcome in outcomes)
+        replays = self._supervisor.replays
+        if replays is not None:
+            for env, outcome in zip(envs, outcomes, strict=True):
+                replays.settle(self._supervisor.seats[env], outcome.info)
         return self._gatherer.gather([self._supervisor.seats[env] for env in envs], outcomes)
 
     def _drop_pending(self) -> None:

@@ -28,6 +28,7 @@ from sc2pool.pool.instance import Instance
 from sc2pool.pool.logs import log_instance, log_launch
 from sc2pool.pool.metrics import MetricsServer
 from sc2pool.pool.raised import to_exception, to_result
+from sc2pool.pool.replays import ReplayFolder
 from sc2pool.pool.roster import Roster
 from sc2pool.pool.seats import FaultReport, Seat
 from sc2pool.pool.slot import TERMINATED, TRUNCATED
@@ -65,6 +66,7 @@ class Supervisor:
         self._config = config
         self._owner_pid = os.getpid()
         self._bundle_dir = config.bundle_dir or bundles.default_dir()
+        self.replays = None if config.replays is None else ReplayFolder(config.replays)
         self._recycles_s: list[float] = []
         self._next_look_s = 0.0
         self._calls_made = 0
@@ -317,6 +319,8 @@ class Supervisor:
         evidence = message.evidence
         fault = Fault(FaultKind.USER_CODE, seat.instance.phase(), message.summary)
         bundle = bundles.write(self._bundle_dir, seat, fault, evidence)
+        if self.replays is not None:
+            self.replays.keep_faulty(seat, evidence.replay)
         self.failure = to_exception(message, seat.name, bundle)
 
     def _hear_the_others(self) -> None:

@@ -91,6 +91,11 @@ def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_p
     return sc_pb.Request(observation=request)
 
 
+def save_replay() -> sc_pb.Request:
+    """What was played so far, as a replay file."""
+    return sc_pb.Request(save_replay=sc_pb.RequestSaveReplay())
+
+
 def step(loops: int) -> sc_pb.Request:
     """Advances the game by `loops` game loops."""
     return sc_pb.Request(step=sc_pb.RequestStep(count=loops))

@@ -83,7 +83,7 @@ class BotPlayer(SC2Player):
             return None  # the episode is only being begun
         return bot.state.observation, bot.game_info._proto
 
-    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+    async def play_episode(self, ticket: Ticket, pair: QueuePair) -> None:
         game = self.game
         first = await self.start_episode(ticket)
         if self._game_data is None:

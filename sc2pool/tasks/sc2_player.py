@@ -7,6 +7,7 @@ truncated, one that the game or the task ends before is terminated.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, NoReturn
 from gymnasium.error import ResetNeeded
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.config import Limits
+from sc2pool.config import Limits, ReplayPolicy
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.game import Game
@@ -25,6 +26,7 @@ from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import GameFacts, Player, Ticket, masks_of, resolve
 from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.replays import REPLAY, Chooser, LastHeld, PlayedReplay
 from sc2pool.tasks.task import Commands, Task
 
 
@@ -37,6 +39,7 @@ class TaskSpec:
     map_path: Path
     limits: Limits
     render_mode: str | None = None
+    replays: ReplayPolicy | None = None
 
     def player(self) -> Player:
         if issubclass(self.task, Task):
@@ -62,6 +65,7 @@ class SC2Player(Player):
         self.render_mode = spec.render_mode
         self._game: Game | None = None
         self._rung = ""
+        self._replays = None if spec.replays is None else Chooser(spec.replays)
         self.task: TaskDefinition | None = None
 
     @property
@@ -77,6 +81,26 @@ class SC2Player(Player):
     @property
     def exited_fd(self) -> int | None:
         return self.game.exited_fd
+
+    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+        chooser = self._replays
+        if chooser is None:
+            await self.play_episode(ticket, pair)
+            return
+        held = LastHeld(pair)
+        await self.play_episode(ticket, held)
+        last = held.last
+        assert last is not None, "an episode ends with a transition that says so"
+        by_number, by_return = chooser.choose(ticket, held.episode_return)
+        if by_number or by_return:
+            data = await self.replay()
+            replay = PlayedReplay(ticket.number, held.episode_return, by_number, by_return, data)
+            last = last._replace(info={**last.info, REPLAY: replay})
+        pair.put(last)
+
+    @abstractmethod
+    async def play_episode(self, ticket: Ticket, pair: QueuePair) -> None:
+        """As `play`."""
 
     async def start_episode(self, ticket: Ticket) -> Observed:
         """Climb down the reset ladder; the episode's first observation."""
@@ -115,9 +139,10 @@ class SC2Player(Player):
         return self.game.needs_recycle
 
     async def replay(self) -> bytes:
+        # What a step may take is watched, and this is a part of one: so it gets half of that.
+        deadline = Deadline.after(self.spec.limits.step_s / 2)
         with suppress(GameFault):
-            reply = await self.game.request(sc_pb.Request(save_replay=sc_pb.RequestSaveReplay()))
-            return reply.save_replay.data
+            return await self.game.replay(deadline)
         return b""
 
     def log_tail(self) -> str:
@@ -167,7 +192,7 @@ class TaskPlayer(SC2Player):
             return None  # the episode is only being begun
         return task.observation, task.game_info
 
-    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+    async def play_episode(self, ticket: Ticket, pair: QueuePair) -> None:
         task = self.spec.task()
         assert isinstance(task, Task)
         self.new_task(task, ticket)

@@ -55,3 +55,28 @@ class Painting(Placed):
 
     def render(self):
         return np.full((4, 6, 3), 10 * self.ticket.number + self.observation.game_loop, np.uint8)
+
+
+class Paid(MoveToBeacon):
+    """Ticket t is paid (5 t) % 7 in all, in its first step; its episodes are three steps long."""
+
+    max_loops = 24
+
+    def reward(self):
+        return (5 * self.ticket.number) % 7 if self.observation.game_loop == 8 else 0
+
+
+class PaidBot(MoveToBeaconBot):
+    """The same as a bot."""
+
+    max_loops = 24
+
+    def reward(self):
+        return (5 * self.ticket.number) % 7 if self.state.game_loop == 8 else 0
+
+
+class Failing(Paid):
+    """Its reward cannot be told."""
+
+    def reward(self):
+        raise LookupError("as asked")

@@ -13,6 +13,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool.config import PoolConfig, ReplayPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
@@ -137,5 +138,20 @@ def test_render_mode(face: Any, standin_dir: Path) -> None:
     )
 
 
-def test_what_is_for_tasks_only() -> None:
+def test_what_is_for_tasks_only(tmp_path: Path) -> None:
     refused(lambda: SubprocSC2VecEnv([dict], render_mode="rgb_array"), "render_mode is for tasks")
+    config = PoolConfig(replays=ReplayPolicy(tmp_path))
+    refused(lambda: SubprocSC2VecEnv([dict], config=config), "replays are of games")
+
+
+def test_replay_policy(face: Any, standin_dir: Path, tmp_path: Path) -> None:
+    def make(**fields: Any) -> Any:
+        policy = ReplayPolicy(**({"dir": tmp_path} | fields))
+        return lambda: face(
+            task="MoveToBeacon", game=standin_dir, config=PoolConfig(replays=policy)
+        )
+
+    refused(make(every=0), "ReplayPolicy(every=…) must be a whole number of at least 1, got 0")
+    refused(make(keep="all"), "ReplayPolicy(keep=…) must be a whole number", "got 'all'")
+    (tmp_path / "file").touch()
+    refused(make(dir=tmp_path / "file"), f"no folder for replays at {tmp_path / 'file'}")

@@ -18,6 +18,7 @@ BANNED = {
 ALLOWED = {
     # File, what it uses, and what for.
     ("pool/bundles.py", "time.strftime"): "a bundle's name, for people",
+    ("pool/replays.py", "time.strftime"): "a replay's name, for people",
     ("cli/options.py", "time.strftime"): "a run folder's name, for people",
     ("pool/window.py", "time.time"): "the age of a file, which has its times from that clock",
     ("pool/run_dir.py", "time.time"): "the age of a file, which has its times from that clock",

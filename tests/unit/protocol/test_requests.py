@@ -67,3 +67,7 @@ def test_one_field_each():
     assert len(built["action"].action.actions) == 1
     assert not built["observation"].observation.HasField("game_loop")
     assert requests.observation(game_loop=9, disable_fog=True).observation.game_loop == 9
+
+
+def test_save_replay():
+    assert requests.save_replay().WhichOneof("request") == "save_replay"

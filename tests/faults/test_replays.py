@@ -1,0 +1,69 @@
+"""A game that fails while it saves a replay costs the replay, never the last transition."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_pools import LENIENT, SEED, Faulty, step
+from fault_tasks import Short
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import Limits, PoolConfig, ReplayPolicy
+
+LIMITS = Limits(launch_s=4.0, create_join_s=1.5, reset_s=1.5, step_s=1.0, worker_grace_s=0.5)
+EPISODE = 5
+
+
+@pytest.fixture
+def make(faulty: Faulty, tmp_path: Path) -> Iterator[Callable[[], SubprocSC2VecEnv]]:
+    made: list[SubprocSC2VecEnv] = []
+
+    def one() -> SubprocSC2VecEnv:
+        policy = ReplayPolicy(tmp_path / "replays", every=1)
+        config = PoolConfig(limits=LIMITS, restart=LENIENT, replays=policy)
+        made.append(
+            SubprocSC2VecEnv(n=1, task=Short, game=faulty.installation, seed=SEED, config=config)
+        )
+        return made[0]
+
+    yield one
+    for env in made:
+        env.close()
+    faulty.orders.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("harm", "is_fault"),
+    [
+        ({"harm": "slow", "seconds": 60}, True),
+        ({"harm": "disconnect"}, True),
+        ({"harm": "garbage"}, True),
+        ({"harm": "error"}, False),
+    ],
+    ids=lambda given: given["harm"] if isinstance(given, dict) else "",
+)
+def test_a_harmed_replay(make: Any, faulty: Faulty, caplog: Any, harm: Any, is_fault: bool) -> None:
+    env = make()
+    env.reset()
+    faulty.order(at="save_replay", **harm)
+    began_s = time.monotonic()
+    with caplog.at_level(logging.WARNING, "sc2pool"):
+        for _ in range(EPISODE):
+            _, _, dones, infos = step(env, 0)
+    assert time.monotonic() - began_s < 20.0
+    assert faulty.done
+    assert dones[0]
+    assert infos[0]["TimeLimit.truncated"]
+    assert "sc2pool.synthetic" not in infos[0], "the real transition"
+    assert "sc2pool.replay" not in infos[0]
+    assert "told no replay of ticket 0" in caplog.text
+    assert ("sc2pool.fault" in env.reset_infos[0]) == is_fault
+    for _ in range(EPISODE):
+        _, _, dones, infos = step(env, 0)
+    assert dones[0]
+    assert Path(infos[0]["sc2pool.replay"]).stat().st_size > 0, "the next one is kept again"

@@ -1,0 +1,72 @@
+"""Which episodes are chosen, and how their last transition is held."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+
+import pytest
+
+from sc2pool import QueuePair
+from sc2pool.config import ReplayPolicy
+from sc2pool.tasks.player import Ticket
+from sc2pool.tasks.queue_pair import Transition
+from sc2pool.tasks.replays import Chooser, LastHeld
+
+
+def chosen(policy: ReplayPolicy, *returns: float) -> list[tuple[bool, bool]]:
+    chooser = Chooser(policy)
+    return [chooser.choose(Ticket(number), total) for number, total in enumerate(returns)]
+
+
+def test_by_number():
+    policy = ReplayPolicy(Path(), every=3, best=False)
+    assert [by_number for by_number, _ in chosen(policy, *[0.0] * 7)] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_by_return():
+    policy = ReplayPolicy(Path())
+    returns = (-2.0, -2.0, math.nan, 5.0, 4.0, 5.5)
+    assert chosen(policy, *returns) == [
+        (False, True),
+        (False, False),
+        (False, False),
+        (False, True),
+        (False, False),
+        (False, True),
+    ]
+
+
+def test_neither():
+    policy = ReplayPolicy(Path(), best=False)
+    assert chosen(policy, 1.0, 2.0) == [(False, False)] * 2
+
+
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_only_the_last_transition_is_held(end):
+    pair = QueuePair.local()
+    held = LastHeld(pair)
+    for reward in (0.0, 1.5, -0.5):
+        held.put(Transition(reward, reward, False, False, {}))
+        assert pair.receive(1).observation == reward
+    last = Transition("last", 2.0, end == "terminated", end == "truncated", {"a": 1})
+    held.put(last)
+    assert held.last is last
+    assert held.episode_return == 3.0
+    with pytest.raises(TimeoutError):
+        pair.receive(0.0)
+
+
+def test_actions_go_through():
+    pair = QueuePair.local()
+    pair.send(4)
+    assert asyncio.run(LastHeld(pair).get_action()) == 4
