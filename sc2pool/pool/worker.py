@@ -181,7 +181,7 @@ class Worker:
             arguments = pickle.loads(message.payload)
             result = OPERATIONS[message.operation](self.player.target(), *arguments)
             self._channel.send(messages.Answer(message.number, for_trainer(result)))
-        except ChannelClosedError:
+        except (ChannelClosedError, GameFault):
             raise
         except Exception as error:
             raised = describe(error, f"{message.operation} call")

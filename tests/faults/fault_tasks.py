@@ -80,6 +80,19 @@ class Short(MoveToBeacon):
     max_loops = 40
 
 
+class Blind(Short):
+    """Never looks at the state."""
+
+    def on_start(self) -> None:
+        pass
+
+    def act(self, action: int) -> Any:  # type: ignore[override]
+        return []
+
+    def observe(self) -> Any:
+        return np.zeros(self.observation_space.shape, np.float32)  # type: ignore[arg-type]
+
+
 class ShortSaboteur(Saboteur):
     """Episodes of five steps."""
 

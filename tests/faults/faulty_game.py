@@ -23,6 +23,7 @@ from typing import Any
 from picows import WSListener, WSUpgradeRequest, WSUpgradeResponseWithListener
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.protocol.sparse import Head
 from sc2pool.standin.server import Client, GameServer, _header, _refuse
 
 Order = dict[str, Any]
@@ -114,6 +115,10 @@ class FaultyClient(Client):
             case "needs a hard reset":
                 first.restart_game.need_hard_reset = True
                 replies[0] = first.SerializeToString()
+            case "spoiled state":
+                last = Head.FromString(replies[-1])
+                last.observation.observation.raw_data = b"\xff" * 40
+                replies[-1] = last.SerializeToString()
             case "allocate":
                 self._kept = b"\1" * order["bytes"]  # zeros would not be resident
             case _:
