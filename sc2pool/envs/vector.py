@@ -63,6 +63,7 @@ class SC2VectorEnv(EnvCalls):
         game: see `SubprocSC2VecEnv`.
         seed: the same as `reset(seed=seed)` at the first reset.
         spares: how many more games to keep reset; tasks only.
+        render_mode: as for `gymnasium.make`: "rgb_array", so that `render` draws; tasks only.
         config: limits and policies.
 
     Attributes: `num_envs`, `single_observation_space`, `single_action_space`, `observation_space`,
@@ -92,6 +93,7 @@ class SC2VectorEnv(EnvCalls):
         game: str | os.PathLike[str] = "auto",
         seed: int | None = None,
         spares: int = 0,
+        render_mode: str | None = None,
         config: PoolConfig | None = None,
     ) -> None:
         if worker is not None:
@@ -104,7 +106,9 @@ class SC2VectorEnv(EnvCalls):
         self._first_seed = None if seed is None else check_seed(seed)
         spaces = VectorSpaces(observation_mode, shared_memory)
         config = config or PoolConfig()
-        specs = player_specs(env_fns, task, n=n, game=game, spares=spares, config=config)
+        specs = player_specs(
+            env_fns, task, n=n, game=game, spares=spares, render_mode=render_mode, config=config
+        )
         self._tickets = task is not None
         try:
             self.pool = SelectivePool(

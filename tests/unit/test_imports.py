@@ -26,11 +26,12 @@ MAY_IMPORT = {
     "errors": set(),
     "protocol": FOUNDATIONS,
     "game": FOUNDATIONS | {"protocol"},
-    "tasks": FOUNDATIONS | {"protocol", "game"},
-    "pool": FOUNDATIONS | {"protocol", "game", "tasks"},
+    "render": FOUNDATIONS | {"protocol"},
+    "tasks": FOUNDATIONS | {"protocol", "game", "render"},
+    "pool": FOUNDATIONS | {"protocol", "game", "render", "tasks"},
     "envs": FOUNDATIONS | {"protocol", "game", "tasks", "pool"},
     "realtime": FOUNDATIONS | {"protocol", "game", "tasks", "pool"},
-    "cli": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime", ""},
+    "cli": FOUNDATIONS | {"protocol", "game", "render", "tasks", "pool", "envs", "realtime", ""},
     "standin": {"protocol"},
     "__main__": {"cli"},
     # The public names load lazily, from wherever they live.
@@ -43,6 +44,7 @@ HEAVY = {
     "sc2": ("tasks/bot.py", "tasks/bot_player.py", "tasks/minigames/move_to_beacon_bot.py"),
     "matplotlib": ("cli/",),
     "prometheus_client": ("pool/metrics.py",),
+    "PIL": ("render/", "cli/"),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -137,6 +139,6 @@ def test_a_worker_is_lean(kind, standin_dir):
     finally:
         made.close()
     tops = {name.partition(".")[0] for name in loaded}
-    assert not tops & {"torch", "stable_baselines3", "sc2", "matplotlib", "pytest"}
+    assert not tops & {"torch", "stable_baselines3", "sc2", "matplotlib", "PIL", "pytest"}
     if kind == "env":
         assert not tops & {"psutil", "s2clientprotocol", "picows"}

@@ -1,0 +1,138 @@
+"""The ground: terrain, drawn once a map, and what lies on it now: creep and fog.
+
+Light falls from the upper left, higher ground is brighter, what nobody can walk on is dark. Rules:
+the terrain's picture is made once for a map and never changed; a grid that the message does not
+have, or not whole, changes nothing.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.render.view import Area, Cells, View, cells_of, playable, spread
+
+_LOW, _HIGH = np.array([54.0, 62.0, 66.0]), np.array([134.0, 128.0, 112.0])
+"""Colours of the lowest and of the highest ground."""
+_BLOCKED = 0.46
+"""Brightness of what cannot be walked on, of open ground's."""
+_OUTSIDE = 0.55
+"""Brightness of what lies outside the playable area."""
+_RELIEF = 0.05
+"""Change of brightness for a slope of one height unit a cell."""
+_LEAST_RISE = 24.0
+"""Height units between the lowest and the highest colour, at least."""
+_GRID_LEAST_PX = 16
+"""Cells this large are told apart by faint lines."""
+
+_CREEP = (104, 54, 124)
+_CREEP_OPACITY = 0.55
+# Visibility of a cell: hidden, once seen, visible, hidden for good.
+_BRIGHTNESS = np.array([128, 178, 255, 128], np.uint8)
+_VISIBLE = 2
+
+
+def ground(game_info: sc_pb.ResponseGameInfo, view: View) -> Image.Image:
+    """The map without anything on it; a copy to draw on."""
+    start = game_info.start_raw
+    picture = _terrain(
+        _Grid(start.terrain_height.SerializeToString()),
+        _Grid(start.pathing_grid.SerializeToString()),
+        playable(game_info),
+        view,
+    )
+    return picture.copy()
+
+
+class _Grid(bytes):
+    """A serialized grid, so that it can be a key of the cache."""
+
+    def cells(self) -> Cells:
+        return cells_of(sc_pb.ResponseGameInfo().start_raw.pathing_grid.FromString(self))
+
+
+@lru_cache(maxsize=4)
+def _terrain(heights: _Grid, pathing: _Grid, area: Area, view: View) -> Image.Image:
+    height_cells, open_cells = heights.cells(), pathing.cells()
+    brightness = spread(_relief(height_cells), view, beyond=128)
+    level = spread(_levels(height_cells, open_cells), view, beyond=0)
+    # Half of a cell's value is its border's: cut there, borders become smooth lines.
+    is_open = np.asarray(spread(open_cells * np.uint8(255), view, beyond=0)) >= 128
+    if not open_cells.size:
+        is_open[...] = True
+    t = np.asarray(level, np.float32)[..., None] / 255.0
+    colour = _LOW + t * (_HIGH - _LOW)
+    light = np.asarray(brightness, np.float32) / 128.0
+    light *= np.where(is_open, 1.0, _BLOCKED)
+    light *= np.where(_inside(area, view), 1.0, _OUTSIDE)
+    pixels = (colour * light[..., None]).clip(0, 255).astype(np.uint8)
+    picture = Image.fromarray(pixels)
+    _draw_grid(picture, area, view)
+    return picture
+
+
+def _relief(heights: Cells) -> Cells:
+    """Brightness of each cell by its slope; 128 where it is flat."""
+    if min(heights.shape) < 2:
+        return np.full(heights.shape, 128, np.uint8)
+    up, right = np.gradient(heights.astype(np.float32))
+    light = 1.0 + _RELIEF * (right - up)
+    return (128.0 * light.clip(0.4, 1.6)).astype(np.uint8)
+
+
+def _levels(heights: Cells, open_cells: Cells) -> Cells:
+    """Each cell's height between the map's lowest (0) and highest (255) open ground."""
+    where_open = heights[open_cells > 0] if open_cells.shape == heights.shape else heights
+    if not where_open.size:
+        return np.full(heights.shape, 128, np.uint8)
+    low, high = float(where_open.min()), float(where_open.max())
+    middle, rise = (low + high) / 2, max(high - low, _LEAST_RISE)
+    level = (heights.astype(np.float32) - middle) / rise + 0.5
+    return (255.0 * level.clip(0.0, 1.0)).astype(np.uint8)
+
+
+def _inside(area: Area, view: View) -> NDArray[np.bool_]:
+    middles = (np.arange(view.side_px) + 0.5) / view.scale
+    x, y = view.left + middles, view.bottom + view.side - middles
+    in_x = (area.left <= x) & (x < area.right)
+    in_y = (area.bottom <= y) & (y < area.top)
+    inside: NDArray[np.bool_] = in_y[:, None] & in_x[None, :]
+    return inside
+
+
+def _draw_grid(picture: Image.Image, area: Area, view: View) -> None:
+    if view.scale < _GRID_LEAST_PX:
+        return
+    draw = ImageDraw.Draw(picture, "RGBA")
+    left, top = view.point(area.left, area.top)
+    right, bottom = view.point(area.right, area.bottom)
+    for x in range(area.left, area.right + 1):
+        at, _ = view.point(x, 0)
+        draw.line((at, top, at, bottom), (255, 255, 255, 14), 2)
+    for y in range(area.bottom, area.top + 1):
+        _, at = view.point(0, y)
+        draw.line((left, at, right, at), (255, 255, 255, 14), 2)
+
+
+def lay_creep(picture: Image.Image, state: raw_pb2.MapState, view: View) -> None:
+    """Draw the creep, where there is any."""
+    cells = cells_of(state.creep)
+    if not cells.any():
+        return
+    share = spread(cells * np.uint8(255), view, beyond=0)
+    opacity = round(255 * _CREEP_OPACITY)
+    picture.paste(_CREEP, mask=share.point([opacity * (level >= 128) for level in range(256)]))
+
+
+def lay_fog(picture: Image.Image, state: raw_pb2.MapState, view: View) -> Image.Image:
+    """The picture, darker where the player sees nothing now, and more so where it never did."""
+    cells = cells_of(state.visibility)
+    if not cells.size or (cells == _VISIBLE).all():
+        return picture
+    light = spread(_BRIGHTNESS[cells & 3], view, beyond=int(_BRIGHTNESS[0]))
+    return Image.composite(picture, Image.new("RGB", picture.size), light)

@@ -1,0 +1,76 @@
+"""What has which colour: sides, neutral things, orders, bars.
+
+Rules: colours are (red, green, blue); what only some of the messages tell (a unit's name) is never
+asked for, so the few neutral things that are worth a colour are known by their type's number.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from s2clientprotocol import raw_pb2
+
+Colour = tuple[int, int, int]
+
+SIDES: dict[int, Colour] = {
+    raw_pb2.Self: (74, 158, 255),
+    raw_pb2.Ally: (74, 214, 190),
+    raw_pb2.Neutral: (148, 142, 130),
+    raw_pb2.Enemy: (240, 78, 74),
+}
+"""By alliance."""
+
+MINERALS: Colour = (126, 216, 240)
+GAS: Colour = (110, 206, 120)
+BEACON: Colour = (236, 214, 110)
+
+MINERAL_FIELD_TYPES = frozenset(
+    {146, 147, 341, 483, 665, 666, 796, 797, 884, 885, 886, 887, 1996, 1997, 1998}
+)
+"""Fields as wide as two cells; ids of the game's mineral fields, all looks and sizes of them."""
+MINERAL_SHARD_TYPES = frozenset({1680})
+GEYSER_TYPES = frozenset({342, 343, 344, 608, 880, 881})
+BEACON_TYPES = frozenset({317})
+
+ATTACKS = frozenset({23, 3674})
+MOVES = frozenset({16, 17, 18, 3793, 3794, 3795})
+"""Move, patrol, hold position: the numbers of the order and of what it remaps to."""
+ORDER_ATTACK: Colour = (255, 104, 92)
+ORDER_MOVE: Colour = (120, 232, 140)
+ORDER_OTHER: Colour = (246, 214, 110)
+
+HEALTH_FULL: Colour = (92, 214, 92)
+HEALTH_HALF: Colour = (240, 200, 64)
+HEALTH_LOW: Colour = (240, 78, 60)
+SHIELD: Colour = (110, 170, 255)
+PROGRESS: Colour = (236, 236, 236)
+
+EFFECT: Colour = (255, 168, 60)
+POWER: Colour = (90, 150, 255)
+RADAR: Colour = (255, 255, 255)
+
+PANEL: Colour = (22, 25, 31)
+PANEL_EDGE: Colour = (52, 58, 70)
+TEXT: Colour = (232, 235, 240)
+LABEL: Colour = (142, 150, 164)
+
+
+@lru_cache(maxsize=64)
+def shade(colour: Colour, brightness: float) -> Colour:
+    """The colour, darker (below 1) or brighter."""
+    red, green, blue = (min(round(part * brightness), 255) for part in colour)
+    return red, green, blue
+
+
+def health_colour(share: float) -> Colour:
+    """By which part of its health a unit has left."""
+    if share > 0.6:
+        return HEALTH_FULL
+    return HEALTH_HALF if share > 0.3 else HEALTH_LOW
+
+
+def order_colour(ability_id: int) -> Colour:
+    """By what a unit was told to do."""
+    if ability_id in ATTACKS:
+        return ORDER_ATTACK
+    return ORDER_MOVE if ability_id in MOVES else ORDER_OTHER
