@@ -140,12 +140,14 @@ class SubprocSC2VecEnv(VecEnv):
         """
         batch = self.pool.recv()
         dones = batch.terminated | batch.truncated
-        self._take_reset_infos(batch)
-        cut_short = (batch.truncated & ~batch.terminated).tolist()
-        for info, truncated in zip(batch.infos, cut_short, strict=True):
-            info["TimeLimit.truncated"] = truncated
-        for env in np.flatnonzero(dones).tolist():
-            batch.infos[env]["terminal_observation"] = batch.final_observations[env]
+        for info in batch.infos:
+            info["TimeLimit.truncated"] = False
+        if dones.any():
+            self._take_reset_infos(batch)
+            for env in np.flatnonzero(dones).tolist():
+                info = batch.infos[env]
+                info["TimeLimit.truncated"] = not batch.terminated[env]
+                info["terminal_observation"] = batch.final_observations[env]
         return batch.observations, batch.rewards, dones, batch.infos
 
     def _take_reset_infos(self, batch: Batch) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from sc2pool.pool.layout import Array, SpaceLayout
 from sc2pool.pool.seats import FaultReport, Seat
-from sc2pool.pool.slot import TERMINATED, TRUNCATED
+from sc2pool.pool.slot import ASIDE, TERMINATED, TRUNCATED
 
 
 @dataclass(slots=True)
@@ -71,13 +71,19 @@ class Batch:
     reset_infos: list[dict[str, Any] | None]
 
 
-def outcome_of(seat: Seat, layout: SpaceLayout) -> Outcome:
-    """The real outcome, out of the slot of the instance that answered."""
+_SPECIAL = TERMINATED | TRUNCATED | ASIDE
+
+
+def outcome_of(seat: Seat, layout: SpaceLayout) -> Outcome | None:
+    """The real outcome, out of the slot of the instance that answered.
+
+    None for a plain one, as nearly all are: an observation and a reward, and no more to tell.
+    """
     assert seat.source is not None
     end = seat.source.end
     flags = end.flags()
-    if not flags:  # as nearly all are
-        return Outcome(reward=end.reward())
+    if not flags & _SPECIAL:
+        return None
     observation, info = seat.source.opened_aside()
     outcome = Outcome(
         reward=end.reward(),
@@ -134,13 +140,40 @@ class Gatherer:
         self._layout = layout
         self._shown: list[tuple[Batch, int] | None] = [None] * n
 
-    def gather(self, seats: Sequence[Seat], outcomes: Sequence[Outcome]) -> Batch:
+    def gather(self, seats: Sequence[Seat], given: Sequence[Outcome | None]) -> Batch:
         """One batch of these seats' outcomes and newest observations."""
+        rewards = [
+            seat.source.end.reward() if outcome is None and seat.source is not None else 0.0
+            for seat, outcome in zip(seats, given, strict=True)
+        ]
+        if any(given):
+            outcomes = [
+                outcome or Outcome(reward=reward)
+                for outcome, reward in zip(given, rewards, strict=True)
+            ]
+            batch = self._gather(seats, outcomes)
+        else:
+            n = len(seats)
+            batch = Batch(
+                envs=np.array([seat.index for seat in seats], np.int64),
+                observations=self._observations(seats, ()),
+                rewards=np.array(rewards, np.float64),
+                terminated=np.zeros(n, np.bool_),
+                truncated=np.zeros(n, np.bool_),
+                infos=[{} for _ in seats],
+                final_observations=[None] * n,
+                reset_infos=[None] * n,
+            )
+        for row, seat in enumerate(seats):
+            self._shown[seat.index] = (batch, row)
+        return batch
+
+    def _gather(self, seats: Sequence[Seat], outcomes: Sequence[Outcome]) -> Batch:
         for outcome in outcomes:
             if outcome.report is not None:
                 fault = outcome.info["sc2pool.fault"]
                 fault["recovery_s"] = time.monotonic() - outcome.report.at_s
-        batch = Batch(
+        return Batch(
             envs=np.array([seat.index for seat in seats], np.int64),
             observations=self._observations(seats, outcomes),
             rewards=np.array([outcome.reward for outcome in outcomes], np.float64),
@@ -150,9 +183,6 @@ class Gatherer:
             final_observations=[outcome.final_observation for outcome in outcomes],
             reset_infos=[outcome.reset_info for outcome in outcomes],
         )
-        for row, seat in enumerate(seats):
-            self._shown[seat.index] = (batch, row)
-        return batch
 
     def newest(self, seats: Sequence[Seat]) -> Any:
         """These seats' newest observations, in a batch's structure."""

@@ -76,6 +76,7 @@ class Pool:
         agree: Callable[[Sequence[Hello | None]], Hello] = agreed,
     ) -> None:
         self.n = len(specs)
+        self._numbers = range(self.n)
         self._agree = agree
         self._tickets = tickets
         self._autoreset = autoreset
@@ -83,7 +84,7 @@ class Pool:
         self._episodes = [0] * self.n
         self._began = False
         self._pending: set[int] = set()
-        self._outcomes: dict[int, Outcome] = {}
+        self._outcomes: dict[int, Outcome | None] = {}
         self._undealt: set[int] = set()
         self._settled: set[int] = set()
         self._frames: dict[int, Any] = {}
@@ -195,8 +196,8 @@ class Pool:
             ResetNeeded: no episode of the task has begun.
         """
         self._check_open()
-        numbers = list(range(self.n)) if envs is None else [int(env) for env in envs]
-        busy = self._pending.intersection(numbers)
+        numbers = self._numbers if envs is None else [int(env) for env in envs]
+        busy = self._pending and self._pending.intersection(numbers)
         if busy:
             raise AlreadyPendingCallError(
                 f"receive the pending step of envs {sorted(busy)} before the next one", "step"
@@ -249,7 +250,6 @@ class Pool:
         if wanted == pending and timeout_s is None:
             seats = self._supervisor.seats
             self._supervisor.await_steps([seats[env] for env in sorted(self._pending)])
-
         self._await(wanted, Deadline.after(timeout_s))
         return self._hand_out()
 
@@ -272,8 +272,7 @@ class Pool:
         env = seat.index
         if env not in self._pending or env in self._settled:
             return
-        outcome = self._outcomes.get(env)
-        if outcome is None:
+        if env not in self._outcomes:
             if seat.instance.state is State.STEPPING:
                 return
             if seat.answered:
@@ -281,12 +280,14 @@ class Pool:
             else:
                 outcome = synthetic_outcome(seat, self._gatherer.last_observation(env))
             self._outcomes[env] = outcome
-            if outcome.over and self._autoreset:
+            if outcome is not None and outcome.over and self._autoreset:
                 self._undealt.add(env)
             else:
                 self._settled.add(env)
         elif env not in self._undealt and seat.ready:
-            self._bind(seat, outcome)
+            begun = self._outcomes[env]
+            assert begun is not None, "only what is over waits for a first observation"
+            self._bind(seat, begun)
             self._settled.add(env)
 
     def _deal(self) -> None:
@@ -309,11 +310,12 @@ class Pool:
         self._settled.clear()
         stats = self._supervisor.stats
         stats.env_steps += len(envs)
-        stats.episodes += sum(outcome.over for outcome in outcomes)
+        stats.episodes += sum(outcome.over for outcome in outcomes if outcome is not None)
         replays = self._supervisor.replays
         if replays is not None:
             for env, outcome in zip(envs, outcomes, strict=True):
-                replays.settle(self._supervisor.seats[env], outcome.info)
+                if outcome is not None:
+                    replays.settle(self._supervisor.seats[env], outcome.info)
         return self._gatherer.gather([self._supervisor.seats[env] for env in envs], outcomes)
 
     def _drop_pending(self) -> None:

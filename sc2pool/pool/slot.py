@@ -103,7 +103,9 @@ class TrainerEnd:
     def send_checked(self, action: Array) -> None:
         """Send an action known to fit a space of one array."""
         self._actions[0][...] = action
-        self.ring()
+        self.sequence += 1
+        self._words[_REQUEST] = self.sequence
+        self._bell.ring()
 
     def ring(self) -> None:
         self.sequence += 1
