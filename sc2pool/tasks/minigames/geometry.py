@@ -76,6 +76,15 @@ def nearest_direction(offset_x: float, offset_y: float) -> int:
     return round(math.atan2(offset_y, offset_x) / math.tau * N_DIRECTIONS) % N_DIRECTIONS
 
 
+def bearing_of(
+    offset_x: float, offset_y: float, longest_distance: float
+) -> tuple[float, float, float]:
+    """As `bearings`, for one target at this offset; without numpy it takes a tenth of the time."""
+    length = math.hypot(offset_x, offset_y)
+    unit = max(length, 1e-6)
+    return _clip(offset_x / unit), _clip(offset_y / unit), _clip(length / longest_distance)
+
+
 def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> NDArray[np.float32]:
     """How each target lies from the point (x, y).
 

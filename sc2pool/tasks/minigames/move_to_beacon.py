@@ -18,7 +18,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.tasks import commands
-from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearings, walk_target
+from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearing_of, walk_target
 from sc2pool.tasks.task import Commands, Task
 from sc2pool.tasks.units import BEACONS, OWN_MARINES, Floats, Units, select
 
@@ -73,10 +73,11 @@ def beacon_vector(marines: Floats, beacons: Floats, area: PlayableArea) -> NDArr
 
         Zeros stand for what is not there.
     """
-    vector = np.zeros(5, dtype=np.float32)
-    if len(marines):
-        x, y = marines[0].tolist()
-        vector[3:] = area.relative(x, y)
-        if len(beacons):
-            vector[:3] = bearings(x, y, beacons[:1], area.longer_side)[0]
-    return vector
+    if not len(marines):
+        return np.zeros(5, np.float32)
+    x, y = marines[0].tolist()
+    bearing = (0.0, 0.0, 0.0)
+    if len(beacons):
+        beacon_x, beacon_y = beacons[0].tolist()
+        bearing = bearing_of(beacon_x - x, beacon_y - y, area.longer_side)
+    return np.array((*bearing, *area.relative(x, y)), np.float32)
