@@ -70,6 +70,27 @@ class GameClient(Client):
         """The pool ends games, not the bot."""
 
 
+def prepare_step(bot: RLBotAI, state: GameState) -> None:
+    """`BotAI._prepare_step`, less what is unpacked anew each time although few bots look at it.
+
+    The distances of all units to all others are computed when they are first asked for, as
+    python-sc2 can, and the map is the one the game described at the episode's beginning.
+    """
+    method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
+    if method in _LAZY_METHODS:
+        bot.distance_calculation_method = 0  # while the units are prepared, and no longer
+    try:
+        bot._prepare_step(state, _NO_MAP)
+    finally:
+        bot.distance_calculation_method = method
+        bot.game_info.pathing_grid = grid
+
+
+_LAZY_METHODS = frozenset({2, 3})
+"""python-sc2's two ways of a full matrix; its first keeps one that is asked without a look."""
+_NO_MAP = sc_pb.Response(game_info=sc_pb.ResponseGameInfo())
+
+
 class BotPlayer(SC2Player):
     """Plays an `RLBotAI`."""
 
@@ -114,7 +135,7 @@ class BotPlayer(SC2Player):
                 break
             await bot._after_step()
             step = await game.step(client.take_orders(), bot.step_mul)
-            bot._prepare_step(GameState(step.observed.response), info)
+            prepare_step(bot, GameState(step.observed.response))
             iteration += 1
             if step.ended:
                 await bot.issue_events()
