@@ -11,11 +11,13 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordVideo, RenderCollection
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecVideoRecorder
 
+from sc2pool import SC2VectorEnv
 from sc2pool.render import FRAME_SHAPE, MAP_PX, palette
 
 from .tasks import Painting, Placed, PlacedBot
@@ -218,3 +220,32 @@ def test_videos_of_gymnasium(gym_env, tmp_path):
     env.close()
     (video,) = tmp_path.glob("*.mp4")
     assert video.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_gymnasium_vector_env(pools, standin_dir, mode):
+    made = SC2VectorEnv(
+        n=2, task=Placed, game=standin_dir, render_mode="rgb_array", autoreset_mode=mode
+    )
+    pools.callback(made.close)
+    assert made.render_mode == "rgb_array"
+    assert made.metadata["render_fps"] == pytest.approx(2.8)
+    with pytest.raises(ResetNeeded):
+        made.render()
+    observations, _ = made.reset(seed=4)
+    ((game_info, _), _) = made.call("_seen")
+    for _ in range(6):
+        for frame, observed in zip(made.render(), observations, strict=True):
+            assert frame.shape == FRAME_SHAPE
+            seen = place_of_the_marine(frame, game_info)
+            np.testing.assert_allclose(seen, observed, atol=TOLERANCE)
+        observations, _, _, truncated, _ = made.step(np.array([0, 4]))
+        if mode is AutoresetMode.DISABLED and truncated.all():
+            observations, _ = made.reset(options={"reset_mask": truncated})
+
+
+def test_gymnasium_make(pools, standin_dir):
+    env = gymnasium.make("sc2pool/MoveToBeacon-v0", game=standin_dir, render_mode="rgb_array")
+    pools.callback(env.close)
+    env.reset()
+    assert env.render().shape == FRAME_SHAPE
