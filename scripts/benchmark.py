@@ -33,7 +33,8 @@ from sc2pool.cli.bench.machine import machine_facts
 from sc2pool.cli.stop import Stop
 
 CASES = {
-    "pool-only": ("pool_only:pool_only", "pool_only:waiting"),
+    "pool-only": ("pool_only:pool_only",),
+    "waiting": ("pool_only:waiting",),
     "whole-stack": ("whole_stack:whole_stack",),
     "game-cost": ("game_cost:burning", "game_cost:sleeping", "game_cost:scaling"),
     "resets": ("resets:resets",),

@@ -58,7 +58,7 @@ GOALS = (
     Goal(GAME_COST, "n=64, sleep 5 ms", "CPU of a step, all", "n=8", 1.15, at_most=True),
     Goal(RESETS, "n=8, spares=1", "batch with restart_game", None, 10.0, at_most=True),
     Goal(RESETS, "n=8, spares=1", "batch with create_game", None, 10.0, at_most=True),
-    Goal(MEMORY, "n=4, worker, USS", sides.POOL_TASK, SB3_ENV, 0.5, at_most=True),
+    Goal(MEMORY, "n=8, worker, USS", sides.POOL_TASK, SB3_ENV, 0.5, at_most=True),
 )
 
 

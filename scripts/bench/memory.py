@@ -23,7 +23,7 @@ from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER, memory_by_role
 from sc2pool.game.parent_death import die_with_parent
 
 CASE = "memory"
-N = 4
+N = 8
 STEPS = 50
 POOL_ENV = "pool, gymnasium env"
 SB3_ENV = f"{SB3}, gymnasium env"
@@ -58,7 +58,8 @@ def role_rows(found: dict[str, Any], n: int, role: str, measure: str) -> list[Ro
         # The largest: beside the workers there are multiprocessing's own helpers.
         sizes = sorted((one[measure] for one in by_role[role]), reverse=True)[:expected]
         if sizes:
-            by_side[side] = [per_env * size / 1e6 for size in sizes]
+            envs = len(sizes) // per_env
+            by_side[side] = [sum(sizes[env::envs]) / 1e6 for env in range(envs)]
     base = by_side.get(SB3_ENV)
     what = f"{role}, {measure.partition('_')[0].upper()}"
     return [

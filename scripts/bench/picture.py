@@ -34,6 +34,7 @@ COLOURS = {
     training.OVER_RECIPE: PURPLE,
     training.OVER_GYM_ENV: VERMILION,
     sides.GYMNASIUM: PURPLE,
+    sides.PUFFER: GREEN,
     sides.BARE: GREY,
     sides.WIRE: GREY,
     "restart_game": SKY,
@@ -42,6 +43,10 @@ COLOURS = {
     "batch with new pair": PURPLE,
 }
 ROLE_COLOURS = dict(zip(ROLES, (VERMILION, BLUE, "#C9C9C9"), strict=True))
+MOST_LEVEL = 14
+"""With more bars than these, their figures stand upright."""
+WIDEST = 0.19
+"""Of a bar, where the settings are 1 apart."""
 PANEL_INCHES = (7.2, 3.9)
 
 
@@ -65,12 +70,13 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
         return [row for row in found if row.side not in leave_out]
 
     stack, cost = rates(whole_stack.CASE), rates(game_cost.CASE, [game_cost.ONE_GAME])
+    told = [row for row in stack if row.cpu_us_per_step]
     times = [r for r in rows if r.case == resets.CASE and r.unit == "ms"]
     worker = [r for r in rows if r.case == memory.CASE and r.setting.endswith("worker, USS")]
     drawn = [
         *by_n("Pool only: empty envs", rates(pool_only.CASE)),
         Panel("Whole stack", STEPS_PER_S, stack),
-        Panel("Whole stack: CPU of a step", "µs", stack, log=False, stacked=True),
+        Panel("Whole stack: CPU of a step", "µs", told, log=False, stacked=True),
         Panel("Games of a given cost", STEPS_PER_S, cost),
         Panel("Resets", "ms", times),
         Panel("Memory of an env's own processes (USS)", "MB", worker, log=False),
@@ -119,10 +125,10 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
     """One panel."""
     settings = list(dict.fromkeys(row.setting for row in panel.rows))
     names = list(dict.fromkeys(row.side for row in panel.rows))
-    width = 0.84 / len(names)
+    width = min(WIDEST, 0.84 / len(names))
     lowest, highest = np.inf, 0.0
     for row in panel.rows:
-        place = settings.index(row.setting) - 0.42 + width * (names.index(row.side) + 0.5)
+        place = settings.index(row.setting) + width * (names.index(row.side) - (len(names) - 1) / 2)
         if panel.stacked:
             total = draw_stack(axes, place, row, width)
         else:
@@ -133,14 +139,15 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         lowest, highest = min(lowest, row.lowest or total), max(highest, row.highest, total)
         top = total if panel.stacked else max(total, row.highest)
         axes.annotate(
-            short(total),
+            f"{row.side.removeprefix('pool, ')}  {short(total)}" if panel.stacked else short(total),
             (place, top),
             (0, 2),
             textcoords="offset points",
             ha="center",
             fontsize=7,
-            rotation=0 if len(panel.rows) <= 14 else 90,
+            rotation=90 if panel.stacked or len(panel.rows) > MOST_LEVEL else 0,
         )
+    axes.set_xlim(-0.5, len(settings) - 0.5)
     axes.set_title(f"{panel.title}  [{panel.unit}]", loc="left", fontsize=10.5)
     axes.set_xticks(range(len(settings)), [wrapped(name) for name in settings], fontsize=8)
     axes.tick_params(axis="x", length=0)
@@ -150,7 +157,7 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.margins(y=0.14)
+        axes.margins(y=0.45 if panel.stacked else 0.2)
     axes.tick_params(axis="y", labelsize=8)
     axes.grid(axis="y", alpha=0.25, linewidth=0.6, zorder=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -164,17 +171,6 @@ def draw_stack(axes: Axes, place: float, row: Row, width: float) -> float:
         used_us = (row.cpu_us_per_step or {})[role]
         axes.bar(place, used_us, width * 0.92, bottom, color=ROLE_COLOURS[role], zorder=2)
         bottom += used_us
-    axes.annotate(
-        row.side.removeprefix("pool, "),
-        (place, 0),
-        (0, 3),
-        textcoords="offset points",
-        ha="center",
-        va="bottom",
-        fontsize=6.5,
-        rotation=90,
-        zorder=4,
-    )
     return bottom
 
 

@@ -1,19 +1,21 @@
 """Case *pool only*: empty envs, so that nothing is measured but the pool around them.
 
-The same env under the pool, under SB3's and gymnasium's, and over bare shared memory, which is the
-floor. And, so that nobody's speed is bought with busy waiting: what trainer and workers burn while
-all envs sleep.
+The same env under the pool, under SB3's and gymnasium's, under PufferLib where it is installed, and
+over bare shared memory, which is the floor. Case *waiting*: what trainer and workers burn while all
+envs sleep, so that nobody's speed is bought with busy waiting.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
+from bench import puffer
 from bench.report import Row, throughput_rows, value_row
 from bench.settings import Settings
-from bench.sides import BARE, GYMNASIUM, POOL, SB3, empty_side
+from bench.sides import BARE, GYMNASIUM, POOL, PUFFER, SB3, empty_side
 
 CASE = "pool only"
+WAITING = "waiting"
 NS = (1, 8, 32)
 SIZES_KB = (1, 32, 256)
 SLEEP_S = 0.02
@@ -23,15 +25,13 @@ N_SLEEPING = 8
 def pool_only(settings: Settings) -> list[Row]:
     """All sizes and numbers of envs."""
     rows = []
+    peers = [SB3, GYMNASIUM, *([PUFFER] if puffer.is_installed() else []), BARE]
     for n in settings.pick(NS, settings.ns):
         for size_kb in settings.pick(SIZES_KB, settings.sizes_kb):
             setting = f"n={n}, {size_kb} KB"
-            makers = {
-                kind: partial(empty_side, kind, n, size_kb * 1024)
-                for kind in (POOL, SB3, GYMNASIUM, BARE)
-            }
+            makers = {kind: partial(empty_side, kind, n, size_kb * 1024) for kind in (POOL, *peers)}
             measured = settings.compare(f"{CASE}, {setting}", makers)
-            rows += throughput_rows(CASE, setting, measured, {POOL: (SB3, GYMNASIUM, BARE)})
+            rows += throughput_rows(CASE, setting, measured, {POOL: peers})
     return rows
 
 
@@ -43,8 +43,8 @@ def waiting(settings: Settings) -> list[Row]:
         makers = {
             kind: partial(empty_side, kind, n, 1024, SLEEP_S) for kind in (POOL, SB3, GYMNASIUM)
         }
-        measured = settings.compare(f"{CASE}, {setting}", makers)
+        measured = settings.compare(f"{WAITING}, {setting}", makers)
         for kind, rounds in measured.items():
             shares = [100 * sum(one.cpu_s.values()) / one.seconds for one in rounds]
-            rows.append(value_row(CASE, setting, kind, shares, unit="% of a core"))
+            rows.append(value_row(WAITING, setting, kind, shares, unit="% of a core"))
     return rows

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import puffer
 from bench.bare import BareVec
 from bench.empty import EmptyEnv
 from bench.episodes import WARM_UP_STEPS, EpisodeBudget
@@ -26,6 +27,7 @@ START_METHOD = "forkserver"
 POOL = "SubprocSC2VecEnv"
 SB3 = "SubprocVecEnv"
 GYMNASIUM = "AsyncVectorEnv"
+PUFFER = "PufferLib"
 BARE = "bare shared memory"
 
 POOL_TASK = "pool, Task"
@@ -47,6 +49,8 @@ class EmptySide:
         env.reset()
 
     def prepare(self) -> None:
+        if puffer.is_installed():
+            time.sleep(puffer.SETTLE_S)
         step_for(self.step, WARM_UP_S)
 
     def step(self) -> int:
@@ -66,11 +70,13 @@ class EmptySide:
 
 
 def empty_side(kind: str, n: int, observation_bytes: int, sleep_s: float = 0.0) -> EmptySide:
-    """n empty envs under one of the four."""
+    """n empty envs under one of the five."""
     make = partial(EmptyEnv, observation_bytes, sleep_s)
     vec: Any
     if kind == BARE:
         vec = BareVec(n, observation_bytes)
+    elif kind == PUFFER:
+        vec = puffer.PufferVec(make, n, START_METHOD)
     elif kind == POOL:
         from sc2pool import SubprocSC2VecEnv  # noqa: PLC0415
 
