@@ -16,6 +16,7 @@ import ctypes
 import importlib
 import json
 import logging
+import os
 import sys
 import tempfile
 import time
@@ -97,8 +98,12 @@ def main() -> int:
     interrupted = False
     with (
         Stop().handling(),
-        tempfile.TemporaryDirectory(prefix="sc2pool-benchmark-") as folder,
+        tempfile.TemporaryDirectory(
+            prefix="sc2pool-benchmark-", ignore_cleanup_errors=True
+        ) as folder,
     ):
+        # What is killed leaves its temporary files in there, and they go with the folder.
+        os.environ["TMPDIR"] = folder
         settings = Settings(
             installation=install(Path(folder) / "StarCraftII"),
             rounds=options.rounds,

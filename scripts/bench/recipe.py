@@ -53,7 +53,9 @@ class RecipeEnv(gymnasium.Env):
         self._actions = context.Queue()
         self._transitions = context.Queue()
         self._process = context.Process(
-            target=play, args=(*self._arguments, self._actions, self._transitions)
+            target=play,
+            args=(*self._arguments, self._actions, self._transitions),
+            daemon=True,  # else a worker that is interrupted would wait for it for ever
         )
         self._process.start()
         return self._get(timeout_s=STARTED_WITHIN_S)[0], {}
