@@ -33,6 +33,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         ConfigError: unknown task or render mode, no installation, no such map.
     """
 
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - as gymnasium has it
+
     def __init__(
         self,
         task: str | type[TaskDefinition] = "MoveToBeacon",

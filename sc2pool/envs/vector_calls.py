@@ -108,4 +108,8 @@ class EnvCalls(VectorEnv[Any, Any, Array]):
         if self._tickets and self.render_mode is None:
             logger.warn("render() was called, but render_mode is None")
             return None
-        return self.call("render")
+        if not self._tickets:
+            return self.call("render")
+        self._pending.check_idle("render")
+        with self._pending.gymnasiums_errors():
+            return tuple(self.pool.render(range(self.num_envs)))

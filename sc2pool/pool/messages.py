@@ -2,7 +2,7 @@
 
 Trainer to worker, in the order of an instance's life: `Start`, `UseMemory`, `Launch`, then
 `Reset`, `ActionAside` and `Call` as they come, and `Close`. Worker to trainer: `Hello`,
-`Launched`, `EpisodeStarted`, `Aside`, `Answer`, and, last of all, `Faulted` or `Raised`.
+`Launched`, `Aside`, `Answer`, and, last of all, `Faulted` or `Raised`.
 Rule: fields named `payload` are pickled by the user's rules and only opened where they belong.
 """
 
@@ -90,13 +90,6 @@ class Launched:
     """The game is up; None where the player has no game."""
 
     facts: GameFacts | None
-
-
-@dataclass(frozen=True)
-class EpisodeStarted:
-    """By which rung of the reset ladder the newest ticket's episode was reached."""
-
-    rung: str
 
 
 @dataclass(frozen=True)

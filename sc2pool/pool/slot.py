@@ -33,6 +33,10 @@ _REPLY = 8
 _FLAGS = 9
 _REWARD = 10
 _RETURN = 11
+_RUNG = 12
+
+RUNGS = ("reset", "restart", "create")
+"""How an episode may have been reached: an env's own reset, or a rung of a game's reset ladder."""
 
 TERMINATED = 1
 TRUNCATED = 2
@@ -136,6 +140,10 @@ class TrainerEnd:
         for leaf, view in zip(batch, self._slot.observations, strict=True):
             leaf[row] = view
 
+    def rung(self) -> str:
+        """How the newest episode was reached, one of `RUNGS`."""
+        return RUNGS[self._words[_RUNG]]
+
     def observation(self) -> Any:
         """The observation by itself, copied."""
         return self._slot.observation()
@@ -151,7 +159,7 @@ class WorkerEnd(QueuePair):
     Args:
         strict: see `Player.strict`.
         send_aside: sends (sequence, pickled (observation, info)) to the trainer.
-        on_first: called before an episode's first transition is published.
+        rung: asked, when an episode's first transition is put, how it was reached.
         worn_out: asked at an episode's end whether the game should be replaced.
     """
 
@@ -163,7 +171,7 @@ class WorkerEnd(QueuePair):
         *,
         strict: bool,
         send_aside: Callable[[int, bytes], None],
-        on_first: Callable[[], None],
+        rung: Callable[[], str],
         worn_out: Callable[[], bool],
     ) -> None:
         self._slot = slot
@@ -175,7 +183,7 @@ class WorkerEnd(QueuePair):
         self._array = slot.observations[0] if slot.layout.observation.is_array else None
         self._must_be_finite = strict and self._array is not None and self._array.dtype.kind == "f"
         self._send_aside = send_aside
-        self._on_first = on_first
+        self._rung = rung
         self._worn_out = worn_out
         self._sequence = 0
         self._phase = Phase.IDLE
@@ -281,7 +289,7 @@ class WorkerEnd(QueuePair):
         payload = for_trainer((observation, dict(info))) if aside else b""
         if self._phase is Phase.RESETTING:
             self._return = 0.0
-            self._on_first()
+            self._words[_RUNG] = RUNGS.index(self._rung())
         self._return += reward
         slot.reals[_RETURN] = self._return
         self._phase = Phase.IDLE

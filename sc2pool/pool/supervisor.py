@@ -80,7 +80,6 @@ class Supervisor:
         self._handlers: dict[type, Callable[[Seat, Any], None]] = {
             messages.Hello: self._on_hello,
             messages.Launched: self._on_launched,
-            messages.EpisodeStarted: self._on_episode_started,
             messages.Aside: self._on_aside,
             messages.Answer: self._on_answer,
             messages.Faulted: self._on_faulted,
@@ -268,6 +267,7 @@ class Supervisor:
             return
         instance.on(Event.FIRST_OBSERVATION)
         now_s = time.monotonic()
+        instance.rung = instance.end.rung()
         self.stats.count_reset(instance.rung, now_s - instance.asked_at_s)
         if seat.down_since_s is not None:
             self.stats.count_recovery(now_s - seat.down_since_s)
@@ -300,9 +300,6 @@ class Supervisor:
         log_launch(seat)
         if seat.ticket is not None:
             self._reset(seat)
-
-    def _on_episode_started(self, seat: Seat, message: messages.EpisodeStarted) -> None:
-        seat.instance.rung = message.rung
 
     def _on_aside(self, seat: Seat, message: messages.Aside) -> None:
         seat.instance.take_aside(message)

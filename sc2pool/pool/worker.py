@@ -123,7 +123,7 @@ class Worker:
             self._reply_bell,
             strict=self.player.strict,
             send_aside=self._send_aside,
-            on_first=self._announce_episode,
+            rung=self.player.rung,
             worn_out=self._player_is_worn_out,
         )
 
@@ -166,9 +166,6 @@ class Worker:
             # Code of the user's failed on a game that still answers: keep what it played.
             replay = b"" if isinstance(error, GameFault) else await self.player.replay()
             self._report(error, replay)
-
-    def _announce_episode(self) -> None:
-        self._channel.send(messages.EpisodeStarted(self.player.rung()))
 
     def _player_is_worn_out(self) -> bool:
         return self.player.worn_out

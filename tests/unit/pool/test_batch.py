@@ -47,7 +47,7 @@ class Answering:
             *self.bells,
             strict=True,
             send_aside=lambda *_: None,
-            on_first=lambda: None,
+            rung=lambda: "reset",
             worn_out=lambda: False,
         )
 

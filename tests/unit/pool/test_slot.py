@@ -40,7 +40,7 @@ class Pair:
         memory.claim(self.descriptor, layout.size_bytes)
         self.bells = Doorbell.create(), Doorbell.create()
         self.aside = aside = []
-        self.firsts = firsts = []
+        self.rungs = rungs = ["create", "create", "restart"]
         self.worn_out = worn_out = []
         slots = [
             Slot(memory.map_memory(self.descriptor, layout.size_bytes), layout) for _ in range(2)
@@ -51,7 +51,7 @@ class Pair:
             *self.bells,
             strict=strict,
             send_aside=lambda *sent: aside.append(sent),
-            on_first=lambda: firsts.append("first"),
+            rung=rungs.pop,
             worn_out=lambda: bool(worn_out),
         )
 
@@ -89,7 +89,7 @@ def test_an_episode_there_and_back(pair):
     assert not both.trainer.replied()
     both.put(np.array([1, 2], np.float32))
     assert both.trainer.replied()
-    assert both.firsts == ["first"]
+    assert both.trainer.rung() == "restart"
     for number in range(3):
         assert both.trainer.try_send(number)
         assert not both.trainer.replied()
@@ -99,7 +99,7 @@ def test_an_episode_there_and_back(pair):
         assert both.trainer.replied()
         assert both.trainer.reward() == number / 2
         assert both.trainer.observation().tolist() == [number, 7]
-    assert both.firsts == ["first"], "only a reset's answer is an episode's first"
+    assert both.trainer.rung() == "restart", "only a reset's answer is an episode's first"
     assert both.aside == []
 
 
@@ -227,7 +227,7 @@ def test_an_abandoned_episode_ends_where_it_waits_for_an_action(pair):
     both.begin()
     both.put(np.ones(2, np.float32))
     assert both.trainer.replied()
-    assert both.firsts == ["first"] * 2
+    assert both.trainer.rung() == "create"
 
 
 def test_a_transition_that_nobody_asked_for_is_the_users_error(pair):
