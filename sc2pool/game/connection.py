@@ -32,6 +32,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.direct_reader import DirectReader
 from sc2pool.game.lease import HOST
+from sc2pool.game.wire import NotReadyError, connect, frame
 from sc2pool.protocol import replies
 from sc2pool.protocol.sparse import Head
 
@@ -54,10 +55,6 @@ _CONTROL = frozenset({picows.WSMsgType.PING, picows.WSMsgType.PONG})
 
 Extend = Callable[[], Deadline | None]
 """Asked at the deadline of a burst; returns a later one, or None if there is no more patience."""
-
-
-class NotReadyError(Exception):
-    """Something accepts connections on the port but does not speak the API (yet)."""
 
 
 class Connection(picows.WSListener):
@@ -171,7 +168,7 @@ class Connection(picows.WSListener):
             request.id = self._next_id
             self._expected.append((self._next_id, replies.expected_kind(request)))
             self._next_id = (self._next_id + 1) & _ID_MASK
-            frames.append(_frame(request.SerializeToString()))
+            frames.append(frame(request.SerializeToString()))
         assert reader is not None
         self._deadline_s = deadline.instant_s
         self._extend = extend
@@ -351,34 +348,3 @@ class Connection(picows.WSListener):
                 return
             self._deadline_s = later.instant_s
         self._arm()
-
-
-def connect(port: int) -> socket.socket:
-    """A socket connected to `port` on this machine; not a byte is sent.
-
-    Raises:
-        NotReadyError: nobody listens there.
-    """
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        sock.settimeout(1.0)  # on this machine a connection is accepted or refused at once
-        sock.connect((HOST, port))
-        sock.setblocking(False)
-    except OSError as error:
-        sock.close()
-        raise NotReadyError(f"nobody listens on port {port}: {error}") from error
-    return sock
-
-
-def _frame(payload: bytes) -> bytes:
-    """A whole binary websocket message from the client.
-
-    The mask every client must use is zero here: it protects proxies from hostile scripts, and
-    between two processes on one machine there are neither. That makes one write of a burst.
-    """
-    length = len(payload)
-    if length < 126:
-        return b"\x82%c\0\0\0\0%b" % (0x80 | length, payload)
-    if length < 1 << 16:
-        return b"\x82\xfe%b\0\0\0\0%b" % (length.to_bytes(2), payload)
-    return b"\x82\xff%b\0\0\0\0%b" % (length.to_bytes(8), payload)

@@ -20,10 +20,11 @@ import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game.connection import Connection, NotReadyError, connect
+from sc2pool.game.connection import Connection
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess
+from sc2pool.game.wire import NotReadyError, connect
 
 _POLL_S: Final = 0.02
 _PORT_TRIES: Final = 5

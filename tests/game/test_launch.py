@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game.connection import NotReadyError, connect
 from sc2pool.game.launch import _prove_listener
+from sc2pool.game.wire import NotReadyError, connect
 
 LISTEN = """
 import socket, sys
