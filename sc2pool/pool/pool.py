@@ -88,12 +88,13 @@ class Pool:
         self._undealt: set[int] = set()
         self._settled: set[int] = set()
         self._frames: dict[int, Any] = {}
+        self._finalizer: weakref.finalize[..., Pool] | None = None
         if config.replays is not None and not tickets:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
         self._supervisor = supervisor = Supervisor([for_worker(s) for s in specs], spares, config)
-        self._spares = Spares(supervisor.spare_seats, supervisor)
-        self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)
         try:
+            self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)
+            self._spares = Spares(supervisor.spare_seats, supervisor)
             supervisor.serve_metrics()
             self._learn_spaces()
         except BaseException:
@@ -421,4 +422,5 @@ class Pool:
             self._supervisor.close(ask_first=not self._tickets)
         else:
             self._supervisor.close(ask_first=not self._tickets and grace_s > 0, grace_s=grace_s)
-        self._finalizer.detach()
+        if self._finalizer is not None:
+            self._finalizer.detach()

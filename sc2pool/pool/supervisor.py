@@ -86,18 +86,23 @@ class Supervisor:
             messages.Raised: self._on_raised,
         }
         self._waiter = Waiter()
-        self.roster = Roster(specs, spares, config.limits, self._waiter)
-        self._all = self.roster.seats
-        self.seats = self._all[: len(specs)]
-        self.spare_seats = self._all[len(specs) :]
-        self.watchdog = Watchdog(
-            self.roster.watched,
-            config.recycle,
-            config.watchdog_interval_s,
-            Publisher(self.stats, self.roster).after_look,
-        )
-        self._waiter.add(self.watchdog.bell.listening, None)
         self._metrics: MetricsServer | None = None
+        with ExitStack() as owned:  # gives back what there is, wherever Ctrl-C strikes
+            owned.callback(self._waiter.close)
+            self.roster = Roster(specs, spares, config.limits, self._waiter)
+            owned.callback(self.roster.close)
+            self._all = self.roster.seats
+            self.seats = self._all[: len(specs)]
+            self.spare_seats = self._all[len(specs) :]
+            self.watchdog = Watchdog(
+                self.roster.watched,
+                config.recycle,
+                config.watchdog_interval_s,
+                Publisher(self.stats, self.roster).after_look,
+            )
+            owned.callback(self.watchdog.close)
+            self._waiter.add(self.watchdog.bell.listening, None)
+            owned.pop_all()
 
     # What the pool asks for.
 
