@@ -1,0 +1,99 @@
+"""Pages of documentation as programs: what their code blocks say, ready to be run.
+
+    blocks(page)     the fenced code blocks, each with its language and its place
+    program(page)    the page's Python as one program, every line where it stands in the page
+    commands(page)   the shell commands, as a shell would split them
+
+Rules: a block says its language, or it is an error, so that none escapes by saying nothing; a
+program tells of each block that it has come to its end.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PYTHON = "python"
+SHELL = "sh"
+TEXT = "text"
+"""What nobody can run: a tree of files, what a program prints."""
+ENDED = "ran to the end of line"
+
+_FENCE = re.compile(r"(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[^`]*)")
+_INLINE = re.compile(r"(?<!`)`(sc2pool [^`]+)`(?!`)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced code block."""
+
+    language: str
+    code: str
+    line: int
+    """That of its first line of code, the page's first line being 1."""
+
+    @property
+    def end(self) -> int:
+        """The line of the fence that closes it."""
+        return self.line + self.code.count("\n")
+
+
+def blocks(text: str) -> list[Block]:
+    """The code blocks of a page.
+
+    Raises:
+        ValueError: a block without a language, or of one that nobody runs, or without an end.
+    """
+    found, lines = [], text.splitlines()
+    numbered = iter(enumerate(lines, 1))
+    for number, line in numbered:
+        opening = _FENCE.fullmatch(line)
+        if opening is None:
+            continue
+        language = opening["language"].strip()
+        if language not in (PYTHON, SHELL, TEXT):
+            raise ValueError(f"line {number}: a code block in {language or 'no language'!r}")
+        closing = opening["indent"] + opening["fence"]
+        inside = []
+        for _, code in numbered:
+            if code.rstrip() == closing:
+                break
+            inside.append(code + "\n")
+        else:
+            raise ValueError(f"line {number}: a code block that does not end")
+        found.append(Block(language, textwrap.dedent("".join(inside)), number + 1))
+    return found
+
+
+def program(text: str) -> tuple[str, list[str]]:
+    """The page's Python as one program, and the lines it prints when all of it was run."""
+    lines = [""] * (len(text.splitlines()) + 1)
+    expected = []
+    for block in blocks(text):
+        if block.language == PYTHON:
+            lines[block.line - 1 : block.end - 1] = block.code.splitlines()
+            told = f"{ENDED} {block.end}"
+            lines[block.end - 1] = f"print({told!r}, flush=True)"
+            expected.append(told)
+    return "\n".join(lines), expected
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The shell commands in blocks, and those of `sc2pool` in the text, without comments."""
+    for block in blocks(text):
+        if block.language == SHELL:
+            for line in block.code.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                if words:
+                    yield words
+    for inline in _INLINE.findall(text):
+        yield shlex.split(inline)
+
+
+def find_pages(root: Path) -> list[Path]:
+    """The pages people read: the README, and everything in `docs`."""
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]

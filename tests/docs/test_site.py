@@ -1,0 +1,32 @@
+"""The documentation can be built, without a warning: links, anchors and all that is generated."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sc2pool
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install '.[docs]'")
+    pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed")
+    site = tmp_path / "site"
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    reference = (site / "reference" / "index.html").read_text()
+    missing = [name for name in sc2pool.__all__ if f'.{name}"' not in reference]
+    assert not missing, "the reference lacks public names"
+    assert 'src="http' not in reference, "the site loads something from elsewhere"
