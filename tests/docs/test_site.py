@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,11 @@ def test_the_site_builds_without_a_warning(tmp_path: Path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    for page in site.rglob("*.html"):
+        loaded = re.findall(
+            r'<(?:script|link|img)[^>]+(?:src|href)="https?:[^"]*', page.read_text()
+        )
+        assert not [tag for tag in loaded if "canonical" not in tag], page
     reference = (site / "reference" / "index.html").read_text()
     missing = [name for name in sc2pool.__all__ if f'.{name}"' not in reference]
     assert not missing, "the reference lacks public names"
-    assert 'src="http' not in reference, "the site loads something from elsewhere"
