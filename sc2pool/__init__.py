@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from sc2pool.envs.sb3 import SubprocSC2VecEnv
     from sc2pool.envs.vector import SC2VectorEnv
     from sc2pool.tasks.bot import RLBotAI
+    from sc2pool.tasks.policy_bot import PolicyBot
     from sc2pool.tasks.queue_pair import QueuePair
     from sc2pool.tasks.task import Task
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "PolicyBot",
     "PoolStatsCallback",
     "QueuePair",
     "RLBotAI",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "PolicyBot": "sc2pool.tasks.policy_bot",
     "PoolStatsCallback": "sc2pool.envs.callbacks",
     "QueuePair": "sc2pool.tasks.queue_pair",
     "RLBotAI": "sc2pool.tasks.bot",

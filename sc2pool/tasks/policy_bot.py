@@ -1,0 +1,206 @@
+"""`PolicyBot`: a trained policy as an ordinary python-sc2 bot.
+
+    run_game(map, [Bot(Race.Terran, PolicyBot(MoveToBeacon, PPO.load("model.zip")))], …)
+
+The task class that the policy was trained on does the translation here too, whichever way it is
+written; `task_episode.py` drives a `Task`, this file an `RLBotAI`. Rules: a new task object per
+game; the hooks are called in the pool's order, so that the same game and the same policy give the
+same actions; neither SB3 nor torch is imported, a policy is whatever has SB3's `predict`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium import spaces
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from sc2.bot_ai import BotAI
+from sc2.data import Result
+
+from sc2pool.errors import ActionError, ConfigError
+from sc2pool.tasks import registry
+from sc2pool.tasks.bot import RLBotAI
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.player import Ticket
+from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.task import Task
+from sc2pool.tasks.task_episode import TaskEpisode
+
+
+class Policy(Protocol):
+    """What every SB3 model has: PPO, A2C, DQN, SAC, MaskablePPO, RecurrentPPO and others."""
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, Any]:
+        """The action for one observation, and the next state of a recurrent policy.
+
+        A `predict` that has a parameter `action_masks` is given the task's masks, (n,) bool.
+        """
+        ...
+
+
+class PolicyBot(BotAI):
+    """Plays a policy; for `run_game`, and for the packages that ladders want.
+
+    What was done to observations outside the task (VecNormalize, VecFrameStack) is not done here:
+    give a policy whose `predict` does it first.
+
+    Args:
+        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`. Its map, race and
+            opponents are for the one who starts the game to choose.
+        policy: a trained SB3 model, or another object with its `predict`.
+        deterministic: whether the policy is asked for its best action, not for a random one.
+
+    Attributes:
+        game_version: what the game says it is; known once one has begun.
+
+    Raises:
+        ConfigError: no such task, or a policy for another action space.
+    """
+
+    def __init__(
+        self, task: str | type[TaskDefinition], policy: Policy, *, deterministic: bool = True
+    ) -> None:
+        super().__init__()
+        self._definition = registry.resolve(task)
+        self._policy = policy
+        self._deterministic = deterministic
+        self._pair = PredictPair(policy, self._definition.action_space, deterministic)
+        self._games = 0
+        self.game_version = ""
+        self._episode: TaskEpisode | None = None
+        self._bot: RLBotAI | None = None
+        given, wanted = getattr(policy, "action_space", None), self._definition.action_space
+        if given is not None and given != wanted:
+            raise ConfigError(
+                f"the policy acts in {given}, the task {self._definition.__name__} in {wanted}"
+            )
+
+    @property
+    def steps(self) -> int:
+        """Actions taken in this game."""
+        return self._pair.steps
+
+    @property
+    def episode_return(self) -> float:
+        """What the task has paid in this game."""
+        return self._pair.episode_return
+
+    async def on_before_start(self) -> None:
+        """A game begins: it gets a task object of its own."""
+        definition = self._definition
+        self._pair = PredictPair(self._policy, definition.action_space, self._deterministic)
+        self._episode = self._bot = None
+        if issubclass(definition, RLBotAI):
+            self._bot = definition(self._pair)
+            started: TaskDefinition = self._bot
+        else:
+            task = definition()
+            assert isinstance(task, Task), "a definition is one or the other"
+            self._episode = TaskEpisode(task, self._pair, self.client, self.game_info._proto)
+            started = task
+        started.ticket = Ticket(self._games)
+        started.options = {}
+        pong = await self.client._execute(ping=sc_pb.RequestPing())
+        started.game_version = self.game_version = pong.ping.game_version
+        self._games += 1
+        if self._bot is not None:
+            self._prepare_bot(self._bot)
+            await self._bot.on_before_start()
+
+    async def on_start(self) -> None:
+        if self._episode is not None:
+            await self._episode.start(self.state)
+        elif self._bot is not None:
+            self._bot._prepare_first_step()
+            await self._bot.on_start()
+
+    async def on_step(self, iteration: int) -> None:
+        if self._episode is not None:
+            await self._episode.step(self.state)
+        elif self._bot is not None:
+            if iteration:  # the first was prepared for `on_start`
+                self._bot._prepare_step(self.state, self._map())
+            await self._bot.issue_events()
+            await self._bot.on_step(iteration)
+            await self._bot._after_step()
+
+    async def on_end(self, game_result: Result) -> None:
+        if self._episode is not None:
+            await self._episode.end()
+        elif self._bot is not None:
+            await self._bot.on_end(game_result)
+
+    def _prepare_bot(self, bot: RLBotAI) -> None:
+        """What python-sc2 has just done with this bot, done with the one that it plays."""
+        bot._prepare_start(
+            self.client,
+            self.player_id,
+            self.game_info,
+            self.game_data,
+            realtime=self.realtime,
+            base_build=self.base_build,
+        )
+        bot._prepare_step(self.state, self._map())
+
+    def _map(self) -> sc_pb.Response:
+        return sc_pb.Response(game_info=self.game_info._proto)
+
+
+class PredictPair(QueuePair):
+    """A queue pair whose learner is a policy's `predict`.
+
+    Attributes:
+        steps: actions asked for.
+        episode_return: sum of the rewards.
+    """
+
+    def __init__(self, policy: Policy, space: spaces.Space[Any], deterministic: bool) -> None:
+        self._policy = policy
+        self._space = space
+        self._deterministic = deterministic
+        self._takes_masks = "action_masks" in inspect.signature(policy.predict).parameters
+        self._state: Any = None
+        self._last: Transition | None = None
+        self.steps = 0
+        self.episode_return = 0.0
+
+    def put(self, transition: Transition) -> None:
+        self._last = transition
+        self.episode_return += transition.reward
+
+    async def get_action(self) -> Any:
+        assert self._last is not None, "a transition is put before an action is gotten"
+        masks = {"action_masks": self._last.action_masks} if self._takes_masks else {}
+        action, self._state = self._policy.predict(
+            self._last.observation,
+            state=self._state,
+            episode_start=np.array([self.steps == 0]),
+            deterministic=self._deterministic,
+            **masks,
+        )
+        self.steps += 1
+        return action_of(self._space, action)
+
+
+def action_of(space: spaces.Space[Any], predicted: Any) -> Any:
+    """The action as a task gets it in the pool: in the space's dtype, a Box action clipped.
+
+    Raises:
+        ActionError: it is outside the space.
+    """
+    action = predicted
+    if isinstance(space, spaces.Box):
+        action = np.clip(predicted, space.low, space.high)
+    if space.dtype is not None:
+        action = np.asarray(action, space.dtype)[()]
+    if not space.contains(action):
+        raise ActionError(f"the policy's action {predicted!r} is not in {space}")
+    return action

@@ -1,0 +1,107 @@
+"""One episode of a `Task` on a game that python-sc2 runs.
+
+`TaskPlayer` plays a task on a game of the pool and decides when it steps; here python-sc2's loop
+decides, and calls in. Rule: the task cannot tell: its hooks are called in the same order, on the
+same moments of the game, and `await self.game.request(…)` is answered.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from sc2.client import Client
+from sc2.game_state import GameState
+from sc2.protocol import ConnectionAlreadyClosedError, ProtocolError
+
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.player import resolve
+from sc2pool.tasks.queue_pair import QueuePair
+from sc2pool.tasks.sc2_player import as_actions, transition
+from sc2pool.tasks.task import Task
+
+
+class TaskEpisode:
+    """Drives one task object.
+
+    Args:
+        task: a new one.
+        pair: where transitions go and actions come from.
+        client: the game's, python-sc2's own.
+        game_info: the map's description.
+    """
+
+    def __init__(
+        self, task: Task, pair: QueuePair, client: Client, game_info: sc_pb.ResponseGameInfo
+    ) -> None:
+        self._task = task
+        self._pair = pair
+        self._client = client
+        self._score: int | None = None
+        """At the last transition; None before the first."""
+        self._over = False
+        task.game = ClientGame(client)  # type: ignore[assignment]  # answers `request`
+        task.game_info = game_info
+
+    async def start(self, state: GameState) -> None:
+        """The first observation is there."""
+        self._task.lazy_observation = Observed.of(state.response_observation)
+        await resolve(self._task.on_start())
+
+    async def step(self, state: GameState) -> None:
+        """Put the transition that led here; then act, or leave where the episode is over."""
+        self._client.game_step = self._task.step_mul  # for python-sc2's own loop
+        await self._put(Observed.of(state.response_observation), ended=False)
+        if self._over:
+            await self._client.leave()
+            return
+        wanted = as_actions(await resolve(self._task.act(await self._pair.get_action())))
+        self._task.action_results = ()
+        if wanted:
+            try:
+                reply = await self._client._execute(action=sc_pb.RequestAction(actions=wanted))
+            except ProtocolError as error:
+                if not error.is_game_over_error:  # in real time it ends when it likes
+                    raise
+            else:
+                self._task.action_results = tuple(reply.action.result)
+
+    async def end(self) -> None:
+        """The game is over: put the last transition, seen from the game's final state."""
+        if self._over or self._score is None:
+            return
+        observed = self._task.lazy_observation
+        # python-sc2 ends without showing the bot the last observation; look at it here.
+        with suppress(ProtocolError, ConnectionAlreadyClosedError):
+            response = await self._client.observation()
+            observed = Observed.of(response.observation)
+        await self._put(observed, ended=True)
+
+    async def _put(self, observed: Observed, *, ended: bool) -> None:
+        task = self._task
+        task.lazy_observation = observed
+        reward, terminated, truncated = 0.0, ended, False
+        if self._score is not None:
+            task.score_change = float(observed.score - self._score)
+            limit = task.max_loops
+            truncated = limit is not None and observed.game_loop >= limit
+            terminated = (ended and not truncated) or bool(await resolve(task.terminated()))
+            reward = await resolve(task.reward())
+        self._score = observed.score
+        self._over = terminated or truncated
+        self._pair.put(await transition(task, reward, terminated=terminated, truncated=truncated))
+
+
+class ClientGame:
+    """A task's `game` where the game belongs to python-sc2: it answers requests."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def request(self, request: sc_pb.Request) -> sc_pb.Response:
+        """As `Game.request`: the game's refusal is an answer too, in `error`."""
+        kind = str(request.WhichOneof("request"))
+        try:
+            return await self._client._execute(**{kind: getattr(request, kind)})
+        except ProtocolError as error:
+            return sc_pb.Response(error=[str(error)])

@@ -1,0 +1,196 @@
+"""`PolicyBot`: a policy plays under python-sc2's own `run_game` as it does in the pool."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sb3_contrib import MaskablePPO
+
+from sc2pool import PolicyBot, SubprocSC2VecEnv
+from sc2pool.errors import ActionError, ConfigError
+from sc2pool.tasks.minigames.scripted import SCRIPTED
+from sc2pool.tasks.policy_bot import action_of
+from sc2pool.tasks.registry import resolve
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "play.py"
+
+
+class Pooled:
+    """One game of the pool, played to the episode's end."""
+
+    def __init__(self, task: Any, game: Path, predict: Any) -> None:
+        env = SubprocSC2VecEnv(n=1, task=task, game=game, seed=5)
+        try:
+            observations = env.reset()
+            self.seed = env.get_attr("ticket")[0].seed
+            self.actions: list[Any] = []
+            self.episode_return = 0.0
+            done = False
+            while not done:
+                action = predict(observations[0], env.env_method("action_masks")[0])
+                self.actions.append(np.asarray(action).tolist())
+                observations, rewards, dones, _ = env.step(np.array([action]))
+                self.episode_return += float(rewards[0])
+                done = bool(dones[0])
+        finally:
+            env.close()
+
+
+class MaskedBeacon(resolve("MoveToBeacon")):
+    """MoveToBeacon with masks that change, and a request to the game in each step; 30 steps."""
+
+    max_loops = 240
+
+    def action_masks(self):
+        return np.arange(8) != self.lazy_observation.game_loop // 8 % 8
+
+    async def act(self, action):
+        from s2clientprotocol import sc2api_pb2 as sc_pb
+
+        pong = await self.game.request(sc_pb.Request(ping=sc_pb.RequestPing()))
+        assert pong.ping.game_version == self.game_version
+        return super().act(action)
+
+
+class MaskedBeaconBot(resolve("MoveToBeaconBot")):
+    """The same as a bot, without the request."""
+
+    max_loops = 240
+
+    def action_masks(self):
+        return np.arange(8) != self.state.game_loop // 8 % 8
+
+
+class Walker:
+    """Walks to the beacon, or a little to the left where the mask forbids that."""
+
+    def __init__(self) -> None:
+        self.taken: list[int] = []
+        self.starts: list[bool] = []
+
+    def predict(
+        self, observation, state=None, episode_start=None, deterministic=False, action_masks=None
+    ):
+        action = SCRIPTED["MoveToBeacon"](observation)
+        if not action_masks[action]:
+            action = (action + 1) % 8
+        self.taken.append(action)
+        self.starts.append(bool(episode_start[0]))
+        return np.array(action), (state or 0) + 1
+
+
+# python-sc2's `run_game` takes over the process's signals and logging, so it has one of its own.
+RUN_GAMES = """
+import importlib.util, json, sys
+
+path, name, seed = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("the_test", path)
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+
+from sc2 import maps
+from sc2.data import Race
+from sc2.main import run_game
+from sc2.player import Bot
+
+from sc2pool import PolicyBot
+
+walker = module.Walker()
+bot = PolicyBot(getattr(module, name), walker)
+told = []
+for _ in range(2):
+    walker.taken.clear()
+    walker.starts.clear()
+    run_game(
+        maps.get("MoveToBeacon"), [Bot(Race.Terran, bot)], realtime=False, random_seed=int(seed)
+    )
+    told.append([walker.taken[:], bot.steps, bot.episode_return, sum(walker.starts)])
+print("TOLD", json.dumps(told))
+"""
+
+
+@pytest.mark.standin("its episodes repeat under a seed whatever is asked in between")
+@pytest.mark.parametrize("task", [MaskedBeacon, MaskedBeaconBot])
+def test_two_games_are_played_as_in_the_pool(standin_dir, task):
+    import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    walker = Walker()
+    pooled = Pooled(
+        task,
+        standin_dir,
+        lambda seen, masks: walker.predict(
+            seen, episode_start=np.array([False]), action_masks=masks
+        )[0],
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_GAMES, __file__, task.__name__, str(pooled.seed)],
+        env={**os.environ, "SC2PATH": str(standin_dir)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.rpartition("TOLD")[2])
+    assert pooled.episode_return > 0
+    assert told == [[pooled.actions, 30, pooled.episode_return, 1]] * 2
+
+
+@pytest.mark.standin("its episodes repeat under a seed whatever is asked in between")
+def test_the_script_plays_a_trained_model(standin_dir, tmp_path):
+    env = SubprocSC2VecEnv(n=2, task="DefeatRoaches", game=standin_dir)
+    try:
+        model = MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=64, device="cpu", seed=2)
+        model.learn(128)
+    finally:
+        env.close()
+    model.save(tmp_path / "model.zip")
+    pooled = Pooled(
+        "DefeatRoaches",
+        standin_dir,
+        lambda seen, masks: model.predict(seen, deterministic=True, action_masks=masks)[0],
+    )
+    options = ["--task", "DefeatRoaches", "--algorithm", "MaskablePPO", "--game", str(standin_dir)]
+    options += ["--seed", str(pooled.seed), "--opponent", "zerg", "easy"]
+    done = subprocess.run(
+        [sys.executable, SCRIPT, tmp_path / "model.zip", *options],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    line = next(line for line in done.stdout.splitlines() if line.startswith("DefeatRoaches, "))
+    assert "game standin" in line
+    assert f": {len(pooled.actions)} steps, return {pooled.episode_return:g}, result" in line
+
+
+def test_a_policy_for_another_task_is_refused():
+    class Model:
+        action_space = resolve("DefeatRoaches").action_space
+
+        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+            return 0, None
+
+    with pytest.raises(ConfigError, match=r"acts in Discrete\(11\), the task MoveToBeacon in"):
+        PolicyBot("MoveToBeacon", Model())
+
+
+def test_an_action_is_given_as_the_pool_gives_it():
+    from gymnasium import spaces
+
+    taken = action_of(spaces.Discrete(8), np.array(3))
+    assert (type(taken), taken) == (np.int64, 3)
+    box = spaces.Box(-1, 1, (2,), np.float32)
+    assert action_of(box, np.array([2.0, -0.5])).tolist() == [1.0, -0.5]
+    assert action_of(box, np.array([2.0, -0.5])).dtype == np.float32
+    with pytest.raises(ActionError, match=r"action 9 is not in Discrete\(8\)"):
+        action_of(spaces.Discrete(8), 9)
