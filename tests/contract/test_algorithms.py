@@ -1,0 +1,228 @@
+"""SB3's algorithms, wrappers and callbacks, and sb3-contrib's MaskablePPO, on pools of games."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
+from sb3_contrib.common.maskable.evaluation import evaluate_policy
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3 import A2C, DQN, PPO, SAC
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, VecNormalize
+
+from sc2pool import SubprocSC2VecEnv
+
+from .learning_tasks import Advised, OneAllowed, Walk
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "maskable_ppo.py"
+N = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """The games need the cores more than the small networks do."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def beacons(vec_task: Callable[..., SubprocSC2VecEnv]) -> SubprocSC2VecEnv:
+    """Four games with discrete actions and masks."""
+    return vec_task(Advised, n=N)
+
+
+@pytest.fixture
+def walks(vec_task: Callable[..., SubprocSC2VecEnv]) -> SubprocSC2VecEnv:
+    """Four games with Box actions."""
+    return vec_task(Walk, n=N)
+
+
+def monitored(env: VecEnv) -> VecEnv:
+    return VecMonitor(env)
+
+
+def normalized(env: VecEnv) -> VecEnv:
+    return VecNormalize(VecMonitor(env))
+
+
+def stacked(env: VecEnv) -> VecEnv:
+    return VecFrameStack(VecMonitor(env), n_stack=3)
+
+
+def all_of_it(env: VecEnv) -> VecEnv:
+    return VecFrameStack(VecNormalize(VecMonitor(env)), n_stack=2)
+
+
+WRAPPED = {"monitor": monitored, "normalize": normalized, "stack": stacked, "all": all_of_it}
+PPO_LIKE = {"n_steps": 128, "batch_size": 256, "n_epochs": 2}
+OFF_POLICY = {"learning_starts": 200, "train_freq": 16, "batch_size": 32, "buffer_size": 4000}
+
+
+def parameters(model: Any) -> list[np.ndarray]:
+    return [parameter.detach().numpy().copy() for parameter in model.policy.parameters()]
+
+
+def assert_learns(model: Any, steps: int) -> None:
+    """Trains, and looks at what has become of the network and of the episodes."""
+    before = parameters(model)
+    model.learn(steps)
+    after = parameters(model)
+    assert model.num_timesteps >= steps
+    assert all(np.isfinite(value).all() for value in after)
+    changed = [not np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
+    assert 2 * sum(changed) >= len(changed)  # a target network may wait
+    assert len(model.ep_info_buffer) >= N
+    assert model.get_env().unwrapped.stats()["recycles"] == {}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "wrapped", "settings"),
+    [
+        (PPO, "normalize", PPO_LIKE),
+        (A2C, "stack", {"n_steps": 32}),
+        (DQN, "monitor", OFF_POLICY),
+        (MaskablePPO, "all", PPO_LIKE),
+    ],
+)
+def test_trains_with_discrete_actions(beacons, algorithm, wrapped, settings):
+    env = WRAPPED[wrapped](beacons)
+    assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), 2048)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "wrapped", "settings"),
+    [(SAC, "normalize", OFF_POLICY), (PPO, "all", PPO_LIKE)],
+)
+def test_trains_with_box_actions(walks, algorithm, wrapped, settings):
+    env = WRAPPED[wrapped](walks)
+    assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), 2048)
+
+
+def test_trains_on_what_make_vec_env_makes(pools, standin_dir):
+    env = make_vec_env(
+        "sc2pool/MoveToBeacon-v0",
+        n_envs=2,
+        seed=3,
+        vec_env_cls=SubprocSC2VecEnv,
+        env_kwargs={"game": str(standin_dir)},
+    )
+    pools.callback(env.close)
+    model = PPO("MlpPolicy", env, n_steps=256, batch_size=128, n_epochs=1, device="cpu")
+    model.learn(1024)
+    # The Monitor that `make_vec_env` puts around each env has seen whole episodes.
+    assert [episode["l"] for episode in model.ep_info_buffer] == [240] * 4
+
+
+def test_evaluates_and_saves_while_it_trains(walks, vec_task, tmp_path):
+    env = VecNormalize(VecMonitor(walks))
+    other = VecNormalize(VecMonitor(vec_task(Walk, n=2)), training=False)
+    evaluation = EvalCallback(
+        other,
+        n_eval_episodes=2,
+        eval_freq=256,
+        log_path=str(tmp_path),
+        best_model_save_path=str(tmp_path),
+        verbose=0,
+    )
+    checkpoints = CheckpointCallback(256, str(tmp_path), "walk", save_vecnormalize=True)
+    model = PPO("MlpPolicy", env, device="cpu", **PPO_LIKE)
+    model.learn(2048, callback=[evaluation, checkpoints])
+    lengths = np.load(tmp_path / "evaluations.npz")["ep_lengths"]
+    assert lengths.tolist() == [[30, 30]] * 2
+    np.testing.assert_array_equal(other.obs_rms.mean, env.obs_rms.mean)
+    assert (tmp_path / "best_model.zip").exists()
+    assert (tmp_path / "walk_vecnormalize_1024_steps.pkl").exists()
+    resumed = PPO.load(tmp_path / "walk_1024_steps", env=env, device="cpu")
+    assert resumed.num_timesteps == 1024
+    resumed.learn(512, reset_num_timesteps=False)
+    assert resumed.num_timesteps == 1536
+
+
+# ---- masks -------------------------------------------------------------------------------------
+
+
+class KillsOneGame(BaseCallback):
+    """Kills the game of one env after so many calls."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.after = after
+
+    def _on_step(self) -> bool:
+        if self.n_calls == self.after:
+            env = self.training_env.unwrapped
+            psutil.Process(env.stats()["instances"][1]["pid"]).kill()
+        return True
+
+
+def test_masks_are_found_through_the_wrappers(beacons):
+    for wrap in WRAPPED.values():
+        env = wrap(beacons)
+        assert is_masking_supported(env)
+        env.reset()
+        masks = get_action_masks(env)
+        assert (masks.shape, masks.dtype) == ((N, 8), np.bool_)
+        np.testing.assert_array_equal(masks, beacons.env_method("action_masks"))
+
+
+def test_a_task_without_masks_says_so(walks):
+    assert not is_masking_supported(VecMonitor(walks))
+    with pytest.raises(ValueError, match="does not support action masking"):
+        evaluate_policy(None, walks)
+
+
+def test_one_game_has_masks_too(gym_env):
+    env = gym_env(OneAllowed)
+    assert is_masking_supported(env)
+    env.reset()
+    assert get_action_masks(env).tolist() == [True] + [False] * 7
+
+
+@pytest.mark.parametrize("spares", [0, 2])
+def test_no_masked_action_is_ever_taken(vec_task, spares):
+    """In training, in the step after a fault, and in evaluation; the task raises if one is."""
+    pool = vec_task(OneAllowed, n=N, spares=spares)
+    env = all_of_it(pool)
+    evaluation = MaskableEvalCallback(
+        all_of_it(vec_task(OneAllowed, n=1)), n_eval_episodes=3, eval_freq=64, verbose=0
+    )
+    model = MaskablePPO("MlpPolicy", env, device="cpu", **PPO_LIKE)
+    model.learn(512, callback=[KillsOneGame(after=40), evaluation])
+    assert sum(pool.stats()["recycles"].values()) == 1
+    assert evaluation.last_mean_reward > -np.inf, "it has evaluated"
+    evaluate_policy(model, env, n_eval_episodes=N)
+
+
+def test_without_its_masks_the_task_would_have_complained(vec_task):
+    """That the test above could fail."""
+    model = MaskablePPO("MlpPolicy", vec_task(OneAllowed), device="cpu", **PPO_LIKE)
+    with pytest.raises(Exception, match="is masked"):
+        model.learn(256, use_masking=False)
+
+
+def test_the_example_trains(standin_dir, tmp_path):
+    options = ["--steps", "512", "--n", "2", "--game", str(standin_dir), "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, *options],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 games of standin")
+    assert "over 2 episodes" in done.stdout.splitlines()[-1]
+    assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").num_timesteps == 512
