@@ -1,10 +1,11 @@
 """The command line of the stand-in.
 
-    python -m sc2pool.standin install DIR
+    python -m sc2pool.standin install DIR [--after-stop freeze]
     python -m sc2pool.standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
 
 The second form takes the flags of the real game, with one dash, and like the real game ignores
-those it does not know.
+those it does not know. `--after-stop` (see `stops`) is no flag of the real game's: an installation
+has it in its start script, so that whoever plays the game need not know of it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from sc2pool.standin.install import InstallError, install
 from sc2pool.standin.server import run_server
+from sc2pool.standin.stops import AfterStop
 
 
 def main(arguments: list[str]) -> int:
@@ -25,23 +27,36 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("-listen", default="127.0.0.1", metavar="ADDRESS")
     parser.add_argument("-port", type=int, required=True)
     parser.add_argument("-dataDir", type=Path, default=Path(), metavar="DIR")
+    _add_after_stop(parser)
     options, _ignored = parser.parse_known_args(arguments)
     if not 1 <= options.port <= 65535:
         parser.error(f"-port must be 1 to 65535, not {options.port}")
-    return run_server(options.listen, options.port, options.dataDir.absolute())
+    return run_server(
+        options.listen, options.port, options.dataDir.absolute(), AfterStop(options.after_stop)
+    )
 
 
 def _install(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m sc2pool.standin install")
     parser.add_argument("directory", type=Path)
+    _add_after_stop(parser)
     options = parser.parse_args(arguments)
     try:
-        executable = install(options.directory)
+        executable = install(options.directory, AfterStop(options.after_stop))
     except InstallError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(executable)
     return 0
+
+
+def _add_after_stop(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--after-stop",
+        choices=[str(choice) for choice in AfterStop],
+        default=str(AfterStop.CATCH_UP),
+        help="in real time: what becomes of the loops due while the process was stopped",
+    )
 
 
 if __name__ == "__main__":

@@ -21,6 +21,10 @@ class RealtimeClock:
         """Whole loops that should have been played by now."""
         return int((time.monotonic() - self._started_s) * LOOPS_PER_S)
 
+    def skip(self, seconds: float) -> None:
+        """Take that much time for not passed."""
+        self._started_s += seconds
+
     def wait_s(self, loop: int) -> float:
         """Seconds until that loop is due; 0 if it is already."""
         return max(0.0, self._started_s + loop / LOOPS_PER_S - time.monotonic())

@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 
 import sc2pool
+from sc2pool.standin.stops import AfterStop
 from sc2pool.standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
@@ -31,8 +32,13 @@ class InstallError(Exception):
     """The directory cannot take an installation; nothing was written."""
 
 
-def install(directory: Path) -> Path:
-    """Make `directory` an installation; returns the path of its executable."""
+def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path:
+    """Make `directory` an installation; returns the path of its executable.
+
+    Args:
+        directory: empty, missing, or an installation already.
+        after_stop: what its games in real time make of a stop.
+    """
     directory = directory.expanduser().absolute()
     _check_is_ours_or_empty(directory)
     try:
@@ -44,7 +50,7 @@ def install(directory: Path) -> Path:
             if source.name.endswith(".SC2Map"):
                 _write(maps / source.name, source.read_bytes(), 0o644)
         executable = directory / "Versions" / f"Base{BASE_BUILD}" / "SC2_x64"
-        _write(executable, _launcher().encode(), 0o755)
+        _write(executable, _launcher(after_stop).encode(), 0o755)
     except OSError as error:
         raise InstallError(f"cannot install the stand-in in {directory}: {error}") from error
     return executable
@@ -66,9 +72,10 @@ def _check_is_ours_or_empty(directory: Path) -> None:
         )
 
 
-def _launcher() -> str:
+def _launcher(after_stop: AfterStop) -> str:
     """A script that replaces itself by this interpreter, so that the process id stays."""
     package_parent = str(Path(sc2pool.__path__[0]).resolve().parent)
+    option = "" if after_stop is AfterStop.CATCH_UP else f"--after-stop {after_stop} "
     return (
         "#!/bin/sh\n"
         f"PYTHONPATH={shlex.quote(package_parent)}${{PYTHONPATH:+:$PYTHONPATH}}\n"
@@ -76,7 +83,7 @@ def _launcher() -> str:
         "OPENBLAS_NUM_THREADS=1\n"
         "export PYTHONPATH OPENBLAS_NUM_THREADS\n"
         # -P: what lies in the working directory is no concern of the game.
-        f'exec {shlex.quote(sys.executable)} -P -m sc2pool.standin "$@"\n'
+        f'exec {shlex.quote(sys.executable)} -P -m sc2pool.standin {option}"$@"\n'
     )
 
 

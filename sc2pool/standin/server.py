@@ -34,6 +34,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin import session
 from sc2pool.standin.state import Fate, State
+from sc2pool.standin.stops import AfterStop, FrozenStops
 
 API_PATH = b"/sc2api"
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -124,8 +125,9 @@ class Client(WSListener):
 class GameServer:
     """The listening socket, the one client's place, and the end of the process."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, after_stop: AfterStop) -> None:
         self.state = State(data_dir)
+        self._after_stop = after_stop
         self._client: Client | None = None
         self._ended = asyncio.Event()
 
@@ -134,6 +136,8 @@ class GameServer:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end)
+        if self._after_stop is AfterStop.FREEZE:
+            FrozenStops(self.state).watch()
         try:
             server = await ws_create_server(
                 self._admit,
@@ -210,14 +214,14 @@ def _refuse(status: HTTPStatus, why: bytes) -> WSUpgradeResponseWithListener:
     return WSUpgradeResponseWithListener(response, None)
 
 
-def run_server(host: str, port: int, data_dir: Path) -> int:
+def run_server(host: str, port: int, data_dir: Path, after_stop: AfterStop) -> int:
     """Run a game process until it ends; its exit status."""
     try:
-        return asyncio.run(_serve(host, port, data_dir))
+        return asyncio.run(_serve(host, port, data_dir, after_stop))
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
 
 
-async def _serve(host: str, port: int, data_dir: Path) -> int:
-    return await GameServer(data_dir).serve(host, port)
+async def _serve(host: str, port: int, data_dir: Path, after_stop: AfterStop) -> int:
+    return await GameServer(data_dir, after_stop).serve(host, port)

@@ -220,15 +220,18 @@ def _free_port() -> int:
 @pytest.fixture
 def launch(
     installation: Path, executable: Path, tmp_path: Path
-) -> Iterator[Callable[[], GameProcess]]:
-    """Start a game, wait until it says it is ready, end it after the test."""
+) -> Iterator[Callable[..., GameProcess]]:
+    """Start a game, maybe with more flags, wait until it is ready, end it after the test."""
     games: list[GameProcess] = []
 
-    def start() -> GameProcess:
+    def start(*flags: str) -> GameProcess:
         port = _free_port()
         arguments = f"-listen 127.0.0.1 -port {port} -displayMode 0 -verbose -dataVersion B89B"
         process = subprocess.Popen(
-            [executable, *arguments.split(), "-dataDir", installation, "-tempDir", tmp_path],
+            [
+                *(executable, *arguments.split(), *flags),
+                *("-dataDir", installation, "-tempDir", tmp_path),
+            ],
             stdout=subprocess.PIPE,
             text=True,
         )
