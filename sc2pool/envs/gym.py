@@ -28,6 +28,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         game: see `SubprocSC2VecEnv`.
         render_mode: `"rgb_array"` for a `render()` that draws the game; None for none.
         config: limits and restart policy.
+        realtime: the game runs by itself and waits for no action; see `SubprocSC2VecEnv`.
 
     Raises:
         ConfigError: unknown task or render mode, no installation, no such map.
@@ -42,9 +43,10 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         game: str | os.PathLike[str] = "auto",
         render_mode: str | None = None,
         config: PoolConfig | None = None,
+        realtime: bool = False,
     ) -> None:
         config = config or PoolConfig()
-        spec = task_spec(task, game, config, render_mode)
+        spec = task_spec(task, game, config, render_mode, realtime)
         self.pool = Pool([spec], tickets=True, config=config, autoreset=False)
         self.observation_space = self.pool.observation_space
         self.action_space = self.pool.action_space

@@ -53,6 +53,8 @@ class SubprocSC2VecEnv(VecEnv):
         render_mode: `"rgb_array"` for a `render()` and `get_images()` that draw the games; tasks
             only, an env of `env_fns` has its own.
         config: limits and policies.
+        realtime: the games run by themselves, 22.4 loops a second, and wait for no action; tasks
+            only. `step` waits until the game has come `step_mul` loops further.
 
     Raises:
         ConfigError: unknown task or render mode, no installation, no such map, a wrong `n`, spaces
@@ -73,12 +75,20 @@ class SubprocSC2VecEnv(VecEnv):
         spares: int = 0,
         render_mode: str | None = None,
         config: PoolConfig | None = None,
+        realtime: bool = False,
     ) -> None:
         if start_method is not None:
             multiprocessing.get_context(start_method)  # ValueError: cannot find context
         config = config or PoolConfig()
         specs = player_specs(
-            env_fns, task, n=n, game=game, spares=spares, render_mode=render_mode, config=config
+            env_fns,
+            task,
+            n=n,
+            game=game,
+            spares=spares,
+            render_mode=render_mode,
+            config=config,
+            realtime=realtime,
         )
         self.pool = Pool(
             specs, tickets=task is not None, config=config, spares=check_spares(spares)

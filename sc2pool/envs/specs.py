@@ -26,11 +26,13 @@ def task_spec(
     game: str | os.PathLike[str],
     config: PoolConfig,
     render_mode: str | None = None,
+    realtime: bool = False,
 ) -> TaskSpec:
     """A task on the games of an installation, all checked before any process starts.
 
     Args:
         render_mode: one of the task's `metadata["render_modes"]`; None for the task's own.
+        realtime: whether the games run by themselves.
 
     Raises:
         ConfigError: unknown task or render mode, no such installation, or no such map in it.
@@ -43,7 +45,9 @@ def task_spec(
         raise ConfigError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
     installation = find(game)
     map_path = find_map(installation, definition.map_name)
-    return TaskSpec(definition, installation, map_path, config.limits, render_mode, config.replays)
+    return TaskSpec(
+        definition, installation, map_path, config.limits, render_mode, config.replays, realtime
+    )
 
 
 def gym_specs(env_fns: Sequence[EnvFn]) -> list[PlayerSpec]:
@@ -71,17 +75,18 @@ def player_specs(
     spares: int,
     render_mode: str | None,
     config: PoolConfig,
+    realtime: bool = False,
 ) -> Sequence[PlayerSpec]:
     """A player for each env, of the functions or of the task, whichever is given.
 
     Raises:
-        ConfigError: both or neither are given; see `task_spec`, `gym_specs`, `check_n`; spares
-            or a render mode for functions.
+        ConfigError: both or neither are given; see `task_spec`, `gym_specs`, `check_n`; spares,
+            a render mode or real time for functions.
     """
     if (env_fns is None) == (task is None):
         raise ConfigError("give either env_fns or task")
     if task is not None:
-        return [task_spec(task, game, config, render_mode)] * check_n(n)
+        return [task_spec(task, game, config, render_mode, realtime)] * check_n(n)
     if spares:
         raise ConfigError(f"spares are for tasks; with env_fns they must be 0, not {spares}")
     if render_mode is not None:
@@ -89,6 +94,8 @@ def player_specs(
             f"render_mode is for tasks; give it to the envs that env_fns make, not here: "
             f"{render_mode!r}"
         )
+    if realtime:
+        raise ConfigError("realtime is for tasks; the envs that env_fns make have their own clock")
     return gym_specs(list(env_fns or ()))
 
 

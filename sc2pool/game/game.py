@@ -6,6 +6,8 @@
 
 Rules:
 - one step is one burst: action, step, observation; every reply is checked before any is used;
+- in real time the game steps by itself: the burst is action and the observation of the loop that
+  is due, and no request is in flight when it is over;
 - any `GameFault` is the end: the game is not repaired, the caller closes it and takes a new one;
 - the end of the process wakes whoever waits, and is told as GAME_EXITED with its exit code even
   where the broken connection was noticed first;
@@ -33,6 +35,7 @@ from sc2pool.game.launch import Launched, launch
 from sc2pool.game.patience import Patience
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.protocol.status import Status
 
 _LAST_EPISODE_LOOPS: Final = 1 << 17
@@ -200,6 +203,9 @@ class Game:
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
         """Gives commands, advances the game, and observes, all in one burst.
 
+        In real time it waits until the game has come so far since the last observation; a game
+        that is there already is observed at once, with a later loop than was due.
+
         Args:
             actions: may be empty; that one of them fails is data (`action_results`).
             loops: how far to advance.
@@ -210,16 +216,21 @@ class Game:
         self._steps += 1
         if self._steps % _LOG_CHECK_STEPS == 0:
             self._process.trim_log()
-        asked = [requests.step(loops), requests.observation()]
+        before = self._loop
+        if self._realtime:
+            asked = [requests.observation(None if before is None else before + loops)]
+        else:
+            asked = [requests.step(loops), requests.observation()]
         if actions:
             asked.insert(0, requests.action(actions))
-        deadline, extend = self._patience()
+        deadline, extend = self._patience(loops / LOOPS_PER_S if self._realtime else 0.0)
         *others, observed = await self._burst(asked, deadline, extend, sparse=True)
         for reply in others:
             if not replies.is_game_over(reply):
                 replies.require(reply, reply.WhichOneof("response") or "step")
         action_results = list(others[0].action.result) if actions else []
-        self._count_loops(loops, others[-1])
+        if not self._realtime:
+            self._count_loops(loops, others[-1].step.simulation_loop)
         self._set_status(observed)
         if replies.is_game_over(observed):
             # The game ended under the burst: what it ended with can still be observed.
@@ -227,6 +238,8 @@ class Game:
             (observed,) = await self._burst(asked, deadline, extend, sparse=True)
             self._set_status(observed)
         newest = self._accept(observed, loops)
+        if self._realtime:
+            self._count_loops(newest.game_loop - (before or 0))
         ended = self._has_ended(observed.observation)
         if ended and not observed.observation.player_result:
             # The result may come one observation after the end.
@@ -264,7 +277,7 @@ class Game:
         (reply,) = await self._burst([request], *self._patience())
         self._set_status(reply)
         if reply.HasField("step"):
-            self._count_loops(request.step.count, reply)
+            self._count_loops(request.step.count, reply.step.simulation_loop)
             if self._loop is not None:
                 self._loop += request.step.count
         elif reply.HasField("quick_load"):
@@ -329,11 +342,13 @@ class Game:
             await asyncio.sleep(0.005)
         return True
 
-    def _patience(self) -> tuple[Deadline, Extend]:
-        patience = Patience(
-            self._limits.reset_s if self._first_observation else self._limits.step_s,
-            self._process.cpu_seconds,
-        )
+    @property
+    def _realtime(self) -> bool:
+        return self._setup is not None and self._setup.realtime
+
+    def _patience(self, due_in_s: float = 0.0) -> tuple[Deadline, Extend]:
+        limit_s = self._limits.reset_s if self._first_observation else self._limits.step_s
+        patience = Patience(due_in_s + limit_s, self._process.cpu_seconds)
         return patience.first, patience.extend
 
     def _accept(self, reply: Any, loops: int) -> Observed:
@@ -348,8 +363,8 @@ class Game:
         return Observed(self._connection.sparse_payload, reply)
 
     def _expected_loops(self, loops: int, ended: bool) -> tuple[int, int]:
-        if self._loop is None or (self._setup is not None and self._setup.realtime):
-            return 0, replies.LAST_LOOP
+        if self._loop is None or self._realtime:
+            return self._loop or 0, replies.LAST_LOOP
         target = self._loop + loops
         if self._first_observation:
             return target, target + replies.FIRST_LOOP_MAX
@@ -359,8 +374,8 @@ class Game:
     def _has_ended(self, answer: Any) -> bool:
         return self.status is Status.ENDED or len(answer.player_result) > 0
 
-    def _count_loops(self, loops: int, reply: sc_pb.Response) -> None:
-        played = max(self._loops_played + loops, reply.step.simulation_loop)
+    def _count_loops(self, loops: int, simulation_loop: int = 0) -> None:
+        played = max(self._loops_played + loops, simulation_loop)
         self._loops_played = played
         if played > replies.LAST_LOOP - _LAST_EPISODE_LOOPS:
             self.needs_recycle = True

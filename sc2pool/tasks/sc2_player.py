@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -40,6 +40,8 @@ class TaskSpec:
     limits: Limits
     render_mode: str | None = None
     replays: ReplayPolicy | None = None
+    realtime: bool = False
+    """The game runs by itself, and waits for nobody."""
 
     def player(self) -> Player:
         if issubclass(self.task, Task):
@@ -57,7 +59,7 @@ class SC2Player(Player):
 
     def __init__(self, spec: TaskSpec) -> None:
         self.spec = spec
-        self.setup = spec.task.game_setup()
+        self.setup = replace(spec.task.game_setup(), realtime=spec.realtime)
         self.observation_space = spec.task.observation_space
         self.action_space = spec.task.action_space
         fps = LOOPS_PER_S / spec.task.step_mul

@@ -1,0 +1,80 @@
+"""Steps of a game that runs by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import GameSetup, Limits
+from sc2pool.deadline import Deadline
+from sc2pool.game.game import Game, Rung
+from sc2pool.game.installation import find_map
+from sc2pool.protocol.replies import LOOPS_PER_S
+
+SETUP = GameSetup("MoveToBeacon", realtime=True)
+LIMITS = Limits(step_s=1.0)
+NOOP = sc_pb.Action()
+PERIOD_LOOPS = 4
+LATE_LOOPS = 2
+"""So far may a busy machine's answer lie behind the loop that was asked for."""
+
+
+@pytest.fixture
+def play(game_installation) -> Callable[[Callable[[Game], Awaitable[None]], Limits], None]:
+    """Runs what is to be played on a game in its first episode in real time."""
+
+    def run(played: Callable[[Game], Awaitable[None]], limits: Limits = LIMITS) -> None:
+        async def whole() -> None:
+            game = await Game.launch(game_installation, limits, deadline=Deadline.after(60))
+            try:
+                path = find_map(game_installation, SETUP.map_name)
+                assert await game.start_episode(SETUP, path, 1) is Rung.CREATE
+                await played(game)
+            finally:
+                game.close()
+
+        asyncio.run(whole())
+
+    return run
+
+
+def test_each_step_ends_at_the_loop_that_is_due(play):
+    async def played(game: Game) -> None:
+        loop = (await game.observe()).game_loop
+        began_s = time.monotonic()
+        first = loop
+        for _ in range(5):
+            step = await game.step([NOOP], PERIOD_LOOPS)
+            assert len(step.action_results) == 1
+            assert PERIOD_LOOPS <= step.observed.game_loop - loop <= PERIOD_LOOPS + LATE_LOOPS
+            loop = step.observed.game_loop
+        assert time.monotonic() - began_s == pytest.approx((loop - first) / LOOPS_PER_S, abs=0.1)
+
+    play(played)
+
+
+def test_who_comes_too_late_is_answered_at_once_and_the_next_period_begins_there(play):
+    async def played(game: Game) -> None:
+        loop = (await game.observe()).game_loop
+        await asyncio.sleep(3 * PERIOD_LOOPS / LOOPS_PER_S)
+        began_s = time.monotonic()
+        late = (await game.step([], PERIOD_LOOPS)).observed.game_loop
+        assert time.monotonic() - began_s < 0.15
+        assert late - loop >= 3 * PERIOD_LOOPS - 1
+        following = (await game.step([], PERIOD_LOOPS)).observed.game_loop
+        assert PERIOD_LOOPS <= following - late <= PERIOD_LOOPS + LATE_LOOPS
+
+    play(played)
+
+
+def test_a_period_longer_than_the_limit_of_a_step_is_waited_for(play):
+    async def played(game: Game) -> None:
+        loop = (await game.observe()).game_loop
+        assert (await game.step([], 20)).observed.game_loop - loop >= 20
+
+    play(played, replace(LIMITS, step_s=0.4))
