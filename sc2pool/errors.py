@@ -6,6 +6,7 @@
     ├── ObservationError   a task's observation has the wrong shape, dtype, or holds NaN
     ├── UserCodeError      a task or a gym environment raised; carries the remote traceback
     ├── CrashLoopError     an env kept failing beyond its restart intensity
+    ├── PauseError         a process that was to be paused does not stop; it goes on
     ├── ClosedError        the pool was closed, or failed for good, before this call
     └── GameFault          one game or its worker failed; the pool replaces the pair
 
@@ -42,6 +43,10 @@ class UserCodeError(SC2PoolError, RuntimeError):
 
 class CrashLoopError(SC2PoolError, RuntimeError):
     """Instances keep dying faster than the restart intensity allows."""
+
+
+class PauseError(SC2PoolError, RuntimeError):
+    """Processes that were to be paused could not all be stopped; they all go on."""
 
 
 class ClosedError(SC2PoolError, RuntimeError):
