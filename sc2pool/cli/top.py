@@ -33,6 +33,7 @@ _BY_STATE = {
     State.LAUNCHING: _YELLOW,
     State.IDLE: _YELLOW,
     State.RESETTING: _YELLOW,
+    State.PAUSED: _YELLOW,
     State.DEAD: _RED,
     State.FAILED: _RED,
     State.CLOSED: _RED,

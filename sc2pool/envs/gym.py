@@ -114,6 +114,18 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Which actions are possible now; None where the task has no masks."""
         return self.pool.action_mask(0)
 
+    def pause(self) -> None:
+        """Stop the game until the next step or reset, or `resume`; see `SubprocSC2VecEnv`.
+
+        Raises:
+            PauseError: it could not be stopped; it goes on.
+        """
+        self.pool.pause()
+
+    def resume(self) -> None:
+        """Let the game go on; without effect if it is not paused."""
+        self.pool.resume()
+
     def stats(self) -> dict[str, Any]:
         """The pool's counters as plain data; see `Pool.stats`."""
         return self.pool.stats()

@@ -184,6 +184,22 @@ class SubprocSC2VecEnv(VecEnv):
         super().set_options(options)
         self.pool.void_tickets()
 
+    def pause(self, indices: VecEnvIndices = None) -> None:
+        """Stop the games of these envs, until their next step or reset, or `resume`.
+
+        Not a game loop passes meanwhile; `stats()["pauses"]` tells whether that is so. It may be
+        called again; as many calls of `resume` belong to it.
+
+        Raises:
+            AlreadyPendingCallError: a step has not been waited for.
+            PauseError: a game could not be stopped; all of these go on.
+        """
+        self.pool.pause(None if indices is None else self._envs(indices))
+
+    def resume(self, indices: VecEnvIndices = None) -> None:
+        """Let the games of these envs go on; without effect on those that are not paused."""
+        self.pool.resume(None if indices is None else self._envs(indices))
+
     def stats(self) -> dict[str, Any]:
         """The pool's counters as plain data; see `Pool.stats`."""
         return self.pool.stats()

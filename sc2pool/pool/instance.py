@@ -81,6 +81,9 @@ class Instance:
         episodes: how many it has ended.
         soft_limit: which soft limit it has reached; empty for none.
         last_actions: the newest, the last one last.
+        pauses: how often it was paused.
+        paused_at_s: when it was paused last.
+        at_rest: what the worker said of the newest pause; None until it has.
     """
 
     seat: Seat
@@ -91,6 +94,11 @@ class Instance:
         self.episodes = 0
         self.soft_limit = ""
         self.last_actions: deque[Any] = deque(maxlen=_ACTIONS_KEPT)
+        self.pauses = 0
+        self.paused_at_s = 0.0
+        self.at_rest: messages.Paused | None = None
+        self._was_playing = False
+        self._going_on = False
         self.launch_not_before_s = 0.0
         self.state = State.NEW
         self.deadline = NEVER
@@ -191,6 +199,30 @@ class Instance:
         self._begin_step(action, now_s, deadline)
         if not self.end.try_send(action):
             self._send(messages.ActionAside(self.end.next_sequence(), for_worker(action)))
+
+    def pause(self, deadline: Deadline) -> None:
+        """Have the worker stop the game."""
+        self._was_playing = self.state is State.PLAYING
+        self.on(Event.PAUSE)
+        self.pauses += 1
+        self.paused_at_s = time.monotonic()
+        self.at_rest = None
+        self._going_on = False
+        self.deadline = deadline
+        self._send(messages.Pause())
+
+    def go_on(self, deadline: Deadline) -> None:
+        """Have the worker let a paused game go on; may be called again until it has."""
+        if not self._going_on:
+            self._going_on = True
+            self.at_rest = None
+            self.deadline = deadline
+            self._send(messages.GoOn())
+
+    def went_on(self) -> None:
+        """The game is no longer stopped."""
+        self.deadline = NEVER
+        self.on(Event.GOES_ON_PLAYING if self._was_playing else Event.GOES_ON_READY)
 
     def call(self, number: int, operation: str, payload: bytes) -> None:
         self._send(messages.Call(number, operation, payload))

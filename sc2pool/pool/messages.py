@@ -1,8 +1,8 @@
 """What trainer and worker say to each other on the channel, beside the step path.
 
 Trainer to worker, in the order of an instance's life: `Start`, `UseMemory`, `Launch`, then
-`Reset`, `ActionAside` and `Call` as they come, and `Close`. Worker to trainer: `Hello`,
-`Launched`, `Aside`, `Answer`, and, last of all, `Faulted` or `Raised`.
+`Reset`, `ActionAside`, `Call`, `Pause` and `GoOn` as they come, and `Close`. Worker to trainer:
+`Hello`, `Launched`, `Aside`, `Answer`, `Paused`, `WentOn`, and, last of all, `Faulted` or `Raised`.
 Rule: fields named `payload` are pickled by the user's rules and only opened where they belong.
 """
 
@@ -70,6 +70,16 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Pause:
+    """Stop every process below the worker; only while no reply is awaited."""
+
+
+@dataclass(frozen=True)
+class GoOn:
+    """Let them go on."""
+
+
+@dataclass(frozen=True)
 class Close:
     """Close the player and exit."""
 
@@ -107,6 +117,20 @@ class Answer:
     number: int
     payload: bytes | None
     raised: Raised | None = None
+
+
+@dataclass(frozen=True)
+class Paused:
+    """They are stopped, or go on because of a `problem`, which is empty for none."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
+class WentOn:
+    """They go on; so many game loops had passed meanwhile (None where that is not known)."""
+
+    loops: int | None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeed
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ClosedError, ConfigError
+from sc2pool.errors import ClosedError, ConfigError, PauseError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.agreement import agreed
 from sc2pool.pool.batch import (
@@ -88,6 +88,8 @@ class Pool:
         self._undealt: set[int] = set()
         self._settled: set[int] = set()
         self._frames: dict[int, Any] = {}
+        self._pauses: dict[int, int] = {}
+        """Of each env that may be paused: how often it is."""
         self._finalizer: weakref.finalize[..., Pool] | None = None
         if config.replays is not None and not tickets:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
@@ -148,6 +150,7 @@ class Pool:
         self._drop_pending()
         self._spares.void(self._book)
         seats = self._supervisor.seats
+        self._wake(self._numbers)
         for seat in seats:
             seed = None if seeds is None else seeds[seat.index]
             given = {} if options is None else options[seat.index]
@@ -215,6 +218,8 @@ class Pool:
         fit = leaf is not None and (
             self.strict or action_checks.is_batch_of(leaf, actions, len(numbers))
         )
+        if self._pauses:
+            self._wake(numbers)
         deadline = self._supervisor.step_deadline()
         now_s = time.monotonic()
         seats = self._supervisor.seats
@@ -329,6 +334,69 @@ class Pool:
             container.clear()
         self._supervisor.news.clear()
 
+    # Pauses.
+
+    def pause(self, envs: Iterable[int] | None = None) -> None:
+        """Stop the games of these envs: not a game loop passes until they go on.
+
+        What is stopped are all processes below an env's worker, those of an env of the user's too.
+        They go on with the next step or reset of the env, or with as many calls of `resume` as
+        there were of `pause`. Pausing what is paused only counts.
+
+        Args:
+            envs: indices; None for all, and the spares with them. A spare that is being reset is
+                waited for; one that is ready stays paused until an env takes it.
+
+        Raises:
+            AlreadyPendingCallError: an env's step has not been received.
+            PauseError: a game could not be stopped; all of them go on.
+        """
+        self._check_open()
+        numbers = self._numbers if envs is None else [int(env) for env in envs]
+        busy = self._pending.intersection(numbers)
+        if busy:
+            raise AlreadyPendingCallError(
+                f"receive the pending step of envs {sorted(busy)} before you pause them", "pause"
+            )
+        spares = self._supervisor.spare_seats if envs is None else []
+        for env in numbers:
+            self._pauses[env] = self._pauses.get(env, 0) + 1
+        try:
+            self._supervisor.pause([*(self._supervisor.seats[env] for env in numbers), *spares])
+        except PauseError:
+            self._forget_pauses(numbers)
+            raise
+
+    def resume(self, envs: Iterable[int] | None = None) -> None:
+        """Let the games of these envs go on, once it was called as often as `pause`.
+
+        Args:
+            envs: indices; None for all, and the spares with them.
+        """
+        self._check_open()
+        numbers = self._numbers if envs is None else [int(env) for env in envs]
+        for env in numbers:
+            self._pauses[env] = max(0, self._pauses.get(env, 0) - 1)
+        awake = [env for env in numbers if not self._pauses[env]]
+        seats = [self._supervisor.seats[env] for env in awake]
+        if envs is None and len(awake) == self.n:
+            seats += self._supervisor.spare_seats
+        self._supervisor.go_on(seats)
+        self._forget_pauses(awake)
+
+    def _wake(self, envs: Iterable[int]) -> None:
+        """These envs are about to be played: whoever has paused them has to do it anew."""
+        numbers = list(envs)
+        self._supervisor.go_on([self._supervisor.seats[env] for env in numbers])
+        for spare in self._supervisor.spare_seats:
+            if spare.instance.state is not State.PAUSED:
+                self._supervisor.let_go_on(spare)
+        self._forget_pauses(numbers)
+
+    def _forget_pauses(self, envs: Iterable[int]) -> None:
+        for env in envs:
+            self._pauses.pop(env, None)
+
     # Everything beside the step path.
 
     def row(self, batch: Batch, row: int) -> Any:
@@ -340,13 +408,23 @@ class Pool:
     ) -> list[Any]:
         """Run an operation of `sc2pool.tasks.operations` on the targets of these envs.
 
+        A method of an env may have to ask its game: those that are paused go on while it runs.
+
         Raises:
             multiprocessing.TimeoutError: not all answered in time; later answers are dropped.
         """
         self._check_open()
         seats = [self._supervisor.seats[env] for env in envs]
         deadline = Deadline.after(timeout_s)
-        return self._supervisor.call(seats, operation, for_worker(arguments), deadline)
+        paused = [seats[row] for row, env in enumerate(envs) if env in self._pauses]
+        if not paused or operation != "env_method":
+            return self._supervisor.call(seats, operation, for_worker(arguments), deadline)
+        self._supervisor.go_on(paused)
+        try:
+            return self._supervisor.call(seats, operation, for_worker(arguments), deadline)
+        finally:
+            if self._supervisor.failure is None:
+                self._supervisor.pause(paused)
 
     def render(self, envs: Sequence[int]) -> list[Any]:
         """A frame of each of these envs.
@@ -394,11 +472,13 @@ class Pool:
         user), `base_build`, `launches`, `resets`, `env_steps`, `episodes`, `recycles` (count by
         cause), `reset_s` (by rung) and `recovery_s` (from a fault to the next first observation),
         both as `count`, `p50`, `p95`, `max` of the newest thousand, `events` (the newest thousand
-        launches and recycles), `watchdog_cpu_s`, and `instances` (a dict per seat: `seat`,
-        `instance`, `state`, `ticket`, `steps`, `episode_steps`, `episode_return` (None where it is
-        not finite), `pid`, `worker_pid`, `port`, `listener` ("proven" where the system told that
-        the port belongs to the game), `memory_bytes`, `cpu_s` (worker and game), `recycles` (of
-        the seat, by cause)). May be called from any thread.
+        launches and recycles), `pauses` (`count` of games that were paused and went on, `paused_s`
+        in sum, `loops` that passed meanwhile, of games in real time), `watchdog_cpu_s`, and
+        `instances` (a dict per seat: `seat`, `instance`, `state`, `ticket`, `steps`,
+        `episode_steps`, `episode_return` (None where it is not finite), `pid`, `worker_pid`,
+        `port`, `listener` ("proven" where the system told that the port belongs to the game),
+        `memory_bytes`, `cpu_s` (worker and game), `recycles` (of the seat, by cause)). May be
+        called from any thread.
         """
         return self._supervisor.stats_now()
 

@@ -158,6 +158,8 @@ class Roster:
                     game_pid,
                     awaited_s,
                     patience_s.get(state, 0.0),
+                    state is State.PAUSED,
+                    instance.pauses,
                 )
             )
         return watched

@@ -46,6 +46,7 @@ class Seat:
         answered: the reply to the newest action is there, in `source`.
         fault: the first fault that no transition has told of yet.
         down_since_s: when the instance died whose successor has not been ready yet.
+        held: it is paused, so that no episode is begun where none is played yet.
         attributes: what `set_attr` set.
         recycles_s: monotonic times of its recycles.
         causes: its newest faults.
@@ -60,6 +61,7 @@ class Seat:
     answered: bool = False
     fault: FaultReport | None = None
     down_since_s: float | None = None
+    held: bool = False
     attributes: dict[str, Any] = field(default_factory=dict)
     recycles_s: list[float] = field(default_factory=list)
     causes: deque[Fault] = field(default_factory=lambda: deque(maxlen=CAUSES_KEPT))
@@ -76,8 +78,8 @@ class Seat:
 
     @property
     def on_its_way(self) -> bool:
-        """Whether nothing but a reset lies between its instance and the seat's ticket."""
-        return self.instance.state in (State.RESETTING, State.READY)
+        """Whether at most a reset or a pause lies between its instance and the seat's ticket."""
+        return self.instance.state in (State.RESETTING, State.READY, State.PAUSED)
 
     def take(self, instance: Instance) -> None:
         """Seat an instance here."""

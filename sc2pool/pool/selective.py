@@ -60,6 +60,8 @@ class SelectivePool(Pool):
         """What these envs answer next is a first observation."""
         self._check_open()
         numbers = sorted(int(env) for env in envs)
+        if self._pauses:
+            self._wake(numbers)
         self._pending.update(numbers)
         self._resetting.update(numbers)
         self._outcomes.update((env, Outcome()) for env in numbers)

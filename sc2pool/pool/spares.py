@@ -5,8 +5,8 @@
 Rules: spares hold consecutive tickets, beginning with the next to be played, so a seeded run is
 the same with any number of them; an env with attributes of its own plays its ticket itself,
 because the spare's task object has not got them, and so does one whose spare is only being
-launched; tickets not yet played go back into the book when the trainer resets, seeds, or sets
-options or attributes.
+launched; a spare that is paused stays so until an env takes it or its ticket is void; tickets not
+yet played go back into the book when the trainer resets, seeds, or sets options or attributes.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Spares:
             self._supervisor.play(seat, spare.ticket)
         else:
             exchange(seat, spare)
+            self._supervisor.let_go_on(seat)
 
     def _first_choice(self) -> Seat:
         """The holder of the next ticket; without seeds, rather one that is ready."""

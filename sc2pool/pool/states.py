@@ -29,6 +29,8 @@ class State(StrEnum):
     """Bound to an env, waiting for an action."""
     STEPPING = "stepping"
     """An action was sent; its reply is awaited."""
+    PAUSED = "paused"
+    """Its game is being stopped, is stopped, or is about to go on."""
     OVER = "over"
     """The episode's last transition is there; the next ticket has not been dealt."""
     DEAD = "dead"
@@ -49,6 +51,10 @@ class Event(StrEnum):
     STEP = "step"
     REPLY = "reply"
     EPISODE_OVER = "episode-over"
+    PAUSE = "pause"
+    GOES_ON_READY = "goes-on-ready"
+    """No longer paused, nor bound to an env."""
+    GOES_ON_PLAYING = "goes-on-playing"
     FAULT = "fault"
     RECYCLE = "recycle"
     PERMANENT = "permanent"
@@ -64,6 +70,7 @@ LIVE = frozenset(
         State.READY,
         State.PLAYING,
         State.STEPPING,
+        State.PAUSED,
         State.OVER,
     }
 )
@@ -80,6 +87,10 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.PLAYING, Event.TICKET): State.RESETTING,
     (State.STEPPING, Event.REPLY): State.PLAYING,
     (State.STEPPING, Event.EPISODE_OVER): State.OVER,
+    (State.READY, Event.PAUSE): State.PAUSED,
+    (State.PLAYING, Event.PAUSE): State.PAUSED,
+    (State.PAUSED, Event.GOES_ON_READY): State.READY,
+    (State.PAUSED, Event.GOES_ON_PLAYING): State.PLAYING,
     (State.OVER, Event.TICKET): State.RESETTING,
     (State.DEAD, Event.PERMANENT): State.FAILED,
     **{(state, Event.FAULT): State.DEAD for state in LIVE},

@@ -36,6 +36,12 @@ class Stats:
     """The newest reset times by rung of the ladder."""
     recovery_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
     """From a fault to the first observation of the instance that took over."""
+    pauses: int = 0
+    """Games that were paused and went on."""
+    paused_s: float = 0.0
+    """How long they were, in sum."""
+    paused_loops: int = 0
+    """Game loops that passed in them meanwhile, as far as it is known."""
     facts: GameFacts | None = None
     """Of the newest game."""
     _by_seat: dict[str, Counter[str]] = field(default_factory=dict)
@@ -55,6 +61,12 @@ class Stats:
     def count_recovery(self, seconds: float) -> None:
         with self._lock:
             self.recovery_s.append(seconds)
+
+    def count_pause(self, seconds: float, loops: int | None) -> None:
+        with self._lock:
+            self.pauses += 1
+            self.paused_s += seconds
+            self.paused_loops += loops or 0
 
     def count_fault(self, seat: str, instance: int, fault: Fault) -> None:
         with self._lock:
@@ -94,6 +106,11 @@ class Stats:
             "recycles": dict(self.recycles),
             "reset_s": {rung: summary(seconds) for rung, seconds in self.reset_s.items()},
             "recovery_s": summary(self.recovery_s),
+            "pauses": {
+                "count": self.pauses,
+                "paused_s": self.paused_s,
+                "loops": self.paused_loops,
+            },
             "events": list(self.events),
         }
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
-from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
+from sc2pool.errors import CrashLoopError, Fault, FaultKind, PauseError, SC2PoolError
 from sc2pool.pool import bundles, messages, restart
 from sc2pool.pool.channel import ChannelClosedError
 from sc2pool.pool.instance import Instance
@@ -82,6 +82,8 @@ class Supervisor:
             messages.Launched: self._on_launched,
             messages.Aside: self._on_aside,
             messages.Answer: self._on_answer,
+            messages.Paused: self._on_paused,
+            messages.WentOn: self._on_went_on,
             messages.Faulted: self._on_faulted,
             messages.Raised: self._on_raised,
         }
@@ -120,6 +122,10 @@ class Supervisor:
     def play(self, seat: Seat, ticket: Ticket) -> None:
         """Bring the seat to this ticket's first observation, as soon as its instance can."""
         seat.ticket = ticket
+        if seat.instance.state is State.PAUSED:
+            self.let_go_on(seat)
+            return
+        seat.held = False
         if seat.instance.state in _RESETTABLE:
             self._reset(seat)
 
@@ -140,6 +146,56 @@ class Supervisor:
         """Until when a step sent now must be answered."""
         limits = self._config.limits
         return Deadline.after(_SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
+
+    def pause(self, seats: Sequence[Seat]) -> None:
+        """Stop the games of these seats, as soon as each awaits no reply.
+
+        A game that plays no episode has nothing to lose: none is begun until it may go on.
+
+        Raises:
+            PauseError: one could not be stopped; those of all these seats go on.
+        """
+        limits = self._config.limits
+        for seat in seats:
+            seat.held = True
+
+        def at_rest() -> bool:
+            for seat in seats:
+                if seat.instance.state in (State.READY, State.PLAYING):
+                    seat.instance.pause(Deadline.after(limits.step_s + limits.worker_grace_s))
+            return all(
+                seat.instance.state is not State.RESETTING
+                and (seat.instance.state is not State.PAUSED or seat.instance.at_rest is not None)
+                for seat in seats
+            )
+
+        self.wait_until(at_rest)
+        problems = [
+            f"{seat.name}: {rest.problem}"
+            for seat in seats
+            if (rest := seat.instance.at_rest) is not None
+            and seat.instance.state is State.PAUSED
+            and rest.problem
+        ]
+        if problems:
+            self.go_on(seats)
+            raise PauseError("; ".join(problems))
+
+    def go_on(self, seats: Sequence[Seat]) -> None:
+        """Let the paused games among these go on, and wait until they do."""
+        for seat in seats:
+            self.let_go_on(seat)
+        self.wait_until(lambda: all(seat.instance.state is not State.PAUSED for seat in seats))
+
+    def let_go_on(self, seat: Seat) -> None:
+        """Let the game go on, if it is paused; that it does is news."""
+        limits = self._config.limits
+        instance = seat.instance
+        if instance.state is State.PAUSED:
+            instance.go_on(Deadline.after(limits.step_s + limits.worker_grace_s))
+        elif seat.held and instance.state is State.IDLE and seat.ticket is not None:
+            self._reset(seat)
+        seat.held = False
 
     def call(
         self, seats: Sequence[Seat], operation: str, payload: bytes, deadline: Deadline = NEVER
@@ -303,7 +359,7 @@ class Supervisor:
         self.roster.launched(seat.instance)
         self.stats.count_launch(message.facts)
         log_launch(seat)
-        if seat.ticket is not None:
+        if seat.ticket is not None and not seat.held:
             self._reset(seat)
 
     def _on_aside(self, seat: Seat, message: messages.Aside) -> None:
@@ -312,6 +368,18 @@ class Supervisor:
 
     def _on_answer(self, _: Seat, message: messages.Answer) -> None:
         self._answers[message.number] = message
+
+    def _on_paused(self, seat: Seat, message: messages.Paused) -> None:
+        seat.instance.deadline = NEVER
+        seat.instance.at_rest = message
+
+    def _on_went_on(self, seat: Seat, message: messages.WentOn) -> None:
+        instance = seat.instance
+        instance.went_on()
+        self.stats.count_pause(time.monotonic() - instance.paused_at_s, message.loops)
+        if seat.ticket is not None and seat.ticket is not instance.ticket:
+            self._reset(seat)  # while it was paused another one was wanted
+        self.news.append(seat)  # or an env waits for this spare
 
     def _on_faulted(self, seat: Seat, message: messages.Faulted) -> None:
         self._fault(seat, message.fault, message.evidence)

@@ -45,6 +45,8 @@ class Watched:
         game_pid: of its game; None where the player has none.
         awaited_since_s: monotonic time since which a reply is awaited; None if none is.
         patience_s: how long that may last without progress.
+        paused: the pool itself has stopped the game, or is about to.
+        pauses: how often it has, so far.
     """
 
     instance: int
@@ -52,6 +54,8 @@ class Watched:
     game_pid: int | None
     awaited_since_s: float | None
     patience_s: float
+    paused: bool = False
+    pauses: int = 0
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,10 @@ def decide(
 def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) -> Verdict | None:
     if previous is None:
         return None
-    for name in ("game", "worker"):
+    then = previous.watched
+    # Nor where a pause lies between the looks, or has ended between a look and what it was told.
+    by_us = then.paused or now.watched.paused or then.pauses != now.watched.pauses
+    for name in ("worker",) if by_us else ("game", "worker"):
         before, after = getattr(previous, name), getattr(now, name)
         if before is not None and after is not None and before.stopped and after.stopped:
             detail = f"the {name} was stopped by a signal and nobody continued it"

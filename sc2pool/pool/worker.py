@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sc2pool.deadline import Deadline
-from sc2pool.errors import Fault, GameFault, Phase
+from sc2pool.errors import Fault, GameFault, PauseError, Phase
 from sc2pool.game.parent_death import follow_parent
 from sc2pool.pool import messages
 from sc2pool.pool.channel import Channel, ChannelClosedError
@@ -64,6 +64,7 @@ class Worker:
         self._episode: asyncio.Task[None] | None = None
         self._newest_reset: messages.Reset | None = None
         self._launching: asyncio.Task[None] | None = None
+        self._pausing: asyncio.Task[None] | None = None
         self._over: asyncio.Future[None]
         self._handlers: dict[type, Callable[[Any], None]] = {
             messages.Start: self._start,
@@ -72,6 +73,8 @@ class Worker:
             messages.Reset: self._reset,
             messages.ActionAside: self._action_aside,
             messages.Call: self._call,
+            messages.Pause: self._pause,
+            messages.GoOn: self._go_on,
             messages.Close: self._close,
         }
 
@@ -184,6 +187,29 @@ class Worker:
             raised = describe(error, f"{message.operation} call")
             self._channel.send(messages.Answer(message.number, None, raised))
 
+    def _pause(self, _: messages.Pause) -> None:
+        self._pausing = asyncio.ensure_future(self._run_pause())
+
+    async def _run_pause(self) -> None:
+        try:
+            problem = ""
+            try:
+                await self.player.pause()
+            except PauseError as error:
+                problem = str(error)
+            self._channel.send(messages.Paused(problem))
+        except BaseException as error:
+            self._report(error)
+
+    def _go_on(self, _: messages.GoOn) -> None:
+        self._pausing = asyncio.ensure_future(self._run_go_on())
+
+    async def _run_go_on(self) -> None:
+        try:
+            self._channel.send(messages.WentOn(await self.player.go_on()))
+        except BaseException as error:
+            self._report(error)
+
     def _close(self, _: messages.Close) -> None:
         self._finish()
 
@@ -216,6 +242,7 @@ class Worker:
     def let_go(self) -> None:
         """Close the player, where there is one."""
         if self._player is not None:
+            self._player.release()  # so that it can close its game in its own way
             self._player.close()
 
 

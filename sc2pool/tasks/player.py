@@ -10,10 +10,11 @@ what the user's code raises leaves it as it is.
 from __future__ import annotations
 
 import inspect
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -21,6 +22,9 @@ from gymnasium import spaces
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.tasks.queue_pair import Masks, QueuePair
+
+if TYPE_CHECKING:
+    from sc2pool.game.suspend import ProcessTree
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class Player(ABC):
     action_space: spaces.Space[Any]
     metadata: Mapping[str, Any]
     render_mode: str | None
+    _paused: ProcessTree | None = None
 
     async def launch(self, deadline: Deadline) -> GameFacts | None:  # noqa: ARG002
         """Start the game, where the player has one."""
@@ -112,6 +117,35 @@ class Player(ABC):
     async def replay(self) -> bytes:
         """What was played so far, where the game can still tell; else nothing."""
         return b""
+
+    async def pause(self) -> None:
+        """Stop every process below this one; called while the player waits for an action.
+
+        Raises:
+            PauseError: not all could be stopped; all go on.
+        """
+        # Only who is paused needs psutil.
+        from sc2pool.game.suspend import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
+
+        # Not the worker itself: it reads the lifeline, and ends with the trainer.
+        tree = ProcessTree(os.getpid(), with_root=False)
+        tree.stop(Deadline.after(STOPS_WITHIN_S))
+        self._paused = tree
+
+    async def go_on(self) -> int | None:
+        """Let them go on.
+
+        Returns:
+            How many game loops had passed meanwhile; None where that is not known.
+        """
+        self.release()
+        return None
+
+    def release(self) -> None:
+        """Let what is paused go on, at once."""
+        tree, self._paused = self._paused, None
+        if tree is not None:
+            tree.resume()
 
     def log_tail(self) -> str:
         """The last lines of the game's log; empty without a game."""

@@ -7,6 +7,7 @@ truncated, one that the game or the task ends before is terminated.
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
+from sc2pool.game.suspend import loops_passed
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition
@@ -69,6 +71,8 @@ class SC2Player(Player):
         self._rung = ""
         self._replays = None if spec.replays is None else Chooser(spec.replays)
         self.task: TaskDefinition | None = None
+        self._loop_before_pause = 0
+        self._ran_around_pause_s = 0.0
 
     @property
     def game(self) -> Game:
@@ -146,6 +150,23 @@ class SC2Player(Player):
         with suppress(GameFault):
             return await self.game.replay(deadline)
         return b""
+
+    async def pause(self) -> None:
+        # Each look takes the events that the game tells only once, which the task then misses.
+        if self.setup.realtime:
+            self._loop_before_pause = (await self.game.observe()).game_loop
+        began_s = time.monotonic()
+        await super().pause()
+        self._ran_around_pause_s = time.monotonic() - began_s
+
+    async def go_on(self) -> int | None:
+        began_s = time.monotonic()
+        await super().go_on()
+        if not self.setup.realtime:
+            return 0  # the game plays no loop but what it is asked for
+        loop = (await self.game.observe()).game_loop
+        ran_s = self._ran_around_pause_s + time.monotonic() - began_s
+        return loops_passed(self._loop_before_pause, loop, ran_s)
 
     def log_tail(self) -> str:
         return "" if self._game is None else self._game.log_tail()

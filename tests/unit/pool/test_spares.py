@@ -23,9 +23,13 @@ class Sitter:
 
 @dataclass
 class Plays:
-    """What the supervisor was asked to play: (seat, ticket's number)."""
+    """What the supervisor was asked to play: (seat, ticket's number); and who may go on."""
 
     asked: list[tuple[int, int]] = field(default_factory=list)
+    awake: list[int] = field(default_factory=list)
+
+    def let_go_on(self, seat) -> None:
+        self.awake.append(seat.index)
 
     def play(self, seat, ticket) -> None:
         seat.ticket = ticket
@@ -68,6 +72,7 @@ def test_spares_hold_the_next_tickets_and_envs_take_them_in_order(spares, envs, 
         assert seat.ticket.number == ticket
         assert seat.instance.number == instance
     assert len(plays.asked) == 2, "nothing had to be reset for it"
+    assert plays.awake == [2, 0], "they may have been paused as spares"
     spares.play_next(envs[1], book)
     assert plays.asked[2:] == [(1, 2)], "no spare left: it plays the next ticket itself"
     spares.prepare(book)

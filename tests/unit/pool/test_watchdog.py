@@ -46,6 +46,12 @@ def game(sample: Sample, **what: object) -> Sample:
     return replace(sample, game=replace(GAME, **what))
 
 
+def paused(sample: Sample, pauses: int, now: bool = True) -> Sample:
+    """Stopped, as the pool's pauses have it, of which this is the newest."""
+    watched = replace(sample.watched, paused=now, pauses=pauses)
+    return replace(game(sample, stopped=True), watched=watched)
+
+
 def worker(sample: Sample, **what: object) -> Sample:
     return replace(sample, worker=replace(WORKER, **what))
 
@@ -75,6 +81,25 @@ TABLE = [
         BEFORE,
         worker(BEFORE, stopped=True),
         worker(NOW, stopped=True),
+        POLICY,
+        FaultKind.STOPPED,
+    ),
+    ("paused", BEFORE, paused(BEFORE, 1), paused(NOW, 1), POLICY, NONE),
+    ("about to be paused", BEFORE, game(BEFORE, stopped=True), paused(NOW, 1), POLICY, NONE),
+    ("paused anew", BEFORE, paused(BEFORE, 1, False), paused(NOW, 2, False), POLICY, NONE),
+    (
+        "stopped, and not paused for long",
+        BEFORE,
+        paused(BEFORE, 1, False),
+        paused(NOW, 1, False),
+        POLICY,
+        FaultKind.STOPPED,
+    ),
+    (
+        "worker stopped in a pause",
+        BEFORE,
+        worker(paused(BEFORE, 1), stopped=True),
+        worker(paused(NOW, 1), stopped=True),
         POLICY,
         FaultKind.STOPPED,
     ),

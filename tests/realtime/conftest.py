@@ -1,0 +1,42 @@
+"""Installations of both clocks, and pools of games that run by themselves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.standin.install import install
+from sc2pool.standin.stops import AfterStop
+
+sys.path.insert(0, str(Path(__file__).parent))  # workers and trainer programs import from there
+from realtime_tasks import TellsLoop
+
+MakeEnv = Callable[..., SubprocSC2VecEnv]
+
+
+@pytest.fixture(scope="session")
+def freezing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An installation whose games go on where they were stopped."""
+    folder: Path = tmp_path_factory.mktemp("freezing") / "StarCraftII"
+    install(folder, AfterStop.FREEZE)
+    return folder
+
+
+@pytest.fixture
+def make_env(freezing: Path) -> Iterator[MakeEnv]:
+    """Makes pools in real time, and closes them."""
+    envs: list[SubprocSC2VecEnv] = []
+
+    def make(**options: Any) -> SubprocSC2VecEnv:
+        defaults = {"n": 2, "task": TellsLoop, "game": freezing, "realtime": True}
+        envs.append(SubprocSC2VecEnv(**(defaults | options)))
+        return envs[-1]
+
+    yield make
+    for env in envs:
+        env.close()

@@ -1,0 +1,32 @@
+"""A training program that pauses its games and waits: `paused_trainer.py GAME`.
+
+It prints the pids of all its processes once the games are stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import psutil
+from realtime_tasks import TellsLoop, WithGrandchildren
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import gym_specs, task_spec
+from sc2pool.pool.pool import Pool
+
+config = PoolConfig()
+games = Pool(
+    [task_spec(TellsLoop, sys.argv[1], config, realtime=True)],
+    tickets=True,
+    config=config,
+    spares=1,
+)
+envs = Pool(gym_specs([WithGrandchildren]), tickets=False, config=config)
+for pool in (games, envs):
+    pool.reset()
+    pool.pause()
+children = psutil.Process().children(recursive=True)
+print(json.dumps({child.pid: child.status() for child in children}), flush=True)
+time.sleep(600)

@@ -1,0 +1,71 @@
+"""What is played here; an importable module, as a user's own would be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium
+import psutil
+from gymnasium import spaces
+
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+GENERATIONS = """
+import subprocess, sys, time
+depth = int(sys.argv[1])
+if depth:
+    subprocess.Popen([sys.executable, "-S", "-c", sys.argv[2], str(depth - 1), sys.argv[2]])
+else:
+    print("all there", flush=True)
+time.sleep(600)
+"""
+
+
+class TellsLoop(MoveToBeacon):
+    """MoveToBeacon that says in each info which game loop it sees."""
+
+    step_mul = 4
+    level = 0
+
+    def info(self) -> dict[str, Any]:
+        return {"loop": self.lazy_observation.game_loop, "level": self.level}
+
+    def answer(self) -> int:
+        return 42
+
+
+class Short(TellsLoop):
+    """Episodes of two steps."""
+
+    max_loops = 8
+
+
+class WithGrandchildren(gymnasium.Env[int, int]):
+    """An env whose game is a process that has a child of its own."""
+
+    action_space = observation_space = spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-S", "-c", GENERATIONS, "1", GENERATIONS]
+        self._game = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert self._game.stdout is not None
+        self._game.stdout.readline()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        return action, 0.0, False, False, {}
+
+    def close(self) -> None:
+        """Asks its game to end, which nobody hears who is stopped."""
+        family = [*psutil.Process(self._game.pid).children(), self._game]
+        for process in family:
+            process.terminate()
+        for process in family:
+            process.wait()

@@ -1,0 +1,281 @@
+"""Paused games in real time: stopped indeed, nothing missed, and faults seen as ever."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from gymnasium.error import AlreadyPendingCallError
+from realtime_tasks import Short, TellsLoop, WithGrandchildren
+
+from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool.config import PoolConfig
+from sc2pool.errors import PauseError
+from sc2pool.pool.run_dir import sweep
+
+PAUSE_S = 1.0
+"""22 loops of real time."""
+VIGILANT = PoolConfig(watchdog_interval_s=0.1)
+"""Would end a game in a pause, did it not know better."""
+
+
+def step(env: SubprocSC2VecEnv) -> Any:
+    return env.step(np.zeros(env.num_envs, np.int64))
+
+
+def games(env: SubprocSC2VecEnv | SC2GymEnv) -> list[psutil.Process]:
+    """Games of the envs, and then of the spares."""
+    return [psutil.Process(instance["pid"]) for instance in env.stats()["instances"]]
+
+
+def states(env: SubprocSC2VecEnv | SC2GymEnv) -> list[str]:
+    return [instance["state"] for instance in env.stats()["instances"]]
+
+
+def play_until_spares_are_ready(env: SubprocSC2VecEnv) -> None:
+    env.reset()
+    while states(env)[-1] != "ready":
+        step(env)
+
+
+def are_stopped(processes: list[psutil.Process]) -> list[bool]:
+    return [process.status() == psutil.STATUS_STOPPED for process in processes]
+
+
+def test_no_loop_passes_and_nobody_takes_it_for_a_fault(make_env):
+    env = make_env(config=VIGILANT, spares=1)
+    play_until_spares_are_ready(env)
+    before = [info["loop"] for info in step(env)[3]]
+    env.pause()
+    assert are_stopped(games(env)) == [True] * 3
+    assert states(env) == ["paused"] * 3
+    time.sleep(PAUSE_S)
+    assert are_stopped(games(env)) == [True] * 3
+    after = [info["loop"] for info in step(env)[3]]
+    stats = env.stats()
+    assert stats["pauses"]["count"] == 2, "the spare is paused until it is needed"
+    assert stats["pauses"]["loops"] == 0
+    assert stats["pauses"]["paused_s"] >= 2 * PAUSE_S
+    assert all(late - early <= 4 + 4 for early, late in zip(before, after, strict=True))
+    assert are_stopped(games(env)) == [False, False, True]
+    assert stats["recycles"] == {}
+
+
+def test_a_game_that_catches_up_is_told_of(make_env, standin_dir):
+    env = make_env(game=standin_dir, n=1)
+    env.reset()
+    (before,) = step(env)[3]
+    env.pause()
+    time.sleep(PAUSE_S)
+    (after,) = step(env)[3]
+    lost = env.stats()["pauses"]["loops"]
+    assert 22 <= lost <= 26
+    assert after["loop"] - before["loop"] >= lost + 4
+
+
+def test_counted_and_without_effect_where_there_is_nothing_to_do(make_env):
+    env = make_env()
+    env.resume()
+    env.pause()
+    assert are_stopped(games(env)) == [False, False], "no episode has begun"
+    env.resume()
+    env.reset()
+    env.pause()
+    env.pause([-1])
+    env.resume()
+    assert are_stopped(games(env)) == [False, True]
+    env.resume(1)
+    env.resume()
+    assert are_stopped(games(env)) == [False, False]
+    env.pause()
+    env.pause()
+    step(env)  # whoever steps means it
+    assert are_stopped(games(env)) == [False, False]
+    env.pause(0)
+    env.resume(0)
+    assert are_stopped(games(env)) == [False, False]
+    env.pause()
+    assert step(env)[2].tolist() == env.reset().shape[0] * [False]
+
+
+def test_not_with_a_step_pending(make_env):
+    env = make_env()
+    env.reset()
+    env.step_async(np.zeros(2, np.int64))
+    with pytest.raises(AlreadyPendingCallError, match=r"pending step of envs \[0, 1\]"):
+        env.pause()
+    assert env.step_wait()[3][0]["loop"]
+    assert are_stopped(games(env)) == [False, False]
+
+
+def test_a_reset_goes_on_too(make_env):
+    env = make_env(spares=1)
+    play_until_spares_are_ready(env)
+    env.pause()
+    env.reset()
+    assert are_stopped(games(env))[:2] == [False, False]
+    while states(env)[-1] != "ready":
+        assert not step(env)[2].any()
+    assert not are_stopped(games(env))[-1]
+
+
+def test_attributes_and_methods_while_paused(make_env):
+    env = make_env(spares=1, n=1)
+    play_until_spares_are_ready(env)
+    env.pause()
+    assert env.get_attr("level") == [0]
+    assert env.env_method("answer") == [42]
+    assert are_stopped(games(env)) == [True, True]
+    env.set_attr("level", 3)
+    assert are_stopped(games(env))[0]
+    assert step(env)[3][0]["level"] == 3
+
+
+def test_an_env_that_is_over_takes_a_paused_spare(make_env):
+    env = make_env(n=1, spares=1, task=Short)
+    play_until_spares_are_ready(env)
+    env.reset()
+    while states(env) != ["playing", "ready"] or env.stats()["instances"][0]["episode_steps"] != 1:
+        step(env)
+    held = games(env)[1].pid
+    env.pause()
+    _, _, dones, infos = step(env)
+    assert dones.all()
+    assert "sc2pool.fault" not in infos[0]
+    assert games(env)[0].pid == held
+    assert not are_stopped(games(env))[0]
+    for _ in range(5):
+        step(env)
+    assert env.stats()["recycles"] == {}
+    assert env.stats()["pauses"]["count"] == 2
+
+
+def test_a_spare_that_is_launched_meanwhile_begins_no_episode(make_env):
+    env = make_env(n=1, spares=1)
+    play_until_spares_are_ready(env)
+    env.pause()
+    games(env)[1].kill()
+    while states(env)[1] != "idle":
+        assert env.get_attr("level") == [0]  # the pool acts while it is asked something
+    assert states(env)[0] == "paused"
+    while states(env)[1] != "ready":
+        step(env)
+    env.pause()
+    assert are_stopped(games(env)) == [True, True]
+    env.resume()
+    assert states(env) == ["playing", "ready"]
+    assert env.stats()["recycles"] == {"game-exited": 1}
+
+
+def test_killed_while_paused(make_env):
+    env = make_env(config=VIGILANT)
+    env.reset()
+    step(env)
+    env.pause()
+    victim = games(env)[0]
+    victim.kill()
+    _, _, dones, infos = step(env)
+    assert dones.tolist() == [True, False]
+    assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
+    assert "sc2pool.fault" not in infos[1]
+    assert not step(env)[2].any()
+
+
+def test_stopped_by_someone_else_is_a_fault_still(make_env):
+    env = make_env(config=VIGILANT)
+    env.reset()
+    env.pause()
+    env.resume()
+    games(env)[1].suspend()
+    dones, infos = np.zeros(2), []
+    while not dones.any():
+        _, _, dones, infos = step(env)
+    assert dones.tolist() == [False, True]
+    assert infos[1]["sc2pool.fault"]["kind"] == "stopped"
+
+
+def test_what_cannot_be_paused_is_told_and_goes_on(make_env):
+    env = make_env(task=Unstoppable)
+    env.reset()
+    with pytest.raises(PauseError, match=r"env 0: .*may not be stopped"):
+        env.pause()
+    assert are_stopped(games(env)) == [False, False]
+    assert not step(env)[2].any()
+
+
+class Unstoppable(TellsLoop):
+    """Where the system lets nobody stop anything."""
+
+    def on_start(self) -> None:
+        super().on_start()
+
+        def refuse(process: psutil.Process) -> None:
+            raise psutil.AccessDenied(process.pid)
+
+        psutil.Process.suspend = refuse
+
+
+def test_step_by_step_a_pause_is_nothing_special(make_env):
+    env = make_env(realtime=False, config=VIGILANT)
+    env.reset()
+    before = [info["loop"] for info in step(env)[3]]
+    env.pause()
+    assert are_stopped(games(env)) == [True, True]
+    time.sleep(0.5)
+    after = [info["loop"] for info in step(env)[3]]
+    assert after == [loop + 4 for loop in before]
+    assert env.stats()["pauses"]["loops"] == 0
+    assert env.stats()["recycles"] == {}
+
+
+def test_a_single_env(freezing):
+    env = SC2GymEnv(TellsLoop, game=freezing, realtime=True)
+    try:
+        env.reset()
+        env.pause()
+        env.pause()
+        assert are_stopped(games(env)) == [True]
+        assert not env.step(0)[3]
+        assert are_stopped(games(env)) == [False]
+    finally:
+        env.close()
+
+
+def test_an_env_of_the_users_with_grandchildren():
+    env = SubprocSC2VecEnv([WithGrandchildren])
+    try:
+        env.reset()
+        (instance,) = env.stats()["instances"]
+        worker = psutil.Process(instance["worker_pid"])
+        family = worker.children(recursive=True)
+        assert len(family) == 2
+        env.pause()
+        assert are_stopped([*family, worker]) == [True, True, False]
+        step(env)
+        assert are_stopped(family) == [False, False]
+        env.pause()
+    finally:
+        env.close()
+    assert psutil.wait_procs(family, timeout=2.0)[1] == []
+
+
+def test_a_trainer_killed_in_a_pause_leaves_nothing(freezing, run_temp):
+    program = Path(__file__).with_name("paused_trainer.py")
+    trainer = subprocess.Popen([sys.executable, program, freezing], stdout=subprocess.PIPE)
+    assert trainer.stdout is not None
+    said = json.loads(trainer.stdout.readline())
+    children = [psutil.Process(int(pid)) for pid in said]
+    assert sorted(said.values()).count("stopped") == 2 + 2, "two games; a game and its child"
+    assert len(children) == 4 + 3
+    trainer.kill()
+    trainer.communicate()
+    _, left = psutil.wait_procs(children, timeout=2.0)
+    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+    sweep(run_temp)
