@@ -1,0 +1,1 @@
+"""Games that do not wait: paused while the learner learns."""

@@ -1,0 +1,126 @@
+"""Stable-Baselines3 learns while games in real time stand still."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import psutil
+import pytest
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import VecMonitor
+
+from sc2pool import PauseDuringTraining, SubprocSC2VecEnv
+from sc2pool.errors import ConfigError
+
+N_STEPS = 4
+UPDATE_S = 0.5
+"""11 loops of real time."""
+
+
+def stopped(env: SubprocSC2VecEnv) -> list[bool]:
+    pids = [instance["pid"] for instance in env.stats()["instances"]]
+    return [psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in pids]
+
+
+class SlowLearner(PPO):
+    """PPO that takes its time over an update, and looks at the games before and after it."""
+
+    seen: list[list[bool]]
+    fails = False
+
+    def train(self) -> None:
+        games = self.env.unwrapped
+        self.seen.append(stopped(games))
+        time.sleep(UPDATE_S)
+        super().train()
+        self.seen.append(stopped(games))
+        if self.fails:
+            raise RuntimeError("out of memory")
+
+
+def learner(env: Any) -> SlowLearner:
+    model = SlowLearner(
+        "MlpPolicy", VecMonitor(env), n_steps=N_STEPS, batch_size=8, n_epochs=1, device="cpu"
+    )
+    model.seen = []
+    return model
+
+
+class EndsAfter(BaseCallback):
+    """Ends the training in the middle of a rollout."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self._last = calls
+
+    def _on_step(self) -> bool:
+        return self.n_calls < self._last
+
+
+def test_nothing_is_missed_in_two_updates(make_env, tmp_path):
+    env = make_env()
+    model = learner(env)
+    model.set_logger(configure(str(tmp_path), ["json"]))
+    model.learn(2 * N_STEPS * 2, callback=PauseDuringTraining())
+    assert model.seen == [[True, True]] * 4
+    assert stopped(env) == [True, True]
+    env.resume()
+    assert stopped(env) == [False, False]
+    pauses = env.stats()["pauses"]
+    assert pauses["count"] == 4
+    assert pauses["paused_s"] >= 4 * UPDATE_S
+    assert pauses["loops"] == 0
+    told = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    assert [line["pause/loops_passed"] for line in told] == [0, 0]
+    assert told[1]["pause/paused_s"] >= 2 * UPDATE_S
+    assert env.stats()["recycles"] == {}
+
+
+def test_without_it_the_games_go_on(make_env):
+    env = make_env()
+    model = learner(env)
+    model.learn(N_STEPS * 2)
+    assert model.seen == [[False, False]] * 2
+
+
+@pytest.mark.parametrize("first", ["the pause", "the other"])
+def test_a_rollout_that_ends_early(make_env, first):
+    env = make_env()
+    model = learner(env)
+    callbacks = [PauseDuringTraining(), EndsAfter(N_STEPS + 2)]
+    if first == "the other":
+        callbacks.reverse()
+    model.learn(10 * N_STEPS * 2, callback=CallbackList(callbacks))
+    assert model.num_timesteps == (N_STEPS + 2) * 2
+    assert model.seen == [[True, True]] * 2
+    assert stopped(env) == [True, True]
+    # The same callback serves the next training; whatever is paused goes on there.
+    model.learn(N_STEPS * 2, callback=callbacks[0 if first == "the pause" else 1])
+    assert model.seen == [[True, True]] * 4
+    env.resume()
+    assert stopped(env) == [False, False]
+
+
+def test_an_update_that_raises(make_env):
+    env = make_env()
+    model = learner(env)
+    model.fails = True
+    callback = PauseDuringTraining()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        model.learn(N_STEPS * 2, callback=callback)
+    assert stopped(env) == [True, True]
+    model.fails = False
+    model.learn(N_STEPS * 2, callback=callback)
+    assert model.seen == [[True, True]] * 4
+    assert env.stats()["pauses"]["loops"] == 0
+
+
+def test_another_env_is_told_at_once():
+    model = PPO("MlpPolicy", make_vec_env("CartPole-v1"), n_steps=8, batch_size=8, device="cpu")
+    with pytest.raises(ConfigError, match="needs a SubprocSC2VecEnv, got DummyVecEnv"):
+        model.learn(8, callback=PauseDuringTraining())
