@@ -1,0 +1,27 @@
+"""Starts a program with a child, pauses it, and waits to be ended; prints their pids."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import psutil
+from realtime_tasks import GENERATIONS
+
+from sc2pool.realtime.gate import PauseGate
+
+game = subprocess.Popen(
+    [sys.executable, "-S", "-c", GENERATIONS, "1", GENERATIONS], stdout=subprocess.PIPE
+)
+assert game.stdout is not None
+game.stdout.readline()
+gate = PauseGate(game.pid)
+if sys.argv[1] != "never paused":
+    gate.pause()
+if sys.argv[1] == "resumed":
+    gate.resume()
+family = [game.pid, *(child.pid for child in psutil.Process(game.pid).children())]
+print(json.dumps(family), flush=True)
+time.sleep(600)

@@ -1,0 +1,95 @@
+"""The pause gate on programs that no pool knows of."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from realtime_tasks import GENERATIONS
+
+from sc2pool.errors import ClosedError, PauseError
+from sc2pool.realtime.gate import PauseGate
+
+
+@pytest.fixture
+def family() -> Iterator[list[psutil.Process]]:
+    """A program, its child and its grandchild."""
+    command = [sys.executable, "-S", "-c", GENERATIONS, "2", GENERATIONS]
+    root = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    assert root.stdout is not None
+    root.stdout.readline()
+    process = psutil.Process(root.pid)
+    yield [process, *process.children(recursive=True)]
+    os.killpg(root.pid, signal.SIGKILL)
+    root.communicate()
+
+
+def stopped(family: list[psutil.Process]) -> set[bool]:
+    return {process.status() == psutil.STATUS_STOPPED for process in family}
+
+
+def test_counted(family):
+    assert len(family) == 3
+    with PauseGate(family[0].pid) as gate:
+        gate.resume()
+        assert not gate.paused
+        gate.pause()
+        gate.pause()
+        assert stopped(family) == {True}
+        gate.resume()
+        assert gate.paused
+        assert stopped(family) == {True}
+        gate.resume()
+        assert not gate.paused
+        assert stopped(family) == {False}
+        with gate.pausing():
+            assert stopped(family) == {True}
+        assert stopped(family) == {False}
+
+
+def test_closed_it_lets_everything_go_on(family):
+    gate = PauseGate(family[0].pid)
+    gate.pause()
+    gate.pause()
+    gate.close()
+    assert stopped(family) == {False}
+    gate.close()
+    with pytest.raises(ClosedError):
+        gate.pause()
+    assert stopped(family) == {False}
+
+
+def test_there_is_no_such_process():
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with pytest.raises(PauseError, match=str(ended.pid)):
+        PauseGate(ended.pid)
+
+
+@pytest.mark.parametrize("how", ["paused", "resumed", "never paused"])
+def test_a_paused_tree_ends_with_whoever_paused_it(how):
+    program = Path(__file__).with_name("gate_trainer.py")
+    trainer = subprocess.Popen([sys.executable, program, how], stdout=subprocess.PIPE)
+    assert trainer.stdout is not None
+    family = [psutil.Process(pid) for pid in json.loads(trainer.stdout.readline())]
+    assert stopped(family) == {how == "paused"}
+    (guard,) = (child for child in psutil.Process(trainer.pid).children() if child not in family)
+    trainer.kill()
+    trainer.communicate()
+    _, left = psutil.wait_procs([guard], timeout=10.0)
+    assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
+    alive = [process for process in family if is_alive(process)]
+    assert alive == ([] if how == "paused" else family)
+    for process in reversed(alive):
+        process.kill()
+
+
+def is_alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
