@@ -43,6 +43,9 @@ class Waiter:
         self._bells[bell.listening] = bell
         if self._has_epoll:
             self._all.register(bell.listening, select.EPOLLIN | select.EPOLLET)
+            one = self._one[bell.listening] = select.epoll()
+            one.register(bell.listening, select.EPOLLIN | select.EPOLLET)
+            one.register(self._control.fileno(), select.EPOLLIN)
         else:
             self._selector.register(bell.listening, selectors.EVENT_READ)
 
@@ -62,8 +65,7 @@ class Waiter:
             self._selector.unregister(descriptor)
         elif is_bell:
             self._all.unregister(descriptor)
-            if descriptor in self._one:
-                self._one.pop(descriptor).close()
+            self._one.pop(descriptor).close()
         else:
             self._control.unregister(descriptor)
 
@@ -92,12 +94,7 @@ class Waiter:
         """
         if not self._has_epoll:
             return False
-        epoll = self._one.get(bell.listening)
-        if epoll is None:
-            epoll = self._one[bell.listening] = select.epoll()
-            epoll.register(bell.listening, select.EPOLLIN | select.EPOLLET)
-            epoll.register(self._control.fileno(), select.EPOLLIN)
-        ready = epoll.poll(timeout_s)
+        ready = self._one[bell.listening].poll(timeout_s)
         return len(ready) == 1 and ready[0][0] == bell.listening
 
     def close(self) -> None:
