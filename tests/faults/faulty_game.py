@@ -25,6 +25,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.sparse import Head
 from sc2pool.standin.server import Client, GameServer, _header, _refuse
+from sc2pool.standin.stops import AfterStop
 
 Order = dict[str, Any]
 TEXT = b"\x81"
@@ -130,7 +131,7 @@ class FaultyServer(GameServer):
     """Lets faulty clients in."""
 
     def __init__(self, data_dir: Path, orders: Orders) -> None:
-        super().__init__(data_dir)
+        super().__init__(data_dir, AfterStop.CATCH_UP)
         self._orders = orders
 
     def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
