@@ -19,7 +19,6 @@ from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import PauseError
 from sc2pool.pool.run_dir import sweep
-from sc2pool.protocol.replies import LOOPS_PER_S
 
 PAUSE_S = 1.0
 """22 loops of real time."""
@@ -64,8 +63,7 @@ def test_no_loop_passes_and_nobody_takes_it_for_a_fault(make_env):
     assert stats["pauses"]["count"] == 2, "the spare is paused until it is needed"
     assert stats["pauses"]["loops"] == 0
     assert stats["pauses"]["paused_s"] >= 2 * PAUSE_S
-    passed = [late - early for early, late in zip(before, after, strict=True)]
-    assert max(passed) < 4 + PAUSE_S * LOOPS_PER_S, "as many as there would be without the pause"
+    assert all(late - early <= 4 + 4 for early, late in zip(before, after, strict=True))
     assert are_stopped(games(env)) == [False, False, True]
     assert stats["recycles"] == {}
 
