@@ -3,9 +3,9 @@
     send(actions) ─► every env's instance steps ─► recv(): wait for the replies, deal the next
                      tickets to the envs that are over, wait for their first observations, gather
 
-Rules: every env that was sent an action gets exactly one transition, a real one or, after a fault,
-a synthetic one that is marked; tickets are dealt once as many replies are in as were asked for, in
-the order of env indices, so a seeded run that is stepped in sync does not depend on timing.
+It checks what it is given and hands it on: `transitions` awaits, `dealer` begins episodes, `pauses`
+stops games, `calls` asks them, `supervisor` keeps them alive. Rule: every env that was sent an
+action gets exactly one transition, a real one or, after a fault, a synthetic one that is marked.
 """
 
 from __future__ import annotations
@@ -18,33 +18,26 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
+from gymnasium.error import NoAsyncCallError, ResetNeeded
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ClosedError, ConfigError, PauseError
+from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.agreement import agreed
-from sc2pool.pool.batch import (
-    Batch,
-    Gatherer,
-    Outcome,
-    begin_episode,
-    outcome_of,
-    synthetic_outcome,
-)
+from sc2pool.pool.batch import Batch, Gatherer, Outcome
+from sc2pool.pool.calls import Calls
+from sc2pool.pool.dealer import Dealer
 from sc2pool.pool.layout import Array, space_layout
 from sc2pool.pool.messages import Hello
+from sc2pool.pool.pauses import Pauses
 from sc2pool.pool.pickling import for_worker
-from sc2pool.pool.seats import Seat
 from sc2pool.pool.slot import MASKED
-from sc2pool.pool.spares import Spares
-from sc2pool.pool.states import Event, State
 from sc2pool.pool.supervisor import Supervisor
-from sc2pool.pool.tickets import TicketBook
+from sc2pool.pool.transitions import Transitions, bind
 from sc2pool.pool.watchdog import available_bytes, memory_warning
 from sc2pool.render import FRAME_SHAPE
-from sc2pool.tasks.player import PlayerSpec, Ticket
+from sc2pool.tasks.player import PlayerSpec
 
 
 class Pool:
@@ -80,23 +73,18 @@ class Pool:
         self._agree = agree
         self._tickets = tickets
         self._autoreset = autoreset
-        self._book = TicketBook()
-        self._episodes = [0] * self.n
         self._began = False
-        self._pending: set[int] = set()
-        self._outcomes: dict[int, Outcome | None] = {}
-        self._undealt: set[int] = set()
-        self._settled: set[int] = set()
         self._frames: dict[int, Any] = {}
-        self._pauses: dict[int, int] = {}
-        """Of each env that may be paused: how often it is."""
         self._finalizer: weakref.finalize[..., Pool] | None = None
         if config.replays is not None and not tickets:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
         self._supervisor = supervisor = Supervisor([for_worker(s) for s in specs], spares, config)
         try:
             self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)
-            self._spares = Spares(supervisor.spare_seats, supervisor)
+            self._dealer = Dealer(supervisor, one_book=tickets)
+            self._calls = Calls(supervisor)
+            limits = config.limits
+            self._pauses = Pauses(supervisor, limits.step_s + limits.worker_grace_s)
             supervisor.serve_metrics()
             self._learn_spaces()
         except BaseException:
@@ -119,6 +107,9 @@ class Pool:
         self.strict = first.strict
         self._layout = space_layout(self.observation_space, 0)
         self._gatherer = Gatherer(self._layout, self.n)
+        self._transitions = Transitions(
+            self._supervisor, self._dealer, self._layout, self._gatherer, self._autoreset
+        )
         games = self.n + len(self._supervisor.spare_seats)
         warning = memory_warning(
             self._supervisor.roster.first_game_bytes(), games, available_bytes()
@@ -132,8 +123,7 @@ class Pool:
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
         """Begin a new book of tickets; see `TicketBook`."""
-        self._spares.void(self._book)
-        self._book = TicketBook(seed, seeded)
+        self._dealer.seed(seed, seeded)
 
     def reset(
         self,
@@ -147,43 +137,21 @@ class Pool:
             options: a mapping for each env.
         """
         self._check_open()
-        self._drop_pending()
-        self._spares.void(self._book)
+        self._transitions.drop()
+        self._dealer.take_back()
         seats = self._supervisor.seats
-        self._wake(self._numbers)
+        self._pauses.wake(self._numbers)
         for seat in seats:
             seed = None if seeds is None else seeds[seat.index]
             given = {} if options is None else options[seat.index]
-            ticket = self._book.deal(given) if self._tickets else self._ticket(seat, seed, given)
-            self._supervisor.play(seat, ticket)
+            self._supervisor.play(seat, self._dealer.ticket(seat, seed, given))
         self._supervisor.wait_until(lambda: all(seat.ready for seat in seats))
         outcomes = [Outcome() for _ in seats]
         for seat, outcome in zip(seats, outcomes, strict=True):
-            self._bind(seat, outcome)
-        self._spares.prepare(self._book)
+            bind(seat, outcome)
+        self._dealer.prepare_spares()
         self._began = True
         return self._gatherer.gather(seats, outcomes)
-
-    def _ticket(self, seat: Seat, seed: int | None, options: Mapping[str, Any]) -> Ticket:
-        if self._tickets:
-            return self._book.deal(options)
-        number = self._episodes[seat.index]
-        self._episodes[seat.index] += 1
-        return Ticket(number, seed, dict(options))
-
-    def _play_next(self, seat: Seat) -> None:
-        """Bring an env that is over to its next episode."""
-        if self._tickets:
-            self._supervisor.recycle_if_due(seat)
-            self._spares.play_next(seat, self._book)
-        else:
-            self._supervisor.play(seat, self._ticket(seat, None, {}))
-
-    def _bind(self, seat: Seat, outcome: Outcome) -> None:
-        """The env takes the episode that its seat's instance has ready."""
-        seat.instance.on(Event.BOUND)
-        seat.ticket = None
-        begin_episode(seat, outcome)
 
     # Steps.
 
@@ -201,11 +169,7 @@ class Pool:
         """
         self._check_open()
         numbers = self._numbers if envs is None else [int(env) for env in envs]
-        busy = self._pending and self._pending.intersection(numbers)
-        if busy:
-            raise AlreadyPendingCallError(
-                f"receive the pending step of envs {sorted(busy)} before the next one", "step"
-            )
+        self._transitions.require_idle(numbers, "step", "the next one")
         if not self._began:
             if self._tickets:
                 raise ResetNeeded("call reset() before the first step")
@@ -219,11 +183,11 @@ class Pool:
             self.strict or action_checks.is_batch_of(leaf, actions, len(numbers))
         )
         if self._pauses:
-            self._wake(numbers)
+            self._pauses.wake(numbers)
         deadline = self._supervisor.step_deadline()
         now_s = time.monotonic()
         seats = self._supervisor.seats
-        self._pending.update(numbers)
+        self._transitions.expect_steps(numbers)
         for env, action in zip(numbers, actions, strict=True):
             seat = seats[env]
             seat.answered = False
@@ -249,90 +213,29 @@ class Pool:
             NoAsyncCallError: no step is pending.
         """
         self._check_open()
-        if not self._pending:
+        transitions = self._transitions
+        pending = len(transitions.pending)
+        if not pending:
             raise NoAsyncCallError("send actions before receiving what came of them", "step")
-        pending = len(self._pending)
         wanted = pending if min_ready is None else min(min_ready, pending)
         if wanted == pending and timeout_s is None:
-            seats = self._supervisor.seats
-            self._supervisor.await_steps([seats[env] for env in sorted(self._pending)])
-        self._await(wanted, Deadline.after(timeout_s))
+            transitions.wait_for_all()
+        else:
+            transitions.wait_for(wanted, Deadline.after(timeout_s))
         return self._hand_out()
-
-    def _await(self, wanted: int, deadline: Deadline) -> None:
-        """Wait until so many envs are ready, or the deadline has passed."""
-
-        def enough() -> bool:
-            news, self._supervisor.news = self._supervisor.news, []
-            for seat in news:
-                self._look_at(seat)
-            if len(self._outcomes) < wanted:
-                return False
-            self._deal()
-            return len(self._settled) >= wanted
-
-        self._supervisor.wait_until(enough, deadline)
-
-    def _look_at(self, seat: Seat) -> None:
-        """Take note of an env's reply, its fault, or its next episode's first observation."""
-        env = seat.index
-        if env not in self._pending or env in self._settled:
-            return
-        if env not in self._outcomes:
-            if seat.instance.state is State.STEPPING:
-                return
-            if seat.answered:
-                outcome = outcome_of(seat, self._layout)
-            else:
-                outcome = synthetic_outcome(seat, self._gatherer.last_observation(env))
-            self._outcomes[env] = outcome
-            if outcome is not None and outcome.over and self._autoreset:
-                self._undealt.add(env)
-            else:
-                self._settled.add(env)
-        elif env not in self._undealt and seat.ready:
-            begun = self._outcomes[env]
-            assert begun is not None, "only what is over waits for a first observation"
-            self._bind(seat, begun)
-            self._settled.add(env)
-
-    def _deal(self) -> None:
-        """Deal the next tickets to the envs that are over."""
-        if not self._undealt:
-            return
-        dealt = [self._supervisor.seats[env] for env in sorted(self._undealt)]
-        self._undealt.clear()
-        for seat in dealt:
-            self._play_next(seat)
-        self._spares.prepare(self._book)
-        for seat in dealt:
-            self._look_at(seat)
 
     def _hand_out(self) -> Batch:
         """The batch of all settled envs, which are no longer pending."""
-        envs = sorted(self._settled)
-        outcomes = [self._outcomes.pop(env) for env in envs]
-        self._pending -= self._settled
-        self._settled.clear()
+        seats, outcomes = self._transitions.take()
         stats = self._supervisor.stats
-        stats.env_steps += len(envs)
+        stats.env_steps += len(seats)
         stats.episodes += sum(outcome.over for outcome in outcomes if outcome is not None)
         replays = self._supervisor.replays
         if replays is not None:
-            for env, outcome in zip(envs, outcomes, strict=True):
+            for seat, outcome in zip(seats, outcomes, strict=True):
                 if outcome is not None:
-                    replays.settle(self._supervisor.seats[env], outcome.info)
-        return self._gatherer.gather([self._supervisor.seats[env] for env in envs], outcomes)
-
-    def _drop_pending(self) -> None:
-        """Await the replies of steps that will not be received, and drop them."""
-        seats = [self._supervisor.seats[env] for env in self._pending]
-        self._supervisor.wait_until(
-            lambda: all(seat.instance.state is not State.STEPPING for seat in seats)
-        )
-        for container in (self._pending, self._outcomes, self._undealt, self._settled):
-            container.clear()
-        self._supervisor.news.clear()
+                    replays.settle(seat, outcome.info)
+        return self._gatherer.gather(seats, outcomes)
 
     # Pauses.
 
@@ -353,19 +256,8 @@ class Pool:
         """
         self._check_open()
         numbers = self._numbers if envs is None else [int(env) for env in envs]
-        busy = self._pending.intersection(numbers)
-        if busy:
-            raise AlreadyPendingCallError(
-                f"receive the pending step of envs {sorted(busy)} before you pause them", "pause"
-            )
-        spares = self._supervisor.spare_seats if envs is None else []
-        for env in numbers:
-            self._pauses[env] = self._pauses.get(env, 0) + 1
-        try:
-            self._supervisor.pause([*(self._supervisor.seats[env] for env in numbers), *spares])
-        except PauseError:
-            self._forget_pauses(numbers)
-            raise
+        self._transitions.require_idle(numbers, "pause", "you pause them")
+        self._pauses.pause(numbers, spares=envs is None)
 
     def resume(self, envs: Iterable[int] | None = None) -> None:
         """Let the games of these envs go on, once it was called as often as `pause`.
@@ -375,27 +267,7 @@ class Pool:
         """
         self._check_open()
         numbers = self._numbers if envs is None else [int(env) for env in envs]
-        for env in numbers:
-            self._pauses[env] = max(0, self._pauses.get(env, 0) - 1)
-        awake = [env for env in numbers if not self._pauses[env]]
-        seats = [self._supervisor.seats[env] for env in awake]
-        if envs is None and len(awake) == self.n:
-            seats += self._supervisor.spare_seats
-        self._supervisor.go_on(seats)
-        self._forget_pauses(awake)
-
-    def _wake(self, envs: Iterable[int]) -> None:
-        """These envs are about to be played: whoever has paused them has to do it anew."""
-        numbers = list(envs)
-        self._supervisor.go_on([self._supervisor.seats[env] for env in numbers])
-        for spare in self._supervisor.spare_seats:
-            if spare.instance.state is not State.PAUSED:
-                self._supervisor.let_go_on(spare)
-        self._forget_pauses(numbers)
-
-    def _forget_pauses(self, envs: Iterable[int]) -> None:
-        for env in envs:
-            self._pauses.pop(env, None)
+        self._pauses.resume(numbers, spares=envs is None)
 
     # Everything beside the step path.
 
@@ -418,13 +290,13 @@ class Pool:
         deadline = Deadline.after(timeout_s)
         paused = [seats[row] for row, env in enumerate(envs) if env in self._pauses]
         if not paused or operation != "env_method":
-            return self._supervisor.call(seats, operation, for_worker(arguments), deadline)
-        self._supervisor.go_on(paused)
+            return self._calls.run(seats, operation, for_worker(arguments), deadline)
+        self._pauses.go_on(paused)
         try:
-            return self._supervisor.call(seats, operation, for_worker(arguments), deadline)
+            return self._calls.run(seats, operation, for_worker(arguments), deadline)
         finally:
             if self._supervisor.failure is None:
-                self._supervisor.pause(paused)
+                self._pauses.stop(paused)
 
     def render(self, envs: Sequence[int]) -> list[Any]:
         """A frame of each of these envs.
@@ -448,15 +320,15 @@ class Pool:
     def set_attr(self, envs: Sequence[int], name: str, value: Any) -> None:
         """Set an attribute, now and in every later task object or instance of these envs."""
         self.call(envs, "set_attr", name, value)
-        self._spares.void(self._book)
+        self._dealer.take_back()
         for env in envs:
             self._supervisor.seats[env].attributes[name] = value
         if self._began:
-            self._spares.prepare(self._book)
+            self._dealer.prepare_spares()
 
     def void_tickets(self) -> None:
         """Take back the tickets that spares hold; they are dealt anew."""
-        self._spares.void(self._book)
+        self._dealer.take_back()
 
     def action_mask(self, env: int) -> Array | None:
         """The mask that came with the env's newest observation; None where there was none."""

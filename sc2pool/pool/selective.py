@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from sc2pool.deadline import Deadline
-from sc2pool.pool.batch import Batch, Outcome
+from sc2pool.pool.batch import Batch
 from sc2pool.pool.messages import Raised
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.tickets import episode_seed
@@ -32,8 +32,7 @@ class SelectivePool(Pool):
 
     def send_next(self, envs: Iterable[int]) -> None:
         """Let these envs go on to their next episodes, as an autoreset would."""
-        self._undealt.update(self._expect_reset(envs))
-        self._deal()
+        self._transitions.deal_to(self._expect_reset(envs))
 
     def send_resets(
         self, envs: Iterable[int], seeds: Sequence[int | None], options: Mapping[str, Any]
@@ -47,24 +46,23 @@ class SelectivePool(Pool):
             options: the same for all of these envs.
         """
         numbers = self._expect_reset(envs)
-        self._spares.void(self._book)
+        self._dealer.take_back()
         for env in numbers:
             seat, seed = self._supervisor.seats[env], seeds[env]
-            ticket = replace(self._ticket(seat, seed, options), both_keywords=True)
+            ticket = replace(self._dealer.ticket(seat, seed, options), both_keywords=True)
             if self._tickets and seed is not None:
                 ticket = replace(ticket, seed=episode_seed(seed, 0))
             self._supervisor.play(seat, ticket)
-        self._spares.prepare(self._book)
+        self._dealer.prepare_spares()
 
     def _expect_reset(self, envs: Iterable[int]) -> list[int]:
         """What these envs answer next is a first observation."""
         self._check_open()
         numbers = sorted(int(env) for env in envs)
         if self._pauses:
-            self._wake(numbers)
-        self._pending.update(numbers)
+            self._pauses.wake(numbers)
+        self._transitions.expect_resets(numbers)
         self._resetting.update(numbers)
-        self._outcomes.update((env, Outcome()) for env in numbers)
         self._began = True
         return numbers
 
@@ -79,13 +77,13 @@ class SelectivePool(Pool):
             Whether they are.
         """
         self._check_open()
-        wanted = len(self._pending) if ready is None else ready
-        self._await(wanted, deadline)
-        return len(self._settled) >= wanted
+        wanted = len(self._transitions.pending) if ready is None else ready
+        self._transitions.wait_for(wanted, deadline)
+        return len(self._transitions.settled) >= wanted
 
     def wait_for_one_more(self, deadline: Deadline) -> bool:
         """Wait until another of the pending envs is ready; False where the deadline passed."""
-        return self.wait(deadline, len(self._settled) + 1)
+        return self.wait(deadline, len(self._transitions.settled) + 1)
 
     def _hand_out(self) -> Batch:
         batch = super()._hand_out()

@@ -61,6 +61,9 @@ class Event(StrEnum):
     CLOSE = "close"
 
 
+AWAITED = frozenset({State.STEPPING, State.RESETTING})
+"""In these a reply is awaited, an episode's first observation or a step's transition."""
+
 LIVE = frozenset(
     {
         State.NEW,

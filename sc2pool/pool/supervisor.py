@@ -11,7 +11,6 @@ recycles) ends the whole pool and is raised; every wait has a deadline.
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -21,25 +20,22 @@ from typing import Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
-from sc2pool.errors import CrashLoopError, Fault, FaultKind, PauseError, SC2PoolError
-from sc2pool.pool import bundles, messages, restart
+from sc2pool.errors import Fault, FaultKind, SC2PoolError
+from sc2pool.pool import messages
+from sc2pool.pool.aftermath import Aftermath
 from sc2pool.pool.channel import ChannelClosedError
-from sc2pool.pool.instance import Instance
 from sc2pool.pool.logs import log_instance, log_launch
 from sc2pool.pool.metrics import MetricsServer
-from sc2pool.pool.raised import to_exception, to_result
 from sc2pool.pool.replays import ReplayFolder
 from sc2pool.pool.roster import Roster
-from sc2pool.pool.seats import FaultReport, Seat
+from sc2pool.pool.seats import Seat
 from sc2pool.pool.slot import TERMINATED, TRUNCATED
 from sc2pool.pool.snapshot import Publisher, describe
-from sc2pool.pool.states import Event, State
+from sc2pool.pool.states import AWAITED, Event, State
 from sc2pool.pool.stats import Stats
 from sc2pool.pool.waiter import Waiter
 from sc2pool.pool.watchdog import Watchdog
 from sc2pool.tasks.player import Ticket
-
-NO_EVIDENCE = messages.Evidence()
 
 _CLOSE_GRACE_S = 2.0
 _HEARING_S = 1.0
@@ -65,14 +61,12 @@ class Supervisor:
     def __init__(self, specs: Sequence[bytes], spares: int, config: PoolConfig) -> None:
         self._config = config
         self._owner_pid = os.getpid()
-        self._bundle_dir = config.bundle_dir or bundles.default_dir()
         self.replays = None if config.replays is None else ReplayFolder(config.replays)
-        self._recycles_s: list[float] = []
         self._next_look_s = 0.0
-        self._calls_made = 0
-        self._answers: dict[int, messages.Answer] = {}
         self.news: list[Seat] = []
         """Seats that have replied, become ready or failed since someone cleared the list."""
+        self.answers: dict[int, messages.Answer] = {}
+        """To calls, by their numbers, until someone takes them."""
         self.stats = Stats()
         self.failure: SC2PoolError | None = None
         self.raised: list[tuple[Seat, messages.Raised]] = []
@@ -96,6 +90,9 @@ class Supervisor:
             self._all = self.roster.seats
             self.seats = self._all[: len(specs)]
             self.spare_seats = self._all[len(specs) :]
+            self._aftermath = Aftermath(
+                config, self.roster, self.stats, self.replays, len(self.seats)
+            )
             self.watchdog = Watchdog(
                 self.roster.watched,
                 config.recycle,
@@ -147,46 +144,6 @@ class Supervisor:
         limits = self._config.limits
         return Deadline.after(_SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
 
-    def pause(self, seats: Sequence[Seat]) -> None:
-        """Stop the games of these seats, as soon as each awaits no reply.
-
-        A game that plays no episode has nothing to lose: none is begun until it may go on.
-
-        Raises:
-            PauseError: one could not be stopped; those of all these seats go on.
-        """
-        limits = self._config.limits
-        for seat in seats:
-            seat.held = True
-
-        def at_rest() -> bool:
-            for seat in seats:
-                if seat.instance.state in (State.READY, State.PLAYING):
-                    seat.instance.pause(Deadline.after(limits.step_s + limits.worker_grace_s))
-            return all(
-                seat.instance.state is not State.RESETTING
-                and (seat.instance.state is not State.PAUSED or seat.instance.at_rest is not None)
-                for seat in seats
-            )
-
-        self.wait_until(at_rest)
-        problems = [
-            f"{seat.name}: {rest.problem}"
-            for seat in seats
-            if (rest := seat.instance.at_rest) is not None
-            and seat.instance.state is State.PAUSED
-            and rest.problem
-        ]
-        if problems:
-            self.go_on(seats)
-            raise PauseError("; ".join(problems))
-
-    def go_on(self, seats: Sequence[Seat]) -> None:
-        """Let the paused games among these go on, and wait until they do."""
-        for seat in seats:
-            self.let_go_on(seat)
-        self.wait_until(lambda: all(seat.instance.state is not State.PAUSED for seat in seats))
-
     def let_go_on(self, seat: Seat) -> None:
         """Let the game go on, if it is paused; that it does is news."""
         limits = self._config.limits
@@ -196,38 +153,6 @@ class Supervisor:
         elif seat.held and instance.state is State.IDLE and seat.ticket is not None:
             self._reset(seat)
         seat.held = False
-
-    def call(
-        self, seats: Sequence[Seat], operation: str, payload: bytes, deadline: Deadline = NEVER
-    ) -> list[Any]:
-        """Run an operation on these seats' targets; results in the order of the seats.
-
-        Raises what the operation raised, or, after the deadline, `multiprocessing.TimeoutError`.
-        Where an instance dies under it, its successor is asked.
-        """
-        asked: dict[int, tuple[Instance, int]] = {}
-        answers: dict[int, messages.Answer] = {}
-
-        def answered() -> bool:
-            for place, seat in enumerate(seats):  # a seat may be asked more than once
-                instance, number = asked.get(place, (None, -1))
-                if number in self._answers:
-                    answers[place] = self._answers.pop(number)
-                if place in answers or instance is seat.instance:
-                    continue
-                # Not while a reply is awaited: it may be large, and if both sides send, none reads.
-                if seat.instance.hello is not None and seat.instance.state not in _AWAITED:
-                    self._calls_made += 1
-                    asked[place] = (seat.instance, self._calls_made)
-                    seat.instance.call(self._calls_made, operation, payload)
-            return len(answers) == len(seats)
-
-        self.wait_until(answered, deadline)
-        if len(answers) < len(seats):
-            raise multiprocessing.TimeoutError(
-                f"{len(seats) - len(answers)} of {len(seats)} envs have not answered in time"
-            )
-        return [to_result(answers[place]) for place in range(len(seats))]
 
     def await_steps(self, seats: Sequence[Seat]) -> None:
         """Wait, as cheaply as can be, until these seats' steps are answered.
@@ -312,7 +237,7 @@ class Supervisor:
     def _on_ring(self, seat: Seat) -> None:
         instance = seat.instance
         state = instance.state
-        if state not in _AWAITED:
+        if state not in AWAITED:
             return
         flags = instance.reply_flags()
         if flags is None:
@@ -367,7 +292,7 @@ class Supervisor:
         self._on_ring(seat)
 
     def _on_answer(self, _: Seat, message: messages.Answer) -> None:
-        self._answers[message.number] = message
+        self.answers[message.number] = message
 
     def _on_paused(self, seat: Seat, message: messages.Paused) -> None:
         seat.instance.deadline = NEVER
@@ -386,12 +311,7 @@ class Supervisor:
 
     def _on_raised(self, seat: Seat, message: messages.Raised) -> None:
         self.raised.append((seat, message))
-        evidence = message.evidence
-        fault = Fault(FaultKind.USER_CODE, seat.instance.phase(), message.summary)
-        bundle = bundles.write(self._bundle_dir, seat, fault, evidence)
-        if self.replays is not None:
-            self.replays.keep_faulty(seat, evidence.replay)
-        self.failure = to_exception(message, seat.name, bundle)
+        self.failure = self._aftermath.of_raised(seat, message)
 
     def _hear_the_others(self) -> None:
         """An error in one env is often one in all: note what else is raised in this step."""
@@ -401,7 +321,7 @@ class Supervisor:
             instance = seat.instance
             while (
                 seat.index not in told
-                and instance.state in _AWAITED
+                and instance.state in AWAITED
                 and not instance.replied()
                 and not deadline.expired()
             ):
@@ -430,7 +350,7 @@ class Supervisor:
                 continue
             # What it is accused of may be over: an answer that has come clears it of hanging.
             self._on_ring(seat)
-            if verdict.kind is not FaultKind.HUNG or instance.state in _AWAITED:
+            if verdict.kind is not FaultKind.HUNG or instance.state in AWAITED:
                 self._fault(seat, Fault(verdict.kind, instance.phase(), verdict.detail))
 
     def _check_deadlines(self) -> None:
@@ -450,45 +370,9 @@ class Supervisor:
             detail = f"the worker did not answer in time in state {instance.state}"
             self._fault(seat, Fault(FaultKind.DEADLINE, instance.phase(), detail))
 
-    # What is done about it.
-
-    def _fault(self, seat: Seat, fault: Fault, evidence: messages.Evidence = NO_EVIDENCE) -> None:
-        """The instance is over: put another in its place unless that is hopeless."""
-        instance = seat.instance
-        now_s = time.monotonic()
-        log_instance(logging.WARNING, seat, fault.phase, "%s", fault)
+    def _fault(self, seat: Seat, fault: Fault, evidence: messages.Evidence | None = None) -> None:
         self.news.append(seat)
-        instance.kill()
-        bundle = bundles.write(self._bundle_dir, seat, fault, evidence)
-        instance.on(Event.FAULT)
-        self.stats.count_fault(seat.name, instance.number, fault)
-        seat.causes.append(fault)
-        policy = self._config.restart
-        seat.recycles_s = [*restart.recent(seat.recycles_s, policy.per_env_window_s, now_s), now_s]
-        self._recycles_s = [
-            *restart.recent(self._recycles_s, policy.per_pool_window_s, now_s),
-            now_s,
-        ]
-        if seat.fault is None:
-            seat.fault = FaultReport(fault, instance.number, now_s, bundle)
-        if seat.down_since_s is None:
-            seat.down_since_s = now_s
-        hopeless = restart.hopeless(
-            seat.causes, any_was_ready=self.stats.resets > 0
-        ) or restart.exceeded(policy, len(self.seats), seat.recycles_s, self._recycles_s, now_s)
-        if hopeless:
-            instance.on(Event.PERMANENT)
-            self.roster.retire(instance)
-            causes = "\n".join(f"  {cause}" for cause in seat.causes)
-            tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
-            self.failure = CrashLoopError(
-                f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}"
-            )
-            return
-        self.roster.replace(seat)
-        seat.instance.launch_not_before_s = now_s + restart.backoff_s(
-            policy, seat.recycles_s, now_s
-        )
+        self.failure = self._aftermath.of_fault(seat, fault, evidence) or self.failure
 
     def _reset(self, seat: Seat) -> None:
         assert seat.ticket is not None
@@ -498,4 +382,3 @@ class Supervisor:
 
 
 _RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER})
-_AWAITED = frozenset({State.STEPPING, State.RESETTING})
