@@ -17,7 +17,7 @@ import numpy as np
 
 from sc2pool.pool.layout import Array, SpaceLayout
 from sc2pool.pool.seats import FaultReport, Seat
-from sc2pool.pool.slot import ASIDE, TERMINATED, TRUNCATED
+from sc2pool.pool.slot import TELLING, TERMINATED, TRUNCATED
 
 
 @dataclass(slots=True)
@@ -71,9 +71,6 @@ class Batch:
     reset_infos: list[dict[str, Any] | None]
 
 
-_SPECIAL = TERMINATED | TRUNCATED | ASIDE
-
-
 def outcome_of(seat: Seat, layout: SpaceLayout) -> Outcome | None:
     """The real outcome, out of the slot of the instance that answered.
 
@@ -82,7 +79,7 @@ def outcome_of(seat: Seat, layout: SpaceLayout) -> Outcome | None:
     assert seat.source is not None
     end = seat.source.end
     flags = end.flags()
-    if not flags & _SPECIAL:
+    if not flags & TELLING:
         return None
     observation, info = seat.source.opened_aside()
     outcome = Outcome(
@@ -140,49 +137,56 @@ class Gatherer:
         self._layout = layout
         self._shown: list[tuple[Batch, int] | None] = [None] * n
 
-    def gather(self, seats: Sequence[Seat], given: Sequence[Outcome | None]) -> Batch:
-        """One batch of these seats' outcomes and newest observations."""
-        rewards = [
-            seat.source.end.reward() if outcome is None and seat.source is not None else 0.0
-            for seat, outcome in zip(seats, given, strict=True)
-        ]
-        if any(given):
-            outcomes = [
-                outcome or Outcome(reward=reward)
-                for outcome, reward in zip(given, rewards, strict=True)
-            ]
-            batch = self._gather(seats, outcomes)
-        else:
-            n = len(seats)
-            batch = Batch(
+    def gather_plain(self, seats: Sequence[Seat]) -> Batch:
+        """One batch of these seats' newest observations and rewards: there was nothing else."""
+        n = len(seats)
+        ends = [seat.source.end for seat in seats if seat.source is not None]
+        return self._note(
+            Batch(
                 envs=np.array([seat.index for seat in seats], np.int64),
-                observations=self._observations(seats, ()),
-                rewards=np.array(rewards, np.float64),
+                observations=self._layout.build(
+                    lambda leaf: np.concatenate([end.rows[leaf] for end in ends])
+                ),
+                rewards=np.array([end.reward() for end in ends], np.float64),
                 terminated=np.zeros(n, np.bool_),
                 truncated=np.zeros(n, np.bool_),
                 infos=[{} for _ in seats],
                 final_observations=[None] * n,
                 reset_infos=[None] * n,
-            )
-        for row, seat in enumerate(seats):
-            self._shown[seat.index] = (batch, row)
-        return batch
+            ),
+            seats,
+        )
 
-    def _gather(self, seats: Sequence[Seat], outcomes: Sequence[Outcome]) -> Batch:
+    def gather(self, seats: Sequence[Seat], given: Sequence[Outcome | None]) -> Batch:
+        """One batch of these seats' outcomes and newest observations."""
+        if given and not any(given):
+            return self.gather_plain(seats)
+        outcomes = [
+            outcome or Outcome(reward=0.0 if seat.source is None else seat.source.end.reward())
+            for seat, outcome in zip(seats, given, strict=True)
+        ]
         for outcome in outcomes:
             if outcome.report is not None:
                 fault = outcome.info["sc2pool.fault"]
                 fault["recovery_s"] = time.monotonic() - outcome.report.at_s
-        return Batch(
-            envs=np.array([seat.index for seat in seats], np.int64),
-            observations=self._observations(seats, outcomes),
-            rewards=np.array([outcome.reward for outcome in outcomes], np.float64),
-            terminated=np.array([outcome.terminated for outcome in outcomes], np.bool_),
-            truncated=np.array([outcome.truncated for outcome in outcomes], np.bool_),
-            infos=[outcome.info for outcome in outcomes],
-            final_observations=[outcome.final_observation for outcome in outcomes],
-            reset_infos=[outcome.reset_info for outcome in outcomes],
+        return self._note(
+            Batch(
+                envs=np.array([seat.index for seat in seats], np.int64),
+                observations=self._observations(seats, outcomes),
+                rewards=np.array([outcome.reward for outcome in outcomes], np.float64),
+                terminated=np.array([outcome.terminated for outcome in outcomes], np.bool_),
+                truncated=np.array([outcome.truncated for outcome in outcomes], np.bool_),
+                infos=[outcome.info for outcome in outcomes],
+                final_observations=[outcome.final_observation for outcome in outcomes],
+                reset_infos=[outcome.reset_info for outcome in outcomes],
+            ),
+            seats,
         )
+
+    def _note(self, batch: Batch, seats: Sequence[Seat]) -> Batch:
+        for row, seat in enumerate(seats):
+            self._shown[seat.index] = (batch, row)
+        return batch
 
     def newest(self, seats: Sequence[Seat]) -> Any:
         """These seats' newest observations, in a batch's structure."""

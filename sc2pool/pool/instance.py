@@ -183,6 +183,11 @@ class Instance:
         self._resets += 1
         self._send(messages.Reset(self._reset_sequence, ticket, for_worker(attributes)))
 
+    def plain_reply(self) -> None:
+        """The step is answered, and nothing else has happened."""
+        self.state = advance(self.state, Event.REPLY)
+        self.deadline = NEVER
+
     def _begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
         self.state = advance(self.state, Event.STEP)
         self.last_actions.append(action)

@@ -219,9 +219,11 @@ class Pool:
             raise NoAsyncCallError("send actions before receiving what came of them", "step")
         wanted = pending if min_ready is None else min(min_ready, pending)
         if wanted == pending and timeout_s is None:
-            transitions.wait_for_all()
-        else:
-            transitions.wait_for(wanted, Deadline.after(timeout_s))
+            plain = transitions.take_plain()
+            if plain is not None:
+                self._supervisor.stats.env_steps += len(plain)
+                return self._gatherer.gather_plain(plain)
+        transitions.wait_for(wanted, Deadline.after(timeout_s))
         return self._hand_out()
 
     def _hand_out(self) -> Batch:

@@ -45,6 +45,9 @@ MASKED = 8
 WORN_OUT = 16
 """The game should be replaced at the end of its episode."""
 
+TELLING = TERMINATED | TRUNCATED | ASIDE
+"""Without any of these a reply is plain: an observation, a reward, and nothing else to tell."""
+
 
 class Slot:
     """The views of one queue pair's memory; both ends have one."""
@@ -79,8 +82,11 @@ class TrainerEnd:
         self._slot = slot
         self._bell = request_bell
         self._words = slot.words
+        self._reals = slot.reals
         self._actions = slot.actions
         self.sequence = 0
+        self.rows = [view[None] for view in slot.observations]
+        """The observation's leaves, each as a batch of one."""
 
     def next_sequence(self) -> int:
         """Number the next request; the caller sends it aside."""
@@ -129,7 +135,7 @@ class TrainerEnd:
         return self._words[_FLAGS]
 
     def reward(self) -> float:
-        return self._slot.reals[_REWARD]
+        return self._reals[_REWARD]
 
     def episode_return(self) -> float:
         """Sum of the rewards since the newest episode's first observation."""

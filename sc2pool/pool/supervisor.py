@@ -29,7 +29,7 @@ from sc2pool.pool.metrics import MetricsServer
 from sc2pool.pool.replays import ReplayFolder
 from sc2pool.pool.roster import Roster
 from sc2pool.pool.seats import Seat
-from sc2pool.pool.slot import TERMINATED, TRUNCATED
+from sc2pool.pool.slot import TELLING, TERMINATED, TRUNCATED
 from sc2pool.pool.snapshot import Publisher, describe
 from sc2pool.pool.states import AWAITED, Event, State
 from sc2pool.pool.stats import Stats
@@ -154,16 +154,28 @@ class Supervisor:
             self._reset(seat)
         seat.held = False
 
-    def await_steps(self, seats: Sequence[Seat]) -> None:
-        """Wait, as cheaply as can be, until these seats' steps are answered.
+    def await_plain_replies(self, seats: Sequence[Seat]) -> bool:
+        """Wait, as cheaply as can be, for these seats' replies to their steps.
 
-        It comes back earlier where anything else happens or takes long: `wait_until` sees to it.
+        Returns:
+            Whether all are there, and are an observation and a reward each and no more to tell, as
+            nearly all are. Else they are as they were: `wait_until` sees to whatever has happened.
         """
+        if time.monotonic() >= self._next_look_s:
+            self.wait_until(lambda: True)
         for seat in reversed(seats):  # the last one asked: it will mostly be the last to answer
             instance = seat.instance
-            while instance.state is State.STEPPING and not instance.end.replied():
+            if instance.state is not State.STEPPING:
+                return False
+            while not instance.end.replied():
                 if not self._waiter.wait_for(instance.reply_bell, _LOOK_INTERVAL_S):
-                    return
+                    return False
+        if any(seat.instance.end.flags() & TELLING for seat in seats):
+            return False
+        for seat in seats:
+            seat.source = instance = seat.instance
+            instance.plain_reply()
+        return True
 
     def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
         """Handle what happens until `condition()` holds, or the deadline has passed.

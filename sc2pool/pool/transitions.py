@@ -108,10 +108,19 @@ class Transitions:
 
         self._supervisor.wait_until(enough, deadline)
 
-    def wait_for_all(self) -> None:
-        """Wait until all pending envs are ready."""
-        self._supervisor.await_steps([self._seats[env] for env in sorted(self.pending)])
-        self.wait_for(len(self.pending), Deadline.after(None))
+    def take_plain(self) -> list[Seat] | None:
+        """Wait for all pending envs and take them, where each has a plain reply to its step.
+
+        The way of nearly all batches, and therefore short; None, and nothing is taken, where
+        anything else has happened.
+        """
+        if self._outcomes:
+            return None
+        seats = [self._seats[env] for env in sorted(self.pending)]
+        if not self._supervisor.await_plain_replies(seats):
+            return None
+        self.pending.clear()
+        return seats
 
     def _look_at(self, seat: Seat) -> None:
         """Take note of an env's reply, its fault, or its next episode's first observation."""
