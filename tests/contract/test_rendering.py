@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import RecordVideo, RenderCollection
+from gymnasium.wrappers import RenderCollection
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import VecVideoRecorder
 
 from sc2pool import SC2VectorEnv
 from sc2pool.render import FRAME_SHAPE, MAP_PX, palette
@@ -191,35 +190,6 @@ def test_a_game_that_died_before_it_was_drawn_is_black(vec_task):
     (frame,) = made.get_images()
     assert frame.shape == FRAME_SHAPE
     assert not frame.any()
-
-
-def test_videos_of_sb3(vec_task, tmp_path):
-    pytest.importorskip("moviepy")
-    made = VecVideoRecorder(
-        vec_task(Placed, n=2, render_mode="rgb_array"),
-        str(tmp_path),
-        record_video_trigger=lambda step: step == 0,
-        video_length=4,
-    )
-    made.reset()
-    for _ in range(6):
-        made.step([0, 4])
-    made.close()
-    (video,) = tmp_path.glob("*.mp4")
-    assert video.stat().st_size > 1000
-
-
-def test_videos_of_gymnasium(gym_env, tmp_path):
-    pytest.importorskip("moviepy")
-    env: gymnasium.Env[Any, Any] = RecordVideo(
-        gym_env(Placed, render_mode="rgb_array"), str(tmp_path), episode_trigger=lambda _: True
-    )
-    env.reset()
-    for _ in range(3):
-        env.step(0)
-    env.close()
-    (video,) = tmp_path.glob("*.mp4")
-    assert video.stat().st_size > 1000
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
