@@ -23,23 +23,11 @@ from sc2pool.game.installation import Installation, find
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
 from sc2pool.tasks.registry import BUILT_IN, resolve
 
-HEADER = (
-    "task",
-    "map",
-    "observation",
-    "action",
-    "step_mul",
-    "max loops",
-    "masks",
-    "random (max)",
-    "human",
-    "grandmaster",
-    "FullyConv",
-    "installed",
-)
+LOOKS = ("task", "observation", "action", "step_mul", "max loops", "masks")
+SCORES = ("task", "map", "installed", "random (max)", "human", "grandmaster", "FullyConv")
 SOURCE = (
-    "Loops are game loops, 22.4 of which are a second; an env step is step_mul of them. Scores per "
-    "episode: SC2LE paper, 2017, on StarCraft II."
+    "Loops are game loops, 22.4 of which are a second; an env step is step_mul of them.\n"
+    "Scores per episode: SC2LE paper, 2017, on StarCraft II."
 )
 
 
@@ -111,26 +99,35 @@ def space_in_words(space: spaces.Space[Any]) -> str:
 
 
 def as_text(rows: list[Row]) -> str:
-    """The table."""
-    return columns(HEADER, [cells(row) for row in rows])
+    """Two tables, each narrow enough for a terminal: what a learner meets, and what others made."""
+    looks = columns(LOOKS, [cells_of_looks(row) for row in rows])
+    scores = columns(SCORES, [cells_of_scores(row) for row in rows])
+    return f"{looks}\n\n{scores}"
 
 
-def cells(row: Row) -> tuple[str, ...]:
-    """One line of the table."""
-    scores = row.published
+def cells_of_looks(row: Row) -> tuple[str, ...]:
+    """One line of the first table."""
     return (
         row.task,
-        row.map_name,
         row.observation_space,
         row.action_space,
         str(row.step_mul),
         "none" if row.max_loops is None else str(row.max_loops),
         "yes" if row.action_masks else "no",
+    )
+
+
+def cells_of_scores(row: Row) -> tuple[str, ...]:
+    """One line of the second."""
+    scores = row.published
+    return (
+        row.task,
+        row.map_name,
+        "no" if row.map_file is None else "yes",
         f"{scores.random_mean:g} ({scores.random_max:g})" if scores else "–",
         f"{scores.human:g}" if scores else "–",
         f"{scores.grandmaster:g}" if scores else "–",
         f"{scores.agent_best_mean:g}" if scores else "–",
-        "no" if row.map_file is None else "yes",
     )
 
 

@@ -11,30 +11,29 @@ from sc2pool.cli.main import main
 from sc2pool.tasks.registry import BUILT_IN
 
 
-def test_the_table(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def cells(line: str) -> list[str]:
+    """What stands in one line of a table."""
+    return [cell.strip() for cell in line.split("  ") if cell.strip()]
+
+
+def test_the_tables(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tasks", "--game", str(standin_dir)]) == 0
-    header, underline, *rows, blank, source, where = capsys.readouterr().out.splitlines()
-    assert [row.split()[0] for row in rows] == list(BUILT_IN)
-    assert len(header) <= len(underline)
-    assert blank == ""
-    assert "SC2LE paper" in source
-    assert where == f"Installation: {standin_dir}: game={str(standin_dir)!r}"
-    roaches = next(row for row in rows if row.startswith("DefeatRoaches"))
-    cells = [cell.strip() for cell in roaches.split("  ") if cell.strip()]
-    assert cells == [
-        "DefeatRoaches",
+    *tables, end = capsys.readouterr().out.split("\n\n")
+    looks, scores = ([cells(line) for line in table.splitlines()[2:]] for table in tables)
+    assert [row[0] for row in looks] == [row[0] for row in scores] == list(BUILT_IN)
+    assert looks[-1] == [
         "DefeatRoaches",
         "Box(-1, 1, (25,), float32)",
         "Discrete(11)",
         "8",
         "1920",
         "yes",
-        "1 (46)",
-        "41",
-        "215",
-        "100",
-        "yes",
     ]
+    assert scores[-1] == ["DefeatRoaches", "DefeatRoaches", "yes", "1 (46)", "41", "215", "100"]
+    assert all(len(line) <= 110 for table in tables for line in table.splitlines())
+    *source, where = end.splitlines()
+    assert "SC2LE paper" in source[-1]
+    assert where == f"Installation: {standin_dir}: game={str(standin_dir)!r}"
 
 
 def test_json(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,8 +54,8 @@ def test_a_map_that_is_not_there(
 ) -> None:
     (tmp_path / "Versions").symlink_to(standin_dir / "Versions")
     main(["tasks", "--game", str(tmp_path)])
-    rows = capsys.readouterr().out.splitlines()[2 : 2 + len(BUILT_IN)]
-    assert all(row.endswith("  no") for row in rows)
+    _, scores, _ = capsys.readouterr().out.split("\n\n")
+    assert [cells(line)[2] for line in scores.splitlines()[2:]] == ["no"] * len(BUILT_IN)
 
 
 def test_without_an_installation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
