@@ -45,7 +45,7 @@ def _install(arguments: list[str]) -> int:
         executable = install(options.directory, AfterStop(options.after_stop))
     except InstallError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return 2
     print(executable)
     return 0
 

@@ -76,7 +76,7 @@ def test_command_line_errors_are_short_and_nonzero(tmp_path):
         text=True,
         check=False,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
 
