@@ -14,7 +14,8 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from sc2pool import __version__
@@ -59,13 +60,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     train.set_defaults(run=run_train)
     train.add_argument("--task", help="what is played (default: MoveToBeacon)")
-    train.add_argument("--n", type=positive_integer, help="number of games (default: 8)")
+    train.add_argument("--n", type=integer(1), help="number of games (default: 8)")
     train.add_argument(
         "--steps",
-        type=positive_integer,
+        type=integer(1),
         help="env steps in all, those of the resumed run included (default: the task's own)",
     )
-    train.add_argument("--seed", type=seed_number, help="makes the run repeatable")
+    train.add_argument("--seed", type=integer(0, 2**32 - 1), help="makes the run repeatable")
     train.add_argument(
         "--out", type=Path, help="the run's folder (default: runs/TASK-TIME, or the resumed one)"
     )
@@ -77,6 +78,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_game(train)
     train.add_argument("--device", help="where the policy is computed (default: cpu)")
+    train.add_argument(
+        "--metrics-port",
+        type=integer(1, 65535),
+        metavar="PORT",
+        help="tell Prometheus the pool's counters at http://127.0.0.1:PORT/metrics (default: no)",
+    )
 
     tasks = commands.add_parser(
         "tasks",
@@ -113,20 +120,25 @@ def make_parser() -> argparse.ArgumentParser:
         "several numbers of games, the resets, and what limits it.",
     )
     bench.set_defaults(run=run_bench)
-    bench.add_argument("--task", default="MoveToBeacon", help="what is played (MoveToBeacon)")
+    bench.add_argument(
+        "--task", default="MoveToBeacon", help="what is played (default: MoveToBeacon)"
+    )
     add_game(bench, default="auto")
     bench.add_argument(
         "--n",
         type=positive_integers,
         default=(1, 2, 4, 8),
         metavar="N,N,…",
-        help="numbers of games (1,2,4,8)",
+        help="numbers of games (default: 1,2,4,8)",
     )
     bench.add_argument(
-        "--spares", type=natural_number, default=1, help="for the resets with spares (1)"
+        "--spares",
+        type=integer(0),
+        default=1,
+        help="so many in the resets with spares (default: 1)",
     )
     bench.add_argument(
-        "--seconds", type=positive_number, default=9.0, help="of each measurement (9)"
+        "--seconds", type=positive_number, default=9.0, help="of each measurement (default: 9)"
     )
     bench.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
     bench.add_argument("--png", type=Path, metavar="FILE", help="draw it")
@@ -160,7 +172,7 @@ def make_parser() -> argparse.ArgumentParser:
     watch.set_defaults(run=run_watch)
     add_which_pool(watch)
     watch.add_argument(
-        "--port", type=port_number, help="of the page (default: 8228, or a free one)"
+        "--port", type=integer(1, 65535), help="of the page (default: 8228, or a free one)"
     )
 
     standin = commands.add_parser("standin", help="the embedded game for machines without SC2")
@@ -185,53 +197,36 @@ def add_game(command: argparse.ArgumentParser, default: str | None = None) -> No
 def add_which_pool(command: argparse.ArgumentParser) -> None:
     """The arguments that tell which of several running pools is meant."""
     which = command.add_mutually_exclusive_group()
-    which.add_argument("--pid", type=positive_integer, help="the pool of this process")
+    which.add_argument("--pid", type=integer(1), help="the pool of this process")
     which.add_argument("--run", dest="run_dir", type=Path, metavar="DIR", help="this run's folder")
 
 
-def port_number(text: str) -> int:
-    """A port that a program may listen on, for argparse."""
-    value = int(text)
-    if not 1 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"must be from 1 to 65535, got {text}")
-    return value
+def integer(low: int, high: int | None = None) -> Callable[[str], int]:
+    """What reads a whole number from `low` to `high`, for argparse."""
+    bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
 
+    def read(text: str) -> int:
+        with suppress(ValueError):
+            value = int(text)
+            if low <= value and (high is None or value <= high):
+                return value
+        raise argparse.ArgumentTypeError(f"expected a whole number {bounds}, got {text!r}")
 
-def positive_integer(text: str) -> int:
-    """An integer of at least 1, for argparse."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
-    return value
+    return read
 
 
 def positive_integers(text: str) -> tuple[int, ...]:
     """`1,2,4`, for argparse."""
-    return tuple(positive_integer(part) for part in text.split(","))
-
-
-def natural_number(text: str) -> int:
-    """An integer of at least 0, for argparse."""
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"must be at least 0, got {text}")
-    return value
+    return tuple(map(integer(1), text.split(",")))
 
 
 def positive_number(text: str) -> float:
     """A number above 0, for argparse."""
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be above 0, got {text}")
-    return value
-
-
-def seed_number(text: str) -> int:
-    """A seed in NumPy's range, for argparse."""
-    value = int(text)
-    if not 0 <= value < 2**32:
-        raise argparse.ArgumentTypeError(f"must be from 0 to 4294967295, got {text}")
-    return value
+    with suppress(ValueError):
+        value = float(text)
+        if 0 < value < math.inf:
+            return value
+    raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
 
 
 def run_train(args: argparse.Namespace) -> int:

@@ -42,6 +42,8 @@ class TrainOptions:
     installation: Path | None = None
     """The folder of the game to play, found by `game`."""
     device: str = "cpu"
+    metrics_port: int | None = None
+    """See `PoolConfig`."""
     resume: Path | None = None
     """The model file to go on from."""
     steps_done: int = 0
@@ -78,6 +80,7 @@ class TrainOptions:
             game=game,
             installation=find_game(game, task),
             device=choose("device", cls.device),
+            metrics_port=check_metrics(choose("metrics_port", cls.metrics_port)),
             resume=model,
             steps_done=steps_done,
         )
@@ -92,6 +95,13 @@ def check_extras() -> None:
         raise ConfigError(
             f"training needs {', '.join(missing)}: pip install 'sc2pool[train]', or ./scripts/train"
         )
+
+
+def check_metrics(port: int | None) -> int | None:
+    """The port; `ConfigError` if nothing could be served there."""
+    if port is not None and importlib.util.find_spec("prometheus_client") is None:
+        raise ConfigError("--metrics-port needs prometheus_client: pip install 'sc2pool[metrics]'")
+    return port
 
 
 def find_game(game: str, task: str) -> Path:
@@ -147,7 +157,7 @@ def choose_out(given: Path | None, model: Path | None, task: str) -> Path:
             )
     else:
         out = unused(Path("runs") / f"{task}-{time.strftime('%Y%m%d-%H%M%S')}")
-    check_writable(out)
+    check_writable(out, "--out")
     return out
 
 
@@ -159,15 +169,15 @@ def unused(folder: Path) -> Path:
     return candidate
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, option: str) -> None:
     """Raise `ConfigError` unless files can be written into `folder`, or it can be made."""
     existing = next(
         path for path in (folder.absolute(), *folder.absolute().parents) if exists(path)
     )
     if not existing.is_dir():
-        raise ConfigError(f"--out {folder}: {existing} is not a folder")
+        raise ConfigError(f"{option} {folder}: {existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise ConfigError(f"--out {folder}: no right to write into {existing}")
+        raise ConfigError(f"{option} {folder}: no right to write into {existing}")
 
 
 def exists(path: Path) -> bool:

@@ -44,6 +44,7 @@ from sc2pool.cli.hyperparameters import settings_for
 from sc2pool.cli.options import CONFIG_FILE, MODEL_FILE, TrainOptions
 from sc2pool.cli.progress import Display, Figures, Rate, duration, open_display, score
 from sc2pool.cli.stop import Stop, Stopped
+from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import resolve
 
@@ -64,9 +65,14 @@ def run(options: TrainOptions) -> int:
     check_device(options.device)
     stop = Stop()
     with stop.handling():
-        print(f"starting {options.n} games of {options.task} …", flush=True)
+        print(f"starting {games(options.n)} of {options.task} …", flush=True)
         # PPO seeds the env, so the seed is not given here as well.
-        env = SubprocSC2VecEnv(n=options.n, task=options.task, game=str(options.installation))
+        env = SubprocSC2VecEnv(
+            n=options.n,
+            task=options.task,
+            game=str(options.installation),
+            config=PoolConfig(metrics_port=options.metrics_port),
+        )
         try:
             train(env, options, game_version=env.stats()["game_version"], stop=stop)
         finally:
@@ -83,7 +89,7 @@ def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) 
     open_folder(options, game_version)
     model.set_logger(open_logger(options.out))
     episodes = EpisodeLog(options.out / EPISODES_FILE, options.steps_done)
-    title = f"{options.task} · {options.n} games · {game_version}"
+    title = f"{options.task} · {games(options.n)} · {game_version}"
     references = references_for(resolve(options.task).map_name)
 
     def save() -> None:
@@ -276,13 +282,21 @@ def banner(options: TrainOptions, game_version: str, model: PPO) -> str:
     """What is about to happen, for the top of the screen."""
     from_steps = f", from {options.steps_done:,}" if options.steps_done else ""
     warning = "  (the stand-in, not StarCraft II)" if game_version.startswith("standin") else ""
+    port = options.metrics_port
+    metrics = f"metrics http://127.0.0.1:{port}/metrics\n" if port is not None else ""
     return (
-        f"task    {options.task}, {options.n} games, to {options.steps:,} steps{from_steps}\n"
+        f"task    {options.task}, {games(options.n)}, to {options.steps:,} steps{from_steps}\n"
         f"game    {game_version}{warning}\n"
         f"device  {model.device}\n"
         f"out     {options.out}  ({CURVE_FILE} is renewed every {SAVE_EVERY_S:.0f} s)\n"
+        f"{metrics}"
         f"stop    Ctrl-C saves and ends"
     )
+
+
+def games(n: int) -> str:
+    """The number of games in words."""
+    return "1 game" if n == 1 else f"{n} games"
 
 
 def closing_words(options: TrainOptions, model: PPO, episodes: EpisodeLog) -> str:

@@ -1,8 +1,10 @@
-"""`sc2pool train` as a user runs it: two stand-in games, learning, Ctrl-C, going on."""
+"""`sc2pool train` as a user runs it: two games, learning, metrics, Ctrl-C, going on."""
 
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -25,7 +27,10 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_train_stop_and_go_on(stand_in: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     command = [*TRAIN, "--n", "2", "--seed", "1", "--game", str(stand_in), "--out", str(out)]
+    command += ["--metrics-port", str(port)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as trainer:
@@ -35,11 +40,15 @@ def test_train_stop_and_go_on(stand_in: Path, tmp_path: Path) -> None:
             lines.append(line)
             if "steps/s" in line:
                 break
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            metrics = answer.read().decode()
         children = psutil.Process(trainer.pid).children(recursive=True)
         trainer.send_signal(signal.SIGINT)
         rest, _ = trainer.communicate()
     assert trainer.returncode == 130
     assert "not StarCraft II" in "".join(lines)
+    assert f"metrics http://127.0.0.1:{port}/metrics\n" in lines
+    assert "\nsc2pool_env_steps_total " in metrics
     assert f"--resume {out}" in rest
     assert len(children) >= 2
     _, alive = psutil.wait_procs(children, timeout=5)

@@ -44,11 +44,11 @@ class BenchOptions:
     def check(self) -> Path:
         """The installation to play; `ConfigError` for what cannot work, before any game runs."""
         installation = find_game(self.game, self.task)
-        for path in (self.json, self.png):
+        for option, path in (("--json", self.json), ("--png", self.png)):
             if path is not None:
                 if path.is_dir():
-                    raise ConfigError(f"{path} is a folder, expected a file's name")
-                check_writable(path.parent)
+                    raise ConfigError(f"{option} {path} is a folder, expected a file's name")
+                check_writable(path.parent, option)
         if self.png is not None and importlib.util.find_spec("matplotlib") is None:
             raise ConfigError("--png needs matplotlib: pip install 'sc2pool[train]'")
         return installation

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sc2pool.cli.bench.command import BenchOptions
 from sc2pool.cli.main import main, make_parser
 from sc2pool.cli.options import TrainOptions
 from sc2pool.errors import ConfigError
@@ -92,15 +93,24 @@ def test_bad_arguments(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--n", "0"], ["--steps", "-5"], ["--steps", "1.5"], ["--seed", "-1"]]
+    ("arguments", "message"),
+    [
+        (["train", "--n", "0"], "argument --n: expected a whole number of at least 1, got '0'"),
+        (["train", "--steps", "1.5"], "expected a whole number of at least 1, got '1.5'"),
+        (["train", "--seed", "-1"], "expected a whole number from 0 to 4294967295, got '-1'"),
+        (["train", "--metrics-port", "70000"], "expected a whole number from 1 to 65535, got"),
+        (["bench", "--n", "1,,2"], "argument --n: expected a whole number of at least 1, got ''"),
+        (["bench", "--seconds", "soon"], "expected a number above 0, got 'soon'"),
+        (["doctor", "--timeout", "nan"], "expected a number above 0, got 'nan'"),
+    ],
 )
-def test_bad_numbers(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_numbers(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(["train", *arguments])
+        main(arguments)
     assert caught.value.code == 2
-    error = capsys.readouterr().err
-    assert arguments[0] in error
-    assert arguments[1] in error
+    assert message in capsys.readouterr().err
 
 
 def test_an_error_is_one_message_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,10 +120,32 @@ def test_an_error_is_one_message_without_a_traceback(capsys: pytest.CaptureFixtu
     assert error.count("\n") == 1
 
 
+def test_metrics_are_refused_where_they_cannot_be_served(
+    installation: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("--game", installation, "--metrics-port", "9464")
+    assert options_from(*arguments).metrics_port == 9464
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(ConfigError, match=r"pip install 'sc2pool\[metrics\]'"):
+        options_from(*arguments)
+
+
+def test_what_bench_cannot_write_is_told_before_it_measures(
+    installation: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    places = {"json": tmp_path, "png": tmp_path / "file" / "x.png"}
+    for name, place in places.items():
+        options = BenchOptions("MoveToBeacon", str(installation), (1,), 0, 1.0, **{name: place})
+        with pytest.raises(ConfigError, match=f"^--{name} .* folder"):
+            options.check()
+
+
 @pytest.mark.parametrize("command", ["train", "bench"])
 def test_help_loads_nothing_heavy(command: str) -> None:
     program = f"""
 import sys
+from sc2pool.cli.bench.command import BenchOptions
 from sc2pool.cli.main import main
 try:
     main(["{command}", "--help"])
