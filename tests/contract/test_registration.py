@@ -5,19 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import gymnasium
-import numpy as np
 import pytest
+import torch
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import sc2pool
 from sc2pool.tasks.registry import BUILT_IN
 
 ID = "sc2pool/MoveToBeacon-v0"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ppo_make_vec.py"
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -81,47 +82,23 @@ def test_make_vec_makes_one_pool(pools, standin_dir, mode):
     assert env.step(env.action_space.sample())[0] in env.observation_space
 
 
-def reinforce(env, steps, rng):
-    """REINFORCE with a linear softmax policy on a vector env, in the manner of CleanRL's scripts.
-
-    Returns:
-        the policy's weights, and the statistics of the episodes that ended.
-    """
-    n_inputs = env.single_observation_space.shape[0]
-    weights = np.zeros((n_inputs, env.single_action_space.n))
-    episodes = []
-    observations, _ = env.reset(seed=1)
-    resets = np.zeros(env.num_envs, bool)
-    traces = [[] for _ in range(env.num_envs)]
-    for _ in range(steps):
-        logits = observations @ weights
-        chances = np.exp(logits - logits.max(axis=1, keepdims=True))
-        chances /= chances.sum(axis=1, keepdims=True)
-        actions = np.array([rng.choice(len(row), p=row) for row in chances])
-        following, rewards, terminations, truncations, infos = env.step(actions)
-        for i in np.flatnonzero(~resets):  # a step that only resets is nothing to learn from
-            score = -chances[i]
-            score[actions[i]] += 1
-            traces[i].append((np.outer(observations[i], score), rewards[i]))
-        resets = terminations | truncations
-        for i in np.flatnonzero(resets):
-            returned = np.cumsum([reward for _, reward in traces[i]][::-1])[::-1]
-            gradients = [gradient for gradient, _ in traces[i]]
-            weights += 0.01 * np.tensordot(returned, gradients, 1)
-            traces[i].clear()
-            episodes.append((infos["episode"]["l"][i], infos["episode"]["r"][i]))
-        observations = following
-    return weights, episodes
-
-
-def test_a_training_loop_on_make_vec(pools, standin_dir):
-    envs = gymnasium.make_vec(ID, num_envs=2, game=standin_dir)
-    envs = RecordEpisodeStatistics(envs)
-    pools.callback(envs.close)
-    envs.unwrapped.set_attr("max_loops", 640)  # eighty steps
-    weights, episodes = reinforce(envs, 330, np.random.default_rng(0))
-    assert [length for length, _ in episodes] == [80] * 8
-    assert sum(reward for _, reward in episodes) > 0
-    assert np.abs(weights).sum() > 0, "something was learnt"
-    assert np.isfinite(weights).all()
-    assert envs.unwrapped.stats()["recycles"] == {}
+def test_a_loop_in_the_shape_of_cleanrls_learns_on_make_vec(standin_dir, tmp_path):
+    """PPO in torch, in one file; each episode costs it one more step, that of NEXT_STEP's reset."""
+    options = ["--steps", "4900", "--n", "2", "--game", str(standin_dir), "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, *options],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    games, *updates = done.stdout.splitlines()
+    assert games.startswith("2 games of standin")
+    assert len(updates) == 4900 // (2 * 128)
+    steps, _, episodes, _, _, _, mean_return = updates[-1].replace(",", "").split()
+    assert int(steps) == 19 * 2 * 128
+    assert int(episodes) == 2 * (19 * 128 // 241)
+    assert float(mean_return) > 2.5, "at random it is 0.5"
+    agent = torch.load(tmp_path / "agent.pt")
+    assert all(value.isfinite().all() for value in agent.values())
