@@ -3,12 +3,14 @@
 It does what `sc2.main._play_game_ai` does, in the same order, with three differences: actions,
 step and observation go to the game as one burst instead of four round trips; the map's
 description is fetched once a game, not every step; the bot sees the episode's final state.
-Rule: `sc2.main` and `SC2Process` are never imported; they take over the process's signals and
-logging.
+Rules: `sc2.main` and `SC2Process` are never imported; they take over the process's signals and
+logging. A message that python-sc2 cannot make sense of is the game's fault, not the user's code's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from loguru import logger
@@ -22,6 +24,7 @@ from sc2.game_state import GameState
 from sc2.protocol import ProtocolError
 from sc2.unit_command import UnitCommand
 
+from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.player import Ticket
@@ -70,6 +73,21 @@ class GameClient(Client):
         """The pool ends games, not the bot."""
 
 
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """In the block python-sc2 reads messages of the game's; none of the user's code runs in it.
+
+    Raises:
+        GameFault: BAD_REPLY; it cannot: a field is missing, a grid is of another size than its
+            map, or a unit of a type that it does not know.
+    """
+    try:
+        yield
+    except Exception as error:
+        detail = f"python-sc2 cannot read {what}: {type(error).__name__}: {error}"
+        raise GameFault(FaultKind.BAD_REPLY, detail) from error
+
+
 def prepare_step(bot: RLBotAI, state: GameState) -> None:
     """`BotAI._prepare_step`, less what is unpacked anew each time although few bots look at it.
 
@@ -106,26 +124,31 @@ class BotPlayer(SC2Player):
 
     async def play_episode(self, ticket: Ticket, pair: QueuePair) -> None:
         game = self.game
-        first = await self.start_episode(ticket)
+        first = (await self.start_episode(ticket)).response
         if self._game_data is None:
-            self._game_data = GameData(await game.data())
+            data = await game.data()
+            with understood("the game's data"):
+                self._game_data = GameData(data)
         info = await game.request(sc_pb.Request(game_info=sc_pb.RequestGameInfo()))
         bot_class = self.spec.task
         assert issubclass(bot_class, RLBotAI)
         bot = bot_class(pair)
         self.new_task(bot, ticket)
         client = GameClient(game)
-        bot._prepare_start(
-            client,
-            game.player_id,
-            GameInfo(info.game_info),
-            self._game_data,
-            realtime=self.setup.realtime,
-            base_build=game.base_build,
-        )
-        bot._prepare_step(GameState(first.response), info)
+        with understood("the map's description"):
+            bot._prepare_start(
+                client,
+                game.player_id,
+                GameInfo(info.game_info),
+                self._game_data,
+                realtime=self.setup.realtime,
+                base_build=game.base_build,
+            )
+        with understood("the first observation"):
+            bot._prepare_step(GameState(first), info)
         await bot.on_before_start()
-        bot._prepare_first_step()
+        with understood("the first observation"):
+            bot._prepare_first_step()
         await bot.on_start()
         iteration = 0
         while not bot.episode_over:
@@ -135,7 +158,9 @@ class BotPlayer(SC2Player):
                 break
             await bot._after_step()
             step = await game.step(client.take_orders(), bot.step_mul)
-            prepare_step(bot, GameState(step.observed.response))
+            seen = step.observed.response
+            with understood("the observation"):
+                prepare_step(bot, GameState(seen))
             iteration += 1
             if step.ended:
                 await bot.issue_events()

@@ -4,12 +4,13 @@
     map_of(game_info)     ─► the map they are on: its size, its playable part, where one can walk
 
 Rules: read only from what the player has anyway, nothing is asked of the game; bounded, however
-many units there are; nothing but JSON's own types comes out.
+many units there are; nothing but JSON's own types comes out, so a number that is none becomes 0.
 """
 
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from typing import Any
 
@@ -58,20 +59,24 @@ def _row(unit: raw_pb2.Unit) -> list[Any]:
     if kind is None:
         kind = _neutral_kind(unit)
     whole = unit.health_max + unit.shield_max
-    health = round((unit.health + unit.shield) / whole, 2) if whole > 0 else None
+    health = _rounded((unit.health + unit.shield) / whole) if whole > 0 else None
     position = unit.pos
     row: list[Any] = [
         kind,
         unit.unit_type,
-        round(position.x, 2),
-        round(position.y, 2),
-        round(unit.radius, 2),
+        _rounded(position.x),
+        _rounded(position.y),
+        _rounded(unit.radius),
         health,
     ]
     if unit.orders and unit.orders[0].HasField("target_world_space_pos"):
         target = unit.orders[0].target_world_space_pos
-        row += [round(target.x, 2), round(target.y, 2)]
+        row += [_rounded(target.x), _rounded(target.y)]
     return row
+
+
+def _rounded(value: float) -> float:
+    return round(value, 2) if math.isfinite(value) else 0.0
 
 
 def _neutral_kind(unit: raw_pb2.Unit) -> int:

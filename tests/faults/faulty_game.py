@@ -120,6 +120,10 @@ class FaultyClient(Client):
                 last = Head.FromString(replies[-1])
                 last.observation.observation.raw_data = b"\xff" * 40
                 replies[-1] = last.SerializeToString()
+            case "unknown unit":
+                whole = sc_pb.Response.FromString(replies[-1])
+                whole.observation.observation.raw_data.units[0].unit_type = order["type"]
+                replies[-1] = whole.SerializeToString()
             case "allocate":
                 self._kept = b"\1" * order["bytes"]  # zeros would not be resident
             case _:
