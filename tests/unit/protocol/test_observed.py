@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-from pathlib import Path
 
 import pytest
 from s2clientprotocol import raw_pb2
@@ -13,8 +12,6 @@ from sc2pool.errors import FaultKind, GameFault
 from sc2pool.protocol import replies
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.sparse import Head
-
-RECORDED = Path(__file__).parents[4] / "shared" / "recorded"
 
 
 def response(*units: raw_pb2.Unit) -> sc_pb.ResponseObservation:
@@ -69,13 +66,12 @@ def test_units_that_lack_a_field_keep_their_rows(field):
     assert_equal(Observed.of(answer), answer)
 
 
-@pytest.mark.parametrize("name", ["AcropolisLE", "BerlingradAIE", "Ephemeron", "GoldenWallLE"])
-def test_messages_of_the_real_game(name):
-    path = RECORDED / f"{name}.observation.pb.xz"
-    if not path.exists():
-        pytest.skip(f"no recorded messages at {RECORDED}")
-    answer = sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
-    assert_equal(Observed.of(answer), answer)
+def test_messages_of_the_real_game(recorded_dir):
+    paths = sorted(recorded_dir.glob("*.observation.pb.xz"))
+    assert paths
+    for path in paths:
+        answer = sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
+        assert_equal(Observed.of(answer), answer)
 
 
 def test_a_head_is_judged_like_a_response():

@@ -69,7 +69,10 @@ def begin(state: Callable[..., sc_pb.Observation], area: PlayableArea) -> Callab
     return build
 
 
-@pytest.fixture(params=["AcropolisLE", "BerlingradAIE", "Ephemeron", "GoldenWallLE"])
+MAPS = sorted(path.name.partition(".")[0] for path in RECORDED.glob("*.observation.pb.xz"))
+
+
+@pytest.fixture(params=MAPS or ["none"])
 def recorded(request: pytest.FixtureRequest) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
     """The map description and the first observation of a real game of two players."""
 

@@ -1,0 +1,291 @@
+"""Messages of real games, whole and with parts of them missing or strange, through all that reads.
+
+Tasks, drawings and views take whatever parses; what python-sc2 cannot read is a `GameFault`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import lzma
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from sc2.game_data import GameData
+from sc2.game_info import GameInfo
+from sc2.game_state import GameState
+
+from sc2pool import QueuePair, Task
+from sc2pool.errors import GameFault
+from sc2pool.protocol.observed import Observed
+from sc2pool.render import FRAME_SHAPE
+from sc2pool.tasks.bot_player import prepare_step, understood
+from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
+from sc2pool.tasks.registry import BUILT_IN, resolve
+from sc2pool.tasks.units import BEACON, MARINE, MINERAL_SHARD, ROACH
+from sc2pool.tasks.view import map_of, view_of
+
+Info = sc_pb.ResponseGameInfo
+Seen = sc_pb.ResponseObservation
+TASKS = [task for name in BUILT_IN if issubclass(task := resolve(name), Task)]
+NO_NUMBER = float("nan")
+
+
+def without(path: str) -> Callable[[Info, Seen], None]:
+    """Takes one field out: `info.…` of the map's description, `seen.…` of the observation."""
+    *names, last = path.split(".")
+
+    def change(info: Info, seen: Seen) -> None:
+        message: Any = {"info": info, "seen": seen}[names[0]]
+        for name in names[1:]:
+            message = getattr(message, name)
+        message.ClearField(last)
+
+    return change
+
+
+def only_a_result(info: Info, seen: Seen) -> None:
+    seen.Clear()
+    seen.player_result.add(player_id=1, result=sc_pb.Defeat)
+
+
+def a_stub(info: Info, seen: Seen) -> None:
+    seen.Clear()
+    seen.observation.game_loop = 2**32 - 1
+
+
+def as_player_2(info: Info, seen: Seen) -> None:
+    seen.observation.player_common.player_id = 2
+
+
+def as_observer(info: Info, seen: Seen) -> None:
+    seen.observation.player_common.player_id = 16
+    for unit in seen.observation.raw_data.units:
+        if unit.alliance == raw_pb2.Self:
+            unit.alliance = raw_pb2.Enemy
+
+
+def unknown_types(info: Info, seen: Seen) -> None:
+    for number, unit in enumerate(seen.observation.raw_data.units):
+        unit.unit_type = 30_000 + number
+
+
+def unknown_abilities(info: Info, seen: Seen) -> None:
+    for number, unit in enumerate(seen.observation.raw_data.units):
+        unit.orders.add(ability_id=50_000 + number)
+        unit.buff_ids.append(9_999)
+    seen.observation.abilities.add(ability_id=50_000)
+    seen.observation.raw_data.effects.add(effect_id=777).pos.add(x=5, y=5)
+
+
+def bare_units(info: Info, seen: Seen) -> None:
+    """Of which nothing is told but what they are."""
+    as_in_mini_games(info, seen)
+    for unit in seen.observation.raw_data.units:
+        bare = raw_pb2.Unit(unit_type=unit.unit_type, alliance=unit.alliance, tag=unit.tag)
+        unit.CopyFrom(bare)
+
+
+def empty_units(info: Info, seen: Seen) -> None:
+    for unit in seen.observation.raw_data.units:
+        unit.Clear()
+
+
+def no_numbers(info: Info, seen: Seen) -> None:
+    for unit in seen.observation.raw_data.units:
+        unit.pos.x = unit.facing = unit.radius = unit.health = NO_NUMBER
+
+
+def as_in_mini_games(info: Info, seen: Seen) -> None:
+    """Own units are marines; all others are roaches, beacons and shards."""
+    others = [
+        (ROACH, raw_pb2.Enemy),
+        (BEACON, raw_pb2.Neutral),
+        (MINERAL_SHARD, raw_pb2.Neutral),
+    ]
+    for number, unit in enumerate(seen.observation.raw_data.units):
+        if unit.alliance == raw_pb2.Self:
+            unit.unit_type = MARINE
+        else:
+            unit.unit_type, unit.alliance = others[number % 3]
+
+
+def some_nowhere(info: Info, seen: Seen) -> None:
+    as_in_mini_games(info, seen)
+    for unit in list(seen.observation.raw_data.units)[::3]:
+        unit.ClearField("pos")
+
+
+def far_outside(info: Info, seen: Seen) -> None:
+    as_in_mini_games(info, seen)
+    for corner in (info.start_raw.playable_area.p0, info.start_raw.playable_area.p1):
+        corner.x += 500
+
+
+def area_at_an_offset(info: Info, seen: Seen) -> None:
+    info.start_raw.playable_area.p0.x += 37
+    info.start_raw.playable_area.p0.y += 11
+
+
+def area_of_no_size(info: Info, seen: Seen) -> None:
+    info.start_raw.playable_area.p1.CopyFrom(info.start_raw.playable_area.p0)
+
+
+def small_map(info: Info, seen: Seen) -> None:
+    """Its units are all beyond its edge."""
+    start, state = info.start_raw, seen.observation.raw_data.map_state
+    grids = (start.pathing_grid, start.placement_grid, start.terrain_height)
+    for grid in (*grids, state.creep, state.visibility):
+        grid.size.x, grid.size.y = 40, 24
+        grid.data = b"\x01" * (40 * 24 * grid.bits_per_pixel // 8)
+    start.map_size.x, start.map_size.y = 40, 24
+    area = start.playable_area
+    area.p0.x, area.p0.y, area.p1.x, area.p1.y = 3, 2, 36, 20
+
+
+def grids_cut_short(info: Info, seen: Seen) -> None:
+    for grid in (info.start_raw.pathing_grid, seen.observation.raw_data.map_state.visibility):
+        grid.data = grid.data[:100]
+
+
+def eight_bits_for_one(info: Info, seen: Seen) -> None:
+    grid = info.start_raw.pathing_grid
+    bits = np.unpackbits(np.frombuffer(grid.data, np.uint8))[: grid.size.x * grid.size.y]
+    grid.bits_per_pixel, grid.data = 8, (bits * 255).tobytes()
+
+
+def twins(info: Info, seen: Seen) -> None:
+    """One tag names many units."""
+    units = seen.observation.raw_data.units
+    units.extend([units[0]] * 200)
+
+
+MISSING = [
+    "seen.observation",
+    "seen.observation.raw_data",
+    "seen.observation.player_common",
+    "seen.observation.score",
+    "seen.observation.game_loop",
+    "seen.observation.abilities",
+    "seen.observation.raw_data.units",
+    "seen.observation.raw_data.player",
+    "seen.observation.raw_data.map_state",
+    "seen.observation.raw_data.map_state.creep",
+    "seen.observation.raw_data.map_state.visibility",
+    "info.map_name",
+    "info.player_info",
+    "info.start_raw",
+    "info.start_raw.playable_area",
+    "info.start_raw.map_size",
+    "info.start_raw.pathing_grid",
+    "info.start_raw.placement_grid",
+    "info.start_raw.terrain_height",
+    "info.start_raw.start_locations",
+]
+STRANGE = [
+    only_a_result,
+    a_stub,
+    as_player_2,
+    as_observer,
+    unknown_types,
+    unknown_abilities,
+    bare_units,
+    empty_units,
+    no_numbers,
+    as_in_mini_games,
+    some_nowhere,
+    far_outside,
+    area_at_an_offset,
+    area_of_no_size,
+    small_map,
+    grids_cut_short,
+    eight_bits_for_one,
+    twins,
+]
+CHANGES = {f"without {path}": without(path) for path in MISSING} | {
+    change.__name__: change for change in STRANGE
+}
+
+
+@pytest.fixture(scope="module")
+def games(recorded_dir: Path) -> list[tuple[Info, Seen]]:
+    """The map's description and an observation of each recorded game."""
+
+    def read(path: Path, kind: type) -> Any:
+        return kind.FromString(lzma.decompress(path.read_bytes()))
+
+    return [
+        (
+            read(path.with_name(path.name.replace("observation", "game_info")), Info),
+            read(path, Seen),
+        )
+        for path in sorted(recorded_dir.glob("*.observation.pb.xz"))
+    ]
+
+
+@pytest.fixture(scope="module")
+def data(recorded_dir: Path) -> GameData:
+    path = next(recorded_dir.glob("*.data.pb.xz"))
+    return GameData(sc_pb.ResponseData.FromString(lzma.decompress(path.read_bytes())))
+
+
+def play_task(cls: type[Task], info: Info, seen: Seen) -> None:
+    task = cls()
+    task.game_info, task.lazy_observation = info, Observed.of(seen)
+    task.on_start()
+    assert cls.observation_space.contains(task.observe())
+    cls.action_space.seed(1)
+    for _ in range(12):
+        list(task.act(cls.action_space.sample()))  # type: ignore[call-overload]
+    if hasattr(task, "action_masks"):
+        assert cls.action_space.contains(cls.action_space.sample(task.action_masks().astype("i1")))
+
+
+async def play_bot(info: Info, seen: Seen, data: GameData) -> None:
+    bot = MoveToBeaconBot(QueuePair.local())
+    player_id = seen.observation.player_common.player_id or 1
+    response = sc_pb.Response(game_info=info)
+    with understood("what it was given"):
+        bot._prepare_start(None, player_id, GameInfo(info), data, realtime=False, base_build=1)
+        bot._prepare_step(GameState(seen), response)
+        bot._prepare_first_step()
+    await bot.on_start()
+    assert bot.observation_space.contains(bot.observe())
+    with understood("it again"):
+        prepare_step(bot, GameState(seen))
+    await bot.issue_events()
+    assert bot.observation_space.contains(bot.observe())
+
+
+def read_all(info: Info, seen: Seen, data: GameData) -> None:
+    for cls in TASKS:
+        play_task(cls, info, seen)
+    told = [view_of(seen.observation), map_of(info)]
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    task = TASKS[0]()
+    task.game_info, task.observation = info, seen.observation
+    assert task.render().shape == FRAME_SHAPE
+
+
+def test_as_they_came(games, data):
+    for info, seen in games:
+        read_all(info, seen, data)
+        asyncio.run(play_bot(info, seen, data))
+
+
+@pytest.mark.parametrize(("number", "name"), list(enumerate(CHANGES)), ids=list(CHANGES))
+def test_changed(number, name, games, data):
+    whole_info, whole_seen = games[number % len(games)]
+    info, seen = Info(), Seen()
+    info.CopyFrom(whole_info)
+    seen.CopyFrom(whole_seen)
+    CHANGES[name](info, seen)
+    read_all(info, seen, data)
+    with suppress(GameFault):
+        asyncio.run(play_bot(info, seen, data))
