@@ -1,0 +1,14 @@
+"""SuperTux, a game that knows nothing of reinforcement learning, as an env in real time.
+
+env = gymnasium.make("examples.supertux:SuperTux-v0")
+"""
+
+from __future__ import annotations
+
+import gymnasium
+
+gymnasium.register(
+    "SuperTux-v0",
+    entry_point="examples.supertux.env:SuperTuxEnv",
+    nondeterministic=True,  # the game has no seed, and runs by its own clock
+)

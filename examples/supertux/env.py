@@ -1,0 +1,170 @@
+"""`SuperTuxEnv`: run to the right, in a game that waits for nobody.
+
+The game runs 66 ticks a second whether somebody acts or not. A step says which keys are held down
+from now on, and returns when its decision period of seven ticks (105 ms) is over; they stay held
+until the next step. Periods are counted by the elastic clock, in ticks of the game: an env that is
+paused misses none. Rules: a fault of the game's leaves an env as `GameFault`, which a pool mends
+with a new game; what the env starts ends with it, and with the thread that made it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from examples.supertux.clock import ElasticClock
+from examples.supertux.display import VirtualDisplay
+from examples.supertux.game import TICK_S, State, SuperTux
+from examples.supertux.keys import Keyboard
+from examples.supertux.needs import check_installed
+from examples.supertux.screen import SMALL_SHAPE, Frame, Screen
+
+ACTIONS: Final = ((), ("Right",), ("space",), ("Right", "space"))
+"""The keys that each action holds down: none, run, jump, run and jump."""
+PERIOD_TICKS: Final = 7
+"""A decision period."""
+TIME_LIMIT_TICKS: Final = 2000
+"""An episode that lasts longer is truncated: half a minute."""
+GOAL_PX: Final = 2900.0
+"""Whoever comes so far to the right has made it."""
+_SCREEN_PX: Final = 640.0
+"""What the game shows at once, from left to right."""
+_STEP_WITHIN_S: Final = 5.0
+_RESET_WITHIN_S: Final = 20.0
+_SCALE: Final = np.array([GOAL_PX, 480.0, 320.0, 700.0], np.float32)
+"""What x, y and the speeds are divided by."""
+_STATE_SIZE: Final = len(_SCALE) + 2 + len(ACTIONS)
+
+Observation = dict[str, Any]
+
+
+class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
+    """SuperTux on a level of its own, on a display of its own.
+
+    Observation, a dict:
+        `frame`: the screen, grey and small, 1 × 60 × 80, uint8.
+        `state`: float32, 10: x and y, horizontal and vertical speed, how much of the time limit has
+            passed, how late the last action came (in periods), and which action is in force
+            (one-hot).
+
+    Action: `Discrete(4)`, see `ACTIONS`. Reward: progress to the right, in screens of 640 pixels.
+    Terminated when Tux dies or reaches the goal, truncated after 2,000 ticks.
+
+    Info: `tick` (of the game's process), `late_ticks` (that passed between the last observation and
+    this action), `misses` (periods of this episode without a new action), `x` (pixels), `died`,
+    `unattended` (he died while an action was overdue by a period or more), `goal`.
+
+    The game knows no seed, so `reset(seed=…)` does not make it repeat itself.
+
+    Raises:
+        ConfigError: the game, Xvfb or a Python package is not installed.
+        GameFault: a program does not start or, later, has ended or does not answer.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - gymnasium declares it as the instance's
+        "render_modes": ["rgb_array"],
+        "render_fps": round(1 / (PERIOD_TICKS * TICK_S)),
+    }
+    observation_space = spaces.Dict(
+        {
+            "frame": spaces.Box(0, 255, SMALL_SHAPE, np.uint8),
+            "state": spaces.Box(-5.0, 5.0, (_STATE_SIZE,), np.float32),
+        }
+    )
+    action_space = spaces.Discrete(len(ACTIONS))
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        check_installed()
+        self.render_mode = render_mode
+        with ExitStack() as owned:
+            folder = Path(owned.enter_context(tempfile.TemporaryDirectory(prefix="supertux-")))
+            self._display = VirtualDisplay(folder)
+            owned.callback(self._display.close)
+            self._keyboard = Keyboard(self._display.name)
+            owned.callback(self._keyboard.close)
+            self._screen = Screen(self._display.name)
+            owned.callback(self._screen.close)
+            self._game = SuperTux(self._display.name, folder)
+            owned.callback(self._game.close)
+            self._game.start(self._keyboard)
+            self._owned = owned.pop_all()
+        self.game_pid = self._game.pid
+        """What a `PauseGate` of one's own would stop."""
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002 - gymnasium's signature
+    ) -> tuple[Observation, dict[str, Any]]:
+        super().reset(seed=seed)
+        with self._display.in_use():
+            state = self._begin()
+            return self._observation(state), self._info(state)
+
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        with self._display.in_use():
+            before, state = self._before, self._act(int(action))
+            reward = (state.x - before.x) / _SCREEN_PX
+            terminated = state.died or state.x >= GOAL_PX
+            truncated = not terminated and state.tick - self._began >= TIME_LIMIT_TICKS
+            if terminated or truncated:
+                self._keyboard.hold(())
+            return self._observation(state), reward, terminated, truncated, self._info(state)
+
+    def _begin(self) -> State:
+        self._keyboard.hold(())
+        self._action = 0
+        self._unattended = False
+        self._began = self._game.begin_run(_RESET_WITHIN_S).tick
+        # He lands in this time; a jump from the air would be none.
+        landed = self._began + PERIOD_TICKS
+        self._before = self._game.wait_for(lambda state: state.tick >= landed, _STEP_WITHIN_S)
+        self._clock = ElasticClock(PERIOD_TICKS, self._before.tick)
+        return self._before
+
+    def _act(self, action: int) -> State:
+        """The state at the end of the action's period, or when he has died."""
+        self._action = action
+        self._keyboard.hold(ACTIONS[action])
+        found = self._game.state
+        self._clock.begin_period(found.tick)
+        self._unattended = found.died and self._clock.late >= PERIOD_TICKS
+        self._before = self._game.wait_for(self._period_is_over, _STEP_WITHIN_S)
+        return self._before
+
+    def _period_is_over(self, state: State) -> bool:
+        return state.died or state.tick >= self._clock.due
+
+    def _observation(self, state: State) -> Observation:
+        vector = np.zeros(_STATE_SIZE, np.float32)
+        vector[:4] = (state.x, state.y, state.speed_x, state.speed_y) / _SCALE
+        vector[4] = (state.tick - self._began) / TIME_LIMIT_TICKS
+        vector[5] = self._clock.late / PERIOD_TICKS
+        vector[6 + self._action] = 1.0
+        return {"frame": self._screen.small(), "state": vector.clip(-5.0, 5.0)}
+
+    def _info(self, state: State) -> dict[str, Any]:
+        return {
+            "tick": state.tick,
+            "late_ticks": self._clock.late,
+            "misses": self._clock.misses,
+            "x": state.x,
+            "died": state.died,
+            "unattended": self._unattended,
+            "goal": state.x >= GOAL_PX,
+        }
+
+    def render(self) -> Frame | None:
+        """The screen in colours, 240 × 320 × 3, uint8, with `render_mode="rgb_array"`."""
+        return self._screen.colours() if self.render_mode == "rgb_array" else None
+
+    def close(self) -> None:
+        """End the game and the display, and delete what they wrote; may be called again."""
+        self._owned.close()

@@ -1,0 +1,64 @@
+"""Trains PPO on SuperTux, and tells what the game went through while the learner learned.
+
+    pip install 'sc2pool[supertux]'
+    python -m examples.supertux.train [--steps 4096] [--n 1] [--while-learning pause|run]
+
+With `run` the game runs on in each update, and nobody acts. Read it from top to bottom.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecMonitor
+
+from examples.supertux.env import SuperTuxEnv
+from examples.supertux.timeliness import Timeliness
+from sc2pool import PauseDuringTraining, SubprocSC2VecEnv
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--steps", type=int, default=4096, help="env steps, all games together")
+    parser.add_argument("--n", type=int, default=1, help="games played side by side")
+    parser.add_argument("--while-learning", choices=("pause", "run"), default="pause")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--out", type=Path, default=Path("runs/supertux"))
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(1)  # the games need the other cores
+
+    # Each env is a worker with a game and a display of its own below it.
+    games = SubprocSC2VecEnv([SuperTuxEnv] * arguments.n)
+    try:
+        timeliness = Timeliness(games)
+        model = PPO(
+            "MultiInputPolicy",
+            VecMonitor(timeliness),
+            n_steps=256 // arguments.n,
+            batch_size=64,
+            n_epochs=10,
+            learning_rate=5e-4,
+            ent_coef=0.01,
+            gamma=0.98,  # five seconds
+            seed=arguments.seed,
+            device="cpu",
+            verbose=1,
+        )
+        gate = PauseDuringTraining() if arguments.while_learning == "pause" else None
+        model.learn(arguments.steps, callback=gate)
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        model.save(arguments.out / "model.zip")
+        for name, value in timeliness.report().items():
+            print(f"{name:>20}: {value}")
+        pauses = games.stats()["pauses"]
+        print(f"{'paused':>20}: {pauses['count']} times, {pauses['paused_s']:.1f} s")
+    finally:
+        games.close()
+
+
+if __name__ == "__main__":
+    main()
