@@ -1,0 +1,29 @@
+"""A training program that waits to be killed: `supertux_trainer.py paused|alone`.
+
+It has paused two games behind a pool, or plays one in its own process. It prints the pids of all
+that it has started, with their programs' names.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import psutil
+
+from examples.supertux.env import SuperTuxEnv
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import gym_specs
+from sc2pool.pool.pool import Pool
+
+if sys.argv[1] == "alone":
+    env = SuperTuxEnv()
+    env.reset()
+else:
+    pool = Pool(gym_specs([SuperTuxEnv] * 2), tickets=False, config=PoolConfig())
+    pool.reset()
+    pool.pause()
+children = psutil.Process().children(recursive=True)
+print(json.dumps({child.pid: child.name() for child in children}), flush=True)
+time.sleep(600)

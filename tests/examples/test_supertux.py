@@ -1,0 +1,301 @@
+"""SuperTux itself, alone, with the gate, behind the pool, and under Stable-Baselines3."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import psutil
+import pytest
+from gymnasium.utils.env_checker import check_env
+from stable_baselines3 import PPO
+
+from examples.supertux.env import PERIOD_TICKS, SuperTuxEnv
+from examples.supertux.needs import check_installed
+from examples.supertux.timeliness import Timeliness
+from sc2pool import PauseDuringTraining, SubprocSC2VecEnv
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.pool.run_dir import sweep
+from sc2pool.realtime.gate import PauseGate
+
+try:
+    check_installed()
+    WHY_NOT = ""
+except ConfigError as error:
+    WHY_NOT = str(error)
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+ROOT = str(Path(__file__).parents[2])
+STAND, RUN, JUMP, RUN_AND_JUMP = range(4)
+DIES_WITHIN_S = 4.0
+"""Who stands still at the start."""
+PAUSE_S = 2.0
+UPDATE_S = 4.0
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[SuperTuxEnv]:
+    """A game for all tests that leave it running."""
+    env = SuperTuxEnv("rgb_array")
+    yield env
+    env.close()
+
+
+@pytest.fixture
+def env(shared: SuperTuxEnv) -> SuperTuxEnv:
+    shared.reset()
+    return shared
+
+
+def play(env: SuperTuxEnv, action: int, steps: int) -> tuple[dict[str, Any], float]:
+    """The last info, and the sum of the rewards."""
+    total = 0.0
+    for _ in range(steps):
+        _, reward, terminated, truncated, info = env.step(np.int64(action))
+        total += reward
+        if terminated or truncated:
+            break
+    return info, total
+
+
+def test_runs_to_the_right(env):
+    began_s = time.monotonic()
+    before, _ = env.reset()
+    assert before in env.observation_space
+    info, total = play(env, RUN, 6)
+    assert time.monotonic() - began_s >= 6 * PERIOD_TICKS * 0.015 * 0.9
+    assert info["x"] > 140
+    assert total == pytest.approx((info["x"] - 96) / 640)
+    after, *_ = env.step(np.int64(STAND))
+    assert after in env.observation_space
+    assert (after["frame"] != before["frame"]).mean() > 0.001
+    assert before["state"][-4:].tolist() == after["state"][-4:].tolist() == [1, 0, 0, 0]
+
+
+def test_jumps(env):
+    heights = [env.step(np.int64(JUMP))[0]["state"][1] for _ in range(4)]
+    assert min(heights) < heights[0]
+    assert env.step(np.int64(STAND))[4]["x"] == 96
+
+
+def test_who_stands_still_dies(env):
+    for _ in range(2):  # the next episode is like the first one
+        began_tick = env.reset()[1]["tick"]
+        info, total = play(env, STAND, 100)
+        assert (info["died"], info["goal"], total) == (True, False, 0.0)
+        assert (info["tick"] - began_tick) * 0.015 < DIES_WITHIN_S
+        # No step mends that, nor does it last.
+        assert env.step(np.int64(RUN))[2]
+
+
+def test_the_time_limit(env, monkeypatch):
+    monkeypatch.setattr("examples.supertux.env.TIME_LIMIT_TICKS", 3 * PERIOD_TICKS)
+    env.step(np.int64(STAND))
+    env.step(np.int64(STAND))
+    assert env.step(np.int64(STAND))[2:4] == (False, True)
+
+
+def test_the_goal(env, monkeypatch):
+    monkeypatch.setattr("examples.supertux.env.GOAL_PX", 100.0)
+    info, _ = play(env, RUN, 10)
+    assert info["goal"]
+    assert not info["died"]
+
+
+def test_an_action_that_is_late_is_counted(env):
+    play(env, STAND, 2)
+    time.sleep(3.5 * PERIOD_TICKS * 0.015)
+    observation, _, _, _, info = env.step(np.int64(STAND))
+    assert info["misses"] >= 3
+    assert info["late_ticks"] >= 3 * PERIOD_TICKS
+    assert observation["state"][5] == pytest.approx(min(5.0, info["late_ticks"] / PERIOD_TICKS))
+
+
+def test_the_picture(env):
+    picture = env.render()
+    assert picture.shape == (240, 320, 3)
+    sky, ground = picture[100, 160].astype(int), picture[230, 160].astype(int)
+    assert sky[2] > sky[0]  # blue
+    assert ground.sum() > 300
+
+
+def test_with_a_gate_of_ones_own_nothing_passes(env):
+    play(env, STAND, 2)
+    with PauseGate(env.game_pid) as gate, gate.pausing():
+        time.sleep(0.3)  # what the game had drawn before gets to the screen
+        picture, tick = env.render(), env._game.state.tick
+        time.sleep(PAUSE_S)
+        assert env._game.state.tick == tick
+        assert (env.render() == picture).all()
+    misses_before = env._clock.misses
+    info, _ = play(env, STAND, 1)
+    # Nor is it made up for, or counted. A busy machine may add a little of its own.
+    assert info["tick"] - tick < PAUSE_S / 0.015 / 2
+    assert info["misses"] - misses_before < PAUSE_S / (PERIOD_TICKS * 0.015) / 4
+
+
+def test_without_a_gate_he_dies(env):
+    play(env, STAND, 2)
+    env._game.wait_for(lambda state: state.died, within_s=20)
+    info, _ = play(env, RUN, 1)
+    assert info["died"]
+    assert info["unattended"]
+
+
+def test_gymnasium_is_content():
+    env = gymnasium.make("examples.supertux:SuperTux-v0").unwrapped
+    check_env(env, skip_render_check=True)  # it would make one more for each mode
+    env.close()
+
+
+def test_close_leaves_nothing(run_temp):
+    older, folders = psutil.Process().children(recursive=True), game_folders(run_temp)
+    env = SuperTuxEnv()
+    env.reset()
+    started = [p for p in psutil.Process().children(recursive=True) if p not in older]
+    assert {process.name() for process in started} == {"supertux2", "Xvfb"}
+    assert game_folders(run_temp) != folders
+    display = env._display.name.removeprefix(":")
+    assert has_socket(display)
+    env.close()
+    env.close()
+    assert not any(process.is_running() for process in started)
+    assert game_folders(run_temp) == folders
+    assert not has_socket(display)
+    assert not Path(f"/tmp/.X{display}-lock").exists()
+    assert not Path(f"/tmp/.X11-unix/X{display}").exists()
+
+
+def game_folders(run_temp: Path) -> set[Path]:
+    return set(run_temp.rglob("supertux-*"))
+
+
+def has_socket(display: str) -> bool:
+    return f"@/tmp/.X11-unix/X{display}" in Path("/proc/net/unix").read_text().split()
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("supertux2", {FaultKind.GAME_EXITED}),
+        ("Xvfb", {FaultKind.CONNECTION_LOST, FaultKind.GAME_EXITED}),  # which ends as well
+    ],
+)
+def test_a_program_that_is_killed_is_a_fault(name, kinds):
+    older = psutil.Process().children(recursive=True)
+    env = SuperTuxEnv()
+    try:
+        env.reset()
+        (victim,) = (
+            process
+            for process in psutil.Process().children(recursive=True)
+            if process.name() == name and process not in older
+        )
+        victim.kill()
+        with pytest.raises(GameFault, match=r"it ended: (signal SIGKILL|exit code)") as raised:
+            play(env, STAND, 3)
+        assert raised.value.kind in kinds
+        with pytest.raises(GameFault):
+            env.reset()
+        with suppress(Exception):  # the capture has noticed as well when it is closed
+            env._screen.small()
+    finally:
+        env.close()
+
+
+def test_two_behind_the_pool():
+    pool = SubprocSC2VecEnv([SuperTuxEnv] * 2)
+    try:
+        pool.reset()
+        games = pool.get_attr("game_pid")
+        for _ in range(5):
+            _, _, _, infos = pool.step(np.array([STAND, RUN]))
+        assert infos[0]["x"] == 96
+        assert infos[1]["x"] > 110
+
+        pool.pause()
+        family = [psutil.Process(pid) for pid in games]
+        family += [child for game in family for child in game.parent().children()]
+        assert {process.status() for process in family} == {psutil.STATUS_STOPPED}
+        time.sleep(PAUSE_S)
+        before = [info["tick"] for info in infos]
+        _, _, _, infos = pool.step(np.array([STAND, STAND]))
+        passed = [info["tick"] - tick for info, tick in zip(infos, before, strict=True)]
+        assert max(passed) < PAUSE_S / 0.015 / 2
+        assert pool.stats()["pauses"]["count"] == 2
+
+        psutil.Process(games[0]).kill()
+        done = [False, False]
+        while not done[0]:
+            _, rewards, done, infos = pool.step(np.array([STAND, STAND]))
+        assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
+        assert infos[0]["TimeLimit.truncated"]
+        assert rewards[0] == 0
+        new, other = pool.get_attr("game_pid")
+        assert new != games[0]
+        assert other == games[1]
+        _, _, _, infos = pool.step(np.array([RUN, STAND]))
+        assert "sc2pool.fault" not in infos[0]
+    finally:
+        pool.close()
+
+
+class SlowLearner(PPO):
+    """PPO whose first update takes longer than one who stands still has to live."""
+
+    def train(self) -> None:
+        if self._n_updates == 0:  # nobody looks at what comes after the second
+            time.sleep(UPDATE_S)
+        super().train()
+
+
+@pytest.mark.parametrize("gate", [True, False], ids=["gate", "no gate"])
+def test_while_ppo_learns(gate):
+    pool = SubprocSC2VecEnv([SuperTuxEnv])
+    try:
+        timeliness = Timeliness(pool)
+        model = SlowLearner(
+            "MultiInputPolicy", timeliness, n_steps=4, batch_size=4, n_epochs=1, device="cpu"
+        )
+        model.learn(8, callback=PauseDuringTraining() if gate else None)
+        report = timeliness.report()
+        if gate:
+            assert report["deaths unattended"] == 0
+            assert max(timeliness.late_ticks) * 0.015 < UPDATE_S / 2
+            assert pool.stats()["pauses"]["paused_s"] > UPDATE_S
+        else:
+            assert report["deaths unattended"] == 1
+            assert report["periods missed"] * PERIOD_TICKS * 0.015 > DIES_WITHIN_S / 2
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize("how", ["paused", "alone"])
+def test_a_trainer_that_is_killed_leaves_no_process(how, run_temp):
+    folders = game_folders(run_temp)
+    program = Path(__file__).with_name("supertux_trainer.py")
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    trainer = subprocess.Popen(
+        [sys.executable, program, how], stdout=subprocess.PIPE, env=environment
+    )
+    assert trainer.stdout is not None
+    started = json.loads(trainer.stdout.readline())
+    assert Counter(started.values())["supertux2"] == (1 if how == "alone" else 2)
+    family = [psutil.Process(int(pid)) for pid in started]
+    trainer.kill()
+    trainer.communicate()
+    _, left = psutil.wait_procs(family, timeout=10.0)
+    assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
+    if how == "paused":
+        sweep(run_temp)  # what the next pool does first
+        assert game_folders(run_temp) == folders
