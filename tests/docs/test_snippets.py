@@ -88,6 +88,9 @@ def problem_with(words: list[str]) -> str | None:
         problem = problem_with_arguments(arguments)
     elif words[:2] == ["-m", "sc2pool.standin"]:
         problem = problem_with_arguments(["standin", *words[2:]])
+    elif program == "-m" and words[1].startswith("examples."):
+        there = (ROOT / words[1].replace(".", "/")).with_suffix(".py").is_file()
+        problem = None if there else "there is no such example"
     elif program == "./scripts/train":
         problem = problem_with_arguments(["train", *arguments])
     elif program.removeprefix("./").startswith("scripts/"):
@@ -171,6 +174,7 @@ def test_no_block_escapes_by_its_looks(page: str, error: str):
         "./scripts/train --n 0",
         "./scripts/nosuch",
         "python scripts/nosuch.py",
+        "python -m examples.nosuch",
         "nosuch --help",
         "pip install 'sc2pool[nosuch]'",
     ],
