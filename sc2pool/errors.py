@@ -7,6 +7,7 @@
     ├── UserCodeError      a task or a gym environment raised; carries the remote traceback
     ├── CrashLoopError     an env kept failing beyond its restart intensity
     ├── PauseError         a process that was to be paused does not stop; it goes on
+    ├── LearnerError       the process that computes a learner's updates has ended
     ├── ClosedError        the pool was closed, or failed for good, before this call
     └── GameFault          one game or its worker failed; the pool replaces the pair
 
@@ -47,6 +48,10 @@ class CrashLoopError(SC2PoolError, RuntimeError):
 
 class PauseError(SC2PoolError, RuntimeError):
     """Processes that were to be paused could not all be stopped; they all go on."""
+
+
+class LearnerError(SC2PoolError, RuntimeError):
+    """The process that computes a learner's updates has ended, or what it raised cannot travel."""
 
 
 class ClosedError(SC2PoolError, RuntimeError):

@@ -1,0 +1,93 @@
+"""Computes a learner's updates: the other end of `update_process`.
+
+    python -m sc2pool.realtime.updater TRAINER_PID SOCKET
+
+It has the model without its env. Rules: it begins nothing by itself, and ends with the trainer or
+when the socket does; what an update raises is an answer like any other.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from contextlib import suppress
+from typing import Any
+
+import torch as th
+from stable_baselines3 import PPO
+from stable_baselines3.common.logger import Logger
+
+from sc2pool.game.parent_death import follow_parent
+from sc2pool.pool.channel import Channel, ChannelClosedError
+from sc2pool.pool.pickling import for_worker
+from sc2pool.realtime.update_process import Begin, Failed, Update, Updated
+
+
+class Updater:
+    """Serves one trainer."""
+
+    def __init__(self) -> None:
+        self._model: PPO | None = None
+
+    def answer(self, message: Begin | Update) -> Updated | Failed | None:
+        """Do what the message asks for."""
+        try:
+            if isinstance(message, Update):
+                return self._update(message)
+            self._begin(message)
+        except BaseException as error:
+            return Failed(pickled(error), traceback.format_exc())
+        return None
+
+    def _begin(self, message: Begin) -> None:
+        sys.path[:] = message.sys_path
+        th.set_num_threads(message.threads)
+        kind, saved, device = pickle.loads(message.learner)
+        self._model = kind.load(io.BytesIO(saved), device=device)
+        self._model.set_logger(Logger(folder=None, output_formats=[]))
+
+    def _update(self, message: Update) -> Updated:
+        model = self._model
+        assert model is not None, "Begin comes first"
+        parameters, model.rollout_buffer, attributes = pickle.loads(message.inputs)
+        vars(model).update(attributes)
+        model.set_parameters(parameters, device=model.device)
+        logger = model.logger
+        logger.name_to_value.clear()
+        logger.name_to_excluded.clear()
+        model.train()
+        logged = {
+            name: (value, logger.name_to_excluded[name])
+            for name, value in logger.name_to_value.items()
+        }
+        return Updated(model.get_parameters(), model._n_updates, logged)
+
+
+def pickled(error: BaseException) -> bytes | None:
+    """The exception for the trainer; None where it cannot travel."""
+    with suppress(Exception):
+        return for_worker(error)
+    return None
+
+
+def main() -> None:
+    """Answer until the socket ends."""
+    trainer_pid, descriptor = map(int, sys.argv[1:3])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    follow_parent(trainer_pid)
+    channel = Channel(socket.socket(fileno=descriptor))
+    updater = Updater()
+    messages: list[Any] = []
+    with suppress(ChannelClosedError):
+        while True:
+            messages += channel.receive()
+            while messages:
+                channel.send(updater.answer(messages.pop(0)))
+
+
+if __name__ == "__main__":
+    main()
