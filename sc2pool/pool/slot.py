@@ -107,17 +107,15 @@ class TrainerEnd:
                 view[...] = value
         except (KeyError, IndexError, TypeError, ValueError):
             return False
-        self.ring()
+        self._ring()
         return True
 
     def send_checked(self, action: Array) -> None:
         """Send an action known to fit a space of one array."""
         self._actions[0][...] = action
-        self.sequence += 1
-        self._words[_REQUEST] = self.sequence
-        self._bell.ring()
+        self._ring()
 
-    def ring(self) -> None:
+    def _ring(self) -> None:
         self.sequence += 1
         self._words[_REQUEST] = self.sequence
         self._bell.ring()

@@ -130,7 +130,8 @@ def require(reply: sc_pb.Response, kind: str) -> None:
 
 def is_game_over(reply: sc_pb.Response) -> bool:
     """Whether `reply` refuses a request because the game has ended meanwhile."""
-    return any(error.strip(" .").lower() in _GAME_OVER_ERRORS for error in reply.error)
+    errors = reply.error
+    return bool(errors) and any(error.strip(" .").lower() in _GAME_OVER_ERRORS for error in errors)
 
 
 def check_observation(
