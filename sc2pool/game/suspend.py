@@ -20,6 +20,7 @@ import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import PauseError
+from sc2pool.game.descendants import descendants
 from sc2pool.protocol.replies import LOOPS_PER_S
 
 STOPS_WITHIN_S: Final = 2.0
@@ -86,8 +87,9 @@ class ProcessTree:
 
     def _members(self) -> list[psutil.Process]:
         with suppress(psutil.NoSuchProcess):
-            below = self._root.children(recursive=True)
-            return [self._root, *below] if self._with_root else below
+            if self._root.is_running():  # else the number may be someone else's by now
+                below = descendants(self._root)
+                return [self._root, *below] if self._with_root else below
         return []
 
     def resume(self) -> None:

@@ -12,19 +12,18 @@ fault; it costs well under 1 % of a core for eight games.
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
+from sc2pool.game.descendants import descendants
 from sc2pool.pool.doorbell import Doorbell
 
 log = logging.getLogger("sc2pool")
@@ -285,36 +284,6 @@ def sample_process(pid: int, *, children: bool) -> ProcessSample | None:
     except psutil.NoSuchProcess:
         return None
     return ProcessSample(stopped, rss, used_s)
-
-
-def descendants(process: psutil.Process) -> list[psutil.Process]:
-    """All processes below this one."""
-    if not _KERNEL_TELLS_CHILDREN:
-        return process.children(recursive=True)
-    # psutil would read the parent of every process on the machine, which costs the watchdog of
-    # eight environments more than all else it does.
-    found: list[int] = []
-    parents = [process.pid]
-    while parents:
-        parents = [child for parent in parents for child in _children(parent)]
-        found += parents
-    below = []
-    for pid in found:
-        with suppress(psutil.NoSuchProcess):
-            below.append(psutil.Process(pid))
-    return below
-
-
-def _children(pid: int) -> list[int]:
-    """Pids of a process's children; a process that ends meanwhile has none."""
-    children: list[int] = []
-    with suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            children += map(int, (thread / "children").read_text().split())
-    return children
-
-
-_KERNEL_TELLS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
 def memory_warning(game_bytes: int, games: int, free_bytes: int) -> str | None:

@@ -107,6 +107,8 @@ def test_no_child_slips_through_while_the_tree_grows(breeder):
 def test_who_was_stopped_by_someone_else_is_left_to_them(family):
     grandchild = family.children(recursive=True)[-1]
     grandchild.suspend()
+    while not stopped(grandchild):  # a signal takes a moment
+        pass
     tree = ProcessTree(family.pid)
     tree.stop(soon())
     tree.resume()

@@ -12,7 +12,6 @@ import pytest
 
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
-from sc2pool.pool import watchdog
 from sc2pool.pool.waiter import Waiter
 from sc2pool.pool.watchdog import (
     ProcessSample,
@@ -21,7 +20,6 @@ from sc2pool.pool.watchdog import (
     Watchdog,
     Watched,
     decide,
-    descendants,
     look_at,
     memory_warning,
 )
@@ -344,16 +342,6 @@ def test_a_sample_of_a_process_and_its_children(child):
         family.communicate("\n")
     gone = look_at(alone)
     assert (gone.worker, gone.game) == (None, None)
-
-
-@pytest.mark.parametrize("kernel_tells", [True, False])
-def test_descendants(child, monkeypatch, kernel_tells):
-    if kernel_tells and not watchdog._KERNEL_TELLS_CHILDREN:
-        pytest.skip("this kernel does not")
-    monkeypatch.setattr(watchdog, "_KERNEL_TELLS_CHILDREN", kernel_tells)
-    # Some other test's child may be there too; of this one's, none may be missing.
-    assert child in descendants(psutil.Process())
-    assert descendants(child) == []
 
 
 @pytest.mark.parametrize(
