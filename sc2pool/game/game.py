@@ -7,7 +7,8 @@
 Rules:
 - one step is one burst: action, step, observation; every reply is checked before any is used;
 - in real time the game steps by itself: the burst is action and the observation of the loop that
-  is due, and no request is in flight when it is over;
+  is due (see `clock`), and no request is in flight when it is over;
+- what the game tells only once is told once, whoever has looked at it meanwhile (see `events`);
 - any `GameFault` is the end: the game is not repaired, the caller closes it and takes a new one;
 - the end of the process wakes whoever waits, and is told as GAME_EXITED with its exit code even
   where the broken connection was noticed first;
@@ -19,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -29,7 +31,9 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.game.connection import Extend
+from sc2pool.game.events import UntoldEvents
 from sc2pool.game.installation import Installation
 from sc2pool.game.launch import Launched, launch
 from sc2pool.game.patience import Patience
@@ -79,6 +83,8 @@ class Game:
         self._loops_played = 0
         """Since create_game: restarts do not begin it anew."""
         self._steps = 0
+        self._clock = ElasticClock(LOOPS_PER_S)
+        self._events = UntoldEvents()
 
         self.pid = launched.process.pid
         self.port = launched.lease.port
@@ -92,6 +98,8 @@ class Game:
         """The own player's `Result`, once the game has ended with one."""
         self.needs_recycle = False
         """Whether the game should be replaced at the end of its episode."""
+        self.tick: Tick | None = None
+        """How late the episode's newest step was; None before the first, and step by step."""
 
         # The descriptor is watched twice, here and by the caller, and an event loop takes one
         # reader for each: so this one is a duplicate.
@@ -163,7 +171,9 @@ class Game:
         self._restartable = seed is None
         self._loop = 0
         self._first_observation = True
+        self._events.clear()
         self.result = None
+        self.tick = None
         return rung
 
     async def _restart(self) -> bool:
@@ -195,16 +205,41 @@ class Game:
         Raises:
             GameFault: the game failed.
         """
-        deadline, extend = self._patience()
-        (reply,) = await self._burst([requests.observation()], deadline, extend, sparse=True)
-        self._set_status(reply)
-        return self._accept(reply, loops=0)
+        first = self._first_observation
+        observed = await self._see()
+        if first:
+            self._clock.begin(observed.game_loop, time.monotonic())
+        return self._events.tell(observed)
+
+    async def look(self) -> int:
+        """The game loop now. The events it takes are told with the next observation.
+
+        Raises:
+            GameFault: the game failed.
+        """
+        observed = await self._see()
+        self._events.keep(observed)
+        self._clock.look(observed.game_loop)
+        return observed.game_loop
+
+    @property
+    def loop_seen(self) -> int:
+        """Of a game in real time: the loop of the newest observation or look."""
+        return self._loop or 0
+
+    def stands_still(self) -> None:
+        """Someone has stopped its process: what passes from now on is no delay."""
+        self._clock.stop(time.monotonic())
+
+    def goes_on(self) -> None:
+        """Its process is about to go on."""
+        self._clock.go_on(time.monotonic())
 
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
         """Gives commands, advances the game, and observes, all in one burst.
 
-        In real time it waits until the game has come so far since the last observation; a game
-        that is there already is observed at once, with a later loop than was due.
+        In real time it waits until the end of the decision period; a game that is there already
+        is observed at once, with a later loop than was due, and `tick` says how late it was.
 
         Args:
             actions: may be empty; that one of them fails is data (`action_results`).
@@ -218,7 +253,8 @@ class Game:
             self._process.trim_log()
         before = self._loop
         if self._realtime:
-            asked = [requests.observation(None if before is None else before + loops)]
+            due = self._clock.act(loops, time.monotonic())
+            asked = [requests.observation(None if before is None else due)]
         else:
             asked = [requests.step(loops), requests.observation()]
         if actions:
@@ -240,11 +276,13 @@ class Game:
         newest = self._accept(observed, loops)
         if self._realtime:
             self._count_loops(newest.game_loop - (before or 0))
+            self._note_tick(newest.game_loop, moved=before is None)
         ended = self._has_ended(observed.observation)
-        if ended and not observed.observation.player_result:
+        if ended and self.result is None and not observed.observation.player_result:
             # The result may come one observation after the end.
-            newest = await self.observe()
-        return Step(newest, action_results, ended)
+            self._events.keep(newest)
+            newest = await self._see()
+        return Step(self._events.tell(newest), action_results, ended)
 
     # ---- everything else --------------------------------------------------------------------
 
@@ -281,7 +319,7 @@ class Game:
             if self._loop is not None:
                 self._loop += request.step.count
         elif reply.HasField("quick_load"):
-            self._loop = None
+            self._loop = self.result = None
         return reply
 
     def cpu_seconds(self) -> float:
@@ -351,6 +389,20 @@ class Game:
         patience = Patience(due_in_s + limit_s, self._process.cpu_seconds)
         return patience.first, patience.extend
 
+    async def _see(self) -> Observed:
+        deadline, extend = self._patience()
+        (reply,) = await self._burst([requests.observation()], deadline, extend, sparse=True)
+        self._set_status(reply)
+        return self._accept(reply, loops=0)
+
+    def _note_tick(self, loop: int, *, moved: bool) -> None:
+        now_s = time.monotonic()
+        if moved:  # to another moment of the game: no grid leads there
+            self._clock.begin(loop, now_s)
+            self.tick = None
+        else:
+            self.tick = self._clock.observe(loop, now_s)
+
     def _accept(self, reply: Any, loops: int) -> Observed:
         """Checks a sparse observation `loops` after the last one and takes note of its moment."""
         replies.require(reply, "observation")
@@ -359,7 +411,9 @@ class Game:
         replies.check_observation(answer, first_loop=first, last_loop=last)
         self._loop = answer.observation.game_loop
         self._first_observation = False
-        self.result = replies.result_of(answer, self.player_id)
+        result = replies.result_of(answer, self.player_id)
+        if result is not None:  # else it may have been told to a look before
+            self.result = result
         return Observed(self._connection.sparse_payload, reply)
 
     def _expected_loops(self, loops: int, ended: bool) -> tuple[int, int]:

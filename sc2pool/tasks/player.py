@@ -24,6 +24,7 @@ from sc2pool.errors import FaultKind, GameFault
 from sc2pool.tasks.queue_pair import Masks, QueuePair
 
 if TYPE_CHECKING:
+    from sc2pool.game.clock import Tick
     from sc2pool.game.suspend import ProcessTree
 
 
@@ -67,9 +68,11 @@ class Player(ABC):
         strict: observations must match the space in shape and dtype and be finite (tasks), or
             are cast to it (environments of the user).
         attributes: what `set_attr` set earlier, for an object that has not been told yet.
+        realtime: its game runs by itself.
     """
 
     strict: bool
+    realtime = False
     attributes: Mapping[str, Any]
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
@@ -118,12 +121,20 @@ class Player(ABC):
         """What was played so far, where the game can still tell; else nothing."""
         return b""
 
+    def tick(self) -> Tick | None:
+        """How late the newest step was, of a game in real time; None before the first."""
+        return None
+
     async def pause(self) -> None:
         """Stop every process below this one; called while the player waits for an action.
 
         Raises:
             PauseError: not all could be stopped; all go on.
         """
+        self.hold()
+
+    def hold(self) -> None:
+        """As `pause`, where an observation has just been made: the game is not asked again."""
         # Only who is paused needs psutil.
         from sc2pool.game.suspend import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 

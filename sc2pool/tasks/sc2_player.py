@@ -20,6 +20,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import Limits, ReplayPolicy
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
+from sc2pool.game.clock import Tick
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
 from sc2pool.game.suspend import loops_passed
@@ -62,6 +63,7 @@ class SC2Player(Player):
     def __init__(self, spec: TaskSpec) -> None:
         self.spec = spec
         self.setup = replace(spec.task.game_setup(), realtime=spec.realtime)
+        self.realtime = spec.realtime
         self.observation_space = spec.task.observation_space
         self.action_space = spec.task.action_space
         fps = LOOPS_PER_S / spec.task.step_mul
@@ -72,6 +74,7 @@ class SC2Player(Player):
         self._replays = None if spec.replays is None else Chooser(spec.replays)
         self.task: TaskDefinition | None = None
         self._loop_before_pause = 0
+        self._seen_before_pause_s = 0.0
         self._ran_around_pause_s = 0.0
 
     @property
@@ -112,7 +115,9 @@ class SC2Player(Player):
         """Climb down the reset ladder; the episode's first observation."""
         rung = await self.game.start_episode(self.setup, self.spec.map_path, ticket.seed)
         self._rung = str(rung)
-        return await self.game.observe()
+        observed = await self.game.observe()
+        self._seen_before_pause_s = time.monotonic()
+        return observed
 
     def new_task(self, task: TaskDefinition, ticket: Ticket) -> None:
         """Make `task` the target of `get_attr` and the like, with what the trainer has set."""
@@ -151,20 +156,28 @@ class SC2Player(Player):
             return await self.game.replay(deadline)
         return b""
 
+    def tick(self) -> Tick | None:
+        return self.game.tick
+
     async def pause(self) -> None:
-        # Each look takes the events that the game tells only once, which the task then misses.
-        if self.setup.realtime:
-            self._loop_before_pause = (await self.game.observe()).game_loop
-        began_s = time.monotonic()
+        if self.realtime:
+            await self.game.look()
+            self._seen_before_pause_s = time.monotonic()
         await super().pause()
-        self._ran_around_pause_s = time.monotonic() - began_s
+
+    def hold(self) -> None:
+        super().hold()
+        self.game.stands_still()
+        self._loop_before_pause = self.game.loop_seen
+        self._ran_around_pause_s = time.monotonic() - self._seen_before_pause_s
 
     async def go_on(self) -> int | None:
         began_s = time.monotonic()
+        self.game.goes_on()
         await super().go_on()
-        if not self.setup.realtime:
+        if not self.realtime:
             return 0  # the game plays no loop but what it is asked for
-        loop = (await self.game.observe()).game_loop
+        loop = await self.game.look()
         ran_s = self._ran_around_pause_s + time.monotonic() - began_s
         return loops_passed(self._loop_before_pause, loop, ran_s)
 

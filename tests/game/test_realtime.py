@@ -14,7 +14,9 @@ from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game, Rung
 from sc2pool.game.installation import find_map
+from sc2pool.protocol import requests
 from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.status import Status
 
 SETUP = GameSetup("MoveToBeacon", realtime=True)
 LIMITS = Limits(step_s=1.0)
@@ -78,3 +80,56 @@ def test_a_period_longer_than_the_limit_of_a_step_is_waited_for(play):
         assert (await game.step([], 20)).observed.game_loop - loop >= 20
 
     play(played, replace(LIMITS, step_s=0.4))
+
+
+def test_what_a_look_takes_of_the_events_is_told_with_the_next_observation(play):
+    async def played(game: Game) -> None:
+        seen = await game.observe()
+        (marine,) = [unit.tag for unit in seen.observation.raw_data.units if unit.owner == 1]
+        unknown = sc_pb.Action()
+        unknown.action_raw.unit_command.ability_id = 1
+        unknown.action_raw.unit_command.unit_tags.append(marine)
+        await game.request(requests.action([unknown]))
+        kill = sc_pb.RequestDebug()
+        kill.debug.add().kill_unit.tag.append(marine)
+        await game.request(sc_pb.Request(debug=kill))
+        await asyncio.sleep(2 / LOOPS_PER_S)
+        assert await game.look() > seen.game_loop
+        assert game.status is Status.ENDED, "with its last unit"
+        step = await game.step([NOOP], PERIOD_LOOPS)
+        told = step.observed.response
+        assert list(told.observation.raw_data.event.dead_units) == [marine]
+        assert [error.unit_tag for error in told.action_errors] == [marine]
+        assert [result.player_id for result in told.player_result] == [game.player_id]
+        assert step.ended
+        assert game.result == told.player_result[0].result
+
+    play(played)
+
+
+def test_each_step_says_how_late_it_was(play):
+    async def played(game: Game) -> None:
+        await game.observe()
+        assert game.tick is None
+        await game.step([], PERIOD_LOOPS)
+        assert game.tick is not None
+        assert game.tick.lost_periods == game.tick.skipped_loops == 0
+        await asyncio.sleep(3.5 * PERIOD_LOOPS / LOOPS_PER_S)
+        await game.step([], PERIOD_LOOPS)
+        assert game.tick.gap_s >= 3.5 * PERIOD_LOOPS / LOOPS_PER_S
+        assert game.tick.lost_periods >= 3
+        assert game.tick.skipped_loops >= 2 * PERIOD_LOOPS
+
+    play(played)
+
+
+def test_who_is_a_little_late_has_the_less_of_the_next_period(play):
+    async def played(game: Game) -> None:
+        begun = (await game.observe()).game_loop
+        await asyncio.sleep(1.5 * PERIOD_LOOPS / LOOPS_PER_S)
+        late = (await game.step([], PERIOD_LOOPS)).observed.game_loop
+        assert begun + PERIOD_LOOPS < late < begun + 2 * PERIOD_LOOPS
+        following = (await game.step([], PERIOD_LOOPS)).observed.game_loop
+        assert begun + 2 * PERIOD_LOOPS <= following <= begun + 2 * PERIOD_LOOPS + LATE_LOOPS
+
+    play(played)

@@ -1,0 +1,65 @@
+"""What a game tells only once, kept for the next observation that somebody is shown.
+
+Deaths, alerts, errors of actions, chat and results are in the first observation after they
+happened and in no other. Some looks at a game are nobody's observation: those around a pause, and
+the one before the result is known. Rule: what such a look took is told with the next observation,
+the earlier first; where there is nothing to be told, nothing is decoded.
+"""
+
+from __future__ import annotations
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol.observed import Observed
+
+
+class UntoldEvents:
+    """The events of looks that nobody was shown."""
+
+    def __init__(self) -> None:
+        self._events: sc_pb.ResponseObservation | None = None
+
+    def clear(self) -> None:
+        """Forget them: another episode begins."""
+        self._events = None
+
+    def keep(self, observed: Observed) -> None:
+        """Nobody is shown this one: take from it what will not be told again."""
+        events = events_of(observed.response)
+        if events is not None:
+            self._events = events if self._events is None else merged(self._events, events)
+
+    def tell(self, observed: Observed) -> Observed:
+        """This one is shown: the same, with all that was kept."""
+        if self._events is None:
+            return observed
+        events, self._events = self._events, None
+        return Observed.of(merged(events, observed.response))
+
+
+def events_of(response: sc_pb.ResponseObservation) -> sc_pb.ResponseObservation | None:
+    """Only what is told once; None if it tells nothing such."""
+    events = sc_pb.ResponseObservation(
+        actions=response.actions,
+        action_errors=response.action_errors,
+        chat=response.chat,
+        player_result=response.player_result,
+    )
+    if response.observation.alerts:
+        events.observation.alerts.extend(response.observation.alerts)
+    dead = response.observation.raw_data.event.dead_units
+    if dead:
+        events.observation.raw_data.event.dead_units.extend(dead)
+    return events if events.ListFields() else None
+
+
+def merged(
+    earlier: sc_pb.ResponseObservation, newest: sc_pb.ResponseObservation
+) -> sc_pb.ResponseObservation:
+    """The newest, with the events of the earlier before its own."""
+    whole = sc_pb.ResponseObservation()
+    whole.CopyFrom(earlier)
+    if newest.player_result:
+        whole.ClearField("player_result")  # it is one result, told twice
+    whole.MergeFrom(newest)
+    return whole

@@ -1,0 +1,99 @@
+"""When an action is due, and how late it came: no clock is looked at, all times are given."""
+
+from __future__ import annotations
+
+import pytest
+
+from sc2pool.game.clock import ElasticClock, Tick
+
+PACE = 10.0
+"""Loops a second, so that a loop is 0.1 s."""
+PERIOD = 4
+
+
+@pytest.fixture
+def clock() -> ElasticClock:
+    clock = ElasticClock(PACE)
+    clock.begin(100, 50.0)
+    return clock
+
+
+def step(clock: ElasticClock, at_s: float, loop: int) -> Tick:
+    """Acts then, and sees this loop at the time it is there at the earliest."""
+    clock.act(PERIOD, at_s)
+    return clock.observe(loop, max(at_s, 50.0 + (loop - 100) / PACE))
+
+
+def test_in_time(clock):
+    assert clock.act(PERIOD, 50.1) == 104
+    assert clock.observe(104, 50.4) == Tick(pytest.approx(0.1), 0, 0)
+    assert clock.act(PERIOD, 50.4) == 108
+
+
+def test_who_is_late_by_less_than_a_period_has_the_less_of_the_next(clock):
+    assert clock.act(PERIOD, 50.6) == 104
+    assert clock.observe(106, 50.6) == Tick(pytest.approx(0.6), 1, 0)
+    assert clock.act(PERIOD, 50.6) == 108, "the grid has not moved"
+
+
+def test_an_answer_a_loop_too_late_is_not_the_actions_fault(clock):
+    assert step(clock, 50.1, 105) == Tick(pytest.approx(0.1), 0, 0)
+    assert clock.act(PERIOD, 50.5) == 108
+
+
+def test_a_period_overrun_moves_the_grid_and_counts(clock):
+    assert step(clock, 51.3, 113) == Tick(pytest.approx(1.3), 3, 9)
+    assert clock.act(PERIOD, 51.3) == 117
+    assert clock.observe(117, 51.7) == Tick(pytest.approx(0.0), 0, 0)
+
+
+@pytest.mark.parametrize(("loop", "skipped", "following"), [(107, 0, 108), (108, 4, 112)])
+def test_the_edge_between_both(clock, loop, skipped, following):
+    assert step(clock, 50.7, loop).skipped_loops == skipped
+    assert clock.act(PERIOD, 50.8) == following
+
+
+def test_a_pause_is_no_delay(clock):
+    clock.stop(50.1)
+    clock.go_on(60.1)
+    clock.stop(60.2)
+    clock.go_on(70.2)
+    clock.act(PERIOD, 70.3)
+    assert clock.observe(104, 70.4) == Tick(pytest.approx(0.3), 0, 0)
+    clock.act(PERIOD, 70.5)
+    assert clock.observe(108, 70.8).gap_s == pytest.approx(0.1), "and is counted once"
+
+
+def test_a_game_that_went_on_in_a_pause_has_lost_what_it_has_lost(clock):
+    clock.stop(50.1)
+    clock.go_on(52.1)
+    clock.look(122)
+    assert clock.act(PERIOD, 52.2) == 126, "the action gets a whole period"
+    assert clock.observe(126, 52.6) == Tick(pytest.approx(0.2), 5, 22)
+    assert clock.act(PERIOD, 52.7) == 130
+    assert clock.observe(130, 53.0) == Tick(pytest.approx(0.1), 0, 0), "and it is counted once"
+
+
+def test_a_look_within_the_period_moves_nothing(clock):
+    clock.look(103)
+    assert clock.act(PERIOD, 50.3) == 104
+    assert clock.observe(104, 50.4) == Tick(pytest.approx(0.3), 0, 0)
+
+
+def test_late_twice(clock):
+    clock.look(104)
+    assert clock.act(PERIOD, 50.4) == 108
+    assert clock.observe(112, 51.2) == Tick(pytest.approx(0.4), 3, 8)
+    assert clock.act(PERIOD, 51.2) == 116
+
+
+def test_an_episode_begun_in_a_pause_knows_nothing_of_it(clock):
+    clock.stop(50.1)
+    clock.begin(0, 60.0)
+    clock.go_on(61.0)
+    clock.act(PERIOD, 60.2)
+    assert clock.observe(4, 60.4) == Tick(pytest.approx(0.2), 0, 0)
+
+
+def test_a_game_that_ends_before_the_loop_that_is_due(clock):
+    assert step(clock, 50.1, 102) == Tick(pytest.approx(0.1), 0, 0)
