@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from sc2pool.game.clock import Tick
 from sc2pool.pool.layout import Array, SpaceLayout
 from sc2pool.pool.seats import FaultReport, Seat
-from sc2pool.pool.slot import TELLING, TERMINATED, TRUNCATED
+from sc2pool.pool.slot import TELLING, TERMINATED, TICK, TRUNCATED
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Outcome:
         final_observation: the last observation of the episode that ended; None if none did.
         reset_info: the info of the episode that began; None if none did.
         report: the fault that made it synthetic; None for a real one.
+        tick: how late it was, in real time.
     """
 
     reward: float = 0.0
@@ -39,6 +41,7 @@ class Outcome:
     final_observation: Any = None
     reset_info: dict[str, Any] | None = None
     report: FaultReport | None = None
+    tick: Tick | None = None
 
     @property
     def over(self) -> bool:
@@ -74,7 +77,8 @@ class Batch:
 def outcome_of(seat: Seat, layout: SpaceLayout) -> Outcome | None:
     """The real outcome, out of the slot of the instance that answered.
 
-    None for a plain one, as nearly all are: an observation and a reward, and no more to tell.
+    None for a plain one, as nearly all are: an observation and a reward, and no more to tell. In
+    real time none is plain, for each tells how late it was.
     """
     assert seat.source is not None
     end = seat.source.end
@@ -89,6 +93,9 @@ def outcome_of(seat: Seat, layout: SpaceLayout) -> Outcome | None:
         info=info,
         aside=observation,
     )
+    if flags & TICK:
+        outcome.tick = tick = end.tick()
+        info.update({f"sc2pool.{name}": value for name, value in tick._asdict().items()})
     if outcome.over:
         outcome.final_observation = end.observation() if layout.fixed else observation
     return outcome

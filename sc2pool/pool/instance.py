@@ -84,6 +84,8 @@ class Instance:
         pauses: how often it was paused.
         paused_at_s: when it was paused last.
         at_rest: what the worker said of the newest pause; None until it has.
+        to_be_held: the worker is to stop its game at the first observation.
+        held: it has, and the game has not gone on yet.
     """
 
     seat: Seat
@@ -97,6 +99,8 @@ class Instance:
         self.pauses = 0
         self.paused_at_s = 0.0
         self.at_rest: messages.Paused | None = None
+        self.to_be_held = False
+        self.held = False
         self._was_playing = False
         self._going_on = False
         self.launch_not_before_s = 0.0
@@ -173,15 +177,29 @@ class Instance:
         self.deadline = Deadline.after(timeout_s + grace_s)
         self._send(messages.Launch(timeout_s))
 
-    def reset(self, ticket: Ticket, attributes: dict[str, Any], deadline: Deadline) -> None:
-        """Play this ticket; the worker drops what it plays now."""
+    def reset(
+        self,
+        ticket: Ticket,
+        attributes: dict[str, Any],
+        deadline: Deadline,
+        *,
+        hold: bool = False,
+    ) -> None:
+        """Play this ticket; the worker drops what it plays now.
+
+        Args:
+            hold: stop the game at its first observation, where it would not wait by itself.
+        """
+        self.to_be_held = hold and self.hello is not None and self.hello.realtime
         self.on(Event.TICKET)
         self.ticket = ticket
         self.deadline = deadline
         self.asked_at_s = time.monotonic()
         self._reset_sequence = self.end.next_sequence()
         self._resets += 1
-        self._send(messages.Reset(self._reset_sequence, ticket, for_worker(attributes)))
+        self._send(
+            messages.Reset(self._reset_sequence, ticket, for_worker(attributes), self.to_be_held)
+        )
 
     def plain_reply(self) -> None:
         """The step is answered, and nothing else has happened."""
@@ -207,14 +225,23 @@ class Instance:
 
     def pause(self, deadline: Deadline) -> None:
         """Have the worker stop the game."""
+        self._note_pause()
+        self.at_rest = None
+        self.deadline = deadline
+        self._send(messages.Pause())
+
+    def was_held(self) -> None:
+        """The worker has stopped the game at its first observation."""
+        self._note_pause()
+        self.at_rest = messages.Paused("")
+        self.held = True
+
+    def _note_pause(self) -> None:
         self._was_playing = self.state is State.PLAYING
         self.on(Event.PAUSE)
         self.pauses += 1
         self.paused_at_s = time.monotonic()
-        self.at_rest = None
         self._going_on = False
-        self.deadline = deadline
-        self._send(messages.Pause())
 
     def go_on(self, deadline: Deadline) -> None:
         """Have the worker let a paused game go on; may be called again until it has."""
@@ -227,6 +254,7 @@ class Instance:
     def went_on(self) -> None:
         """The game is no longer stopped."""
         self.deadline = NEVER
+        self.held = False
         self.on(Event.GOES_ON_PLAYING if self._was_playing else Event.GOES_ON_READY)
 
     def call(self, number: int, operation: str, payload: bytes) -> None:

@@ -2,7 +2,8 @@
 
 Trainer to worker, in the order of an instance's life: `Start`, `UseMemory`, `Launch`, then
 `Reset`, `ActionAside`, `Call`, `Pause` and `GoOn` as they come, and `Close`. Worker to trainer:
-`Hello`, `Launched`, `Aside`, `Answer`, `Paused`, `WentOn`, and, last of all, `Faulted` or `Raised`.
+`Hello`, `Launched`, `Aside`, `Answer`, `Paused`, `WentOn`, `NotHeld`, and, last of all, `Faulted`
+or `Raised`.
 Rule: fields named `payload` are pickled by the user's rules and only opened where they belong.
 """
 
@@ -44,12 +45,14 @@ class Launch:
 class Reset:
     """Play this ticket; its first observation answers request `sequence`.
 
-    `attributes` are pickled: name to value, as `set_attr` left them for this env.
+    `attributes` are pickled: name to value, as `set_attr` left them for this env. With `hold` the
+    game is stopped at that observation, and goes on when it is told to.
     """
 
     sequence: int
     ticket: Ticket
     attributes: bytes
+    hold: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class Hello:
     metadata: Mapping[str, Any]
     render_mode: str | None
     strict: bool
+    realtime: bool
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,13 @@ class WentOn:
     """They go on; so many game loops had passed meanwhile (None where that is not known)."""
 
     loops: int | None
+
+
+@dataclass(frozen=True)
+class NotHeld:
+    """The game runs on from its first observation, because of a `problem`."""
+
+    problem: str
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Rules: pauses of an env are counted, and its game goes on with the last resume, or when the env is
 played; a game is stopped only while it awaits no request, and is stopped when `pause` returns, or
 all that were asked for go on; a game that plays no episode has nothing to lose: none is begun
-until it may go on.
+until it may go on; a spare that is held from its first observation on stays so.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Pauses:
         awake = [env for env in envs if not self._counts[env]]
         seats = [self._supervisor.seats[env] for env in awake]
         if spares and len(awake) == len(self._supervisor.seats):
-            seats += self._supervisor.spare_seats
+            seats += [spare for spare in self._supervisor.spare_seats if not spare.instance.held]
         self.go_on(seats)
         self._forget(awake)
 

@@ -250,7 +250,8 @@ class Pool:
 
         Args:
             envs: indices; None for all, and the spares with them. A spare that is being reset is
-                waited for; one that is ready stays paused until an env takes it.
+                waited for; one that is ready stays paused until an env takes it. (Spares in real
+                time are paused anyway, from their first observation on.)
 
         Raises:
             AlreadyPendingCallError: an env's step has not been received.
@@ -347,7 +348,13 @@ class Pool:
         cause), `reset_s` (by rung) and `recovery_s` (from a fault to the next first observation),
         both as `count`, `p50`, `p95`, `max` of the newest thousand, `events` (the newest thousand
         launches and recycles), `pauses` (`count` of games that were paused and went on, `paused_s`
-        in sum, `loops` that passed meanwhile, of games in real time), `watchdog_cpu_s`, and
+        in sum, `loops` that passed meanwhile, of games in real time), `realtime` (how late actions
+        came there: `steps`, `gap_s` from observation to action (`p50` and `p99` of the newest
+        thousand, `max` of all), `misses` (actions whose decision period was over), `lost_periods`
+        (periods without a new action), `skipped_loops` (by which the periods were put off, because
+        one overran by a whole one; see `sc2pool.game.clock`), the same for each of `envs`, and
+        `spares`: how many were `held`, the `loops` that passed meanwhile, and the `problem` that
+        leaves the pool without spares, if any), `watchdog_cpu_s`, and
         `instances` (a dict per seat: `seat`, `instance`, `state`, `ticket`, `steps`,
         `episode_steps`, `episode_return` (None where it is not finite), `pid`, `worker_pid`,
         `port`, `listener` ("proven" where the system told that the port belongs to the game),

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from sc2pool.config import Limits
-from sc2pool.deadline import Deadline
+from sc2pool.deadline import NEVER, Deadline
 from sc2pool.pool.instance import Instance
 from sc2pool.pool.run_dir import RunDir
 from sc2pool.pool.seats import Seat
@@ -72,6 +72,14 @@ class Roster:
         """Retire the seat's instance and seat a new one; the seat's ticket stays."""
         self.retire(seat.instance)
         seat.take(self._make(seat.spec))
+
+    def dismiss(self, seat: Seat) -> None:
+        """End the instance that sits here; none takes its place."""
+        instance = seat.instance
+        if instance.live:
+            instance.deadline = NEVER
+            self.retire(instance)
+            instance.on(Event.CLOSE)
 
     def retire(self, instance: Instance) -> None:
         """End an instance and forget its descriptors."""
@@ -158,7 +166,7 @@ class Roster:
                     game_pid,
                     awaited_s,
                     patience_s.get(state, 0.0),
-                    state is State.PAUSED,
+                    state is State.PAUSED or (state is State.RESETTING and instance.to_be_held),
                     instance.pauses,
                 )
             )

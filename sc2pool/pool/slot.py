@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from sc2pool.errors import ObservationError, Phase, UserCodeError
+from sc2pool.game.clock import Tick
 from sc2pool.pool.doorbell import Doorbell
 from sc2pool.pool.layout import Array, Leaf, SlotLayout, SpaceLayout
 from sc2pool.pool.pickling import for_trainer
@@ -34,6 +35,9 @@ _FLAGS = 9
 _REWARD = 10
 _RETURN = 11
 _RUNG = 12
+_GAP = 13
+_LOST = 14
+_SKIPPED = 15
 
 RUNGS = ("reset", "restart", "create")
 """How an episode may have been reached: an env's own reset, or a rung of a game's reset ladder."""
@@ -44,8 +48,14 @@ ASIDE = 4
 MASKED = 8
 WORN_OUT = 16
 """The game should be replaced at the end of its episode."""
+TICK = 32
+"""The game does not wait, and the slot says how late this step was."""
+HELD = 64
+"""The worker has stopped the game at this first observation."""
+NOT_HELD = 128
+"""It should have, and could not."""
 
-TELLING = TERMINATED | TRUNCATED | ASIDE
+TELLING = TERMINATED | TRUNCATED | ASIDE | TICK
 """Without any of these a reply is plain: an observation, a reward, and nothing else to tell."""
 
 
@@ -144,6 +154,11 @@ class TrainerEnd:
         for leaf, view in zip(batch, self._slot.observations, strict=True):
             leaf[row] = view
 
+    def tick(self) -> Tick:
+        """How late the newest step was, where its flags have `TICK`."""
+        words = self._words
+        return Tick(self._slot.reals[_GAP], words[_LOST], words[_SKIPPED])
+
     def rung(self) -> str:
         """How the newest episode was reached, one of `RUNGS`."""
         return RUNGS[self._words[_RUNG]]
@@ -165,6 +180,8 @@ class WorkerEnd(QueuePair):
         send_aside: sends (sequence, pickled (observation, info)) to the trainer.
         rung: asked, when an episode's first transition is put, how it was reached.
         worn_out: asked at an episode's end whether the game should be replaced.
+        tick: asked at every step of a game in real time how late it was.
+        hold: stops the game, where a reset wants it held; whether it could.
     """
 
     def __init__(
@@ -177,6 +194,8 @@ class WorkerEnd(QueuePair):
         send_aside: Callable[[int, bytes], None],
         rung: Callable[[], str],
         worn_out: Callable[[], bool],
+        tick: Callable[[], Tick | None] | None = None,
+        hold: Callable[[], bool] = lambda: False,
     ) -> None:
         self._slot = slot
         self._words = slot.words
@@ -189,6 +208,9 @@ class WorkerEnd(QueuePair):
         self._send_aside = send_aside
         self._rung = rung
         self._worn_out = worn_out
+        self._tick = tick
+        self._hold = hold
+        self._to_be_held = False
         self._sequence = 0
         self._phase = Phase.IDLE
         self._return = 0.0
@@ -196,9 +218,14 @@ class WorkerEnd(QueuePair):
         self._aside_action: tuple[int, Any] | None = None
         self._waiting: asyncio.Future[None] | None = None
 
-    def begin(self, sequence: int) -> None:
-        """A reset was asked for, under this number; the next `put` answers it."""
+    def begin(self, sequence: int, *, hold: bool = False) -> None:
+        """A reset was asked for, under this number; the next `put` answers it.
+
+        Args:
+            hold: stop the game before that.
+        """
         self._sequence = sequence
+        self._to_be_held = hold
         self._phase = Phase.RESETTING
         self._abandoned = False
 
@@ -287,13 +314,17 @@ class WorkerEnd(QueuePair):
         if mask is not None:
             _write_mask(slot.layout.mask, slot.mask, mask)
             flags |= MASKED
-        self._words[_FLAGS] = flags | ASIDE * aside
+        if self._tick is not None:
+            flags |= self._write_tick(self._tick())
         slot.reals[_REWARD] = reward
         # Pickled before anything is published: it may fail, and is part of the step then.
         payload = for_trainer((observation, dict(info))) if aside else b""
         if self._phase is Phase.RESETTING:
             self._return = 0.0
             self._words[_RUNG] = RUNGS.index(self._rung())
+            if self._to_be_held:
+                flags |= HELD if self._hold() else NOT_HELD
+        self._words[_FLAGS] = flags | ASIDE * aside
         self._return += reward
         slot.reals[_RETURN] = self._return
         self._phase = Phase.IDLE
@@ -301,6 +332,14 @@ class WorkerEnd(QueuePair):
         self._reply_bell.ring()
         if aside:
             self._send_aside(self._sequence, payload)
+
+    def _write_tick(self, tick: Tick | None) -> int:
+        if tick is None:
+            return 0
+        self._slot.reals[_GAP] = tick.gap_s
+        self._words[_LOST] = tick.lost_periods
+        self._words[_SKIPPED] = tick.skipped_loops
+        return TICK
 
 
 def write_observation(

@@ -5,7 +5,9 @@
 Rules: spares hold consecutive tickets, beginning with the next to be played, so a seeded run is
 the same with any number of them; an env with attributes of its own plays its ticket itself,
 because the spare's task object has not got them, and so does one whose spare is only being
-launched; a spare that is paused stays so until an env takes it or its ticket is void; tickets not
+launched; a spare that is paused stays so until an env takes it or its ticket is void, and one whose
+game does not wait is paused from its first observation on (see `messages.Reset`); where that cannot
+be done there are no spares, for the episodes they hold would have begun without anyone; tickets not
 yet played go back into the book when the trainer resets, seeds, or sets options or attributes.
 """
 
@@ -30,6 +32,9 @@ class Spares:
 
     def prepare(self, book: TicketBook) -> None:
         """Give every spare that holds no ticket the next one."""
+        if self._supervisor.cannot_hold:
+            self._dismiss_all(book)
+            return
         for seat in self._seats:
             if seat not in self._holding:
                 self._supervisor.play(seat, book.deal({}))
@@ -44,7 +49,7 @@ class Spares:
         self._holding.remove(spare)
         assert spare.ticket is not None
         sooner_itself = seat.instance.state is State.OVER and not spare.on_its_way
-        if seat.attributes or sooner_itself:
+        if seat.attributes or sooner_itself or self._supervisor.cannot_hold:
             self._supervisor.play(seat, spare.ticket)
         else:
             exchange(seat, spare)
@@ -55,7 +60,12 @@ class Spares:
         first = self._holding[0]
         if first.ticket is not None and first.ticket.seed is not None:
             return first
-        return next((seat for seat in self._holding if seat.ready), first)
+        return next((seat for seat in self._holding if seat.ready or seat.instance.held), first)
+
+    def _dismiss_all(self, book: TicketBook) -> None:
+        self.void(book)
+        for seat in self._seats:
+            self._supervisor.roster.dismiss(seat)
 
     def void(self, book: TicketBook) -> None:
         """Take back all tickets that spares hold."""

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sc2pool.errors import Fault
+from sc2pool.pool.ticks import Ticks
 from sc2pool.tasks.player import GameFacts
 
 _RECENT = 1000
@@ -42,6 +43,8 @@ class Stats:
     """How long they were, in sum."""
     paused_loops: int = 0
     """Game loops that passed in them meanwhile, as far as it is known."""
+    ticks: Ticks = field(default_factory=Ticks)
+    """How late actions came, in real time."""
     facts: GameFacts | None = None
     """Of the newest game."""
     _by_seat: dict[str, Counter[str]] = field(default_factory=dict)
@@ -111,6 +114,7 @@ class Stats:
                 "paused_s": self.paused_s,
                 "loops": self.paused_loops,
             },
+            "realtime": self.ticks.as_dict(),
             "events": list(self.events),
         }
 

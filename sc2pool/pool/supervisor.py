@@ -29,7 +29,7 @@ from sc2pool.pool.metrics import MetricsServer
 from sc2pool.pool.replays import ReplayFolder
 from sc2pool.pool.roster import Roster
 from sc2pool.pool.seats import Seat
-from sc2pool.pool.slot import TELLING, TERMINATED, TRUNCATED
+from sc2pool.pool.slot import HELD, NOT_HELD, TELLING, TERMINATED, TRUNCATED
 from sc2pool.pool.snapshot import Publisher, describe
 from sc2pool.pool.states import AWAITED, Event, State
 from sc2pool.pool.stats import Stats
@@ -68,6 +68,8 @@ class Supervisor:
         self.answers: dict[int, messages.Answer] = {}
         """To calls, by their numbers, until someone takes them."""
         self.stats = Stats()
+        self.cannot_hold = False
+        """Games in real time cannot be held, so spares would miss their first loops."""
         self.failure: SC2PoolError | None = None
         self.raised: list[tuple[Seat, messages.Raised]] = []
         self.closed = False
@@ -78,6 +80,7 @@ class Supervisor:
             messages.Answer: self._on_answer,
             messages.Paused: self._on_paused,
             messages.WentOn: self._on_went_on,
+            messages.NotHeld: self._on_not_held,
             messages.Faulted: self._on_faulted,
             messages.Raised: self._on_raised,
         }
@@ -270,6 +273,11 @@ class Supervisor:
         if seat.down_since_s is not None:
             self.stats.count_recovery(now_s - seat.down_since_s)
             seat.down_since_s = None
+        if flags & HELD:
+            instance.was_held()
+            if not (seat.is_spare or seat.held):
+                self.let_go_on(seat)  # an env has taken it before it was ready
+        self.cannot_hold = self.cannot_hold or flags & NOT_HELD != 0
 
     def _on_readable(self, seat: Seat) -> None:
         instance = seat.instance
@@ -312,11 +320,19 @@ class Supervisor:
 
     def _on_went_on(self, seat: Seat, message: messages.WentOn) -> None:
         instance = seat.instance
+        if instance.held:
+            self.stats.ticks.note_hold(message.loops)
+        else:
+            self.stats.count_pause(time.monotonic() - instance.paused_at_s, message.loops)
         instance.went_on()
-        self.stats.count_pause(time.monotonic() - instance.paused_at_s, message.loops)
         if seat.ticket is not None and seat.ticket is not instance.ticket:
             self._reset(seat)  # while it was paused another one was wanted
         self.news.append(seat)  # or an env waits for this spare
+
+    def _on_not_held(self, seat: Seat, message: messages.NotHeld) -> None:
+        words = "cannot be held in real time, so the pool goes on without spares: %s"
+        log_instance(logging.WARNING, seat, seat.instance.phase(), words, message.problem)
+        self.stats.ticks.note_problem(message.problem)
 
     def _on_faulted(self, seat: Seat, message: messages.Faulted) -> None:
         self._fault(seat, message.fault, message.evidence)
@@ -390,7 +406,7 @@ class Supervisor:
         assert seat.ticket is not None
         limits = self._config.limits
         deadline = Deadline.after(limits.create_join_s + limits.reset_s + limits.worker_grace_s)
-        seat.instance.reset(seat.ticket, seat.attributes, deadline)
+        seat.instance.reset(seat.ticket, seat.attributes, deadline, hold=seat.is_spare)
 
 
 _RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER})

@@ -132,6 +132,8 @@ class Transitions:
                 return
             if seat.answered:
                 outcome = outcome_of(seat, self._layout)
+                if outcome is not None and outcome.tick is not None:
+                    self._supervisor.stats.ticks.note(env, outcome.tick)
             else:
                 outcome = synthetic_outcome(seat, self._gatherer.last_observation(env))
             self._outcomes[env] = outcome

@@ -114,6 +114,7 @@ class Worker:
                 dict(player.metadata),
                 player.render_mode,
                 player.strict,
+                player.realtime,
             )
         )
 
@@ -128,6 +129,8 @@ class Worker:
             send_aside=self._send_aside,
             rung=self.player.rung,
             worn_out=self._player_is_worn_out,
+            tick=self.player.tick if self.player.realtime else None,
+            hold=self._hold,
         )
 
     def _send_aside(self, sequence: int, payload: bytes) -> None:
@@ -159,7 +162,8 @@ class Worker:
             await asyncio.wait([previous])
         if message is not self._newest_reset:
             return  # another ticket was wanted before this one could begin
-        self.pair.begin(message.sequence)
+        self.player.release()  # held at a first observation that nobody wants any more
+        self.pair.begin(message.sequence, hold=message.hold)
         self.player.attributes = pickle.loads(message.attributes)
         try:
             await self.player.play(message.ticket, self.pair)
@@ -200,6 +204,14 @@ class Worker:
             self._channel.send(messages.Paused(problem))
         except BaseException as error:
             self._report(error)
+
+    def _hold(self) -> bool:
+        try:
+            self.player.hold()
+        except PauseError as error:
+            self._channel.send(messages.NotHeld(str(error)))
+            return False
+        return True
 
     def _go_on(self, _: messages.GoOn) -> None:
         self._pausing = asyncio.ensure_future(self._run_go_on())

@@ -42,6 +42,18 @@ class Short(TellsLoop):
     max_loops = 8
 
 
+class Unstoppable(TellsLoop):
+    """Where the system lets nobody stop anything."""
+
+    def on_start(self) -> None:
+        super().on_start()
+
+        def refuse(process: psutil.Process) -> None:
+            raise psutil.AccessDenied(process.pid)
+
+        psutil.Process.suspend = refuse
+
+
 class WithGrandchildren(gymnasium.Env[int, int]):
     """An env whose game is a process that has a child of its own."""
 

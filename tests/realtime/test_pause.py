@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 from gymnasium.error import AlreadyPendingCallError
-from realtime_tasks import Short, TellsLoop, WithGrandchildren
+from realtime_tasks import Short, TellsLoop, Unstoppable, WithGrandchildren
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
@@ -42,8 +42,9 @@ def states(env: SubprocSC2VecEnv | SC2GymEnv) -> list[str]:
 
 
 def play_until_spares_are_ready(env: SubprocSC2VecEnv) -> None:
+    """Which is to say: paused, from their first observation on."""
     env.reset()
-    while states(env)[-1] != "ready":
+    while states(env)[-1] != "paused":
         step(env)
 
 
@@ -132,12 +133,13 @@ def test_not_with_a_step_pending(make_env):
 def test_a_reset_goes_on_too(make_env):
     env = make_env(spares=1)
     play_until_spares_are_ready(env)
+    held = env.stats()["instances"][-1]["ticket"]
     env.pause()
     env.reset()
     assert are_stopped(games(env))[:2] == [False, False]
-    while states(env)[-1] != "ready":
+    while states(env)[-1] != "paused" or env.stats()["instances"][-1]["ticket"] == held:
         assert not step(env)[2].any()
-    assert not are_stopped(games(env))[-1]
+    assert are_stopped(games(env)) == [False, False, True]
 
 
 def test_attributes_and_methods_while_paused(make_env):
@@ -156,7 +158,7 @@ def test_an_env_that_is_over_takes_a_paused_spare(make_env):
     env = make_env(n=1, spares=1, task=Short)
     play_until_spares_are_ready(env)
     env.reset()
-    while states(env) != ["playing", "ready"] or env.stats()["instances"][0]["episode_steps"] != 1:
+    while states(env) != ["playing", "paused"] or env.stats()["instances"][0]["episode_steps"] != 1:
         step(env)
     held = games(env)[1].pid
     env.pause()
@@ -168,7 +170,8 @@ def test_an_env_that_is_over_takes_a_paused_spare(make_env):
     for _ in range(5):
         step(env)
     assert env.stats()["recycles"] == {}
-    assert env.stats()["pauses"]["count"] == 2
+    assert env.stats()["pauses"]["count"] == 1
+    assert env.stats()["realtime"]["spares"]["held"] >= 1
 
 
 def test_a_spare_that_is_launched_meanwhile_begins_no_episode(make_env):
@@ -179,12 +182,12 @@ def test_a_spare_that_is_launched_meanwhile_begins_no_episode(make_env):
     while states(env)[1] != "idle":
         assert env.get_attr("level") == [0]  # the pool acts while it is asked something
     assert states(env)[0] == "paused"
-    while states(env)[1] != "ready":
+    while states(env)[1] != "paused":
         step(env)
     env.pause()
     assert are_stopped(games(env)) == [True, True]
     env.resume()
-    assert states(env) == ["playing", "ready"]
+    assert states(env) == ["playing", "paused"]
     assert env.stats()["recycles"] == {"game-exited": 1}
 
 
@@ -222,18 +225,6 @@ def test_what_cannot_be_paused_is_told_and_goes_on(make_env):
         env.pause()
     assert are_stopped(games(env)) == [False, False]
     assert not step(env)[2].any()
-
-
-class Unstoppable(TellsLoop):
-    """Where the system lets nobody stop anything."""
-
-    def on_start(self) -> None:
-        super().on_start()
-
-        def refuse(process: psutil.Process) -> None:
-            raise psutil.AccessDenied(process.pid)
-
-        psutil.Process.suspend = refuse
 
 
 def test_step_by_step_a_pause_is_nothing_special(make_env):

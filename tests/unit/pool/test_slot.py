@@ -12,13 +12,17 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ObservationError, Phase, UserCodeError
+from sc2pool.game.clock import Tick
 from sc2pool.pool import memory
 from sc2pool.pool.doorbell import Doorbell
 from sc2pool.pool.layout import slot_layout
 from sc2pool.pool.slot import (
     ASIDE,
+    HELD,
     MASKED,
+    NOT_HELD,
     TERMINATED,
+    TICK,
     TRUNCATED,
     WORN_OUT,
     Slot,
@@ -42,6 +46,9 @@ class Pair:
         self.aside = aside = []
         self.rungs = rungs = ["create", "create", "restart"]
         self.worn_out = worn_out = []
+        self.tick: Tick | None = None
+        self.can_be_held = True
+        self.flags_when_held: list[int | None] = []
         slots = [
             Slot(memory.map_memory(self.descriptor, layout.size_bytes), layout) for _ in range(2)
         ]
@@ -53,10 +60,16 @@ class Pair:
             send_aside=lambda *sent: aside.append(sent),
             rung=rungs.pop,
             worn_out=lambda: bool(worn_out),
+            tick=lambda: self.tick,
+            hold=self.hold,
         )
 
-    def begin(self) -> None:
-        self.worker.begin(self.trainer.next_sequence())
+    def hold(self) -> bool:
+        self.flags_when_held.append(self.trainer.reply_flags())
+        return self.can_be_held
+
+    def begin(self, *, hold: bool = False) -> None:
+        self.worker.begin(self.trainer.next_sequence(), hold=hold)
 
     def put(self, observation, reward=0.0, ended=(False, False), info=None, mask=None) -> None:
         self.worker.put(Transition(observation, reward, *ended, info or {}, mask))
@@ -309,3 +322,35 @@ def test_the_return_is_the_sum_of_an_episodes_rewards(pair):
     assert both.trainer.episode_return() == 10.0, "the next episode has not begun yet"
     both.put(nothing)
     assert both.trainer.episode_return() == 0.0
+
+
+def test_how_late_a_step_was(pair):
+    ours = pair()
+    ours.begin()
+    ours.put(np.zeros(2, np.float32))
+    assert ours.trainer.flags() == 0, "a reset is no step"
+    ours.tick = Tick(0.25, 1, 12)
+    ours.trainer.ring()
+    ours.action()
+    ours.put(np.ones(2, np.float32), reward=2.0)
+    assert ours.trainer.flags() == TICK
+    assert ours.trainer.tick() == Tick(0.25, 1, 12)
+    assert (ours.trainer.reward(), ours.trainer.rung()) == (2.0, "restart")
+
+
+@pytest.mark.parametrize(("can", "flag"), [(True, HELD), (False, NOT_HELD)])
+def test_a_game_is_held_before_anyone_is_told_of_its_first_observation(pair, can, flag):
+    ours = pair()
+    ours.can_be_held = can
+    ours.begin(hold=True)
+    ours.put(np.zeros(2, np.float32))
+    assert ours.flags_when_held == [None]
+    assert ours.trainer.reply_flags() == flag
+    ours.trainer.ring()
+    ours.action()
+    ours.put(np.zeros(2, np.float32))
+    assert ours.trainer.reply_flags() == 0
+    ours.begin()
+    ours.put(np.zeros(2, np.float32))
+    assert ours.trainer.reply_flags() == 0
+    assert len(ours.flags_when_held) == 1

@@ -19,6 +19,7 @@ class Sitter:
     number: int
     state: State = State.PLAYING
     seat: Seat | None = None
+    held: bool = False
 
 
 @dataclass
@@ -27,6 +28,15 @@ class Plays:
 
     asked: list[tuple[int, int]] = field(default_factory=list)
     awake: list[int] = field(default_factory=list)
+    cannot_hold: bool = False
+    dismissed: list[int] = field(default_factory=list)
+
+    @property
+    def roster(self) -> Plays:
+        return self
+
+    def dismiss(self, seat) -> None:
+        self.dismissed.append(seat.index)
 
     def let_go_on(self, seat) -> None:
         self.awake.append(seat.index)
@@ -95,6 +105,29 @@ def test_without_seeds_one_that_is_ready_is_taken(spares, envs, spare_seats):
     assert envs[0].ticket.number == 1
     spares.play_next(envs[1], book)
     assert envs[1].ticket.number == 0, "if none is, the first"
+
+
+def test_one_that_is_held_is_ready_too(spares, envs, spare_seats):
+    book = TicketBook()
+    spares.prepare(book)
+    spare_seats[1].instance.state, spare_seats[1].instance.held = State.PAUSED, True
+    spares.play_next(envs[0], book)
+    assert envs[0].ticket.number == 1
+
+
+def test_spares_that_cannot_be_held_serve_nobody(spares, envs, spare_seats, plays):
+    book = TicketBook(5)
+    spares.prepare(book)
+    for seat in spare_seats:
+        seat.instance.state = State.READY
+    plays.cannot_hold = True
+    spares.play_next(envs[0], book)
+    assert plays.asked[2:] == [(0, 0)], "the env plays the ticket itself"
+    assert envs[0].instance.number == 0
+    spares.prepare(book)
+    assert plays.dismissed == [3, 4]
+    spares.play_next(envs[1], book)
+    assert plays.asked[3:] == [(1, 1)], "no ticket was lost with them"
 
 
 def test_an_env_with_attributes_plays_its_ticket_itself(spares, envs, spare_seats, plays):

@@ -1,0 +1,137 @@
+"""Late actions are measured one by one, and spares miss nothing while they wait."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import numpy as np
+from realtime_tasks import Short, TellsLoop, Unstoppable
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.protocol.replies import LOOPS_PER_S
+
+PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S
+
+
+def step(env: SubprocSC2VecEnv) -> Any:
+    return env.step(np.zeros(env.num_envs, np.int64))
+
+
+def instances(env: SubprocSC2VecEnv) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = env.stats()["instances"]
+    return rows
+
+
+def play_until_the_spare_is_held(env: SubprocSC2VecEnv) -> None:
+    while instances(env)[-1]["state"] != "paused":
+        step(env)
+
+
+def play_to_the_end(env: SubprocSC2VecEnv) -> None:
+    while not step(env)[2].any():
+        pass
+
+
+def test_a_late_action_is_told_in_its_info_and_counted(make_env):
+    env = make_env(n=2)
+    env.reset()
+    infos = [*step(env)[3], *step(env)[3]]
+    time.sleep(3.5 * PERIOD_S)
+    late = step(env)[3]
+    infos += late
+    for info in late:
+        assert info["sc2pool.gap_s"] >= 3.5 * PERIOD_S
+        assert info["sc2pool.lost_periods"] >= 3
+        assert info["sc2pool.skipped_loops"] >= 2 * TellsLoop.step_mul
+    told = env.stats()["realtime"]
+    assert told["steps"] == len(infos) == 6
+    assert told["gap_s"]["max"] == max(info["sc2pool.gap_s"] for info in infos)
+    for name in ("lost_periods", "skipped_loops"):
+        assert told[name] == sum(info[f"sc2pool.{name}"] for info in infos)
+    assert told["misses"] == sum(info["sc2pool.lost_periods"] > 0 for info in infos) >= 2
+    assert list(told["envs"]) == ["env 0", "env 1"]
+    assert sum(one["lost_periods"] for one in told["envs"].values()) == told["lost_periods"]
+
+
+def test_step_by_step_nothing_is_late(make_env):
+    env = make_env(realtime=False)
+    env.reset()
+    time.sleep(2 * PERIOD_S)
+    for info in step(env)[3]:
+        assert not [key for key in info if key.startswith("sc2pool.")]
+    assert env.stats()["realtime"]["steps"] == 0
+    assert env.stats()["realtime"]["gap_s"] == {}
+
+
+def test_a_pause_is_no_delay(make_env):
+    env = make_env(n=1)
+    env.reset()
+    step(env)
+    env.pause()
+    time.sleep(1.0)
+    (info,) = step(env)[3]
+    assert info["sc2pool.gap_s"] < 0.5
+    assert info["sc2pool.skipped_loops"] < LOOPS_PER_S / 2
+
+
+def test_a_game_that_went_on_in_a_pause_has_skipped_those_loops(make_env, standin_dir):
+    env = make_env(n=1, game=standin_dir)
+    env.reset()
+    step(env)
+    env.pause()
+    time.sleep(1.0)
+    (info,) = step(env)[3]
+    assert info["sc2pool.gap_s"] < 0.5
+    assert info["sc2pool.skipped_loops"] >= 22
+    assert info["sc2pool.lost_periods"] >= 22 // TellsLoop.step_mul
+
+
+def test_a_spare_misses_nothing_while_it_waits(make_env):
+    env = make_env(n=1, spares=1, task=Short)
+    env.reset()
+    play_until_the_spare_is_held(env)
+    pid = instances(env)[-1]["pid"]
+    before = env.stats()["realtime"]["spares"]
+    time.sleep(1.0)
+    play_to_the_end(env)
+    assert instances(env)[0]["pid"] == pid
+    loops = [info["loop"] for info in [env.reset_infos[0], *step(env)[3]]]
+    assert loops[1] - loops[0] <= 2 * Short.step_mul
+    spares = env.stats()["realtime"]["spares"]
+    assert spares == {"held": before["held"] + 1, "loops": 0, "problem": ""}
+    assert env.stats()["pauses"]["count"] == 0, "nobody has called for it"
+
+
+def test_what_a_spare_has_missed_is_told(make_env, standin_dir):
+    env = make_env(n=1, spares=1, task=Short, game=standin_dir)
+    env.reset()
+    play_until_the_spare_is_held(env)
+    before = env.stats()["realtime"]["spares"]
+    time.sleep(1.0)
+    play_to_the_end(env)
+    spares = env.stats()["realtime"]["spares"]
+    assert spares["held"] == before["held"] + 1
+    assert spares["loops"] >= before["loops"] + 22
+    (info,) = step(env)[3]
+    assert info["sc2pool.skipped_loops"] >= 22
+
+
+def test_where_games_cannot_be_held_there_are_no_spares(make_env, caplog):
+    class Briefly(Unstoppable):
+        max_loops = 8
+
+    with caplog.at_level(logging.WARNING, "sc2pool"):
+        env = make_env(n=1, spares=1, task=Briefly, seed=5)
+        env.reset()
+        tickets = [instances(env)[0]["ticket"]]
+        while instances(env)[-1]["state"] != "closed" or len(tickets) < 4:
+            if step(env)[2].any():
+                tickets.append(instances(env)[0]["ticket"])
+    assert tickets == list(range(len(tickets))), "none is lost with the spare"
+    assert "may not be stopped" in env.stats()["realtime"]["spares"]["problem"]
+    said = [record.message for record in caplog.records if "without spares" in record.message]
+    assert len(said) == 1
+    assert said[0].startswith("spare 1")
+    assert env.stats()["recycles"] == {}
