@@ -64,6 +64,7 @@ class SC2VectorEnv(EnvCalls):
         seed: the same as `reset(seed=seed)` at the first reset.
         spares: how many more games to keep reset; tasks only.
         render_mode: as for `gymnasium.make`: "rgb_array", so that `render` draws; tasks only.
+        realtime: the games run by themselves; see `SubprocSC2VecEnv`.
         config: limits and policies.
 
     Attributes: `num_envs`, `single_observation_space`, `single_action_space`, `observation_space`,
@@ -94,6 +95,7 @@ class SC2VectorEnv(EnvCalls):
         seed: int | None = None,
         spares: int = 0,
         render_mode: str | None = None,
+        realtime: bool = False,
         config: PoolConfig | None = None,
     ) -> None:
         if worker is not None:
@@ -107,7 +109,14 @@ class SC2VectorEnv(EnvCalls):
         spaces = VectorSpaces(observation_mode, shared_memory)
         config = config or PoolConfig()
         specs = player_specs(
-            env_fns, task, n=n, game=game, spares=spares, render_mode=render_mode, config=config
+            env_fns,
+            task,
+            n=n,
+            game=game,
+            spares=spares,
+            render_mode=render_mode,
+            config=config,
+            realtime=realtime,
         )
         self._tickets = task is not None
         try:
@@ -296,6 +305,25 @@ class SC2VectorEnv(EnvCalls):
         return infos
 
     # Everything beside the step path.
+
+    def pause(self) -> None:
+        """Stop the games, each until its next step or reset, or `resume`.
+
+        See `SubprocSC2VecEnv.pause`. An env that is over has none to stop: it waits for its reset.
+
+        Raises:
+            AlreadyPendingCallError, ClosedEnvironmentError: misuse.
+            PauseError: a game could not be stopped; all go on.
+        """
+        self._pending.check_idle("pause")
+        with self._pending.gymnasiums_errors():
+            self.pool.pause()
+
+    def resume(self) -> None:
+        """Let the games go on; without effect on those that are not paused."""
+        self._pending.check_idle("resume")
+        with self._pending.gymnasiums_errors():
+            self.pool.resume()
 
     def stats(self) -> dict[str, Any]:
         """The pool's counters as plain data; see `Pool.stats`."""
