@@ -1,9 +1,10 @@
 """Trains PPO on SuperTux, and tells what the game went through while the learner learned.
 
     pip install 'sc2pool[supertux]'
-    python -m examples.supertux.train [--steps 4096] [--n 1] [--while-learning pause|run]
+    python -m examples.supertux.train [--steps 4096] [--n 1] [--while-learning pause|act|run]
 
-With `run` the game runs on in each update, and nobody acts. Read it from top to bottom.
+While the learner learns, the game stands still (`pause`), or is played on by an actor (`act`), or
+runs on and nobody acts (`run`). Read it from top to bottom.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from examples.supertux.env import SuperTuxEnv
 from examples.supertux.timeliness import Timeliness
-from sc2pool import PauseDuringTraining, SubprocSC2VecEnv
+from sc2pool import AsyncPPO, PauseDuringTraining, SubprocSC2VecEnv
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--steps", type=int, default=4096, help="env steps, all games together")
     parser.add_argument("--n", type=int, default=1, help="games played side by side")
-    parser.add_argument("--while-learning", choices=("pause", "run"), default="pause")
+    parser.add_argument("--while-learning", choices=("pause", "act", "run"), default="pause")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--out", type=Path, default=Path("runs/supertux"))
     arguments = parser.parse_args()
@@ -35,7 +36,8 @@ def main() -> None:
     games = SubprocSC2VecEnv([SuperTuxEnv] * arguments.n)
     try:
         timeliness = Timeliness(games)
-        model = PPO(
+        learner = AsyncPPO if arguments.while_learning == "act" else PPO
+        model = learner(
             "MultiInputPolicy",
             VecMonitor(timeliness),
             n_steps=256 // arguments.n,

@@ -23,7 +23,7 @@ from stable_baselines3 import PPO
 from examples.supertux.env import PERIOD_TICKS, SuperTuxEnv
 from examples.supertux.needs import check_installed
 from examples.supertux.timeliness import Timeliness
-from sc2pool import PauseDuringTraining, SubprocSC2VecEnv
+from sc2pool import AsyncPPO, PauseDuringTraining, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.pool.run_dir import sweep
 from sc2pool.realtime.gate import PauseGate
@@ -250,8 +250,8 @@ def test_two_behind_the_pool():
         pool.close()
 
 
-class SlowLearner(PPO):
-    """PPO whose first update takes longer than one who stands still has to live."""
+class FirstUpdateIsSlow:
+    """A learner whose first update takes longer than one who stands still has to live."""
 
     def train(self) -> None:
         if self._n_updates == 0:  # nobody looks at what comes after the second
@@ -259,12 +259,20 @@ class SlowLearner(PPO):
         super().train()
 
 
+class SlowPPO(FirstUpdateIsSlow, PPO):
+    pass
+
+
+class SlowAsyncPPO(FirstUpdateIsSlow, AsyncPPO):
+    pass
+
+
 @pytest.mark.parametrize("gate", [True, False], ids=["gate", "no gate"])
 def test_while_ppo_learns(gate):
     pool = SubprocSC2VecEnv([SuperTuxEnv])
     try:
         timeliness = Timeliness(pool)
-        model = SlowLearner(
+        model = SlowPPO(
             "MultiInputPolicy", timeliness, n_steps=4, batch_size=4, n_epochs=1, device="cpu"
         )
         model.learn(8, callback=PauseDuringTraining() if gate else None)
@@ -276,6 +284,24 @@ def test_while_ppo_learns(gate):
         else:
             assert report["deaths unattended"] == 1
             assert report["periods missed"] * PERIOD_TICKS * 0.015 > DIES_WITHIN_S / 2
+    finally:
+        pool.close()
+
+
+def test_acting_while_learning():
+    pool = SubprocSC2VecEnv([SuperTuxEnv])
+    try:
+        timeliness = Timeliness(pool)
+        model = SlowAsyncPPO(
+            "MultiInputPolicy", timeliness, n_steps=4, batch_size=4, n_epochs=1, device="cpu"
+        )
+        model.learn(8)
+        report = timeliness.report()
+        assert report["steps"] * PERIOD_TICKS * 0.015 > UPDATE_S / 2  # many of them dropped
+        assert report["deaths unattended"] == 0
+        assert max(timeliness.late_ticks) * 0.015 < UPDATE_S / 4
+        _, _, _, infos = pool.step(np.array([STAND]))
+        assert "sc2pool.fault" not in infos[0]
     finally:
         pool.close()
 
