@@ -116,21 +116,21 @@ class RolloutStore:
             BaseException: what `fail` was given, once everything before it was taken.
         """
         with self._changed:
-            if self._waiting is not None:
-                rollout, self._waiting = self._waiting, None
-                if rollout.version >= oldest_version:
-                    return rollout
-                self.stale_steps += len(rollout.steps)
             while True:
-                rollout = self._in_progress
+                if self._waiting is not None:
+                    rollout, self._waiting = self._waiting, None
+                else:
+                    rollout = self._in_progress
                 if not rollout.steps:
                     self._wait()
                 elif rollout.version >= oldest_version:
-                    self._taken = rollout
+                    if rollout is self._in_progress:
+                        self._taken = rollout
                     return rollout
-                else:  # the rest of it may be young enough
+                else:
                     self.stale_steps += len(rollout.steps)
-                    self._in_progress = Rollout()
+                    if rollout is self._in_progress:  # the rest of it may be young enough
+                        self._in_progress = Rollout()
 
     def follow(self, rollout: Rollout) -> Iterator[Step]:
         """The steps of a rollout that was taken, each as soon as it is there.
