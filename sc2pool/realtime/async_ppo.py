@@ -105,7 +105,7 @@ class AsyncPPO(DecoupledPPO):
         *args: Any,
         actor: ActorKind = "thread",
         max_lag: int = 2,
-        weight_cap: float = 2.0,
+        weight_cap: float = 5.0,
         **kwargs: Any,
     ) -> None:
         if actor not in get_args(ActorKind):

@@ -43,7 +43,7 @@ class DecoupledPPO(PPO):
         weight_cap: the most that a single action's importance weight counts.
     """
 
-    weight_cap: float = 2.0
+    weight_cap: float = 5.0
 
     def train(self) -> None:
         """Update the policy with the rollout buffer; PPO's, with the decoupled loss."""

@@ -1,0 +1,196 @@
+"""How PPO learns from data that is some rollouts old, with three losses.
+
+    .venv/bin/python scripts/staleness.py                       # CartPole, 4 rollouts old
+    .venv/bin/python scripts/staleness.py --lag 0 --seeds 1
+
+plain       PPO's own: it clips around the policy that has gathered the data.
+recomputed  The old log-probs are computed anew before the epochs, and nothing else: the data is
+            taken for the learner's own.
+decoupled   What `AsyncPPO` does.
+
+Actor and learner take turns here, so every step is exactly that old and a run repeats itself.
+Printed is the mean return of the last hundred episodes, of each loss and seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
+from stable_baselines3 import PPO
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
+
+from sc2pool import AsyncPPO
+from sc2pool.realtime.acting import Acting
+from sc2pool.realtime.async_ppo import Play
+from sc2pool.realtime.gaps import Gaps
+from sc2pool.realtime.rollouts import Rollout, RolloutStore
+from sc2pool.realtime.weights import Weights
+
+
+class Delaying(Weights):
+    """Weights that reach the actor some versions late."""
+
+    def __init__(self, policy: ActorCriticPolicy, lag: int) -> None:
+        super().__init__(policy)
+        self.delayed = Weights(policy)
+        self._held = deque([self.newest] * lag)
+
+    def publish(self, policy: ActorCriticPolicy) -> None:
+        super().publish(policy)
+        self._held.append(self.newest)
+        self.delayed.newest = self._held.popleft()
+
+
+class Lockstep(RolloutStore):
+    """A rollout is played when it is asked for."""
+
+    def __init__(self, n_steps: int, acting: Acting) -> None:
+        super().__init__(n_steps)
+        self._acting = acting
+
+    def take(self, oldest_version: int) -> Rollout:
+        while not self.add(self._acting.step()):
+            pass
+        return super().take(oldest_version)
+
+
+class Decoupled(AsyncPPO):
+    """`AsyncPPO` without its thread, and with data that is exactly `max_lag` rollouts old."""
+
+    @contextmanager
+    def _playing(self, env: VecEnv, policy: ActorCriticPolicy) -> Iterator[Play]:
+        assert self._last_episode_starts is not None
+        weights, gaps = Delaying(self.policy, self.max_lag), Gaps()
+        acting = Acting(
+            env,
+            policy,
+            weights.delayed,
+            gaps,
+            observations=self._last_obs,
+            episode_starts=self._last_episode_starts,
+            sde_sample_freq=self.sde_sample_freq,
+            n_steps=self.n_steps,
+        )
+        self._play = Play(weights, Lockstep(self.n_steps, acting), gaps)
+        yield self._play
+        self._play = None
+
+
+class Plain(Decoupled):
+    """Clips around the behaviour policy."""
+
+    def train(self) -> None:
+        PPO.train(self)
+
+
+class Recomputed(Decoupled):
+    """Takes the data for the learner's own."""
+
+    def _before_the_epochs(self) -> tuple[th.Tensor, th.Tensor]:
+        proximal, weights = super()._before_the_epochs()
+        return proximal, th.ones_like(weights)
+
+
+LOSSES: dict[str, type[Decoupled]] = {
+    "plain": Plain,
+    "recomputed": Recomputed,
+    "decoupled": Decoupled,
+}
+
+
+class CartPoles(VecEnv):
+    """Gymnasium's vectorised CartPole, with SB3's reset in the step that ends an episode."""
+
+    def __init__(self, n: int) -> None:
+        self._poles = CartPoleVectorEnv(n)
+        self.render_mode = None
+        poles = self._poles
+        super().__init__(n, poles.single_observation_space, poles.single_action_space)
+
+    def reset(self) -> np.ndarray:
+        return self._poles.reset(seed=self._seeds[0])[0]
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        poles = self._poles
+        observations, rewards, terminated, truncated, _ = poles.step(self._actions)
+        dones = poles.prev_done
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for env in np.flatnonzero(dones):
+            infos[env]["terminal_observation"] = observations[env].copy()
+            infos[env]["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
+        poles.state[:, dones] = poles.np_random.uniform(-0.05, 0.05, (4, int(dones.sum())))
+        poles.steps[dones] = 0
+        poles.prev_done = np.zeros_like(dones)
+        return poles.state.T.astype(np.float32), rewards, dones, infos
+
+    def close(self) -> None:
+        self._poles.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        raise NotImplementedError
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        return [False] * self.num_envs
+
+
+def mean_return(loss: str, *, lag: int, seed: int, steps: int) -> float:
+    """Of the last hundred episodes of a training on CartPole.
+
+    Many epochs at a high learning rate: a policy moves far in the four updates that its data is
+    old, or there would be nothing to see.
+    """
+    env = VecMonitor(CartPoles(32))
+    model = LOSSES[loss](
+        "MlpPolicy",
+        env,
+        n_steps=32,
+        batch_size=1024,
+        n_epochs=20,
+        learning_rate=1e-3,
+        policy_kwargs={"net_arch": [64]},
+        seed=seed,
+        max_lag=lag,
+        device="cpu",
+    )
+    model.learn(steps)
+    env.close()
+    assert model.ep_info_buffer is not None
+    return float(np.mean([episode["r"] for episode in model.ep_info_buffer]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--lag", type=int, default=4, help="how many rollouts old the data is")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=100_000)
+    options = parser.parse_args()
+    print(f"| loss, {options.lag} rollouts old | mean | of each seed |\n|---|---|---|")
+    for loss in LOSSES:
+        means = [
+            mean_return(loss, lag=options.lag, seed=seed, steps=options.steps)
+            for seed in range(options.seeds)
+        ]
+        told = ", ".join(f"{mean:.0f}" for mean in means)
+        print(f"| {loss} | {np.mean(means):.0f} | {told} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,337 @@
+"""`AsyncPPO` is PPO to everything around it, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch as th
+from async_models import SMALL, Counting, CountingDict, FailingUpdates, SlowUpdates
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.running_mean_std import RunningMeanStd
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, VecNormalize
+
+from sc2pool import AsyncPPO
+from sc2pool.errors import ConfigError, LearnerError
+
+KINDS = ("thread", "process")
+N = 2
+N_STEPS = 8
+ROLLOUT = N * N_STEPS
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    assert [thread for thread in threading.enumerate() if thread not in before] == []
+
+
+def counting(make: Any = Counting, fails_at: int | None = None) -> VecEnv:
+    return VecMonitor(DummyVecEnv([lambda: make(fails_at)] * N))
+
+
+def model_of(kind: Any = AsyncPPO, env: VecEnv | None = None, **options: Any) -> Any:
+    env = env or counting()
+    policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
+    defaults = {"n_steps": N_STEPS, "batch_size": ROLLOUT, "n_epochs": 1, "device": "cpu"}
+    return kind(policy, env, policy_kwargs=SMALL, **(defaults | options))
+
+
+class Recording(BaseCallback):
+    """Notes in which order it is called, by which thread, and what it is shown."""
+
+    def __init__(self, last_call: int | None = None) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.steps: list[dict[str, Any]] = []
+        self.threads: set[str] = set()
+        self._last_call = last_call
+
+    def _note(self, call: str) -> None:
+        self.calls.append(f"{call} {self.model.num_timesteps}")
+        self.threads.add(threading.current_thread().name)
+
+    def _on_training_start(self) -> None:
+        self._note("training_start")
+
+    def _on_rollout_start(self) -> None:
+        self._note("rollout_start")
+
+    def _on_step(self) -> bool:
+        self._note("step")
+        self.steps.append(dict(self.locals))
+        return self.n_calls != self._last_call
+
+    def _on_rollout_end(self) -> None:
+        self._note("rollout_end")
+
+    def _on_training_end(self) -> None:
+        self._note("training_end")
+
+
+@pytest.mark.parametrize(
+    ("kind", "last_call"), [("thread", None), ("thread", N_STEPS + 3), ("process", N_STEPS + 3)]
+)
+def test_callbacks_are_called_as_by_ppo(kind, last_call):
+    theirs, ours = Recording(last_call), Recording(last_call)
+    expected = model_of(PPO)
+    expected.learn(3 * ROLLOUT - 1, callback=theirs)
+    model = model_of(actor=kind)
+    model.learn(3 * ROLLOUT - 1, callback=ours)
+    assert ours.calls == theirs.calls
+    assert model.num_timesteps == expected.num_timesteps
+    assert ours.threads == {threading.current_thread().name}
+    for step in ours.steps:
+        assert {"new_obs", "rewards", "dones", "infos", "actions", "n_steps"} <= step.keys()
+    learned_from = ours.steps if last_call is None else ours.steps[:-1]
+    episodes = sum("episode" in info for step in learned_from for info in step["infos"])
+    assert len(model.ep_info_buffer) == episodes > 0
+
+
+def test_a_step_is_what_the_env_has_played():
+    recording = Recording()
+    model_of().learn(4 * ROLLOUT, callback=recording)
+    for step in recording.steps:
+        for env in range(N):
+            info = step["infos"][env]
+            assert step["clipped_actions"][env] == info["played"]
+            assert step["new_obs"][env] == info["at"]
+    for begin in range(0, len(recording.steps), N_STEPS):
+        seen = [step["infos"][0]["at"] for step in recording.steps[begin : begin + N_STEPS]]
+        assert seen == list(range(seen[0], seen[0] + N_STEPS)), "a rollout has no holes"
+
+
+class LooksAtBuffer(BaseCallback):
+    """Checks a whole rollout before it is learned from."""
+
+    checked = 0
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        buffer, policy = self.model.rollout_buffer, self.model.policy
+        counts = buffer.observations[:, 0, 0]
+        assert counts.tolist() == list(range(int(counts[0]), int(counts[0]) + N_STEPS))
+        for row, count in enumerate(counts):
+            assert buffer.episode_starts[row].tolist() == [count % 5 == 0] * N
+            if (count + 1) % 5 == 0:  # cut short here
+                last = th.full((1, 1), float(count + 1))
+                expected = 1.0 + self.model.gamma * policy.predict_values(last).item()
+            else:
+                expected = 1.0
+            assert buffer.rewards[row].tolist() == pytest.approx([expected] * N, abs=1e-5)
+        self.checked += 1
+
+
+def test_the_buffer_is_filled_as_by_ppo():
+    callback = LooksAtBuffer()
+    model = model_of(gamma=0.9)
+    model.learn(5 * ROLLOUT, callback=callback)
+    assert callback.checked == 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_reach_the_actor_and_the_learner(kind):
+    env = counting(CountingDict)
+    model = model_of(env=env, actor=kind, learning_rate=1e-2)
+    before = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    model.learn(3 * ROLLOUT)
+    after = model.policy.state_dict()
+    assert any(not th.equal(before[name], after[name]) for name in before)
+    assert model._n_updates == 3
+    assert model.policy.optimizer.state_dict()["state"][0]["step"] == 3
+    assert model.logger.name_to_value["train/n_updates"] == 3
+
+
+def test_saved_and_loaded_also_in_the_midst_of_it(tmp_path):
+    model = model_of(actor="thread", max_lag=1, weight_cap=3.0)
+    model.learn(2 * ROLLOUT, callback=CheckpointCallback(N_STEPS, str(tmp_path)))
+    midst = AsyncPPO.load(tmp_path / f"rl_model_{ROLLOUT}_steps.zip")
+    assert midst.num_timesteps == ROLLOUT
+    model.save(tmp_path / "model")
+    loaded = AsyncPPO.load(tmp_path / "model", env=counting())
+    assert (loaded.actor, loaded.max_lag, loaded.weight_cap) == ("thread", 1, 3.0)
+    observation = np.array([3.0], np.float32)
+    assert loaded.predict(observation, deterministic=True) == model.predict(
+        observation, deterministic=True
+    )
+    loaded.learn(ROLLOUT, reset_num_timesteps=False)
+    assert loaded.num_timesteps == 3 * ROLLOUT
+    PPO.load(tmp_path / "model").predict(observation)
+
+
+def test_ppos_own_model_can_be_gone_on_with(tmp_path):
+    model_of(PPO).save(tmp_path / "model")
+    loaded = AsyncPPO.load(tmp_path / "model", env=counting())
+    loaded.learn(ROLLOUT)
+    assert loaded.num_timesteps == ROLLOUT
+
+
+def test_env_and_model_go_on_where_they_were():
+    env = counting()
+    model = model_of(env=env)
+    model.learn(ROLLOUT)
+    steps = env.get_attr("_steps")[0]
+    np.testing.assert_array_equal(model._last_obs[:, 0], [steps] * N)
+    assert model.predict(model._last_obs)[0].shape == (N,)
+    model.learn(ROLLOUT, reset_num_timesteps=False)
+    assert model.num_timesteps == 2 * ROLLOUT
+    steps = env.get_attr("_steps")[0]
+    assert env.get_attr("resets")[0] == 1 + steps // 5, "none but after an episode's end"
+    env.step(np.zeros(N, int))
+
+
+def test_what_the_env_raises_is_raised():
+    model = model_of(env=counting(fails_at=N_STEPS + 5))
+    recording = Recording()
+    with pytest.raises(ZeroDivisionError, match="the env has failed"):
+        model.learn(100 * ROLLOUT, callback=recording)
+    assert recording.steps[-1]["infos"][0]["at"] <= N_STEPS + 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_an_update_raises_is_raised(kind):
+    model = model_of(FailingUpdates, actor=kind)
+    with pytest.raises(FloatingPointError, match="the update has failed") as raised:
+        model.learn(100 * ROLLOUT)
+    assert model.num_timesteps == 2 * ROLLOUT
+    if kind == "process":
+        assert "in train" in str(raised.value.__cause__)
+
+
+class Raises(BaseCallback):
+    def _on_step(self) -> bool:
+        raise LookupError("the callback has failed")
+
+
+def test_what_a_callback_raises_is_raised():
+    with pytest.raises(LookupError, match="the callback has failed"):
+        model_of().learn(ROLLOUT, callback=Raises())
+
+
+class Interrupting(Counting):
+    """Somebody presses Ctrl-C, once, while the learner waits for a step."""
+
+    pressed = False
+
+    def step(self, action: int) -> Any:
+        if self._steps == 10 and not Interrupting.pressed:
+            Interrupting.pressed = True
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().step(action)
+
+
+def test_ctrl_c():
+    model = model_of(env=counting(Interrupting))
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(10**9)
+
+
+class Endless(FailingUpdates):
+    def train(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_update_process_is_killed():
+    with pytest.raises(LearnerError, match="has ended with code -9"):
+        model_of(Endless, actor="process").learn(ROLLOUT)
+
+
+class Raising(BaseCallback):
+    """Changes the learner between two updates."""
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.model.n_epochs = 5
+        with th.no_grad():
+            for parameter in self.model.policy.parameters():
+                parameter.zero_()
+        for group in self.model.policy.optimizer.param_groups:
+            group["lr"] = 0.0
+        self.model.lr_schedule = lambda progress: 0.0
+
+
+def test_what_a_callback_changes_holds_in_the_update_process():
+    model = model_of(actor="process")
+    model.learn(ROLLOUT, callback=Raising())
+    assert model._n_updates == 5
+    assert all((value == 0).all() for value in model.policy.state_dict().values())
+
+
+@pytest.mark.parametrize("options", [{"use_sde": True, "sde_sample_freq": 3}, {}])
+def test_continuous_actions_within_their_bounds(options):
+    env = make_vec_env("Pendulum-v1", n_envs=N)
+    recording = Recording()
+    model_of(env=env, **options).learn(2 * ROLLOUT, callback=recording)
+    played = np.array([step["clipped_actions"] for step in recording.steps])
+    assert np.abs(played).max() <= 2.0
+    assert len(np.unique(played)) > ROLLOUT
+
+
+def test_normalised_observations(tmp_path):
+    env = VecNormalize(counting())
+    model = model_of(env=env)
+    evaluated = EvalCallback(VecNormalize(counting(), training=False), eval_freq=5, verbose=0)
+    saved = CheckpointCallback(N_STEPS, str(tmp_path), save_vecnormalize=True)
+    model.learn(3 * ROLLOUT, callback=[evaluated, saved])
+    assert type(env.obs_rms) is type(env.ret_rms) is RunningMeanStd
+    assert env.training
+    assert env.obs_rms.count > 3 * ROLLOUT
+    loaded = VecNormalize.load(
+        str(tmp_path / f"rl_model_vecnormalize_{ROLLOUT}_steps.pkl"), counting()
+    )
+    assert type(loaded.obs_rms) is RunningMeanStd
+    assert loaded.training
+    assert evaluated.last_mean_reward == 5.0
+
+
+def test_a_slow_learner_stalls_nobody_and_drops_are_counted(tmp_path):
+    env = counting()
+    model = model_of(SlowUpdates, env=env)
+    model.set_logger(configure(str(tmp_path), ["json"]))
+    model.learn(3 * ROLLOUT)
+    told = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    played = env.get_attr("_steps")[0] * N
+    assert played > 3 * ROLLOUT + told[-1]["async/dropped_steps"]
+    assert told[-1]["async/dropped_steps"] > ROLLOUT
+    assert told[-1]["async/stale_steps"] == 0
+    assert [line["async/lag_max"] for line in told] == [0, 1, 1]
+    assert told[-1]["async/update_gap_s_max"] < SlowUpdates.update_s
+    assert 0 < told[-1]["async/gap_s_p50"] <= told[-1]["async/gap_s_p99"]
+    assert told[-1]["async/weight_mean"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_what_is_too_old_is_not_learned_from(tmp_path):
+    model = model_of(SlowUpdates, max_lag=0)
+    model.set_logger(configure(str(tmp_path), ["json"]))
+    model.learn(3 * ROLLOUT)
+    told = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    assert [line["async/lag_max"] for line in told] == [0, 0, 0]
+    assert told[-1]["async/stale_steps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"actor": "fork"}, "'fork'"),
+        ({"max_lag": -1}, "got -1"),
+        ({"weight_cap": 0.5}, "got 0.5"),
+    ],
+)
+def test_arguments_that_cannot_be(options, told):
+    with pytest.raises(ConfigError, match=told):
+        model_of(**options)

@@ -1,0 +1,96 @@
+"""What the actor leaves for the learner: whole rollouts, in order, and a count of the rest."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from sc2pool.realtime.rollouts import RolloutStore, Step
+
+N_STEPS = 3
+
+
+def step(number: int, version: int = 0) -> Step:
+    return Step(version, number, *[None] * 9)  # type: ignore[arg-type] - only these are looked at
+
+
+def add(store: RolloutStore, numbers: range, version: int = 0) -> list[bool]:
+    return [store.add(step(number, version)) for number in numbers]
+
+
+def taken(store: RolloutStore, oldest_version: int = 0) -> list[int]:
+    return [step.observations for step in store.follow(store.take(oldest_version))]
+
+
+def test_rollouts_are_taken_whole_and_in_order():
+    store = RolloutStore(N_STEPS)
+    assert add(store, range(3)) == [False, False, True]
+    assert taken(store) == [0, 1, 2]
+    add(store, range(3, 6))
+    assert taken(store) == [3, 4, 5]
+    assert (store.dropped_steps, store.stale_steps) == (0, 0)
+
+
+def test_a_learner_that_is_too_slow_gets_the_newest_and_the_rest_is_counted():
+    store = RolloutStore(N_STEPS)
+    add(store, range(10))
+    assert store.dropped_steps == 6
+    assert taken(store) == [6, 7, 8]
+    add(store, range(10, 12))
+    assert taken(store) == [9, 10, 11], "the one in progress is not lost"
+    assert store.dropped_steps == 6
+
+
+def test_the_rollout_in_progress_is_followed_and_not_dropped():
+    store = RolloutStore(N_STEPS)
+    add(store, range(1))
+    steps = store.follow(store.take(0))
+    assert next(steps).observations == 0
+    add(store, range(1, 9))
+    assert [step.observations for step in steps] == [1, 2]
+    assert store.dropped_steps == 3
+    assert taken(store) == [6, 7, 8]
+
+
+def test_the_learner_waits_for_steps():
+    store = RolloutStore(N_STEPS)
+    feeding = threading.Thread(target=add, args=(store, range(4)))
+    feeding.start()
+    assert taken(store) == [0, 1, 2]
+    feeding.join()
+
+
+def test_what_is_too_old_is_discarded_and_counted():
+    store = RolloutStore(N_STEPS)
+    add(store, range(3), version=0)
+    add(store, range(3, 5), version=1)
+    followed = store.follow(store.take(oldest_version=1))
+    assert [next(followed).observations, next(followed).observations] == [3, 4]
+    assert (store.stale_steps, store.dropped_steps) == (3, 0)
+
+
+def test_the_rest_of_a_rollout_that_began_too_early_may_be_young_enough(wait_for):
+    store = RolloutStore(N_STEPS)
+    add(store, range(5), version=0)
+    seen: list[int] = []
+    learner = threading.Thread(target=lambda: seen.extend(taken(store, oldest_version=1)))
+    learner.start()
+    wait_for(lambda: store.stale_steps == 5)
+    add(store, range(5, 8), version=1)
+    learner.join()
+    assert seen == [5, 6, 7]
+    assert store.dropped_steps == 0
+
+
+def test_an_error_comes_after_the_steps_before_it():
+    store = RolloutStore(N_STEPS)
+    add(store, range(4))
+    store.fail(ZeroDivisionError("in the env"))
+    assert taken(store) == [0, 1, 2]
+    steps = store.follow(store.take(0))
+    assert next(steps).observations == 3
+    with pytest.raises(ZeroDivisionError, match="in the env"):
+        next(steps)
+    with pytest.raises(ZeroDivisionError, match="in the env"):
+        RolloutStore.take(store, 1)
