@@ -15,11 +15,12 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import torch
+from gymnasium import spaces
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from torch import nn
 from torch.distributions import Categorical
 
-import sc2pool  # noqa: F401 - registers the tasks
+from sc2pool import SC2VectorEnv  # which also registers the tasks
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -72,12 +73,15 @@ def main() -> None:  # noqa: PLR0915 - to be read from top to bottom
 
     # The games. A spare one keeps the next episode ready, so that no reset is waited for.
     envs = gymnasium.make_vec(args.env_id, num_envs=args.n, game=args.game, spares=1)
-    games = envs.unwrapped
     try:
-        print(f"{args.n} games of {games.stats()['game_version']}")
+        assert isinstance(envs.unwrapped, SC2VectorEnv)
+        print(f"{args.n} games of {envs.unwrapped.stats()['game_version']}")
         envs = RecordEpisodeStatistics(envs)
-        inputs = int(np.prod(envs.single_observation_space.shape))
-        agent = Agent(inputs, int(envs.single_action_space.n))
+        seen_space, action_space = envs.single_observation_space, envs.single_action_space
+        assert isinstance(seen_space, spaces.Box), f"no Box: {seen_space}"
+        assert isinstance(action_space, spaces.Discrete), f"not Discrete: {action_space}"
+        inputs = int(np.prod(seen_space.shape))
+        agent = Agent(inputs, int(action_space.n))
         optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
 
         size = (args.rollout, args.n)

@@ -6,7 +6,7 @@ an instance lives for one episode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gymnasium import spaces
@@ -58,11 +58,11 @@ class TaskDefinition:
     options: Mapping[str, Any]
     """The options of this episode's reset; empty unless the user gave some."""
 
-    def terminated(self) -> bool:
+    def terminated(self) -> bool | Awaitable[bool]:
         """Whether the episode is over by the task's own rule; the game's end needs no rule."""
         return False
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:
         """What else to report of this step; the default is nothing, which costs nothing."""
         return {}
 
