@@ -139,8 +139,8 @@ def head_lines(pool: Row, age_s: float) -> list[str]:
     recovery = pool["recovery_s"]
     return [
         f"process {pool['trainer_pid']}, up {duration(pool['uptime_s'])} · "
-        f"{pool['game_version'] or 'no game'} · {envs} envs"
-        + (f", {spares} spares" if spares else "")
+        f"{pool['game_version'] or 'no game'} · {envs} env{'s' * (envs > 1)}"
+        + (f", {spares} spare{'s' * (spares > 1)}" if spares else "")
         + (f" · told {duration(age_s)} ago" if age_s >= 3 else ""),
         f"{pool['env_steps']:,} steps, {rate}/s · {pool['episodes']:,} episodes · "
         f"{pool['launches']} launches · {pool['resets']:,} resets",

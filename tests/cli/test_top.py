@@ -78,7 +78,7 @@ def test_the_table_once(pool, command):
     lines = done.stdout.splitlines()
     assert lines[0].startswith(f"process {pool.pid}, up ")
     assert "standin" in lines[0]
-    assert "2 envs, 1 spares" in lines[0]
+    assert "2 envs, 1 spare" in lines[0]
     assert "recycles: none" in lines[2]
     assert [line.split()[:2] for line in lines[5:8]] == [["env", "0"], ["env", "1"], ["spare", "2"]]
     for line in lines[5:8]:

@@ -158,6 +158,7 @@ class Games(HTMLParser):
         super().__init__()
         self.games: list[dict[str, str]] = []
         self.notice = ""
+        self.columns = ""
         self._class = ""
         self._in_template = False
         self.feed(page)
@@ -168,6 +169,8 @@ class Games(HTMLParser):
         self._class = given.get("class", "") or given.get("id", "")
         if self._in_template:
             return  # what games are made from
+        if given.get("id") == "games":
+            self.columns = given["style"]
         if tag == "article":
             self.games.append({"state": given["data-state"], "health": given["data-health"]})
         if tag == "canvas":
@@ -194,6 +197,7 @@ def in_browser(address: str, folder: Path) -> Games:
             "--disable-gpu",
             "--disable-breakpad",
             "--disable-dev-shm-usage",
+            "--window-size=900,700",
             f"--user-data-dir={folder}",
             "--virtual-time-budget=5000",
             "--dump-dom",
@@ -213,6 +217,7 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
     shown = in_browser(watching.address, tmp_path)
     assert shown.notice == ""
     assert [game["seat"] for game in shown.games] == ["env 0", "env 1", "spare 2"]
+    assert "repeat(3, " in shown.columns, "as many as there is room for"
     for game in shown.games:
         assert game["health"] in ("good", "busy")
         assert game["instance"] in ("instance 0", "instance 1", "instance 2")

@@ -7,6 +7,9 @@ const RETRY_EVERY_MS = 2000;
 const HISTORY = 120; // returns kept for the line beside the figure
 const EVENT_SHOWN_S = 60;
 const MARGIN = 0.5; // map cells drawn around the playable part
+const CARD_PX = 250; // no card is narrower
+const WIDEST_CARD_PX = 440;
+const GAP_PX = 12;
 const GRID = 8; // map cells between two lines, or a multiple on a large map
 
 const HEALTH = {
@@ -79,7 +82,19 @@ async function show(state) {
       cards.delete(seat);
     }
   }
+  arrange();
 }
+
+// Rows of the same length: eight games stand four by four, where five would have room in a row.
+function arrange() {
+  const games = document.getElementById("games");
+  const room = Math.max(1, Math.floor((games.clientWidth + GAP_PX) / (CARD_PX + GAP_PX)));
+  const rows = Math.max(1, Math.ceil(cards.size / room));
+  const columns = Math.max(1, Math.ceil(cards.size / rows));
+  games.style.gridTemplateColumns = `repeat(${columns}, minmax(0, ${WIDEST_CARD_PX}px))`;
+}
+
+addEventListener("resize", arrange);
 
 async function fetchMap(key) {
   const map = await ask(`map/${key}`);

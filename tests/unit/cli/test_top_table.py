@@ -106,7 +106,7 @@ def test_the_whole_table():
     }
     lines = table.text(told, "env", age_s=9).splitlines()
     assert lines[:3] == [
-        "process 42, up 1m01s · 4.10 · 3 envs, 1 spares · told 9s ago",
+        "process 42, up 1m01s · 4.10 · 3 envs, 1 spare · told 9s ago",
         "1,234 steps, –/s · 5 episodes · 4 launches · 9 resets",
         "recycles: hung 1 · recovered within 2.0 s",
     ]
