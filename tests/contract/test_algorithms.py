@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +38,27 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture
-def beacons(vec_task: Callable[..., SubprocSC2VecEnv]) -> SubprocSC2VecEnv:
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """In place of the look after each test: two pools outlive them."""
+    yield
+    assert psutil.Process().children(recursive=True) == []
+
+
+@pytest.fixture(scope="module")
+def beacons(nothing_is_left: None, standin_dir: Path) -> Iterator[SubprocSC2VecEnv]:
     """Four games with discrete actions and masks."""
-    return vec_task(Advised, n=N)
+    env = SubprocSC2VecEnv(n=N, task=Advised, game=standin_dir)
+    yield env
+    env.close()
 
 
-@pytest.fixture
-def walks(vec_task: Callable[..., SubprocSC2VecEnv]) -> SubprocSC2VecEnv:
+@pytest.fixture(scope="module")
+def walks(nothing_is_left: None, standin_dir: Path) -> Iterator[SubprocSC2VecEnv]:
     """Four games with Box actions."""
-    return vec_task(Walk, n=N)
+    env = SubprocSC2VecEnv(n=N, task=Walk, game=standin_dir)
+    yield env
+    env.close()
 
 
 def monitored(env: VecEnv) -> VecEnv:
@@ -99,7 +110,7 @@ def assert_learns(model: Any, steps: int) -> None:
 )
 def test_trains_with_discrete_actions(beacons, algorithm, wrapped, settings):
     env = WRAPPED[wrapped](beacons)
-    assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), 2048)
+    assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), 3072)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +119,7 @@ def test_trains_with_discrete_actions(beacons, algorithm, wrapped, settings):
 )
 def test_trains_with_box_actions(walks, algorithm, wrapped, settings):
     env = WRAPPED[wrapped](walks)
-    assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), 2048)
+    assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), 3072)
 
 
 def test_trains_on_what_make_vec_env_makes(pools, standin_dir):
