@@ -64,7 +64,12 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
             options: for the task, as `self.options`.
 
         Returns:
-            The observation, and an info.
+            The observation, an element of `observation_space`, and an info.
+
+        Raises:
+            gymnasium.error.Error: the seed is no whole number of at least 0.
+            CrashLoopError, UserCodeError, ObservationError: as told by their docstrings; the env
+                is closed for good then.
         """
         super().reset(seed=seed)
         if seed is not None:
@@ -111,7 +116,11 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         return self.pool.render([0])[0]
 
     def action_masks(self) -> Array | None:
-        """Which actions are possible now; None where the task has no masks."""
+        """Which actions are possible now; None where the task has no masks.
+
+        Returns:
+            bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`.
+        """
         return self.pool.action_mask(0)
 
     def pause(self) -> None:

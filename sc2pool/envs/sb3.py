@@ -209,7 +209,19 @@ class SubprocSC2VecEnv(VecEnv):
         self.pool.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """The attribute's value in each of these envs."""
+        """The attribute's value in each of these envs.
+
+        Args:
+            attr_name: of the attribute.
+            indices: an env, several (negative ones count from the end), or None for all.
+
+        Returns:
+            A value per env, in the order of `indices`.
+
+        Raises:
+            AttributeError: an env has no such attribute.
+            IndexError: there is no such env.
+        """
         return self.pool.call(self._envs(indices), "get_attr", attr_name)
 
     def has_attr(self, attr_name: str) -> bool:
@@ -217,7 +229,13 @@ class SubprocSC2VecEnv(VecEnv):
         return all(self.pool.call(range(self.num_envs), "has_attr", attr_name))
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set the attribute in each of these envs; it survives resets and replaced instances."""
+        """Set the attribute in each of these envs; it survives resets and replaced instances.
+
+        Args:
+            attr_name: of the attribute.
+            value: the same for all of them.
+            indices: see `get_attr`.
+        """
         self.pool.set_attr(self._envs(indices), attr_name, value)
 
     def env_method(
@@ -229,7 +247,21 @@ class SubprocSC2VecEnv(VecEnv):
     ) -> list[Any]:
         """Call a method in each of these envs.
 
-        `action_masks` of a task is answered from its newest observation, without asking it.
+        `action_masks` of a task is answered from its newest observation, without asking it: bool,
+        (n,) for `Discrete(n)` and (sum(nvec),) for `MultiDiscrete(nvec)`.
+
+        Args:
+            method_name: of the method.
+            method_args: for the method.
+            indices: see `get_attr`.
+            method_kwargs: for the method.
+
+        Returns:
+            What each returned, in the order of `indices`.
+
+        Raises:
+            Exception: what the method raised, of the same type where it can travel, otherwise
+                `UserCodeError`; the envs go on.
         """
         envs = self._envs(indices)
         if method_name == "action_masks":
@@ -247,7 +279,14 @@ class SubprocSC2VecEnv(VecEnv):
         return self.pool.call(self._envs(indices), "is_wrapped", qualified(wrapper_class))
 
     def get_images(self) -> Sequence[Array | None]:
-        """A frame of each env; None for each, with a warning, unless they render rgb_array."""
+        """A frame of each env; None for each, with a warning, unless they render rgb_array.
+
+        Returns:
+            uint8 (480, 640, 3) each, unless the tasks, or the user's envs, draw their own.
+
+        Raises:
+            ResetNeeded: no episode of a task has begun.
+        """
         if self.render_mode != "rgb_array":
             warnings.warn(
                 f"The render mode is {self.render_mode}, but this method assumes it is `rgb_array` "

@@ -30,6 +30,10 @@ class EnvCalls(VectorEnv[Any, Any, Array]):
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of each env, or get an attribute.
 
+        Returns:
+            A result per env. `action_masks` of a task is answered from its newest observation,
+            without asking it: bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`.
+
         Raises:
             Exception: what an env's method raised, or AttributeError; the envs go on.
             ValueError: a method that has its own here.
@@ -65,7 +69,11 @@ class EnvCalls(VectorEnv[Any, Any, Array]):
             return tuple(self.pool.call(everyone, "call", *self._call, timeout_s=timeout))
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """The attribute of each env; a method is called, as by `AsyncVectorEnv`."""
+        """The attribute of each env; a method is called, as by `AsyncVectorEnv`.
+
+        Raises:
+            AttributeError: an env has none of that name.
+        """
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
@@ -104,7 +112,14 @@ class EnvCalls(VectorEnv[Any, Any, Array]):
         return super().np_random_seed if self._tickets else self.get_attr("np_random_seed")
 
     def render(self) -> tuple[Any, ...] | None:
-        """What each env renders; None, with a warning, where a task renders nothing."""
+        """What each env renders; None, with a warning, where a task renders nothing.
+
+        Returns:
+            For tasks a frame per env, uint8 (480, 640, 3), unless they draw their own.
+
+        Raises:
+            ResetNeeded: no episode of a task has begun.
+        """
         if self._tickets and self.render_mode is None:
             logger.warn("render() was called, but render_mode is None")
             return None

@@ -73,7 +73,12 @@ class RLBotAI(TaskDefinition, BotAI):
 
     @abstractmethod
     def observe(self) -> Any:
-        """What the learner sees: an element of the observation space. May be `async`."""
+        """What the learner sees. May be `async`.
+
+        Returns:
+            An element of the observation space: its shape and dtype, no NaN. Anything else is
+            raised in the trainer, as `ObservationError`; an exception, as `UserCodeError`.
+        """
 
     def reward(self) -> float | Awaitable[float]:
         """The reward of the last step; by default the change of the game's score."""

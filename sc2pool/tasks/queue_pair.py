@@ -30,11 +30,14 @@ class Transition(NamedTuple):
     """What one env step tells the learner."""
 
     observation: Any
+    """An element of the task's observation space."""
     reward: float
+    """Of the step that led here; 0 in the first of an episode."""
     terminated: bool
     truncated: bool
     info: Mapping[str, Any]
     action_masks: Masks | None = None
+    """bool, one for each action; None where the task has no masks."""
 
 
 class QueuePair(ABC):
@@ -42,11 +45,15 @@ class QueuePair(ABC):
 
     @abstractmethod
     async def get_action(self) -> Any:
-        """Wait for the learner's next action."""
+        """Wait for the learner's next action, an element of the task's action space."""
 
     @abstractmethod
     def put(self, transition: Transition) -> None:
-        """Hand a transition to the learner."""
+        """Hand a transition to the learner.
+
+        Raises:
+            ObservationError: where the learner is a pool's: it does not fit the observation space.
+        """
 
     @staticmethod
     def local() -> LocalQueuePair:

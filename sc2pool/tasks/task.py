@@ -79,11 +79,19 @@ class Task(TaskDefinition):
 
     @abstractmethod
     def act(self, action: Any) -> Commands | Awaitable[Commands]:
-        """Turn an action of the action space into unit commands (see `sc2pool.tasks.commands`)."""
+        """Turn an action of the action space into unit commands (see `sc2pool.tasks.commands`).
+
+        May be `async`. What it raises is raised in the trainer, as `UserCodeError`.
+        """
 
     @abstractmethod
     def observe(self) -> Any:
-        """What the learner sees: an element of the observation space. May be `async`."""
+        """What the learner sees. May be `async`.
+
+        Returns:
+            An element of the observation space: its shape and dtype, no NaN. Anything else is
+            raised in the trainer, as `ObservationError`; an exception, as `UserCodeError`.
+        """
 
     def reward(self) -> float | Awaitable[float]:
         """The reward of the last step; by default the change of the game's score."""
