@@ -13,6 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
+from sc2pool.realtime.async_ppo import AsyncPPO
 
 
 class PauseDuringTraining(BaseCallback):
@@ -27,7 +28,8 @@ class PauseDuringTraining(BaseCallback):
     update either, and the games are paused at the end of the training.
 
     Raises:
-        ConfigError: the model's env is not a `SubprocSC2VecEnv`, nor wraps one.
+        ConfigError: the model's env is not a `SubprocSC2VecEnv`, nor wraps one; or it is an
+            `AsyncPPO`, whose games are not to be paused.
         PauseError: a game could not be stopped.
     """
 
@@ -36,6 +38,8 @@ class PauseDuringTraining(BaseCallback):
         self._at_rest = False
 
     def _on_training_start(self) -> None:
+        if isinstance(self.model, AsyncPPO):
+            raise ConfigError("AsyncPPO plays on while it learns: PauseDuringTraining is for PPO")
         self._pool()  # a wrong env is told before the first step, not after the first rollout
 
     def _on_step(self) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import pytest
 from async_models import SMALL, SlowPPO, VerySlowUpdates
 from realtime_tasks import TellsLoop
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecMonitor
 
-from sc2pool import AsyncPPO
+from sc2pool import AsyncPPO, PauseDuringTraining
+from sc2pool.errors import ConfigError
 
 N_STEPS = 6
 UPDATES = 3
@@ -78,4 +80,7 @@ def test_games_that_wait(make_env):
     assert env.stats()["env_steps"] >= 3 * 64
     assert env.stats()["recycles"] == {}
     env.reset()
+    env.step([0, 0])
+    with pytest.raises(ConfigError, match="plays on while it learns"):
+        model.learn(64, callback=PauseDuringTraining())
     env.step([0, 0])

@@ -1,0 +1,267 @@
+"""PPO beside AsyncPPO on MoveToBeacon in step mode: what they learn per step, and how fast.
+
+    .venv/bin/python scripts/async_learning.py --out learning       # three seeds of each
+    .venv/bin/python scripts/async_learning.py --out learning --quick
+
+Both have the same settings. The number of epochs is chosen so that an update takes as long as a
+rollout: it is measured first, with PPO. Written are `async_learning.json` and `async_learning.png`,
+and two verdicts are printed: whether AsyncPPO's mean return of the last hundred episodes is at
+least 0.95 of PPO's, and whether it takes PPO at least 1.2 times as long for as many steps.
+
+In step mode a game plays no faster because somebody else learns; where a rollout already keeps all
+cores busy, nothing is left to be gained. Run it on a machine that has nothing else to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch as th
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecMonitor
+
+from sc2pool import AsyncPPO, SubprocSC2VecEnv
+from sc2pool.cli.curve import BLUE, VERMILION, rolling_mean
+from sc2pool.cli.episodes import WINDOW
+from sc2pool.cli.hyperparameters import settings_for
+
+TASK = "MoveToBeacon"
+LEARNS_AS_WELL = 0.95
+FASTER = 1.2
+LEARNERS: dict[str, tuple[type[PPO], dict[str, Any], str]] = {
+    "PPO": (PPO, {}, BLUE),
+    "AsyncPPO": (AsyncPPO, {"actor": "thread"}, VERMILION),
+    "AsyncPPO, process": (AsyncPPO, {"actor": "process"}, "#009E73"),
+}
+
+
+class Run(NamedTuple):
+    """One training."""
+
+    learner: str
+    seed: int
+    wall_s: float
+    """From the first step to the end."""
+    steps: int
+    """Env steps that were learned from, of all games."""
+    played_steps: int
+    """Those, and what was dropped."""
+    episodes: list[tuple[int, float, float]]
+    """Steps, seconds and return at each episode's end."""
+
+    @property
+    def last_mean(self) -> float:
+        returns = [episode[2] for episode in self.episodes[-WINDOW:]]
+        return mean(returns) if returns else math.nan
+
+
+class Noting(BaseCallback):
+    """Notes every episode, and how long rollouts and the pauses between them take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.episodes: list[tuple[int, float, float]] = []
+        self.rollouts_s: list[float] = []
+        self.updates_s: list[float] = []
+        self.began_s = self._turned_s = math.nan
+
+    def _on_training_start(self) -> None:
+        self.began_s = time.monotonic()
+
+    def _on_rollout_start(self) -> None:
+        if not math.isnan(self._turned_s):
+            self.updates_s.append(self._lap())
+        self._lap()
+
+    def _on_rollout_end(self) -> None:
+        self.rollouts_s.append(self._lap())
+
+    def _on_step(self) -> bool:
+        for info in self.locals["infos"]:
+            if "episode" in info:
+                now_s = time.monotonic() - self.began_s
+                self.episodes.append((self.num_timesteps, now_s, float(info["episode"]["r"])))
+        return True
+
+    def _lap(self) -> float:
+        before, self._turned_s = self._turned_s, time.monotonic()
+        return self._turned_s - before
+
+
+def model_of(kind: type[PPO], env: Any, seed: int, n_epochs: int, **options: Any) -> PPO:
+    settings = settings_for(TASK)
+    return kind(
+        "MlpPolicy",
+        env,
+        n_steps=settings.n_steps,
+        batch_size=settings.n_steps * env.num_envs // settings.minibatches,
+        n_epochs=n_epochs,
+        learning_rate=lambda progress: settings.learning_rate * progress,
+        gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda,
+        ent_coef=settings.ent_coef,
+        clip_range=settings.clip_range,
+        seed=seed,
+        device="cpu",
+        **options,
+    )
+
+
+def train(learner: str, options: argparse.Namespace, seed: int, n_epochs: int) -> Run:
+    """One training of one learner."""
+    kind, more, _ = LEARNERS[learner]
+    env = SubprocSC2VecEnv(n=options.n, task=TASK, game=options.game, seed=seed)
+    try:
+        noting = Noting()
+        model = model_of(kind, VecMonitor(env), seed, n_epochs, **more)
+        model.learn(options.steps, callback=noting)
+        wall_s = time.monotonic() - noting.began_s
+        played = env.stats()["env_steps"]
+    finally:
+        env.close()
+    return Run(learner, seed, wall_s, model.num_timesteps, played, noting.episodes)
+
+
+def epochs_as_long_as_a_rollout(options: argparse.Namespace) -> tuple[int, float, float]:
+    """The number of epochs, and what a rollout and one epoch take, in seconds."""
+    measured_epochs = 4
+    env = SubprocSC2VecEnv(n=options.n, task=TASK, game=options.game)
+    try:
+        noting = Noting()
+        model = model_of(PPO, VecMonitor(env), 0, measured_epochs)
+        model.learn(6 * model.n_steps * model.n_envs, callback=noting)
+    finally:
+        env.close()
+    rollout_s = float(np.median(noting.rollouts_s[1:]))
+    epoch_s = float(np.median(noting.updates_s[1:])) / measured_epochs
+    return max(1, round(rollout_s / epoch_s)), rollout_s, epoch_s
+
+
+def verdicts(runs: list[Run]) -> list[dict[str, Any]]:
+    """Of each kind of AsyncPPO beside PPO: both ratios, over all seeds."""
+
+    def of(learner: str, figure: Callable[[Run], float]) -> float:
+        return mean(figure(run) for run in runs if run.learner == learner)
+
+    told = []
+    for learner in LEARNERS:
+        if learner == "PPO" or not any(run.learner == learner for run in runs):
+            continue
+        returns = of(learner, lambda run: run.last_mean) / of("PPO", lambda run: run.last_mean)
+        speed = of(learner, lambda run: run.steps / run.wall_s) / of(
+            "PPO", lambda run: run.steps / run.wall_s
+        )
+        told.append(
+            {
+                "learner": learner,
+                "returns_over_ppo": returns,
+                "learns_as_well": returns >= LEARNS_AS_WELL,
+                "speed_over_ppo": speed,
+                "faster": speed >= FASTER,
+                "dropped": 1.0 - of(learner, lambda run: run.steps / run.played_steps),
+            }
+        )
+    return told
+
+
+def draw(path: Path, runs: list[Run], title: str) -> None:
+    """Both curves, over steps and over seconds, side by side."""
+    figure = Figure(figsize=(11, 4.6), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    over_steps, over_seconds = figure.subplots(1, 2, sharey=True)
+    draw_runs(over_steps, runs, 0, "env steps learned from")
+    draw_runs(over_seconds, runs, 1, "seconds")
+    over_steps.set_ylabel(f"mean return of the last {WINDOW} episodes")
+    over_steps.legend(frameon=False, loc="lower right")
+    figure.suptitle(title, fontsize=11)
+    figure.savefig(path)
+
+
+def draw_runs(axes: Axes, runs: list[Run], column: int, label: str) -> None:
+    named: set[str] = set()
+    for run in runs:
+        if not run.episodes:
+            continue
+        episodes = np.array(run.episodes)
+        axes.plot(
+            episodes[:, column],
+            rolling_mean(episodes[:, 2], WINDOW),
+            color=LEARNERS[run.learner][2],
+            linewidth=1.6,
+            alpha=0.85,
+            label=None if run.learner in named else run.learner,
+        )
+        named.add(run.learner)
+    axes.set_xlabel(label)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path(), help="folder for both files")
+    parser.add_argument("--game", default="auto", help="auto, real, or an installation's path")
+    parser.add_argument("--n", type=int, default=8, help="games")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=settings_for(TASK).default_steps)
+    parser.add_argument("--epochs", type=int, help="default: as many as take as long as a rollout")
+    parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
+    parser.add_argument("--quick", action="store_true", help="one seed, few steps: does it run")
+    options = parser.parse_args()
+    if options.quick:
+        options.seeds, options.steps = 1, 10_000
+    return options
+
+
+def main() -> None:
+    options = parse_arguments()
+    th.set_num_threads(1)  # as the training command has it: the games need the cores
+    options.out.mkdir(parents=True, exist_ok=True)
+    n_epochs, rollout_s, epoch_s = epochs_as_long_as_a_rollout(options)
+    n_epochs = options.epochs or n_epochs
+    print(f"a rollout {rollout_s:.3f} s, an epoch {epoch_s:.3f} s: {n_epochs} epochs", flush=True)
+    runs = []
+    for seed in range(options.seeds):
+        for learner in options.learners:  # in turns: what slows the machine down slows all
+            runs.append(run := train(learner, options, seed, n_epochs))
+            print(
+                f"{learner}, seed {seed}: {run.wall_s:.1f} s, {run.steps} steps of "
+                f"{run.played_steps}, last mean {run.last_mean:.2f}",
+                flush=True,
+            )
+    told = verdicts(runs)
+    result = {
+        "task": TASK,
+        "n": options.n,
+        "steps": options.steps,
+        "n_epochs": n_epochs,
+        "rollout_s": rollout_s,
+        "epoch_s": epoch_s,
+        "verdicts": told,
+        "runs": [{**run._asdict(), "last_mean": run.last_mean} for run in runs],
+    }
+    (options.out / "async_learning.json").write_text(json.dumps(result, indent=1))
+    title = f"{TASK}, {options.n} games in step mode, {n_epochs} epochs an update"
+    draw(options.out / "async_learning.png", runs, title)
+    for verdict in told:
+        print(
+            f"{verdict['learner']}: return {verdict['returns_over_ppo']:.3f} of PPO's (goal "
+            f"{LEARNS_AS_WELL}), {verdict['speed_over_ppo']:.2f} times as fast (goal {FASTER}), "
+            f"{verdict['dropped']:.1%} of the steps dropped"
+        )
+
+
+if __name__ == "__main__":
+    main()
