@@ -30,6 +30,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         config: limits and restart policy.
         realtime: the game runs by itself and waits for no action; see `SubprocSC2VecEnv`.
 
+    Attributes: gymnasium's, `realtime`, and the task's `step_mul`.
+
     Raises:
         ConfigError: unknown task or render mode, no installation, no such map.
     """
@@ -52,6 +54,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         self.action_space = self.pool.action_space
         self.metadata = dict(self.pool.metadata)
         self.render_mode = spec.render_mode
+        self.realtime = realtime
+        self.step_mul = spec.task.step_mul
         self._over = True
 
     def reset(

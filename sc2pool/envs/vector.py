@@ -35,6 +35,7 @@ from sc2pool.pool.layout import Array, space_layout
 from sc2pool.pool.raised import RemoteTraceback
 from sc2pool.pool.selective import SelectivePool
 from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.registry import resolve
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]
 
@@ -68,7 +69,8 @@ class SC2VectorEnv(EnvCalls):
         config: limits and policies.
 
     Attributes: `num_envs`, `single_observation_space`, `single_action_space`, `observation_space`,
-    `action_space` (batched), `render_mode`, `closed`, and `metadata["autoreset_mode"]`.
+    `action_space` (batched), `render_mode`, `closed`, and `metadata["autoreset_mode"]`; `realtime`,
+    and the task's `step_mul`, None for `env_fns`.
 
     Raises:
         ConfigError: unknown task, no installation, no such map, a wrong `n`.
@@ -137,6 +139,8 @@ class SC2VectorEnv(EnvCalls):
         self.action_space = spaces.action_space
         self.metadata = {**self.pool.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = self.pool.render_mode
+        self.realtime = realtime
+        self.step_mul = None if task is None else resolve(task).step_mul
         self._one_array = isinstance(self.single_action_space, action_checks.ARRAY_SPACES)
         self._gathered = space_layout(self.pool.observation_space, 0).fixed
         self._begun = False

@@ -243,6 +243,7 @@ def test_step_by_step_a_pause_is_nothing_special(make_env):
 def test_a_single_env(freezing):
     env = SC2GymEnv(TellsLoop, game=freezing, realtime=True)
     try:
+        assert (env.realtime, env.step_mul) == (True, TellsLoop.step_mul)
         env.reset()
         env.pause()
         env.pause()

@@ -33,6 +33,7 @@ def test_paused_and_played_on_in_every_mode(freezing, mode):
         n=2, task=InTurn, game=freezing, realtime=True, autoreset_mode=mode, spares=1
     )
     try:
+        assert (env.realtime, env.step_mul) == (True, InTurn.step_mul)
         env.set_attr("level", [0, 1])
         env.reset()
         env.pause()
