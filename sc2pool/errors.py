@@ -2,6 +2,7 @@
 
     SC2PoolError
     ├── ConfigError        what was asked for cannot be: unknown task, missing map, bad path, n=0
+    │   └── SampleTimeoutError  RLlib waits for a sample less long than games in real time need
     ├── ActionError        an action outside its space; nothing was sent to any game
     ├── ObservationError   a task's observation has the wrong shape, dtype, or holds NaN
     ├── UserCodeError      a task or a gym environment raised; carries the remote traceback
@@ -28,6 +29,14 @@ class SC2PoolError(Exception):
 
 class ConfigError(SC2PoolError, ValueError):
     """The pool, the game or the task cannot be set up as asked; retrying cannot help."""
+
+
+class SampleTimeoutError(ConfigError):
+    """RLlib's `sample_timeout_s` is over before games in real time have played a fragment.
+
+    Raised before the first update where no fragment can be played in time, and after the second
+    training step in a row whose samples RLlib has all discarded because they came too late.
+    """
 
 
 class ActionError(SC2PoolError, ValueError):
