@@ -17,6 +17,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 venv=$root/.venv
+constraints=$root/constraints.txt
+below= # the environment that $venv sees too; empty for none
 
 say() { printf 'sc2pool: %s\n' "$*" >&2; }
 fail() {
@@ -57,7 +59,7 @@ fingerprint() {
     {
         printf '%s\n' "$root"
         "$venv/bin/python" -V
-        cat "$root/pyproject.toml" "$root/constraints.txt"
+        cat "$root/pyproject.toml" "$constraints"
     } | cksum
 }
 
@@ -79,8 +81,16 @@ make_venv() {
         return
     fi
     python=$(find_python) || exit 1
-    say "creating .venv with Python $(version_of "$python") ($python)"
+    say "creating ${venv#"$root/"} with Python $(version_of "$python") ($python)"
     "$python" -m venv --clear "$venv" || fail "could not create $venv"
+}
+
+packages_of() { printf '%s\n' "$1/lib/python$(version_of "$1/bin/python")/site-packages"; }
+
+see_below() {
+    [ -n "$below" ] || return 0
+    own=$(packages_of "$venv")
+    mkdir -p "$own" && packages_of "$below" >"$own/below.pth"
 }
 
 # Of all that pip says, what takes long; the rest is kept in .venv/setup.log.
@@ -95,13 +105,13 @@ show_progress() {
 
 install_extras() {
     extras=$(IFS=,; echo "$*")
-    say "installing sc2pool[$extras] into .venv (the first time some minutes: torch is large)"
+    say "installing sc2pool[$extras] into ${venv#"$root/"} (the first time some minutes)"
     rm -f "$venv"/.ready-*
     # The verdict goes through a file, because the status of a pipeline is that of its last part.
     rm -f "$venv/.installed"
     {
         "$venv/bin/python" -m pip install --no-input --progress-bar off --log "$venv/setup.log" \
-            -c "$root/constraints.txt" -e "${root}[$extras]" && : >"$venv/.installed"
+            -c "$constraints" -e "${root}[$extras]" && : >"$venv/.installed"
     } | show_progress
     [ -e "$venv/.installed" ] || fail "set-up failed; see above and $venv/setup.log, then run this again"
     for extra in "$@"; do
@@ -118,6 +128,16 @@ set_up() {
         fi
         is_current "$@" && exit
         # pip inherits the lock, so it holds even if this shell is killed before pip ends.
-        make_venv && install_extras "$@"
+        make_venv && see_below && install_extras "$@"
     ) 9<"$root/constraints.txt" || exit
+}
+
+set_up_on_top() {
+    (
+        below=$venv
+        PYTHON=$venv/bin/python
+        venv=$venv/$1
+        constraints=$root/constraints-$1.txt
+        set_up "$1"
+    ) || exit
 }

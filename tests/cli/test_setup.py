@@ -38,7 +38,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout"
         shutil.copytree(ROOT / "scripts", self.root / "scripts")
-        for name in ("pyproject.toml", "constraints.txt"):
+        for name in ("pyproject.toml", "constraints.txt", "constraints-ray.txt"):
             shutil.copy(ROOT / name, self.root)
         self.log = folder / "log"
         self.log.touch()
@@ -46,14 +46,16 @@ class Checkout:
         self.python.write_text(PYTHON)
         self.python.chmod(0o755)
 
-    def start(self, *arguments: str, **variables: str) -> "subprocess.Popen[str]":
+    def start(
+        self, *arguments: str, script: str = "train", **variables: str
+    ) -> "subprocess.Popen[str]":
         environment = os.environ | {
             "PYTHON": str(self.python),
             "LOG": str(self.log),
             "FAIL": "",
         }
         return subprocess.Popen(
-            [self.root / "scripts" / "train", *arguments],
+            [self.root / "scripts" / script, *arguments],
             env=environment | variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -61,8 +63,8 @@ class Checkout:
             text=True,
         )
 
-    def run(self, *arguments: str, **variables: str) -> tuple[int, str, str]:
-        with self.start(*arguments, **variables) as process:
+    def run(self, *arguments: str, script: str = "train", **variables: str) -> tuple[int, str, str]:
+        with self.start(*arguments, script=script, **variables) as process:
             out, err = process.communicate()
         return process.returncode, out, err
 
@@ -125,6 +127,40 @@ def test_a_broken_environment_is_made_anew(checkout: Checkout) -> None:
     (checkout.root / ".venv/bin/python").unlink()
     assert checkout.run()[:2] == (0, "ran train\n")
     assert checkout.calls() == ["venv", "pip"]
+
+
+ON_TOP = """#!/bin/sh
+set -eu
+. "$(dirname -- "$0")/setup.sh"
+set_up dev
+set_up_on_top ray
+echo "$venv"
+"""
+
+
+def test_an_extra_on_top_has_its_own_environment_and_versions(checkout: Checkout) -> None:
+    script = checkout.root / "scripts" / "on_top"
+    script.write_text(ON_TOP)
+    script.chmod(0o755)
+    base = checkout.root / ".venv"
+    assert checkout.run(script="on_top")[:2] == (0, f"{base}\n")
+    log = checkout.log.read_text()
+    assert f"-c {checkout.root}/constraints.txt -e {checkout.root}[dev]" in log
+    assert f"-c {checkout.root}/constraints-ray.txt -e {checkout.root}[ray]" in log
+    assert checkout.calls() == ["venv", "pip", "venv", "pip"]
+    packages = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+    assert (base / "ray" / packages / "below.pth").read_text() == f"{base / packages}\n"
+    assert checkout.run(script="on_top") == (0, f"{base}\n", "")
+    with (checkout.root / "constraints-ray.txt").open("a") as file:
+        file.write("\n# changed\n")
+    assert checkout.run(script="on_top")[0] == 0
+    assert checkout.calls() == ["pip"]
+    code, out, err = checkout.run(script="on_top", FAIL="yes")
+    assert (code, out, err) == (0, f"{base}\n", "")
+    (base / "ray" / ".ready-ray").unlink()
+    code, out, err = checkout.run(script="on_top", FAIL="yes")
+    assert (code, out) == (1, "")
+    assert "set-up failed" in err
 
 
 @pytest.mark.skipif(shutil.which("flock") is None, reason="this system has no flock")
