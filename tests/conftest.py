@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,17 @@ def standin_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def game_installation(request: pytest.FixtureRequest, standin_dir: Path) -> Installation:
     """The game to play: the one chosen with `--game`, else the stand-in."""
     return request.config.stash.get(CHOSEN, None) or find(standin_dir)
+
+
+@pytest.fixture(scope="session")
+def python_with_ray() -> str:
+    """The interpreter that has RLlib; the test is skipped where there is none."""
+    beside = Path(__file__).parents[1] / ".venv" / "ray" / "bin" / "python"
+    if find_spec("ray") is not None:
+        return sys.executable
+    if not beside.exists():
+        pytest.skip("RLlib is not installed; ./scripts/test installs it, in .venv/ray")
+    return str(beside)
 
 
 @pytest.fixture(scope="session")

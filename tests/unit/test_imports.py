@@ -40,6 +40,7 @@ MAY_IMPORT = {
 HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/"),
     "stable_baselines3": ("envs/sb3.py", "envs/callbacks.py", "realtime/", "cli/"),
+    "ray": ("realtime/rllib.py",),
     "psutil": ("game/", "pool/watchdog.py", "realtime/", "cli/"),
     "sc2": (
         "tasks/bot.py",

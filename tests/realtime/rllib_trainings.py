@@ -1,0 +1,211 @@
+"""RLlib's PPO on games in real time: `rllib_trainings.py GAME TEMP REPORT`, with RLlib installed.
+
+All trainings share one Ray session, which takes longer to begin than any of them. The report is a
+JSON object of what each has told. TEMP is for Ray's files; its sockets bear no long path.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import runpy
+import sys
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import psutil
+import ray
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.tune.registry import register_env
+from realtime_tasks import TellsLoop
+
+from sc2pool import SC2GymEnv, SC2VectorEnv
+from sc2pool.errors import SC2PoolError
+from sc2pool.realtime.rllib import PauseDuringTraining
+
+GAME, TEMP, REPORT = sys.argv[1:]
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "rllib_ppo.py")
+UPDATE_S = 0.5
+"""11 loops of real time."""
+FRAGMENT = 4
+SAMPLE_TIMEOUT_S = 5.0
+SLOW_STEP_S = 0.8
+"""Two envs, one after the other, take 6.4 s for a fragment."""
+
+
+class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """As fast as its env, until it is told otherwise."""
+
+    delay_s = 0.0
+
+    def step(self, action: Any) -> Any:
+        time.sleep(self.delay_s)
+        return self.env.step(action)
+
+
+class SlowLearner(PPOTorchLearner):
+    """Takes its time over an update, and looks at the games before and after it."""
+
+    seen: list[list[str]] = []  # noqa: RUF012 - the report is this program's
+
+    def update(self, *arguments: Any, **keywords: Any) -> Any:
+        self.seen.append(games())
+        time.sleep(UPDATE_S)
+        result = super().update(*arguments, **keywords)
+        self.seen.append(games())
+        return result
+
+
+def games() -> list[str]:
+    """The status of each game that runs on this installation."""
+    found = psutil.process_iter(["cmdline", "status"])
+    return [
+        process.info["status"]
+        for process in found
+        if GAME in (process.info["cmdline"] or ()) and "-dataDir" in process.info["cmdline"]
+    ]
+
+
+def config(num_env_runners: int = 0, **env_runners: Any) -> Any:
+    return (
+        PPOConfig()
+        .environment("game")
+        .env_runners(
+            num_env_runners=num_env_runners,
+            rollout_fragment_length=FRAGMENT,
+            sample_timeout_s=SAMPLE_TIMEOUT_S,
+            **env_runners,
+        )
+        .callbacks(PauseDuringTraining)
+    )
+
+
+def training(updates: int, fragments: int, **env_runners: Any) -> Any:
+    """PPO that makes several updates in an iteration, each with several fragments."""
+    envs = env_runners.get("num_envs_per_env_runner", 1)
+    batch = FRAGMENT * envs * fragments
+    return (
+        config(**env_runners)
+        .training(
+            train_batch_size_per_learner=batch,
+            minibatch_size=batch,
+            num_epochs=1,
+            learner_class=SlowLearner,
+        )
+        .reporting(min_sample_timesteps_per_iteration=batch * updates)
+    )
+
+
+def told(result: dict[str, Any]) -> dict[str, Any]:
+    seen, SlowLearner.seen = SlowLearner.seen, []
+    return {
+        "pause": result["env_runners"]["pause"],
+        "steps": result["num_env_steps_sampled_lifetime"],
+        "games in updates": seen,
+    }
+
+
+def error_of(call: Callable[[], Any]) -> list[str]:
+    try:
+        call()
+    except SC2PoolError as error:
+        return [type(error).__name__, str(error)]
+    return []
+
+
+def in_this_process() -> dict[str, Any]:
+    algorithm = training(updates=2, fragments=2).build_algo()
+    report = told(algorithm.train())
+    algorithm.stop()
+    return report
+
+
+def in_another_process() -> dict[str, Any]:
+    """Two envs that RLlib steps one after the other; when they are slow, its patience ends."""
+    algorithm = training(
+        updates=2, fragments=2, num_env_runners=1, num_envs_per_env_runner=2
+    ).build_algo()
+    report = told(algorithm.train())
+    algorithm.env_runner_group.foreach_env_runner(slow_down, local_env_runner=False)
+    began_s = time.monotonic()
+    report["too slow"] = error_of(algorithm.train)
+    report["told after_s"] = time.monotonic() - began_s
+    algorithm.stop()
+    return report
+
+
+def slow_down(runner: SingleAgentEnvRunner) -> None:
+    runner.env.unwrapped.set_attr("delay_s", SLOW_STEP_S)
+
+
+def without_algorithm(mode: str) -> dict[str, Any]:
+    """An env runner of two envs that are stepped together."""
+    runner = SingleAgentEnvRunner(
+        config=config(num_envs_per_env_runner=2, gym_env_vectorize_mode=mode)
+    )
+    seen = []
+    for _ in range(2):
+        runner.sample()
+        seen.append(games())
+        time.sleep(UPDATE_S)
+    report = {"pause": runner.get_metrics()["pause"], "games": seen}
+    runner.stop()
+    return report
+
+
+def build_with_too_long_a_fragment() -> None:
+    """50 steps of 4 loops take 8.9 s."""
+    ppo = config(num_env_runners=1).env_runners(rollout_fragment_length=50)
+    ppo.build_algo().stop()
+
+
+def example() -> str:
+    """What the example prints."""
+    printed = io.StringIO()
+    words = ["--iterations", "2", "--runners", "0", "--n", "2", "--fragment", "2", "--game", GAME]
+    with redirect_stdout(printed):
+        runpy.run_path(EXAMPLE)["main"](words)
+    return printed.getvalue()
+
+
+def make_game(settings: dict[str, Any]) -> Any:
+    words = {"task": TellsLoop, "game": GAME, "realtime": True}
+    if "num_envs" in settings:
+        return SC2VectorEnv(n=settings["num_envs"], **words)
+    return Slow(SC2GymEnv(**words))
+
+
+def main() -> None:
+    register_env("game", make_game)
+    ray.init(
+        num_cpus=1,  # the env runner's; it begins with as many processes
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="error",
+        object_store_memory=10**8,
+        _temp_dir=TEMP,
+    )
+    report = {
+        "in this process": in_this_process(),
+        "in another process": in_another_process(),
+        "vector_entry_point": without_algorithm("vector_entry_point"),
+        "async": without_algorithm("async"),
+        "another env": error_of(
+            lambda: SingleAgentEnvRunner(config=config().environment("CartPole-v1"))
+        ),
+        "too long a fragment": error_of(build_with_too_long_a_fragment),
+        "example": example(),
+        "games in the end": games(),
+    }
+    ray.shutdown()
+    Path(REPORT).write_text(json.dumps(report, default=float))
+
+
+if __name__ == "__main__":
+    main()
