@@ -1,7 +1,8 @@
 """Pages of documentation as programs: what their code blocks say, ready to be run.
 
     blocks(page)     the fenced code blocks, each with its language and its place
-    program(page)    the page's Python as one program, every line where it stands in the page
+    program(page)    the page's Python as one program, every line where it stands in the page; what
+                     needs RLlib, which has an environment of its own, is another one
     commands(page)   the shell commands, as a shell would split them
 
 Rules: a block says its language, or it is an error, so that none escapes by saying nothing; a
@@ -24,6 +25,7 @@ TEXT = "text"
 ENDED = "ran to the end of line"
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[^`]*)")
+_RAY = re.compile(r"^\s*(from|import) ray\b", re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`(sc2pool [^`]+)`(?!`)")
 
 
@@ -35,6 +37,11 @@ class Block:
     code: str
     line: int
     """That of its first line of code, the page's first line being 1."""
+
+    @property
+    def needs_ray(self) -> bool:
+        """Whether it is Python that imports RLlib."""
+        return self.language == PYTHON and _RAY.search(self.code) is not None
 
     @property
     def end(self) -> int:
@@ -69,12 +76,16 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def program(text: str) -> tuple[str, list[str]]:
-    """The page's Python as one program, and the lines it prints when all of it was run."""
+def program(text: str, with_ray: bool = False) -> tuple[str, list[str]]:
+    """The page's Python as one program, and the lines it prints when all of it was run.
+
+    Args:
+        with_ray: of the blocks that need RLlib, instead of the others.
+    """
     lines = [""] * (len(text.splitlines()) + 1)
     expected = []
     for block in blocks(text):
-        if block.language == PYTHON:
+        if block.language == PYTHON and block.needs_ray == with_ray:
             lines[block.line - 1 : block.end - 1] = block.code.splitlines()
             told = f"{ENDED} {block.end}"
             lines[block.end - 1] = f"print({told!r}, flush=True)"

@@ -22,7 +22,8 @@ from .pages import ENDED, blocks, commands, find_pages, program
 
 ROOT = Path(__file__).parents[2]
 PAGES = find_pages(ROOT)
-WITH_PYTHON = [page for page in PAGES if "```python" in page.read_text()]
+WITH_PYTHON = [page for page in PAGES if program(page.read_text())[1]]
+WITH_RAY = [page for page in PAGES if program(page.read_text(), with_ray=True)[1]]
 PAGE_TIMEOUT_S = 150.0
 PYTHONS = {"python", ".venv/bin/python"}
 OTHER_PROGRAMS = {"mkdocs", "tensorboard", "unzip", "mkdir", "my_python_sc2_bot.py"}
@@ -35,12 +36,14 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def run_page(page: Path, folder: Path, game: Path) -> subprocess.CompletedProcess[str]:
-    """Run all Python of a page."""
+def run_page(
+    page: Path, folder: Path, game: Path, python_with_ray: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run all Python of a page, or what needs RLlib if there is an interpreter that has it."""
     file = folder / f"{page.stem}.md.py"
-    file.write_text(program(page.read_text())[0])
+    file.write_text(program(page.read_text(), python_with_ray is not None)[0])
     return subprocess.run(
-        [sys.executable, "-W", "error::SyntaxWarning", str(file)],
+        [python_with_ray or sys.executable, "-W", "error::SyntaxWarning", str(file)],
         cwd=folder,
         env={
             **os.environ,
@@ -63,6 +66,17 @@ def test_all_python_of_the_page_runs(page: Path, tmp_path: Path, standin_dir: Pa
     assert done.returncode == 0, done.stdout + done.stderr
     ran = [line for line in done.stdout.splitlines() if line.startswith(ENDED)]
     assert ran == program(page.read_text())[1]
+
+
+@pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
+@pytest.mark.parametrize("page", WITH_RAY, ids=name_of)
+def test_all_python_of_the_page_for_rllib_runs(
+    page: Path, tmp_path: Path, standin_dir: Path, python_with_ray: str
+):
+    done = run_page(page, tmp_path, standin_dir, python_with_ray)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = [line for line in done.stdout.splitlines() if line.startswith(ENDED)]
+    assert ran == program(page.read_text(), with_ray=True)[1]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -93,7 +107,7 @@ def problem_with(words: list[str]) -> str | None:
         problem = None if there else "there is no such example"
     elif program == "./scripts/train":
         problem = problem_with_arguments(["train", *arguments])
-    elif program.removeprefix("./").startswith("scripts/"):
+    elif program.removeprefix("./").startswith(("scripts/", "examples/")):
         problem = None if (ROOT / program).is_file() else "there is no such script"
     elif program not in OTHER_PROGRAMS:
         problem = "nobody knows this program"
