@@ -19,6 +19,7 @@ python-sc2's `run_game`.
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -87,6 +88,7 @@ class RLBotAI(TaskDefinition, BotAI):
     async def on_step(self, iteration: int) -> None:  # noqa: ARG002
         """Put the transition that led here, and take the next action."""
         self.client.game_step = self.step_mul  # for python-sc2's own loop
+        observed_s = time.monotonic()
         loop = self.state.game_loop
         truncated = self.max_loops is not None and loop >= self.max_loops
         terminated = bool(await resolve(self.terminated()))
@@ -94,7 +96,11 @@ class RLBotAI(TaskDefinition, BotAI):
         if self.episode_over:
             await self.client.leave()
         else:
-            await resolve(self.act(await self._pair.get_action()))
+            action = await self._pair.get_action()
+            await resolve(self.act(action))
+            self.last_action = action
+            if self.realtime:  # the pool, which knows it better, says so again
+                self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
         """The game is over: put the last transition, seen from the game's final state."""

@@ -158,6 +158,7 @@ class BotPlayer(SC2Player):
                 break
             await bot._after_step()
             step = await game.step(client.take_orders(), bot.step_mul)
+            self.tell_delay(bot)
             seen = step.observed.response
             with understood("the observation"):
                 prepare_step(bot, GameState(seen))

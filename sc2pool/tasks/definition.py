@@ -55,6 +55,10 @@ class TaskDefinition:
     """Which episode this is: its number in the run, and its seed."""
     game_version: str = ""
     """What the game says it is; known once the pool plays the task."""
+    last_action: Any = None
+    """The action before the newest observation; None before the episode's first."""
+    delay_s: float = 0.0
+    """In real time: how long after the observation before it that action came; else 0."""
     options: Mapping[str, Any]
     """The options of this episode's reset; empty unless the user gave some."""
 

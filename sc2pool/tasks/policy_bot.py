@@ -104,7 +104,9 @@ class PolicyBot(BotAI):
         else:
             task = definition()
             assert isinstance(task, Task), "a definition is one or the other"
-            self._episode = TaskEpisode(task, self._pair, self.client, self.game_info._proto)
+            self._episode = TaskEpisode(
+                task, self._pair, self.client, self.game_info._proto, realtime=self.realtime
+            )
             started = task
         started.ticket = Ticket(self._games)
         started.options = {}

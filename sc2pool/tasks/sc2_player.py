@@ -130,6 +130,12 @@ class SC2Player(Player):
         for name, value in self.attributes.items():
             setattr(task, name, value)
 
+    def tell_delay(self, task: TaskDefinition) -> None:
+        """Let the task know how late the newest step was."""
+        tick = self.game.tick
+        if tick is not None:
+            task.delay_s = tick.gap_s
+
     def time_is_up(self, game_loop: int) -> bool:
         """Whether the task's own time limit is reached."""
         assert self.task is not None
@@ -241,8 +247,11 @@ class TaskPlayer(SC2Player):
         pair.put(await transition(task, 0.0, terminated=False, truncated=False))
         over = False
         while not over:
-            wanted = await resolve(task.act(await pair.get_action()))
+            action = await pair.get_action()
+            wanted = await resolve(task.act(action))
             step = await game.step(as_actions(wanted), task.step_mul)
+            task.last_action = action
+            self.tell_delay(task)
             task.action_results = tuple(step.action_results)
             task.lazy_observation = observed = step.observed
             task.score_change = float(observed.score - score)

@@ -7,6 +7,7 @@ same moments of the game, and `await self.game.request(…)` is answered.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -29,14 +30,22 @@ class TaskEpisode:
         pair: where transitions go and actions come from.
         client: the game's, python-sc2's own.
         game_info: the map's description.
+        realtime: whether the game waits for nobody.
     """
 
     def __init__(
-        self, task: Task, pair: QueuePair, client: Client, game_info: sc_pb.ResponseGameInfo
+        self,
+        task: Task,
+        pair: QueuePair,
+        client: Client,
+        game_info: sc_pb.ResponseGameInfo,
+        *,
+        realtime: bool,
     ) -> None:
         self._task = task
         self._pair = pair
         self._client = client
+        self._realtime = realtime
         self._score: int | None = None
         """At the last transition; None before the first."""
         self._over = False
@@ -51,11 +60,16 @@ class TaskEpisode:
     async def step(self, state: GameState) -> None:
         """Put the transition that led here; then act, or leave where the episode is over."""
         self._client.game_step = self._task.step_mul  # for python-sc2's own loop
+        observed_s = time.monotonic()
         await self._put(Observed.of(state.response_observation), ended=False)
         if self._over:
             await self._client.leave()
             return
-        wanted = as_actions(await resolve(self._task.act(await self._pair.get_action())))
+        action = await self._pair.get_action()
+        wanted = as_actions(await resolve(self._task.act(action)))
+        self._task.last_action = action
+        if self._realtime:
+            self._task.delay_s = time.monotonic() - observed_s
         self._task.action_results = ()
         if wanted:
             try:

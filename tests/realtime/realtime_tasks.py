@@ -10,6 +10,7 @@ import gymnasium
 import psutil
 from gymnasium import spaces
 
+from sc2pool.tasks.in_flight import ActionInFlight
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 GENERATIONS = """
@@ -40,6 +41,10 @@ class Short(TellsLoop):
     """Episodes of two steps."""
 
     max_loops = 8
+
+
+class InFlight(ActionInFlight, TellsLoop):
+    """Sees its last action, and how late it came."""
 
 
 class Unstoppable(TellsLoop):

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
-from realtime_tasks import Short, TellsLoop, Unstoppable
+from realtime_tasks import InFlight, Short, TellsLoop, Unstoppable
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.protocol.replies import LOOPS_PER_S
@@ -135,3 +135,14 @@ def test_where_games_cannot_be_held_there_are_no_spares(make_env, caplog):
     assert len(said) == 1
     assert said[0].startswith("spare 1")
     assert env.stats()["recycles"] == {}
+
+
+def test_the_action_in_flight_is_observed(make_env):
+    env = make_env(n=1, task=InFlight)
+    first = env.reset()
+    assert (first["last_action"].tolist(), first["delay_periods"].tolist()) == ([8], [[0.0]])
+    time.sleep(2.5 * PERIOD_S)
+    seen, _, _, (info,) = env.step(np.array([5]))
+    assert seen["last_action"].tolist() == [5]
+    assert seen["delay_periods"][0] == np.float32(info["sc2pool.gap_s"] / PERIOD_S)
+    assert seen["delay_periods"][0] >= 2.5

@@ -1,0 +1,79 @@
+"""`ActionInFlight`: the last action, and how late it came, as a part of what the learner sees.
+
+In real time an observation does not say all that matters: the action before may not have taken
+effect yet, and how late it came says how late the next will be. With both in the observation the
+task is a Markov decision process again (Ramstedt & Pal, "Real-Time Reinforcement Learning", 2019;
+Bouteiller et al., "Reinforcement Learning with Random Delays", 2021).
+
+    class InFlight(ActionInFlight, MoveToBeacon):
+        ...
+
+Rule: the spaces follow from the task's own when the class is made, so they cannot disagree with
+what `observe` returns; a class that is put together wrongly is told at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from sc2pool.errors import ConfigError
+from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.player import resolve
+
+_KEYS = ("observation", "last_action", "delay_periods")
+
+
+class ActionInFlight(TaskDefinition):
+    """Mixed into a task, before it: the observation becomes a dict of three parts.
+
+    - `observation`: what the task itself observes.
+    - `last_action`: the action before this observation. For `Discrete(n)` a `Discrete(n + 1)`,
+      whose last value stands for "none yet"; for `MultiDiscrete` so in each place. For `Box` and
+      `MultiBinary` the space is the action's own, and zeros (or the nearest in its bounds) stand
+      for none.
+    - `delay_periods`: float32, (1,): how late that action came, in decision periods; 0 where the
+      game waits for it.
+
+    Raises:
+        ConfigError: it stands behind the task, or the action space is of another kind.
+    """
+
+    _nothing_done: Any
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if ActionInFlight not in cls.__bases__:
+            return  # of a class that is put together already
+        if getattr(cls, "observe", None) is not ActionInFlight.observe:
+            raise ConfigError(f"{cls.__name__}: ActionInFlight must be the first of its bases")
+        shown, cls._nothing_done = _shown(cls.action_space, cls.__name__)
+        delay = spaces.Box(0.0, np.inf, (1,), np.float32)
+        parts = (cls.observation_space, shown, delay)
+        cls.observation_space = spaces.Dict(dict(zip(_KEYS, parts, strict=True)))
+
+    async def observe(self) -> dict[str, Any]:
+        """The three parts."""
+        task: Any = super()  # the task that this is mixed into
+        last = self._nothing_done if self.last_action is None else self.last_action
+        periods = self.delay_s * LOOPS_PER_S / self.step_mul
+        parts = (await resolve(task.observe()), last, np.array([periods], np.float32))
+        return dict(zip(_KEYS, parts, strict=True))
+
+
+def _shown(space: spaces.Space[Any], name: str) -> tuple[spaces.Space[Any], Any]:
+    """The space that actions are shown in, and what stands in it for none."""
+    if isinstance(space, spaces.Discrete):
+        return spaces.Discrete(space.n + 1, start=space.start), space.start + space.n
+    if isinstance(space, spaces.MultiDiscrete):
+        return spaces.MultiDiscrete(space.nvec + 1, space.dtype, start=space.start), (
+            space.start + space.nvec
+        ).astype(space.dtype)
+    if isinstance(space, spaces.Box):
+        return space, np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+    if isinstance(space, spaces.MultiBinary):
+        return space, np.zeros(space.shape, space.dtype)
+    raise ConfigError(f"{name}: ActionInFlight cannot show actions of {space}")

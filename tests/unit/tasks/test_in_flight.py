@@ -1,0 +1,95 @@
+"""The last action and its delay as parts of the observation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool.errors import ConfigError
+from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.tasks.definition import check_definition
+from sc2pool.tasks.in_flight import ActionInFlight
+from sc2pool.tasks.task import Task
+
+SEEN = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+class Plain(Task):
+    map_name = "MoveToBeacon"
+    observation_space = SEEN
+    action_space = spaces.Discrete(3)
+    step_mul = 4
+
+    def act(self, action):
+        return []
+
+    def observe(self):
+        return np.full(2, 0.5, np.float32)
+
+
+class Awaiting(Plain):
+    async def observe(self):
+        return np.full(2, -0.5, np.float32)
+
+
+def in_flight(action_space, base=Plain):
+    definition = type("Definition", (base,), {"action_space": action_space})
+    return type("InFlight", (ActionInFlight, definition), {})
+
+
+@pytest.mark.parametrize(
+    ("space", "shown", "none", "action"),
+    [
+        (spaces.Discrete(3), spaces.Discrete(4), 3, np.int64(2)),
+        (spaces.Discrete(3, start=-1), spaces.Discrete(4, start=-1), 2, np.int64(-1)),
+        (spaces.MultiDiscrete([2, 5]), spaces.MultiDiscrete([3, 6]), [2, 5], np.array([1, 0])),
+        (spaces.MultiBinary(2), spaces.MultiBinary(2), [0, 0], np.array([1, 0], np.int8)),
+        (
+            spaces.Box(1.0, 2.0, (1,), np.float32),
+            spaces.Box(1.0, 2.0, (1,), np.float32),
+            [1.0],
+            np.array([1.5], np.float32),
+        ),
+    ],
+)
+def test_every_kind_of_action(space, shown, none, action):
+    cls = in_flight(space)
+    check_definition(cls)
+    assert cls.observation_space["last_action"] == shown
+    assert cls.observation_space["observation"] == SEEN
+    task = cls()
+    first = asyncio.run(task.observe())
+    assert cls.observation_space.contains(first)
+    assert np.array_equal(first["last_action"], none)
+    assert first["delay_periods"] == 0
+    task.last_action, task.delay_s = action, 2 * 4 / LOOPS_PER_S
+    later = asyncio.run(task.observe())
+    assert cls.observation_space.contains(later)
+    assert np.array_equal(later["last_action"], action)
+    assert later["delay_periods"] == pytest.approx([2.0])
+    assert later["observation"].tolist() == [0.5, 0.5]
+
+
+def test_an_observation_that_is_awaited():
+    task = in_flight(spaces.Discrete(3), Awaiting)()
+    assert asyncio.run(task.observe())["observation"].tolist() == [-0.5, -0.5]
+
+
+def test_a_class_made_from_it_is_as_it_is():
+    base = in_flight(spaces.Discrete(3))
+    derived = type("Derived", (base,), {"step_mul": 2})
+    assert derived.observation_space is base.observation_space
+    assert Plain.observation_space is SEEN, "the task itself is not touched"
+
+
+def test_behind_the_task_it_would_do_nothing():
+    with pytest.raises(ConfigError, match="Wrong: ActionInFlight must be the first"):
+        type("Wrong", (Plain, ActionInFlight), {})
+
+
+def test_actions_that_cannot_be_shown():
+    with pytest.raises(ConfigError, match="cannot show actions of Dict"):
+        in_flight(spaces.Dict(a=spaces.Discrete(2)))
