@@ -1,0 +1,87 @@
+"""The ways to learn that are compared; they differ in what happens to the game in an update.
+
+An update here is as long as it is told to be: SB3's `train()` with one epoch, over and over until
+the time is up. So it is gradient descent all along, as it is in an update that takes so long by
+itself, and never a sleep that would leave the processor to the games.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+from sc2pool import PauseDuringTraining
+from sc2pool.realtime.async_ppo import AsyncPPO
+
+
+class LongUpdates(OnPolicyAlgorithm):
+    """Mixed into an algorithm: its updates take `update_s` seconds, or a moment longer."""
+
+    update_s = 0.0
+    """0 for no update at all."""
+
+    def train(self) -> None:
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < self.update_s:
+            super().train()
+        self.updates_s.append(time.monotonic() - began_s)
+
+    @property
+    def updates_s(self) -> list[float]:
+        """How long each took."""
+        durations: list[float] = self.__dict__.setdefault("_updates_s", [])
+        return durations
+
+
+class PlainPPO(LongUpdates, PPO):
+    """SB3's own."""
+
+
+class LongAsyncPPO(LongUpdates, AsyncPPO):
+    """With an actor that plays on."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One way to learn.
+
+    Attributes:
+        algorithm: what learns.
+        callbacks: made for each training.
+        updates: whether there are any.
+    """
+
+    name: str
+    algorithm: Callable[..., LongUpdates]
+    callbacks: Callable[[], list[BaseCallback]] = list
+    updates: bool = True
+
+    def make(self, policy: str, env: Any, *, n_steps: int, update_s: float) -> LongUpdates:
+        """A model, ready to learn."""
+        model = self.algorithm(
+            policy,
+            env,
+            n_steps=n_steps,
+            batch_size=n_steps * env.num_envs,
+            n_epochs=1,
+            seed=1,
+            device="cpu",
+        )
+        model.update_s = update_s if self.updates else 0.0
+        return model
+
+
+PLAY = Learner("playing only", PlainPPO, updates=False)
+"""What there is to be seen without a learner: the least that a gap can be."""
+LEARNERS = (
+    PLAY,
+    Learner("plain PPO", PlainPPO),
+    Learner("pause gate", PlainPPO, lambda: [PauseDuringTraining()]),
+    Learner("AsyncPPO", LongAsyncPPO),
+)
