@@ -86,6 +86,7 @@ class Instance:
         at_rest: what the worker said of the newest pause; None until it has.
         to_be_held: the worker is to stop its game at the first observation.
         held: it has, and the game has not gone on yet.
+        was_spare: the newest reset found it on a spare's seat.
     """
 
     seat: Seat
@@ -101,6 +102,7 @@ class Instance:
         self.at_rest: messages.Paused | None = None
         self.to_be_held = False
         self.held = False
+        self.was_spare = False
         self._was_playing = False
         self._going_on = False
         self.launch_not_before_s = 0.0

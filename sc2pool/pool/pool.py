@@ -132,6 +132,9 @@ class Pool:
     ) -> Batch:
         """Begin a new episode in every env, whatever it is doing.
 
+        Games in real time begin together: each is stopped at its first observation until all are
+        there, for the last may have to be launched first.
+
         Args:
             seeds: for envs of the user, a seed each; tasks have theirs from `seed`.
             options: a mapping for each env.
@@ -144,7 +147,12 @@ class Pool:
         for seat in seats:
             seed = None if seeds is None else seeds[seat.index]
             given = {} if options is None else options[seat.index]
+            seat.waits = True
             self._supervisor.play(seat, self._dealer.ticket(seat, seed, given))
+        self._supervisor.wait_until(lambda: all(seat.arrived for seat in seats))
+        for seat in seats:
+            seat.waits = False
+            self._supervisor.let_go_on(seat)
         self._supervisor.wait_until(lambda: all(seat.ready for seat in seats))
         outcomes = [Outcome() for _ in seats]
         for seat, outcome in zip(seats, outcomes, strict=True):

@@ -46,6 +46,7 @@ class Seat:
         answered: the reply to the newest action is there, in `source`.
         fault: the first fault that no transition has told of yet.
         down_since_s: when the instance died whose successor has not been ready yet.
+        waits: a game of it that would run by itself is held at its first observation.
         held: it is paused, so that no episode is begun where none is played yet.
         attributes: what `set_attr` set.
         recycles_s: monotonic times of its recycles.
@@ -61,6 +62,7 @@ class Seat:
     answered: bool = False
     fault: FaultReport | None = None
     down_since_s: float | None = None
+    waits: bool = False
     held: bool = False
     attributes: dict[str, Any] = field(default_factory=dict)
     recycles_s: list[float] = field(default_factory=list)
@@ -75,6 +77,11 @@ class Seat:
     def ready(self) -> bool:
         """Whether its instance holds the first observation of the seat's ticket."""
         return self.instance.state is State.READY
+
+    @property
+    def arrived(self) -> bool:
+        """Whether that observation is there, and its game has not gone on from it."""
+        return self.ready or self.instance.held
 
     @property
     def on_its_way(self) -> bool:

@@ -60,7 +60,7 @@ class Spares:
         first = self._holding[0]
         if first.ticket is not None and first.ticket.seed is not None:
             return first
-        return next((seat for seat in self._holding if seat.ready or seat.instance.held), first)
+        return next((seat for seat in self._holding if seat.arrived), first)
 
     def _dismiss_all(self, book: TicketBook) -> None:
         self.void(book)

@@ -275,7 +275,7 @@ class Supervisor:
             seat.down_since_s = None
         if flags & HELD:
             instance.was_held()
-            if not (seat.is_spare or seat.held):
+            if not (seat.is_spare or seat.waits or seat.held):
                 self.let_go_on(seat)  # an env has taken it before it was ready
         self.cannot_hold = self.cannot_hold or flags & NOT_HELD != 0
 
@@ -321,7 +321,8 @@ class Supervisor:
     def _on_went_on(self, seat: Seat, message: messages.WentOn) -> None:
         instance = seat.instance
         if instance.held:
-            self.stats.ticks.note_hold(message.loops)
+            if instance.was_spare:
+                self.stats.ticks.note_hold(message.loops)
         else:
             self.stats.count_pause(time.monotonic() - instance.paused_at_s, message.loops)
         instance.went_on()
@@ -330,9 +331,9 @@ class Supervisor:
         self.news.append(seat)  # or an env waits for this spare
 
     def _on_not_held(self, seat: Seat, message: messages.NotHeld) -> None:
-        words = "cannot be held in real time, so the pool goes on without spares: %s"
-        log_instance(logging.WARNING, seat, seat.instance.phase(), words, message.problem)
-        self.stats.ticks.note_problem(message.problem)
+        if self.stats.ticks.note_problem(message.problem):
+            words = "cannot be held at its first observation, so the pool has no spares: %s"
+            log_instance(logging.WARNING, seat, seat.instance.phase(), words, message.problem)
 
     def _on_faulted(self, seat: Seat, message: messages.Faulted) -> None:
         self._fault(seat, message.fault, message.evidence)
@@ -406,7 +407,9 @@ class Supervisor:
         assert seat.ticket is not None
         limits = self._config.limits
         deadline = Deadline.after(limits.create_join_s + limits.reset_s + limits.worker_grace_s)
-        seat.instance.reset(seat.ticket, seat.attributes, deadline, hold=seat.is_spare)
+        hold = (seat.is_spare or seat.waits) and not self.cannot_hold
+        seat.instance.was_spare = seat.is_spare
+        seat.instance.reset(seat.ticket, seat.attributes, deadline, hold=hold)
 
 
 _RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER})

@@ -60,10 +60,12 @@ class Ticks:
             self._held += 1
             self._held_loops += loops or 0
 
-    def note_problem(self, problem: str) -> None:
-        """A spare could not be held, so there are none."""
+    def note_problem(self, problem: str) -> bool:
+        """A game could not be held, so there are no spares; whether that is news."""
         with self._lock:
+            first = not self._problem
             self._problem = problem
+        return first
 
     def as_dict(self) -> dict[str, Any]:
         """A copy in plain types; see `Pool.stats`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from typing import Any
 
 import gymnasium
@@ -41,6 +42,15 @@ class Short(TellsLoop):
     """Episodes of two steps."""
 
     max_loops = 8
+
+
+class OneIsSlow(TellsLoop):
+    """The second of two envs takes a second to begin."""
+
+    def on_start(self) -> None:
+        super().on_start()
+        if self.ticket.number % 2:
+            time.sleep(1.0)
 
 
 class InFlight(ActionInFlight, TellsLoop):
