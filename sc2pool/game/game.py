@@ -10,16 +10,11 @@ Rules:
   is due (see `clock`), and no request is in flight when it is over;
 - what the game tells only once is told once, whoever has looked at it meanwhile (see `events`);
 - any `GameFault` is the end: the game is not repaired, the caller closes it and takes a new one;
-- the end of the process wakes whoever waits, and is told as GAME_EXITED with its exit code even
-  where the broken connection was noticed first;
 - that the game has ended is data, not an error.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
 import time
 from collections.abc import Sequence
 from enum import StrEnum
@@ -30,22 +25,19 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
-from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.game.connection import Extend
 from sc2pool.game.events import UntoldEvents
 from sc2pool.game.installation import Installation
 from sc2pool.game.launch import Launched, launch
+from sc2pool.game.loop_count import LoopCount
 from sc2pool.game.patience import Patience
+from sc2pool.game.running import RunningGame
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.protocol.status import Status
 
-_LAST_EPISODE_LOOPS: Final = 1 << 17
-"""With fewer loops left before the end of all loops, no episode should be begun."""
-_EXIT_GRACE_S: Final = 1.0
-"""A dying process closes its socket first and is reported as ended a little later."""
 _LOG_CHECK_STEPS: Final = 1000
 
 
@@ -65,47 +57,28 @@ class Step(NamedTuple):
     ended: bool
 
 
-class Game:
+class Game(RunningGame):
     """A running game and the connection to it; of one task at a time."""
 
     def __init__(self, launched: Launched, limits: Limits) -> None:
-        self._process = launched.process
-        self._lease = launched.lease
-        self._connection = launched.connection
+        super().__init__(launched)
         self._limits = limits
-        self._closed = False
         self._setup: GameSetup | None = None
         self._map_path: Path | None = None
         self._restartable = False
-        self._loop: int | None = None
-        """The game loop of the next observation, as far as it is known."""
-        self._first_observation = False
-        self._loops_played = 0
-        """Since create_game: restarts do not begin it anew."""
+        self._needs_hard_reset = False
+        self._loops = LoopCount()
         self._steps = 0
         self._clock = ElasticClock(LOOPS_PER_S)
         self._events = UntoldEvents()
 
-        self.pid = launched.process.pid
-        self.port = launched.lease.port
-        self.listener_proven = launched.listener_proven
-        """Whether the system told that the port's listener is this game."""
         self.version = ""
         self.base_build = 0
-        self.status = Status.UNKNOWN
         self.player_id = 0
         self.result: int | None = None
         """The own player's `Result`, once the game has ended with one."""
-        self.needs_recycle = False
-        """Whether the game should be replaced at the end of its episode."""
         self.tick: Tick | None = None
         """How late the episode's newest step was; None before the first, and step by step."""
-
-        # The descriptor is watched twice, here and by the caller, and an event loop takes one
-        # reader for each: so this one is a duplicate.
-        self._exit_fd = os.dup(launched.process.exited_fd)
-        self._event_loop = asyncio.get_running_loop()
-        self._event_loop.add_reader(self._exit_fd, self._on_exit)
 
     @classmethod
     async def launch(
@@ -133,13 +106,9 @@ class Game:
         return game
 
     @property
-    def exited_fd(self) -> int:
-        """Readable once the process has ended; it belongs to the game."""
-        return self._process.exited_fd
-
-    def exit_fault(self) -> GameFault:
-        """The end of the process as a fault, with its exit code and the end of its log."""
-        return self._process.exit_fault(FaultKind.GAME_EXITED)
+    def needs_recycle(self) -> bool:
+        """Whether the game should be replaced at the end of its episode."""
+        return self._needs_hard_reset or self._loops.used_up
 
     # ---- episodes ---------------------------------------------------------------------------
 
@@ -169,22 +138,19 @@ class Game:
         self._setup, self._map_path = setup, map_path
         # A game made with a seed might repeat it when restarted, so it is never restarted.
         self._restartable = seed is None
-        self._loop = 0
-        self._first_observation = True
+        self._loops.begin_episode()
         self._events.clear()
         self.result = None
         self.tick = None
         return rung
 
     async def _restart(self) -> bool:
-        if self._loops_played >= replies.HARD_RESET_LOOP:
-            return False
-        if self.status not in (Status.IN_GAME, Status.ENDED):
+        if not self._loops.restartable or self.status not in (Status.IN_GAME, Status.ENDED):
             return False
         deadline = Deadline.after(self._limits.reset_s)
         reply = await self._ask(requests.restart_game(), deadline)
         if reply.restart_game.need_hard_reset:
-            self.needs_recycle = True
+            self._needs_hard_reset = True
             return False
         return self.status is Status.IN_GAME
 
@@ -195,7 +161,7 @@ class Game:
         await self._ask(requests.create_game(setup, map_path, seed), deadline)
         joined = await self._ask(requests.join_game(setup), deadline)
         self.player_id = joined.join_game.player_id
-        self._loops_played = 0
+        self._loops.created()
 
     # ---- stepping ---------------------------------------------------------------------------
 
@@ -205,7 +171,7 @@ class Game:
         Raises:
             GameFault: the game failed.
         """
-        first = self._first_observation
+        first = self._loops.nothing_seen
         observed = await self._see()
         if first:
             self._clock.begin(observed.game_loop, time.monotonic())
@@ -225,7 +191,7 @@ class Game:
     @property
     def loop_seen(self) -> int:
         """Of a game in real time: the loop of the newest observation or look."""
-        return self._loop or 0
+        return self._loops.now or 0
 
     def stands_still(self) -> None:
         """Someone has stopped its process: what passes from now on is no delay."""
@@ -251,7 +217,7 @@ class Game:
         self._steps += 1
         if self._steps % _LOG_CHECK_STEPS == 0:
             self._process.trim_log()
-        before = self._loop
+        before = self._loops.now
         if self._realtime:
             due = self._clock.act(loops, time.monotonic())
             asked = [requests.observation(None if before is None else due)]
@@ -266,7 +232,7 @@ class Game:
                 replies.require(reply, reply.WhichOneof("response") or "step")
         action_results = list(others[0].action.result) if actions else []
         if not self._realtime:
-            self._count_loops(loops, others[-1].step.simulation_loop)
+            self._loops.play(loops, others[-1].step.simulation_loop)
         self._set_status(observed)
         if replies.is_game_over(observed):
             # The game ended under the burst: what it ended with can still be observed.
@@ -275,7 +241,7 @@ class Game:
             self._set_status(observed)
         newest = self._accept(observed, loops)
         if self._realtime:
-            self._count_loops(newest.game_loop - (before or 0))
+            self._loops.play(newest.game_loop - (before or 0))
             self._note_tick(newest.game_loop, moved=before is None)
         ended = self._has_ended(observed.observation)
         if ended and self.result is None and not observed.observation.player_result:
@@ -315,77 +281,20 @@ class Game:
         (reply,) = await self._burst([request], *self._patience())
         self._set_status(reply)
         if reply.HasField("step"):
-            self._count_loops(request.step.count, reply.step.simulation_loop)
-            if self._loop is not None:
-                self._loop += request.step.count
+            self._loops.play(request.step.count, reply.step.simulation_loop)
+            self._loops.move(request.step.count)
         elif reply.HasField("quick_load"):
-            self._loop = self.result = None
+            self._loops.now = self.result = None
         return reply
-
-    def cpu_seconds(self) -> float:
-        """CPU time the game has used."""
-        return self._process.cpu_seconds()
-
-    def rss_bytes(self) -> int:
-        """The game's resident memory."""
-        return self._process.rss_bytes()
-
-    def log_tail(self, lines: int = 20) -> str:
-        """The last lines of the game's output; also after `close`."""
-        return self._process.log_tail(lines)
-
-    def close(self) -> None:
-        """Kills the game and gives everything back; bounded, and may be called again."""
-        if self._closed:
-            return
-        self._closed = True
-        self._connection.abort()
-        with contextlib.suppress(RuntimeError):  # the event loop is closed
-            self._event_loop.remove_reader(self._exit_fd)
-        os.close(self._exit_fd)
-        self._process.close()
-        self._lease.release()
 
     # ---- the inside -------------------------------------------------------------------------
-
-    async def _ask(
-        self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
-    ) -> sc_pb.Response:
-        """One request that must be carried out."""
-        (reply,) = await self._burst([request], deadline, extend)
-        self._set_status(reply)
-        replies.require(reply, replies.expected_kind(request))
-        return reply
-
-    async def _burst(
-        self,
-        asked: list[sc_pb.Request],
-        deadline: Deadline,
-        extend: Extend | None,
-        sparse: bool = False,
-    ) -> list[sc_pb.Response]:
-        try:
-            return await self._connection.burst(asked, deadline, extend, sparse)
-        except GameFault as fault:
-            lost = fault.kind is FaultKind.CONNECTION_LOST and not self._closed
-            if lost and await self._ends_soon():
-                raise self._process.exit_fault(FaultKind.GAME_EXITED) from fault
-            raise
-
-    async def _ends_soon(self) -> bool:
-        grace = Deadline.after(_EXIT_GRACE_S)
-        while self._process.exit_code() is None:
-            if grace.expired():
-                return False
-            await asyncio.sleep(0.005)
-        return True
 
     @property
     def _realtime(self) -> bool:
         return self._setup is not None and self._setup.realtime
 
     def _patience(self, due_in_s: float = 0.0) -> tuple[Deadline, Extend]:
-        limit_s = self._limits.reset_s if self._first_observation else self._limits.step_s
+        limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
         patience = Patience(due_in_s + limit_s, self._process.cpu_seconds)
         return patience.first, patience.extend
 
@@ -407,36 +316,14 @@ class Game:
         """Checks a sparse observation `loops` after the last one and takes note of its moment."""
         replies.require(reply, "observation")
         answer = reply.observation
-        first, last = self._expected_loops(loops, self._has_ended(answer))
+        ended = self._has_ended(answer)
+        first, last = self._loops.expected(loops, ended=ended, free=self._realtime)
         replies.check_observation(answer, first_loop=first, last_loop=last)
-        self._loop = answer.observation.game_loop
-        self._first_observation = False
+        self._loops.see(answer.observation.game_loop)
         result = replies.result_of(answer, self.player_id)
         if result is not None:  # else it may have been told to a look before
             self.result = result
         return Observed(self._connection.sparse_payload, reply)
 
-    def _expected_loops(self, loops: int, ended: bool) -> tuple[int, int]:
-        if self._loop is None or self._realtime:
-            return self._loop or 0, replies.LAST_LOOP
-        target = self._loop + loops
-        if self._first_observation:
-            return target, target + replies.FIRST_LOOP_MAX
-        # A game that ends within a step stops there.
-        return (self._loop if ended else target), target
-
     def _has_ended(self, answer: Any) -> bool:
         return self.status is Status.ENDED or len(answer.player_result) > 0
-
-    def _count_loops(self, loops: int, simulation_loop: int = 0) -> None:
-        played = max(self._loops_played + loops, simulation_loop)
-        self._loops_played = played
-        if played > replies.LAST_LOOP - _LAST_EPISODE_LOOPS:
-            self.needs_recycle = True
-
-    def _set_status(self, reply: sc_pb.Response) -> None:
-        self.status = Status(reply.status)
-
-    def _on_exit(self) -> None:
-        self._event_loop.remove_reader(self._exit_fd)
-        self._connection.fail(self._process.exit_fault(FaultKind.GAME_EXITED))

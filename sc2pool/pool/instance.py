@@ -30,9 +30,10 @@ from sc2pool.pool.doorbell import Doorbell
 from sc2pool.pool.layout import slot_layout
 from sc2pool.pool.memory import claim, create, map_memory
 from sc2pool.pool.pickling import for_worker
-from sc2pool.pool.slot import ASIDE, WORN_OUT, Slot, TrainerEnd
+from sc2pool.pool.slot import ASIDE, WORN_OUT, Slot
 from sc2pool.pool.spawner import spawner
 from sc2pool.pool.states import LIVE, Event, State, advance
+from sc2pool.pool.trainer_end import TrainerEnd
 from sc2pool.tasks.player import GameFacts, Ticket
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from sc2pool.pool.layout import slot_layout
 from sc2pool.pool.memory import map_memory
 from sc2pool.pool.pickling import for_trainer
 from sc2pool.pool.showing import Showing
-from sc2pool.pool.slot import Slot, WorkerEnd
+from sc2pool.pool.slot import Slot
+from sc2pool.pool.worker_end import WorkerEnd
 from sc2pool.tasks.operations import OPERATIONS
 from sc2pool.tasks.player import Player
 from sc2pool.waiting import WorkerLoop

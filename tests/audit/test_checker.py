@@ -21,8 +21,8 @@ from broken_pools import BROKEN, Crooked, SwapsActions, Tape
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
-from sc2pool.pool.slot import TrainerEnd
 from sc2pool.pool.tickets import TicketBook
+from sc2pool.pool.trainer_end import TrainerEnd
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 

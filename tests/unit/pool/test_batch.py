@@ -21,7 +21,9 @@ from sc2pool.pool.batch import (
 from sc2pool.pool.doorbell import Doorbell
 from sc2pool.pool.layout import slot_layout, space_layout
 from sc2pool.pool.seats import FaultReport, Seat
-from sc2pool.pool.slot import TERMINATED, TRUNCATED, Slot, TrainerEnd, WorkerEnd
+from sc2pool.pool.slot import TERMINATED, TRUNCATED, Slot
+from sc2pool.pool.trainer_end import TrainerEnd
+from sc2pool.pool.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
 SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2,), np.float32), b=spaces.Discrete(9))

@@ -26,9 +26,9 @@ from sc2pool.pool.slot import (
     TRUNCATED,
     WORN_OUT,
     Slot,
-    TrainerEnd,
-    WorkerEnd,
 )
+from sc2pool.pool.trainer_end import TrainerEnd
+from sc2pool.pool.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
 pytestmark = pytest.mark.usefixtures("variant")
@@ -330,7 +330,7 @@ def test_how_late_a_step_was(pair):
     ours.put(np.zeros(2, np.float32))
     assert ours.trainer.flags() == 0, "a reset is no step"
     ours.tick = Tick(0.25, 1, 12)
-    ours.trainer.ring()
+    ours.trainer.try_send(0)
     ours.action()
     ours.put(np.ones(2, np.float32), reward=2.0)
     assert ours.trainer.flags() == TICK
@@ -346,7 +346,7 @@ def test_a_game_is_held_before_anyone_is_told_of_its_first_observation(pair, can
     ours.put(np.zeros(2, np.float32))
     assert ours.flags_when_held == [None]
     assert ours.trainer.reply_flags() == flag
-    ours.trainer.ring()
+    ours.trainer.try_send(0)
     ours.action()
     ours.put(np.zeros(2, np.float32))
     assert ours.trainer.reply_flags() == 0
