@@ -33,7 +33,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor
 
 from sc2pool import AsyncPPO, SubprocSC2VecEnv
-from sc2pool.cli.curve import BLUE, VERMILION, rolling_mean
+from sc2pool.cli.curve import BLUE, GREEN, VERMILION, rolling_mean
 from sc2pool.cli.episodes import WINDOW
 from sc2pool.cli.hyperparameters import settings_for
 
@@ -42,8 +42,8 @@ LEARNS_AS_WELL = 0.95
 FASTER = 1.2
 LEARNERS: dict[str, tuple[type[PPO], dict[str, Any], str]] = {
     "PPO": (PPO, {}, BLUE),
-    "AsyncPPO": (AsyncPPO, {"actor": "thread"}, VERMILION),
-    "AsyncPPO, process": (AsyncPPO, {"actor": "process"}, "#009E73"),
+    "AsyncPPO": (AsyncPPO, {"game_waits": True}, VERMILION),
+    "AsyncPPO, process": (AsyncPPO, {"game_waits": True, "actor": "process"}, GREEN),
 }
 
 

@@ -108,6 +108,8 @@ class Acting:
     def _load(self) -> None:
         self._loaded = self._weights.newest
         self._policy.load_state_dict(self._loaded.state)
+        if self._policy.use_sde:  # the noise is of the weights before
+            self._policy.reset_noise(self._env.num_envs)
 
     def _for_env(self, actions: NDArray[Any]) -> NDArray[Any]:
         """Within the space's bounds, as SB3 brings them there."""
@@ -149,6 +151,7 @@ class Actor:
     def stop(self) -> None:
         """Let it finish the step it is in; may be called again."""
         self._stopping = True
+        self._store.stop_waiting()
         self._thread.join()
 
     def _run(self) -> None:

@@ -9,10 +9,11 @@ sockets, its child processes and its locks cannot be driven from another one. So
 interpreter is too narrow for both (`actor="process"`), it is the update that moves: a child process
 computes it and sends the weights back, and the actor has the interpreter to itself.
 
-Rules: the actor waits for nobody; the learner takes whole rollouts, in their order, and everything
-that SB3 does with a step besides taking it (callbacks, `num_timesteps`, episode statistics) is
-done in the learner's thread with the steps that it takes; a step that was dropped is seen by
-nobody, but counted. However `learn` ends, neither thread nor process is left.
+Rules: the actor waits for nobody, unless it was said that the game waits too; the learner takes
+whole rollouts, in their order, and everything that SB3 does with a step besides taking it
+(callbacks, `num_timesteps`, episode statistics) is done in the learner's thread with the steps that
+it takes; a step that was dropped is seen by nobody, but counted. However `learn` ends, neither
+thread nor process is left.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ class AsyncPPO(DecoupledPPO):
     (`sc2pool.realtime.decoupled`); with data of its own age it is PPO's.
 
     A learner that is slower than the actor leaves data: of the rollouts that are complete, one
-    waits, and an older one is dropped. `num_timesteps` counts the steps that were learned from, and
-    callbacks see those. A callback must not call the training env, which the actor is stepping;
-    `stats()` of a pool may be called at any time. `PauseDuringTraining` makes no sense here.
+    waits, and an older one is dropped, unless `game_waits`. `num_timesteps` counts the steps that
+    were learned from, and callbacks see those. A callback must not call the training env, which the
+    actor is stepping; `stats()` of a pool may be called at any time. `PauseDuringTraining` makes no
+    sense here.
 
     After each rollout it records:
 
@@ -92,6 +94,9 @@ class AsyncPPO(DecoupledPPO):
             needs no `if __name__ == "__main__"` for it.
         max_lag: how many updates older than the policy a rollout's oldest step may be; older
             rollouts are discarded. One or two are what occurs.
+        game_waits: whether the env plays no further while nobody steps it, as StarCraft II does
+            unless `realtime=True`. Then the actor waits for a learner that is behind, and nothing
+            is dropped.
         weight_cap: the most that a single action's importance weight counts.
         kwargs: as of PPO.
 
@@ -105,6 +110,7 @@ class AsyncPPO(DecoupledPPO):
         *args: Any,
         actor: ActorKind = "thread",
         max_lag: int = 2,
+        game_waits: bool = False,
         weight_cap: float = 5.0,
         **kwargs: Any,
     ) -> None:
@@ -116,6 +122,7 @@ class AsyncPPO(DecoupledPPO):
             raise ConfigError(f"weight_cap is at least 1, which current data has, got {weight_cap}")
         self.actor = actor
         self.max_lag = max_lag
+        self.game_waits = game_waits
         self.weight_cap = weight_cap
         self._play: Play | None = None
         super().__init__(*args, **kwargs)
@@ -172,7 +179,8 @@ class AsyncPPO(DecoupledPPO):
     def _playing(self, env: VecEnv, policy: ActorCriticPolicy) -> Iterator[Play]:
         """In the block the actor plays; after it, model and env are as PPO leaves them."""
         assert self._last_episode_starts is not None
-        play = Play(Weights(self.policy), RolloutStore(self.n_steps), Gaps())
+        store = RolloutStore(self.n_steps, game_waits=self.game_waits)
+        play = Play(Weights(self.policy), store, Gaps())
         with frozen(self._vec_normalize_env) as commit:
             acting = Acting(
                 env,

@@ -68,7 +68,10 @@ class DecoupledPPO(PPO):
                 kl_too_large = self.target_kl is not None and terms.approx_kl > 1.5 * self.target_kl
                 if kl_too_large:
                     if self.verbose >= 1:
-                        print(f"Early stopping at step {epoch}: max kl {terms.approx_kl:.2f}")
+                        print(
+                            f"Early stopping at step {epoch} due to reaching max kl: "
+                            f"{terms.approx_kl:.2f}"
+                        )
                     break
                 self.policy.optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]

@@ -6,8 +6,9 @@
 
 The learner takes the rollout that waits; where none does, it takes the one in progress and is
 given its steps as they come. Rules: the actor never waits, not even for a learner that has stopped
-to take anything; what is dropped or too old is dropped as a whole rollout, and counted; the older
-rollout goes first, because the newer is nearer to what the learner has now.
+to take anything, unless it was said that the game waits too; what is dropped or too old is dropped
+as a whole rollout, and counted; the older rollout goes first, because the newer is nearer to what
+the learner has now.
 """
 
 from __future__ import annotations
@@ -63,16 +64,18 @@ class RolloutStore:
 
     Args:
         n_steps: of a complete rollout.
+        game_waits: whether the actor is to wait, after a rollout, until the learner has taken it.
 
     Attributes:
         dropped_steps: steps of rollouts that the learner was too slow for, each of all envs.
         stale_steps: steps of rollouts that were too old when the learner came to take them.
     """
 
-    def __init__(self, n_steps: int) -> None:
+    def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
         self.dropped_steps = 0
         self.stale_steps = 0
         self._n_steps = n_steps
+        self._game_waits = game_waits
         self._changed = threading.Condition()
         self._in_progress = Rollout()
         self._waiting: Rollout | None = None
@@ -98,7 +101,15 @@ class RolloutStore:
                         self.dropped_steps += len(self._waiting.steps)
                     self._waiting = rollout
             self._changed.notify_all()
+            while self._game_waits and self._waiting is not None:
+                self._changed.wait()
             return complete
+
+    def stop_waiting(self) -> None:
+        """The actor is wanted back: it waits for nobody any more."""
+        with self._changed:
+            self._game_waits = False
+            self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
         """No step will follow: the learner is to raise this error."""
@@ -119,6 +130,7 @@ class RolloutStore:
             while True:
                 if self._waiting is not None:
                     rollout, self._waiting = self._waiting, None
+                    self._changed.notify_all()
                 else:
                     rollout = self._in_progress
                 if not rollout.steps:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch as th
 from async_models import SMALL, Counting, CountingDict, FailingUpdates, SlowUpdates
@@ -17,12 +22,13 @@ from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.logger import configure
+from stable_baselines3.common.logger import Logger, configure
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, VecNormalize
 
 from sc2pool import AsyncPPO
 from sc2pool.errors import ConfigError, LearnerError
+from sc2pool.realtime.update_process import UpdateProcess
 
 KINDS = ("thread", "process")
 N = 2
@@ -239,17 +245,52 @@ def test_ctrl_c():
         model.learn(10**9)
 
 
-class Endless(FailingUpdates):
+def test_an_update_in_the_process_is_the_same():
+    options = {"learning_rate": lambda progress: 0.01 * progress, "n_epochs": 3, "gamma": 0.5}
+    env = counting()
+    model = model_of(env=env, **options)
+    _, callback = model._setup_learn(ROLLOUT)
+    with UpdateProcess(model) as process:
+        for progress in (1.0, 0.5):
+            PPO.collect_rollouts(model, env, callback, model.rollout_buffer, N_STEPS)
+            model._current_progress_remaining = progress
+            here = model_of(env=env, **options)
+            here.set_logger(Logger(folder=None, output_formats=[]))
+            here._current_progress_remaining = progress
+            here._n_updates = model._n_updates
+            here.set_parameters(copy.deepcopy(model.get_parameters()))
+            here.rollout_buffer = copy.deepcopy(model.rollout_buffer)
+            here.train()
+            process.update(model)
+            for name, value in here.policy.state_dict().items():
+                th.testing.assert_close(model.policy.state_dict()[name], value)
+            there = model.logger.name_to_value
+            for name, value in here.logger.name_to_value.items():
+                assert there[name] == pytest.approx(value, rel=1e-3, abs=1e-5), name
+
+
+class Killed(AsyncPPO):
     def train(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_the_update_process_is_killed():
     with pytest.raises(LearnerError, match="has ended with code -9"):
-        model_of(Endless, actor="process").learn(ROLLOUT)
+        model_of(Killed, actor="process").learn(ROLLOUT)
 
 
-class Raising(BaseCallback):
+def test_the_update_process_ends_with_the_trainer():
+    program = Path(__file__).with_name("async_trainer.py")
+    trainer = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE)
+    assert trainer.stdout is not None
+    (updater,) = (psutil.Process(pid) for pid in json.loads(trainer.stdout.readline()))
+    trainer.kill()
+    trainer.communicate()
+    _, alive = psutil.wait_procs([updater], timeout=10.0)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+class Changing(BaseCallback):
     """Changes the learner between two updates."""
 
     def _on_step(self) -> bool:
@@ -267,7 +308,7 @@ class Raising(BaseCallback):
 
 def test_what_a_callback_changes_holds_in_the_update_process():
     model = model_of(actor="process")
-    model.learn(ROLLOUT, callback=Raising())
+    model.learn(ROLLOUT, callback=Changing())
     assert model._n_updates == 5
     assert all((value == 0).all() for value in model.policy.state_dict().values())
 
@@ -313,6 +354,18 @@ def test_a_slow_learner_stalls_nobody_and_drops_are_counted(tmp_path):
     assert told[-1]["async/update_gap_s_max"] < SlowUpdates.update_s
     assert 0 < told[-1]["async/gap_s_p50"] <= told[-1]["async/gap_s_p99"]
     assert told[-1]["async/weight_mean"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_where_the_game_waits_every_step_is_learned_from(tmp_path):
+    env = counting()
+    model = model_of(SlowUpdates, env=env, game_waits=True)
+    model.set_logger(configure(str(tmp_path), ["json"]))
+    model.learn(3 * ROLLOUT)
+    told = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    assert [line["async/dropped_steps"] for line in told] == [0, 0, 0]
+    assert [line["async/lag_max"] for line in told] == [0, 1, 1]
+    played = env.get_attr("_steps")[0] * N
+    assert 3 * ROLLOUT <= played <= 4 * ROLLOUT
 
 
 def test_what_is_too_old_is_not_learned_from(tmp_path):

@@ -83,6 +83,35 @@ def test_the_rest_of_a_rollout_that_began_too_early_may_be_young_enough(wait_for
     assert store.dropped_steps == 0
 
 
+def test_where_the_game_waits_nothing_is_dropped(wait_for):
+    store = RolloutStore(N_STEPS, game_waits=True)
+    added: list[int] = []
+
+    def act() -> None:
+        for number in range(9):
+            store.add(step(number))
+            added.append(number)
+
+    acting = threading.Thread(target=act)
+    acting.start()
+    assert taken(store) == [0, 1, 2]
+    assert taken(store) == [3, 4, 5]
+    wait_for(lambda: len(added) == 8)
+    assert acting.is_alive(), "the third rollout has not been taken"
+    assert taken(store) == [6, 7, 8]
+    acting.join()
+    assert store.dropped_steps == 0
+
+
+def test_an_actor_that_is_stopped_waits_no_longer(wait_for):
+    store = RolloutStore(N_STEPS, game_waits=True)
+    acting = threading.Thread(target=add, args=(store, range(3)))
+    acting.start()
+    store.stop_waiting()
+    acting.join()
+    assert taken(store) == [0, 1, 2]
+
+
 def test_an_error_comes_after_the_steps_before_it():
     store = RolloutStore(N_STEPS)
     add(store, range(4))

@@ -28,5 +28,5 @@ def returns(loss: str) -> float:
 def test_decoupled_learns_and_recomputing_the_old_log_probs_alone_does_not():
     decoupled = returns("decoupled")
     recomputed = returns("recomputed")
-    assert decoupled > 4 * RANDOM
+    assert decoupled > 3 * RANDOM
     assert decoupled > 1.5 * recomputed
