@@ -109,4 +109,5 @@ def test_the_example(report):
     first, second = report()["example"].splitlines()
     assert first.startswith("iteration 0: 8 steps, ")
     assert second.startswith("iteration 1: 16 steps, ")
+    assert "paused for 0.0 s" not in second
     assert second.endswith("in which 0 game loops passed")
