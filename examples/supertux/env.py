@@ -29,6 +29,8 @@ ACTIONS: Final = ((), ("Right",), ("space",), ("Right", "space"))
 """The keys that each action holds down: none, run, jump, run and jump."""
 PERIOD_TICKS: Final = 7
 """A decision period."""
+LANDING_TICKS: Final = 14
+"""Until he stands, when an episode begins."""
 TIME_LIMIT_TICKS: Final = 2000
 """An episode that lasts longer is truncated: half a minute."""
 GOAL_PX: Final = 2900.0
@@ -90,9 +92,8 @@ class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
             owned.callback(self._keyboard.close)
             self._screen = Screen(self._display.name)
             owned.callback(self._screen.close)
-            self._game = SuperTux(self._display.name, folder)
+            self._game = SuperTux.started(self._display.name, folder, self._keyboard)
             owned.callback(self._game.close)
-            self._game.start(self._keyboard)
             self._owned = owned.pop_all()
         self.game_pid = self._game.pid
         """What a `PauseGate` of one's own would stop."""
@@ -123,8 +124,8 @@ class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
         self._action = 0
         self._unattended = False
         self._began = self._game.begin_run(_RESET_WITHIN_S).tick
-        # He lands in this time; a jump from the air would be none.
-        landed = self._began + PERIOD_TICKS
+        # He begins in the air, from where he could not jump.
+        landed = self._began + LANDING_TICKS
         self._before = self._game.wait_for(lambda state: state.tick >= landed, _STEP_WITHIN_S)
         self._clock = ElasticClock(PERIOD_TICKS, self._before.tick)
         return self._before

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ import psutil
 import pytest
 from gymnasium.utils.env_checker import check_env
 from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecEnvWrapper
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from examples.supertux.env import PERIOD_TICKS, SuperTuxEnv
 from examples.supertux.needs import check_installed
@@ -213,6 +216,28 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
         env.close()
 
 
+def test_a_game_that_ends_before_it_begins_is_started_once_more():
+    older = psutil.Process().children(recursive=True)
+    killed = []
+
+    def kill_the_first() -> None:
+        while not killed:
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.Error):
+                    if process not in older and process.name() == "supertux2":
+                        process.kill()
+                        killed.append(process.pid)
+                        return
+
+    killer = threading.Thread(target=kill_the_first)
+    killer.start()
+    env = SuperTuxEnv()
+    killer.join()
+    assert killed != [env.game_pid]
+    assert env.reset()[1]["x"] == 96
+    env.close()
+
+
 def test_two_behind_the_pool():
     pool = SubprocSC2VecEnv([SuperTuxEnv] * 2)
     try:
@@ -250,6 +275,19 @@ def test_two_behind_the_pool():
         pool.close()
 
 
+class Still(VecEnvWrapper):
+    """Whatever the learner does, Tux stands still."""
+
+    def reset(self) -> VecEnvObs:
+        return self.venv.reset()
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.venv.step_async(np.full_like(actions, STAND))
+
+    def step_wait(self) -> VecEnvStepReturn:
+        return self.venv.step_wait()
+
+
 class FirstUpdateIsSlow:
     """A learner whose first update takes longer than one who stands still has to live."""
 
@@ -273,7 +311,7 @@ def test_while_ppo_learns(gate):
     try:
         timeliness = Timeliness(pool)
         model = SlowPPO(
-            "MultiInputPolicy", timeliness, n_steps=4, batch_size=4, n_epochs=1, device="cpu"
+            "MultiInputPolicy", Still(timeliness), n_steps=4, batch_size=4, n_epochs=1, device="cpu"
         )
         model.learn(8, callback=PauseDuringTraining() if gate else None)
         report = timeliness.report()
