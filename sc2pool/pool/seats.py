@@ -80,7 +80,7 @@ class Seat:
 
     @property
     def arrived(self) -> bool:
-        """Whether that observation is there, and its game has not gone on from it."""
+        """Whether that observation is there: its instance is ready, or held at it."""
         return self.ready or self.instance.held
 
     @property
