@@ -29,7 +29,7 @@ _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 
 
 class PauseDuringTraining(RLlibCallback):
-    """Pauses an env runner's games from the end of each fragment until the next one begins.
+    """Pauses an env runner's games from the end of each fragment until the first step of the next.
 
         config.callbacks(PauseDuringTraining)
 

@@ -17,7 +17,7 @@ from sc2pool.realtime.async_ppo import AsyncPPO
 
 
 class PauseDuringTraining(BaseCallback):
-    """Pauses the games from the end of each rollout until the next one begins.
+    """Pauses the games from the end of each rollout until the first step of the next.
 
         model.learn(100_000, callback=PauseDuringTraining())
 
@@ -46,9 +46,8 @@ class PauseDuringTraining(BaseCallback):
         return True
 
     def _on_rollout_start(self) -> None:
-        if self._at_rest:
-            self._pool().resume()
-            self._at_rest = False
+        # Its first step lets the games go on, when its action is there: sooner would be too soon.
+        self._at_rest = False
 
     def _on_rollout_end(self) -> None:
         pool = self._pool()
