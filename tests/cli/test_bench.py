@@ -58,9 +58,9 @@ def test_it_is_told_and_drawn(benched):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--n", "1,0"], "must be at least 1"),
-        (["--seconds", "0"], "must be above 0"),
-        (["--spares", "-1"], "must be at least 0"),
+        (["--n", "1,0"], "of at least 1, got '0'"),
+        (["--seconds", "0"], "a number above 0, got '0'"),
+        (["--spares", "-1"], "of at least 0, got '-1'"),
         (["--task", "Chess"], "unknown task 'Chess'"),
         (["--json", "{folder}"], "is a folder"),
     ],
