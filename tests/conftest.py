@@ -78,8 +78,8 @@ def run_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder: Path = tmp_path_factory.mktemp("run-temp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
-        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))  # the user's fault bundles stay
         patch.setattr(tempfile, "tempdir", str(folder))
+        # The user's fault bundles stay; outside the folder, for what is in there must be gone.
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield folder
 
