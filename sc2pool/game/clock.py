@@ -7,7 +7,8 @@
 A decision period is `step_mul` game loops, and its action is due at its beginning. The clock is
 elastic: a period begins where the one before was to end, so that a late action takes from its own
 period and not from all that follow; where it overran by a whole period or more, that is not made
-up for: the grid begins anew at the loop that was seen, and what it was moved by was skipped.
+up for: the grid begins anew at the loop that was seen, and what it was moved by was skipped. Who
+plays several games together may put one off, so that they are due together.
 Rules: pure, all times are given, and the pace with them; the time for which a game is stopped is
 nobody's delay.
 """
@@ -23,7 +24,8 @@ class Tick(NamedTuple):
     Attributes:
         gap_s: from the observation to the action, less the time for which the game was stopped.
         lost_periods: decision periods that ended before this action came: without a new one.
-        skipped_loops: by which the grid was moved; 0 unless a whole period was overrun.
+        skipped_loops: by which the grid was moved; 0 unless a whole period was overrun, or the
+            game was put off.
     """
 
     gap_s: float
@@ -45,6 +47,7 @@ class ElasticClock:
         self._looked_at = 0
         """The newest loop known."""
         self._moved_loops = 0
+        self._put_off_loops = 0
         self._loops = 1
         self._observed_s = 0.0
         self._stopped_s: float | None = None
@@ -55,8 +58,13 @@ class ElasticClock:
     def begin(self, loop: int, now_s: float) -> None:
         """An episode's first observation: the grid begins there."""
         self._begun_at = loop
+        self._put_off_loops = 0
         self._stopped_s = None
         self._seen(loop, now_s)
+
+    def put_off(self, loops: int) -> None:
+        """The period of the next action is to end so many loops later."""
+        self._put_off_loops = loops
 
     def act(self, loops: int, now_s: float) -> int:
         """An action is sent, for a period of so many loops; the loop of the next observation.
@@ -67,7 +75,7 @@ class ElasticClock:
         self._loops = loops
         late = self._looked_at - self._begun_at
         self._moved_loops = late if late >= loops else 0
-        self._begun_at += self._moved_loops
+        self._begun_at += self._moved_loops + self._put_off_loops
         return self._begun_at + loops
 
     def observe(self, loop: int, now_s: float) -> Tick:
@@ -81,7 +89,8 @@ class ElasticClock:
         )
         self._begun_at = due + late
         self._seen(loop, now_s)
-        return Tick(self._gap_s, lost_periods, self._moved_loops + late)
+        put_off, self._put_off_loops = self._put_off_loops, 0
+        return Tick(self._gap_s, lost_periods, self._moved_loops + put_off + late)
 
     def look(self, loop: int) -> None:
         """The game was seen at this loop by somebody who does not act."""

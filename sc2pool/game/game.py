@@ -201,6 +201,10 @@ class Game(RunningGame):
         """Its process is about to go on."""
         self._clock.go_on(time.monotonic())
 
+    def put_off(self, loops: int) -> None:
+        """In real time: the decision period of the next step is so many loops longer."""
+        self._clock.put_off(loops)
+
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
         """Gives commands, advances the game, and observes, all in one burst.
 

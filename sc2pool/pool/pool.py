@@ -31,11 +31,13 @@ from sc2pool.pool.dealer import Dealer
 from sc2pool.pool.layout import Array, space_layout
 from sc2pool.pool.messages import Hello
 from sc2pool.pool.pauses import Pauses
+from sc2pool.pool.phases import Phases
 from sc2pool.pool.pickling import for_worker
 from sc2pool.pool.slot import MASKED
 from sc2pool.pool.supervisor import Supervisor
 from sc2pool.pool.transitions import Transitions, bind
 from sc2pool.pool.watchdog import available_bytes, memory_warning
+from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec
 
@@ -110,6 +112,7 @@ class Pool:
         self._transitions = Transitions(
             self._supervisor, self._dealer, self._layout, self._gatherer, self._autoreset
         )
+        self._phases = Phases(LOOPS_PER_S) if first.realtime and self.n > 1 else None
         games = self.n + len(self._supervisor.spare_seats)
         warning = memory_warning(
             self._supervisor.roster.first_game_bytes(), games, available_bytes()
@@ -196,6 +199,8 @@ class Pool:
         now_s = time.monotonic()
         seats = self._supervisor.seats
         self._transitions.expect_steps(numbers)
+        if self._phases is not None:
+            self._keep_in_step(self._phases, numbers)
         for env, action in zip(numbers, actions, strict=True):
             seat = seats[env]
             seat.answered = False
@@ -206,6 +211,16 @@ class Pool:
                 seat.instance.step_checked(action, now_s, deadline)
             else:
                 seat.instance.step(action, now_s, deadline)
+
+    def _keep_in_step(self, phases: Phases, envs: Sequence[int]) -> None:
+        """Put off those of these envs that are early, where all are played together."""
+        if len(envs) < self.n:
+            phases.forget()
+        loops = phases.put_off() or [0] * self.n
+        for env in envs:
+            seat = self._supervisor.seats[env]
+            if seat.fault is None:
+                seat.instance.end.put_off(loops[env])
 
     def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
         """Wait for the transitions of at least `min_ready` pending envs; gather all there are.
@@ -240,6 +255,12 @@ class Pool:
         stats = self._supervisor.stats
         stats.env_steps += len(seats)
         stats.episodes += sum(outcome.over for outcome in outcomes if outcome is not None)
+        if self._phases is not None:
+            gaps_s = [one.tick.gap_s for one in outcomes if one and one.tick and not one.over]
+            if len(gaps_s) == self.n:
+                self._phases.note(gaps_s)
+            else:
+                self._phases.forget()
         replays = self._supervisor.replays
         if replays is not None:
             for seat, outcome in zip(seats, outcomes, strict=True):

@@ -21,6 +21,7 @@ from sc2pool.pool.layout import Array, SlotLayout, SpaceLayout
 
 # Header fields, as indices of 8-byte words; trainer and worker write different cache lines.
 REQUEST_WORD = 0
+PUT_OFF_WORD = 1
 REPLY_WORD = 8
 FLAGS_WORD = 9
 REWARD_WORD = 10

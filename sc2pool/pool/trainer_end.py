@@ -16,6 +16,7 @@ from sc2pool.pool.slot import (
     FLAGS_WORD,
     GAP_WORD,
     LOST_WORD,
+    PUT_OFF_WORD,
     REPLY_WORD,
     REQUEST_WORD,
     RETURN_WORD,
@@ -61,6 +62,10 @@ class TrainerEnd:
             return False
         self._ring()
         return True
+
+    def put_off(self, loops: int) -> None:
+        """The next action's period is to be so many loops longer; of games in real time."""
+        self._words[PUT_OFF_WORD] = loops
 
     def send_checked(self, action: Array) -> None:
         """Send an action known to fit a space of one array."""

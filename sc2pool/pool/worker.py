@@ -131,6 +131,7 @@ class Worker:
             rung=self.player.rung,
             worn_out=self._player_is_worn_out,
             tick=self.player.tick if self.player.realtime else None,
+            put_off=self.player.put_off,
             hold=self._hold,
         )
 

@@ -26,6 +26,7 @@ from sc2pool.pool.slot import (
     LOST_WORD,
     MASKED,
     NOT_HELD,
+    PUT_OFF_WORD,
     REPLY_WORD,
     REQUEST_WORD,
     RETURN_WORD,
@@ -52,6 +53,7 @@ class WorkerEnd(QueuePair):
         rung: asked, when an episode's first transition is put, how it was reached.
         worn_out: asked at an episode's end whether the game should be replaced.
         tick: asked at every step of a game in real time how late it was.
+        put_off: told, before an action of such a game, to make its period longer by some loops.
         hold: stops the game, where a reset wants it held; whether it could.
     """
 
@@ -66,6 +68,7 @@ class WorkerEnd(QueuePair):
         rung: Callable[[], str],
         worn_out: Callable[[], bool],
         tick: Callable[[], Tick | None] | None = None,
+        put_off: Callable[[int], None] = lambda _: None,
         hold: Callable[[], bool] = lambda: False,
     ) -> None:
         self._slot = slot
@@ -80,6 +83,7 @@ class WorkerEnd(QueuePair):
         self._rung = rung
         self._worn_out = worn_out
         self._tick = tick
+        self._put_off = put_off
         self._hold = hold
         self._to_be_held = False
         self._sequence = 0
@@ -139,6 +143,8 @@ class WorkerEnd(QueuePair):
             if not self._request_wait.wait():
                 await self._ring_in_loop()
         self._phase = Phase.STEPPING
+        if self._tick is not None and self._words[PUT_OFF_WORD]:
+            self._put_off(self._words[PUT_OFF_WORD])
         return action
 
     def _is_plain(self, array: Array, observation: Any) -> bool:

@@ -125,6 +125,9 @@ class Player(ABC):
         """How late the newest step was, of a game in real time; None before the first."""
         return None
 
+    def put_off(self, loops: int) -> None:  # noqa: B027 - most players wait, and have no periods
+        """Make the next decision period so many loops longer, of a game in real time."""
+
     async def pause(self) -> None:
         """Stop every process below this one; called while the player waits for an action.
 

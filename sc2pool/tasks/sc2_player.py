@@ -162,6 +162,9 @@ class SC2Player(Player):
             return await self.game.replay(deadline)
         return b""
 
+    def put_off(self, loops: int) -> None:
+        self.game.put_off(loops)
+
     def tick(self) -> Tick | None:
         return self.game.tick
 

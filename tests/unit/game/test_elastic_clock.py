@@ -97,3 +97,11 @@ def test_an_episode_begun_in_a_pause_knows_nothing_of_it(clock):
 
 def test_a_game_that_ends_before_the_loop_that_is_due(clock):
     assert step(clock, 50.1, 102) == Tick(pytest.approx(0.1), 0, 0)
+
+
+def test_a_game_that_is_put_off_has_one_longer_period(clock):
+    clock.put_off(2)
+    assert clock.act(PERIOD, 50.1) == 106
+    assert clock.observe(106, 50.6) == Tick(pytest.approx(0.1), 0, 2)
+    assert clock.act(PERIOD, 50.7) == 110, "once"
+    assert clock.observe(110, 51.0) == Tick(pytest.approx(0.1), 0, 0)
