@@ -8,13 +8,15 @@ rollout: it is measured first, with PPO. Written are `async_learning.json` and `
 and two verdicts are printed: whether AsyncPPO's mean return of the last hundred episodes is at
 least 0.95 of PPO's, and whether it takes PPO at least 1.2 times as long for as many steps.
 
-In step mode a game plays no faster because somebody else learns; where a rollout already keeps all
-cores busy, nothing is left to be gained. Run it on a machine that has nothing else to do.
+Where the games of a rollout already keep all cores busy, nothing is left to be gained by learning
+meanwhile. `--game-ms 5` lets each step take so much longer without using a core, as games do that
+have cores of their own. Run it on a machine that has nothing else to do.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import math
 import time
@@ -36,6 +38,7 @@ from sc2pool import AsyncPPO, SubprocSC2VecEnv
 from sc2pool.cli.curve import BLUE, GREEN, VERMILION, rolling_mean
 from sc2pool.cli.episodes import WINDOW
 from sc2pool.cli.hyperparameters import settings_for
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 TASK = "MoveToBeacon"
 LEARNS_AS_WELL = 0.95
@@ -45,6 +48,22 @@ LEARNERS: dict[str, tuple[type[PPO], dict[str, Any], str]] = {
     "AsyncPPO": (AsyncPPO, {"game_waits": True}, VERMILION),
     "AsyncPPO, process": (AsyncPPO, {"game_waits": True, "actor": "process"}, GREEN),
 }
+
+
+class Unhurried(MoveToBeacon):
+    """A game that takes its time, and no core."""
+
+    game_s = 0.0
+
+    async def act(self, action: int) -> Any:  # type: ignore[override]
+        await asyncio.sleep(self.game_s)
+        return super().act(action)
+
+
+def task_of(options: argparse.Namespace) -> type[MoveToBeacon]:
+    if not options.game_ms:
+        return MoveToBeacon
+    return type("Unhurried", (Unhurried,), {"game_s": options.game_ms / 1000.0})
 
 
 class Run(NamedTuple):
@@ -57,7 +76,7 @@ class Run(NamedTuple):
     steps: int
     """Env steps that were learned from, of all games."""
     played_steps: int
-    """Those, and what was dropped."""
+    """Those, and what was dropped, or left when the training ended."""
     episodes: list[tuple[int, float, float]]
     """Steps, seconds and return at each episode's end."""
 
@@ -122,7 +141,7 @@ def model_of(kind: type[PPO], env: Any, seed: int, n_epochs: int, **options: Any
 def train(learner: str, options: argparse.Namespace, seed: int, n_epochs: int) -> Run:
     """One training of one learner."""
     kind, more, _ = LEARNERS[learner]
-    env = SubprocSC2VecEnv(n=options.n, task=TASK, game=options.game, seed=seed)
+    env = SubprocSC2VecEnv(n=options.n, task=task_of(options), game=options.game, seed=seed)
     try:
         noting = Noting()
         model = model_of(kind, VecMonitor(env), seed, n_epochs, **more)
@@ -137,7 +156,7 @@ def train(learner: str, options: argparse.Namespace, seed: int, n_epochs: int) -
 def epochs_as_long_as_a_rollout(options: argparse.Namespace) -> tuple[int, float, float]:
     """The number of epochs, and what a rollout and one epoch take, in seconds."""
     measured_epochs = 4
-    env = SubprocSC2VecEnv(n=options.n, task=TASK, game=options.game)
+    env = SubprocSC2VecEnv(n=options.n, task=task_of(options), game=options.game)
     try:
         noting = Noting()
         model = model_of(PPO, VecMonitor(env), 0, measured_epochs)
@@ -170,7 +189,7 @@ def verdicts(runs: list[Run]) -> list[dict[str, Any]]:
                 "learns_as_well": returns >= LEARNS_AS_WELL,
                 "speed_over_ppo": speed,
                 "faster": speed >= FASTER,
-                "dropped": 1.0 - of(learner, lambda run: run.steps / run.played_steps),
+                "not_learned_from": 1.0 - of(learner, lambda run: run.steps / run.played_steps),
             }
         )
     return told
@@ -214,6 +233,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path(), help="folder for both files")
     parser.add_argument("--game", default="auto", help="auto, real, or an installation's path")
     parser.add_argument("--n", type=int, default=8, help="games")
+    parser.add_argument("--game-ms", type=float, default=0.0, help="what a step takes besides")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=settings_for(TASK).default_steps)
     parser.add_argument("--epochs", type=int, help="default: as many as take as long as a rollout")
@@ -245,6 +265,7 @@ def main() -> None:
     result = {
         "task": TASK,
         "n": options.n,
+        "game_ms": options.game_ms,
         "steps": options.steps,
         "n_epochs": n_epochs,
         "rollout_s": rollout_s,
@@ -259,7 +280,7 @@ def main() -> None:
         print(
             f"{verdict['learner']}: return {verdict['returns_over_ppo']:.3f} of PPO's (goal "
             f"{LEARNS_AS_WELL}), {verdict['speed_over_ppo']:.2f} times as fast (goal {FASTER}), "
-            f"{verdict['dropped']:.1%} of the steps dropped"
+            f"{verdict['not_learned_from']:.1%} of the steps not learned from"
         )
 
 

@@ -67,6 +67,7 @@ def test_a_weight_is_capped_above_only_and_has_no_gradient():
     assert not weights.requires_grad
 
 
+@pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")  # a short last one
 @pytest.mark.parametrize(
     ("env_id", "options"),
     [
