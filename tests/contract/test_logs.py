@@ -36,7 +36,7 @@ def test_records_carry_env_instance_and_phase(vec_task, caplog):
     assert (fault.env, fault.instance) == ("env 1", 1)
     assert fault.phase in ("idle", "stepping")
     assert fault.getMessage().startswith("env 1, instance 1: game-exited while")
-    assert fault.funcName == "_fault"
+    assert fault.funcName == "of_fault"
 
 
 def test_a_soft_recycle_is_no_warning(vec_task, caplog):
