@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from lateness.learners import LEARNERS, PLAY
 from lateness.measure import Row
@@ -44,6 +45,7 @@ def draw(file: Path, rows: Sequence[Row], machine: dict[str, Any]) -> None:
     deaths.set_ylabel("deaths while nobody acted\n(in brackets: in play)")
     for axes in (lost, deaths):
         axes.set_ylim(0, max(1.0, axes.get_ylim()[1]) * 1.15)
+    deaths.yaxis.set_major_locator(MaxNLocator(integer=True))
     deaths.set_xticks(range(len(groups)), [_named(*group) for group in groups])
     handles = [Patch(color=colour, label=name) for name, colour in COLOURS.items()]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
