@@ -40,7 +40,7 @@ def test_the_only_one_is_meant(runs: list[RunDir]) -> None:
     assert choose(runs[0].path, None).pid == os.getpid()
 
 
-@pytest.mark.parametrize("pid", [None, os.getpid()])
+@pytest.mark.parametrize("pid", [None, os.getpid()], ids=["no pid", "its pid"])
 def test_several_are_told_apart(runs: list[RunDir], pid: int | None) -> None:
     with pytest.raises(ConfigError, match="2 pools are running: choose one") as caught:
         choose(None, pid)
