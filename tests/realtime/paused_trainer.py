@@ -24,8 +24,12 @@ games = Pool(
     spares=1,
 )
 envs = Pool(gym_specs([WithGrandchildren]), tickets=False, config=config)
+games.reset()
+while games.stats()["instances"][1]["state"] != "paused":  # the spare, from its first observation
+    games.send([0])
+    games.recv()
+envs.reset()
 for pool in (games, envs):
-    pool.reset()
     pool.pause()
 children = psutil.Process().children(recursive=True)
 print(json.dumps({child.pid: child.status() for child in children}), flush=True)
