@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sc2pool.deadline import Deadline
 from sc2pool.errors import PauseError
 from sc2pool.pool.seats import Seat
 from sc2pool.pool.states import State
@@ -18,16 +17,10 @@ from sc2pool.pool.supervisor import Supervisor
 
 
 class Pauses:
-    """The pauses of a pool's envs and spares.
+    """The pauses of a pool's envs and spares."""
 
-    Args:
-        supervisor: of the instances.
-        limit_s: how long a game may take to stop, once it awaits nothing.
-    """
-
-    def __init__(self, supervisor: Supervisor, limit_s: float) -> None:
+    def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
-        self._limit_s = limit_s
         self._counts: dict[int, int] = {}
 
     def __bool__(self) -> bool:
@@ -88,7 +81,7 @@ class Pauses:
         def at_rest() -> bool:
             for seat in seats:
                 if seat.instance.state in (State.READY, State.PLAYING):
-                    seat.instance.pause(Deadline.after(self._limit_s))
+                    seat.instance.pause(self._supervisor.pause_deadline())
             return all(
                 seat.instance.state is not State.RESETTING
                 and (seat.instance.state is not State.PAUSED or seat.instance.at_rest is not None)

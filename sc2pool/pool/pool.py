@@ -85,8 +85,7 @@ class Pool:
             self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)
             self._dealer = Dealer(supervisor, one_book=tickets)
             self._calls = Calls(supervisor)
-            limits = config.limits
-            self._pauses = Pauses(supervisor, limits.step_s + limits.worker_grace_s)
+            self._pauses = Pauses(supervisor)
             supervisor.serve_metrics()
             self._learn_spaces()
         except BaseException:

@@ -147,12 +147,16 @@ class Supervisor:
         limits = self._config.limits
         return Deadline.after(_SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
 
+    def pause_deadline(self) -> Deadline:
+        """Until when a game that is told so now must have stopped, or must go on."""
+        limits = self._config.limits
+        return Deadline.after(limits.step_s + limits.worker_grace_s)
+
     def let_go_on(self, seat: Seat) -> None:
         """Let the game go on, if it is paused; that it does is news."""
-        limits = self._config.limits
         instance = seat.instance
         if instance.state is State.PAUSED:
-            instance.go_on(Deadline.after(limits.step_s + limits.worker_grace_s))
+            instance.go_on(self.pause_deadline())
         elif seat.held and instance.state is State.IDLE and seat.ticket is not None:
             self._reset(seat)
         seat.held = False
