@@ -53,10 +53,13 @@ class Dealer:
                 self._spares.play_next(seat, self._book)
             else:
                 self._supervisor.play(seat, self.ticket(seat, None, {}))
-        self.prepare_spares()
 
     def prepare_spares(self) -> None:
-        """Give every spare that holds no ticket the next one."""
+        """Give every spare that holds no ticket the next one.
+
+        Best while envs step, when the trainer has nothing else to do: a spare that an env has
+        taken is asked for its next episode by nobody who waits.
+        """
         self._spares.prepare(self._book)
 
     def take_back(self) -> None:

@@ -201,7 +201,12 @@ class Instance:
         self._reset_sequence = self.end.next_sequence()
         self._resets += 1
         self._send(
-            messages.Reset(self._reset_sequence, ticket, for_worker(attributes), self.to_be_held)
+            messages.Reset(
+                self._reset_sequence,
+                ticket,
+                for_worker(attributes) if attributes else b"",  # mostly there are none
+                self.to_be_held,
+            )
         )
 
     def plain_reply(self) -> None:

@@ -45,8 +45,8 @@ class Launch:
 class Reset:
     """Play this ticket; its first observation answers request `sequence`.
 
-    `attributes` are pickled: name to value, as `set_attr` left them for this env. With `hold` the
-    game is stopped at that observation, and goes on when it is told to.
+    `attributes` are pickled: name to value, as `set_attr` left them for this env; empty where it
+    left none. With `hold` the game is stopped at that observation, and goes on when it is told to.
     """
 
     sequence: int

@@ -210,6 +210,7 @@ class Pool:
                 seat.instance.step_checked(action, now_s, deadline)
             else:
                 seat.instance.step(action, now_s, deadline)
+        self._dealer.prepare_spares()
 
     def _keep_in_step(self, phases: Phases, envs: Sequence[int]) -> None:
         """Put off those of these envs that are early, where all are played together."""

@@ -166,7 +166,7 @@ class Worker:
             return  # another ticket was wanted before this one could begin
         self.player.release()  # held at a first observation that nobody wants any more
         self.pair.begin(message.sequence, hold=message.hold)
-        self.player.attributes = pickle.loads(message.attributes)
+        self.player.attributes = pickle.loads(message.attributes) if message.attributes else {}
         try:
             await self.player.play(message.ticket, self.pair)
         except BaseException as error:
