@@ -21,7 +21,7 @@ from gymnasium import spaces
 from gymnasium.error import NoAsyncCallError, ResetNeeded
 
 from sc2pool.config import PoolConfig
-from sc2pool.deadline import Deadline
+from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.agreement import agreed
@@ -151,10 +151,7 @@ class Pool:
             given = {} if options is None else options[seat.index]
             seat.waits = True
             self._supervisor.play(seat, self._dealer.ticket(seat, seed, given))
-        self._supervisor.wait_until(lambda: all(seat.arrived for seat in seats))
-        for seat in seats:
-            seat.waits = False
-            self._supervisor.let_go_on(seat)
+        self._begun_together()
         self._supervisor.wait_until(lambda: all(seat.ready for seat in seats))
         outcomes = [Outcome() for _ in seats]
         for seat, outcome in zip(seats, outcomes, strict=True):
@@ -162,6 +159,19 @@ class Pool:
         self._dealer.prepare_spares()
         self._began = True
         return self._gatherer.gather(seats, outcomes)
+
+    def _begun_together(self, deadline: Deadline = NEVER) -> bool:
+        """Let those go on that wait for each other, once all have arrived; whether they have."""
+        waiting = [seat for seat in self._supervisor.seats if seat.waits]
+        if not waiting:
+            return True
+        self._supervisor.wait_until(lambda: all(seat.arrived for seat in waiting), deadline)
+        if not all(seat.arrived for seat in waiting):
+            return False
+        for seat in waiting:
+            seat.waits = False
+            self._supervisor.let_go_on(seat)
+        return True
 
     # Steps.
 

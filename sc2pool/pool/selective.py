@@ -64,7 +64,16 @@ class SelectivePool(Pool):
         self._transitions.expect_resets(numbers)
         self._resetting.update(numbers)
         self._began = True
+        if len(numbers) == self.n:
+            for seat in self._supervisor.seats:
+                seat.waits = True  # in real time they begin together
         return numbers
+
+    def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
+        """As a pool's."""
+        self._check_open()
+        self._begun_together(Deadline.after(timeout_s))
+        return super().recv(min_ready, timeout_s)
 
     def wait(self, deadline: Deadline, ready: int | None = None) -> bool:
         """Wait as `recv` does, and receive nothing yet.
@@ -77,6 +86,8 @@ class SelectivePool(Pool):
             Whether they are.
         """
         self._check_open()
+        if not self._begun_together(deadline):
+            return False
         wanted = len(self._transitions.pending) if ready is None else ready
         self._transitions.wait_for(wanted, deadline)
         return len(self._transitions.settled) >= wanted

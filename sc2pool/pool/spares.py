@@ -53,7 +53,8 @@ class Spares:
             self._supervisor.play(seat, spare.ticket)
         else:
             exchange(seat, spare)
-            self._supervisor.let_go_on(seat)
+            if not seat.waits:
+                self._supervisor.let_go_on(seat)
 
     def _first_choice(self) -> Seat:
         """The holder of the next ticket; without seeds, rather one that is ready."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
+
 import numpy as np
 import psutil
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode
-from realtime_tasks import Short
+from realtime_tasks import OneIsSlow, Short
 
 from sc2pool import SC2VectorEnv
+from sc2pool.protocol.replies import LOOPS_PER_S
 
 ACTIONS = np.zeros(2, np.int64)
 
@@ -72,3 +75,29 @@ def test_paused_and_played_on_in_every_mode(freezing, mode):
         env.close()
     with pytest.raises(ClosedEnvironmentError):
         env.pause()
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+def test_games_begin_together(freezing, spares):
+    env = SC2VectorEnv(n=2, task=OneIsSlow, game=freezing, realtime=True, spares=spares)
+    try:
+        for _ in range(2):
+            _, began = env.reset()
+            infos = env.step(ACTIONS)[4]
+            assert infos["sc2pool.gap_s"][0] < 0.5, "it did not play while the other was reset"
+            assert infos["loop"][0] - began["loop"][0] < LOOPS_PER_S / 2
+    finally:
+        env.close()
+
+
+def test_a_reset_that_is_late_is_waited_for_again(freezing):
+    env = SC2VectorEnv(n=2, task=OneIsSlow, game=freezing, realtime=True)
+    try:
+        env.reset()
+        env.reset_async()
+        with pytest.raises(multiprocessing.TimeoutError):
+            env.reset_wait(timeout=0.2)
+        env.reset_wait()
+        assert env.step(ACTIONS)[4]["sc2pool.gap_s"][0] < 0.5
+    finally:
+        env.close()

@@ -89,6 +89,14 @@ def test_spares_hold_the_next_tickets_and_envs_take_them_in_order(spares, envs, 
     assert plays.asked[3:] == [(3, 3), (4, 4)]
 
 
+def test_a_held_spare_waits_with_the_env_that_takes_it(spares, envs, plays):
+    book = TicketBook()
+    spares.prepare(book)
+    envs[0].waits = True
+    spares.play_next(envs[0], book)
+    assert plays.awake == []
+
+
 def test_a_seeded_run_takes_the_first_ticket_although_another_is_ready(spares, envs, spare_seats):
     book = TicketBook(5)
     spares.prepare(book)
