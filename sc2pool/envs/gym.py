@@ -140,7 +140,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         self.pool.resume()
 
     def stats(self) -> dict[str, Any]:
-        """The pool's counters as plain data; see `Pool.stats`."""
+        """The pool's counters as plain data; see `sc2pool.pool.snapshot.describe`."""
         return self.pool.stats()
 
     def close(self) -> None:

@@ -201,7 +201,7 @@ class SubprocSC2VecEnv(VecEnv):
         self.pool.resume(None if indices is None else self._envs(indices))
 
     def stats(self) -> dict[str, Any]:
-        """The pool's counters as plain data; see `Pool.stats`."""
+        """The pool's counters as plain data; see `sc2pool.pool.snapshot.describe`."""
         return self.pool.stats()
 
     def close(self) -> None:

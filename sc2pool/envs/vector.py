@@ -330,7 +330,7 @@ class SC2VectorEnv(EnvCalls):
             self.pool.resume()
 
     def stats(self) -> dict[str, Any]:
-        """The pool's counters as plain data; see `Pool.stats`."""
+        """The pool's counters as plain data; see `sc2pool.pool.snapshot.describe`."""
         return self.pool.stats()
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:

@@ -8,7 +8,8 @@ until it may go on; a spare that is held from its first observation on stays so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from sc2pool.errors import PauseError
 from sc2pool.pool.seats import Seat
@@ -25,9 +26,6 @@ class Pauses:
 
     def __bool__(self) -> bool:
         return bool(self._counts)
-
-    def __contains__(self, env: int) -> bool:
-        return env in self._counts
 
     def pause(self, envs: Sequence[int], *, spares: bool) -> None:
         """Stop the games of these envs, and maybe the spares', once more.
@@ -62,6 +60,18 @@ class Pauses:
             if spare.instance.state is not State.PAUSED:
                 self._supervisor.let_go_on(spare)
         self._forget(numbers)
+
+    @contextmanager
+    def lifted(self, envs: Iterable[int]) -> Iterator[None]:
+        """In the block those of these envs go on that are paused; it counts nothing."""
+        paused = [self._supervisor.seats[env] for env in envs if env in self._counts]
+        if paused:
+            self.go_on(paused)
+        try:
+            yield
+        finally:
+            if paused and self._supervisor.failure is None:
+                self.stop(paused)
 
     def _forget(self, envs: Iterable[int]) -> None:
         for env in envs:

@@ -14,6 +14,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -28,16 +29,15 @@ from sc2pool.pool.agreement import agreed
 from sc2pool.pool.batch import Batch, Gatherer, Outcome
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.dealer import Dealer
+from sc2pool.pool.in_step import InStep
 from sc2pool.pool.layout import Array, space_layout
 from sc2pool.pool.messages import Hello
 from sc2pool.pool.pauses import Pauses
-from sc2pool.pool.phases import Phases
 from sc2pool.pool.pickling import for_worker
 from sc2pool.pool.slot import MASKED
 from sc2pool.pool.supervisor import Supervisor
 from sc2pool.pool.transitions import Transitions, bind
 from sc2pool.pool.watchdog import available_bytes, memory_warning
-from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec
 
@@ -111,7 +111,7 @@ class Pool:
         self._transitions = Transitions(
             self._supervisor, self._dealer, self._layout, self._gatherer, self._autoreset
         )
-        self._phases = Phases(LOOPS_PER_S) if first.realtime and self.n > 1 else None
+        self._in_step = InStep(seats) if first.realtime and self.n > 1 else None
         games = self.n + len(self._supervisor.spare_seats)
         warning = memory_warning(
             self._supervisor.roster.first_game_bytes(), games, available_bytes()
@@ -208,8 +208,8 @@ class Pool:
         now_s = time.monotonic()
         seats = self._supervisor.seats
         self._transitions.expect_steps(numbers)
-        if self._phases is not None:
-            self._keep_in_step(self._phases, numbers)
+        if self._in_step is not None:
+            self._in_step.before_step(numbers)
         for env, action in zip(numbers, actions, strict=True):
             seat = seats[env]
             seat.answered = False
@@ -221,16 +221,6 @@ class Pool:
             else:
                 seat.instance.step(action, now_s, deadline)
         self._dealer.prepare_spares()
-
-    def _keep_in_step(self, phases: Phases, envs: Sequence[int]) -> None:
-        """Put off those of these envs that are early, where all are played together."""
-        if len(envs) < self.n:
-            phases.forget()
-        loops = phases.put_off() or [0] * self.n
-        for env in envs:
-            seat = self._supervisor.seats[env]
-            if seat.fault is None:
-                seat.instance.end.put_off(loops[env])
 
     def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
         """Wait for the transitions of at least `min_ready` pending envs; gather all there are.
@@ -265,12 +255,8 @@ class Pool:
         stats = self._supervisor.stats
         stats.env_steps += len(seats)
         stats.episodes += sum(outcome.over for outcome in outcomes if outcome is not None)
-        if self._phases is not None:
-            gaps_s = [one.tick.gap_s for one in outcomes if one and one.tick and not one.over]
-            if len(gaps_s) == self.n:
-                self._phases.note(gaps_s)
-            else:
-                self._phases.forget()
+        if self._in_step is not None:
+            self._in_step.after_step(outcomes)
         replays = self._supervisor.replays
         if replays is not None:
             for seat, outcome in zip(seats, outcomes, strict=True):
@@ -330,15 +316,8 @@ class Pool:
         self._check_open()
         seats = [self._supervisor.seats[env] for env in envs]
         deadline = Deadline.after(timeout_s)
-        paused = [seats[row] for row, env in enumerate(envs) if env in self._pauses]
-        if not paused or operation != "env_method":
+        with self._pauses.lifted(envs) if operation == "env_method" else nullcontext():
             return self._calls.run(seats, operation, for_worker(arguments), deadline)
-        self._pauses.go_on(paused)
-        try:
-            return self._calls.run(seats, operation, for_worker(arguments), deadline)
-        finally:
-            if self._supervisor.failure is None:
-                self._pauses.stop(paused)
 
     def render(self, envs: Sequence[int]) -> list[Any]:
         """A frame of each of these envs.
@@ -382,23 +361,7 @@ class Pool:
     def stats(self) -> dict[str, Any]:
         """Counters of the pool and what each instance is doing, as plain data.
 
-        Keys: `game_version` (str; begins with "standin" on the stand-in; None for envs of the
-        user), `base_build`, `launches`, `resets`, `env_steps`, `episodes`, `recycles` (count by
-        cause), `reset_s` (by rung) and `recovery_s` (from a fault to the next first observation),
-        both as `count`, `p50`, `p95`, `max` of the newest thousand, `events` (the newest thousand
-        launches and recycles), `pauses` (`count` of games that were paused and went on, `paused_s`
-        in sum, `loops` that passed meanwhile, of games in real time), `realtime` (how late actions
-        came there: `steps`, `gap_s` from observation to action (`p50` and `p99` of the newest
-        thousand, `max` of all), `misses` (actions whose decision period was over), `lost_periods`
-        (periods without a new action), `skipped_loops` (by which the periods were put off, because
-        one overran by a whole one; see `sc2pool.game.clock`), the same for each of `envs`, and
-        `spares`: how many were `held`, the `loops` that passed meanwhile, and the `problem` that
-        leaves the pool without spares, if any), `watchdog_cpu_s`, and
-        `instances` (a dict per seat: `seat`, `instance`, `state`, `ticket`, `steps`,
-        `episode_steps`, `episode_return` (None where it is not finite), `pid`, `worker_pid`,
-        `port`, `listener` ("proven" where the system told that the port belongs to the game),
-        `memory_bytes`, `cpu_s` (worker and game), `recycles` (of the seat, by cause)). May be
-        called from any thread.
+        The keys are told in `sc2pool.pool.snapshot.describe`. May be called from any thread.
         """
         return self._supervisor.stats_now()
 
