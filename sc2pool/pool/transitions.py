@@ -179,4 +179,5 @@ def bind(seat: Seat, outcome: Outcome) -> None:
     """The env takes the episode that its seat's instance has ready."""
     seat.instance.on(Event.BOUND)
     seat.ticket = None
+    seat.waits = False
     begin_episode(seat, outcome)
