@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "standin(reason): expects what only the stand-in does")
+    # A shell starts what it runs in the background with Ctrl-C ignored, and so would all that the
+    # tests start, and press Ctrl-C on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     game = config.getoption("--game")
     if game is None:
         return
