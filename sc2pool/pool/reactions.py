@@ -65,7 +65,9 @@ class Reactions:
         self.cannot_hold = False
         """Games in real time cannot be held, so spares would miss their first loops."""
         self.failure: SC2PoolError | None = None
+        """What ends the pool."""
         self.raised: list[tuple[Seat, messages.Raised]] = []
+        """What code of the user's has raised."""
         self._handlers: dict[type, Callable[[Seat, Any], None]] = {
             messages.Hello: self._on_hello,
             messages.Launched: self._on_launched,

@@ -38,27 +38,25 @@ _EXCHANGE_S = 0.001
 def describe(stats: Stats, roster: Roster, samples: Mapping[int, Sample]) -> dict[str, Any]:
     """Counters and instances of a pool.
 
-    Returns:
-        Plain data, and `watchdog_cpu_s`, which `Pool.stats` adds:
+    It is plain data. `Pool.stats` adds `watchdog_cpu_s` to
 
-        - `game_version`: begins with "standin" on the stand-in; None for envs of the user;
-          `base_build`
-        - `launches`, `resets`, `env_steps`, `episodes`; `recycles`: count by cause
-        - `reset_s` by rung, and `recovery_s`, from a fault to the next first observation: `count`,
-          `p50`, `p95`, `max` of the newest thousand, as the trainer saw them
-        - `events`: the newest thousand launches and recycles
-        - `pauses`: `count` of games that were paused and went on, `paused_s` in sum, and the
-          `loops` that passed meanwhile, of games in real time
-        - `realtime`: how late actions came: `steps`; `gap_s` from observation to action (`p50` and
-          `p99` of the newest thousand, `max` of all); `misses`, actions whose decision period was
-          over; `lost_periods` without a new action; `skipped_loops`, by which periods were put off
-          because one overran by a whole one (see `sc2pool.game.clock`); the same for each of
-          `envs`; `spares`: how many were `held`, the `loops` that passed meanwhile, and the
-          `problem` that leaves the pool without spares, if any
-        - `instances`, a dict per seat: `seat`, `instance`, `state`, `ticket`, `steps`,
-          `episode_steps`, `episode_return` (None where it is not finite), `pid`, `worker_pid`,
-          `port`, `listener` ("proven" where the system told that the port belongs to the game),
-          `memory_bytes`, `cpu_s` (worker and game), `recycles` (of the seat, by cause)
+    - `game_version`: begins with "standin" on the stand-in; None for envs of the user; `base_build`
+    - `launches`, `resets`, `env_steps`, `episodes`; `recycles`: count by cause
+    - `reset_s` by rung, and `recovery_s`, from a fault to the next first observation: `count`,
+      `p50`, `p95`, `max` of the newest thousand, as the trainer saw them
+    - `events`: the newest thousand launches and recycles
+    - `pauses`: `count` of games that were paused and went on, `paused_s` in sum, and the `loops`
+      that passed meanwhile, of games in real time
+    - `realtime`: how late actions came: `steps`; `gap_s` from observation to action (`p50` and
+      `p99` of the newest thousand, `max` of all); `misses`, actions whose decision period was over;
+      `lost_periods` without a new action; `skipped_loops`, by which periods were put off because
+      one overran by a whole one (see `sc2pool.game.clock`); the same for each of `envs`; `spares`:
+      how many were `held`, the `loops` that passed meanwhile, and the `problem` that leaves the
+      pool without spares, if any
+    - `instances`, a dict per seat: `seat`, `instance`, `state`, `ticket`, `steps`, `episode_steps`,
+      `episode_return` (None where it is not finite), `pid`, `worker_pid`, `port`, `listener`
+      ("proven" where the system told that the port belongs to the game), `memory_bytes`, `cpu_s`
+      (worker and game), `recycles` (of the seat, by cause)
     """
     recycles = stats.recycles_by_seat()
     return {
