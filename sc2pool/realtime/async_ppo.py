@@ -19,7 +19,7 @@ thread nor process is left.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
@@ -138,7 +138,7 @@ class AsyncPPO(DecoupledPPO):
     ) -> SelfAsyncPPO:
         """As PPO's; the actor plays from the first step to the end of the last update."""
         iteration = 0
-        with UpdateProcess(self) if self.actor == "process" else nullcontext() as updater:
+        with closing(UpdateProcess(self)) if self.actor == "process" else nullcontext() as updater:
             actors_policy = self._new_policy()  # before the reset: a game would not wait for it
             total_timesteps, callback = self._setup_learn(
                 total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar

@@ -5,7 +5,7 @@
 
 Rules: both processes talk in turns; all that an update depends on is sent with it, so what a
 callback does to the model holds there too; what `train` raises is raised here with its type. The
-process ends with the block, however that ends, and with the trainer; Ctrl-C does not reach it.
+process ends with `close`, and with the trainer; Ctrl-C does not reach it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch as th
@@ -152,17 +151,6 @@ class UpdateProcess:
         self._channel.close()
         self._process.kill()
         self._process.wait()
-
-    def __enter__(self) -> UpdateProcess:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def start(connection: socket.socket) -> subprocess.Popen[bytes]:

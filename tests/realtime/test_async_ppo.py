@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,7 @@ def test_an_update_in_the_process_is_the_same():
     env = counting()
     model = model_of(env=env, **options)
     _, callback = model._setup_learn(ROLLOUT)
-    with UpdateProcess(model) as process:
+    with closing(UpdateProcess(model)) as process:
         for progress in (1.0, 0.5):
             PPO.collect_rollouts(model, env, callback, model.rollout_buffer, N_STEPS)
             model._current_progress_remaining = progress
