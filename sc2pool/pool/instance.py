@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
-import signal
 import socket
-import subprocess
 import sys
 import time
 from collections import deque
@@ -34,13 +32,13 @@ from sc2pool.pool.slot import ASIDE, WORN_OUT, Slot
 from sc2pool.pool.spawner import spawner
 from sc2pool.pool.states import LIVE, Event, State, advance
 from sc2pool.pool.trainer_end import TrainerEnd
+from sc2pool.pool.worker_process import WorkerProcess
 from sc2pool.tasks.player import GameFacts, Ticket
 
 if TYPE_CHECKING:
     from sc2pool.pool.seats import Seat
 
 _SEND_TIMEOUT_S = 5.0
-_REAP_TIMEOUT_S = 5.0
 _ACTIONS_KEPT = 16
 
 _PHASES = {
@@ -134,20 +132,22 @@ class Instance:
             self.reply_bell = Doorbell.create()
             owned.callback(self.reply_bell.close)
             try:
-                self._process: subprocess.Popen[bytes] = spawner().spawn(
-                    (
-                        theirs.fileno(),
-                        lifeline_read,
-                        self._memory_fd,
-                        self._request_bell.listening,
-                        self.reply_bell.ringing,
-                    ),
-                    directory,
+                self._process = WorkerProcess(
+                    spawner().spawn(
+                        (
+                            theirs.fileno(),
+                            lifeline_read,
+                            self._memory_fd,
+                            self._request_bell.listening,
+                            self.reply_bell.ringing,
+                        ),
+                        directory,
+                    )
                 )
             finally:
                 theirs.close()
                 os.close(lifeline_read)
-            owned.callback(self._end_process)
+            owned.callback(self._process.end)
             self._send(messages.Start(list(sys.path), len(spec)))
             self._owned = owned.pop_all()
 
@@ -325,39 +325,21 @@ class Instance:
 
     def exit_fault(self) -> Fault:
         """The channel ended: why, as far as the worker's exit status tells."""
-        self._end_process()
-        code = self._process.returncode
-        if code is None:
-            how = "closed its channel and could not be reaped"
-        elif code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
-        else:
-            how = f"exited with status {code}"
+        self._process.end()
+        how = self._process.how_it_ended()
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
 
     def kill(self) -> None:
         """SIGKILL to the worker, its game and all else in their group."""
-        if self._process.returncode is None:
-            # The worker leads the group and is not reaped yet, so the number is still its own.
-            if hasattr(os, "killpg"):
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
+        self._process.kill()
 
     def wait_for_exit(self, deadline: Deadline) -> None:
         """Wait for the worker's own end, no longer than this."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(deadline.remaining_s())
+        self._process.wait(deadline)
 
     def dispose(self) -> None:
         """End the processes and give everything back; may be called again."""
         self._owned.close()
-
-    def _end_process(self) -> None:
-        # The whole group first: reaping the worker would set the group's number free.
-        self.kill()
-        self.wait_for_exit(Deadline.after(_REAP_TIMEOUT_S))
 
     def unmap(self) -> None:
         """Let go of the queue pair's memory too, which outlives `dispose` to be read once more."""
