@@ -31,7 +31,7 @@ class FaultReport:
     """The folder with what is known of it."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Seat:
     """One place in the pool.
 
