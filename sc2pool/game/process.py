@@ -208,10 +208,15 @@ def describe_exit(code: int) -> str:
     """An exit code in words: `exit code 3`, `signal SIGKILL`."""
     if code >= 0:
         return f"exit code {code}"
+    return f"signal {signal_name(-code)}"
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL`; most of the real-time signals have no name, and are told by their numbers."""
     try:
-        return f"signal {signal.Signals(-code).name}"
+        return signal.Signals(number).name
     except ValueError:
-        return f"signal {-code}"
+        return str(number)
 
 
 def _inherited(fd: int) -> tuple[int, ...]:

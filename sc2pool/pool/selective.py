@@ -70,7 +70,7 @@ class SelectivePool(Pool):
         return numbers
 
     def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
-        """As a pool's."""
+        """As a pool's; games that wait for each other go on once all have arrived."""
         self._check_open()
         self._begun_together(Deadline.after(timeout_s))
         return super().recv(min_ready, timeout_s)

@@ -12,6 +12,7 @@ import subprocess
 from contextlib import suppress
 
 from sc2pool.deadline import Deadline
+from sc2pool.game.process import signal_name
 
 _REAP_TIMEOUT_S = 5.0
 
@@ -53,5 +54,5 @@ class WorkerProcess:
         if code is None:
             return "closed its channel and could not be reaped"
         if code < 0:
-            return f"was killed by {signal.Signals(-code).name}"
+            return f"was killed by {signal_name(-code)}"
         return f"exited with status {code}"

@@ -36,7 +36,8 @@ def test_its_game_ends_with_it(wait_for):
 
 
 @pytest.mark.parametrize(
-    ("command", "words"), [("exit 3", "status 3"), ("kill -TERM $$", "SIGTERM")]
+    ("command", "words"),
+    [("exit 3", "status 3"), ("kill -TERM $$", "SIGTERM"), ("kill -40 $$", "killed by 40")],
 )
 def test_how_it_ended_by_itself(command, words):
     process = start("sh", "-c", command)
