@@ -84,15 +84,19 @@ def test_the_page_is_whole_and_loads_nothing_from_elsewhere(watching):
         assert b"url(" not in content
 
 
+def kinds_shown(watching: Watching, instance: str) -> set[int]:
+    view = watching.state()["views"].get(instance, {"units": []})
+    return {unit[0] for unit in view["units"]}
+
+
 def test_it_tells_every_game_live(watching, wait_for):
     wait_for(lambda: len(watching.state()["views"]) == 3, 20)
     state = watching.state()
     assert not state["ended"]
     assert len(state["pool"]["instances"]) == 3
-    for view in state["views"].values():
-        kinds = [unit[0] for unit in view["units"]]
-        assert 0 in kinds  # own marines
-        assert 2 in kinds  # enemy roaches
+    # Own marines and enemy roaches; at the end of an episode one side is gone.
+    for instance in state["views"]:
+        wait_for(lambda i=instance: {0, 2} <= kinds_shown(watching, i), 20)
     playing = state["pool"]["instances"][0]["instance"]
     loop = state["views"][str(playing)]["loop"]
     wait_for(lambda: watching.state()["views"][str(playing)]["loop"] != loop, 10)
@@ -221,8 +225,9 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
     for game in shown.games:
         assert game["health"] in ("good", "busy")
         assert game["instance"] in ("instance 0", "instance 1", "instance 2")
-        assert int(game["units"]) > 1
-        assert re.match(r"DefeatRoaches: .*\d own", game["told"])
+        assert int(game["units"]) > 0
+        # At the end of an episode one side is gone.
+        assert re.match(r"DefeatRoaches: \d+ (own|enemy)", game["told"])
         assert re.fullmatch(r"-?\d+(\.\d+)?", game["return"])
         assert "event" not in game
 
