@@ -162,7 +162,10 @@ def start(connection: socket.socket) -> subprocess.Popen[bytes]:
         [sys.executable, "-P", "-m", "sc2pool.realtime.updater", str(os.getpid()), str(descriptor)],
         pass_fds=[descriptor],
         stdin=subprocess.DEVNULL,
-        process_group=0,  # what the terminal sends to the trainer's group is the trainer's affair
+        # What the terminal sends to the trainer's session is the trainer's affair. And Linux shares
+        # CPU time among sessions first (autogroup, sched(7)): in the trainer's this one process
+        # would get one share beside two for every game, while all of them wait for it in the end.
+        start_new_session=True,
         env={**os.environ, "PYTHONPATH": search_path},
     )
 
