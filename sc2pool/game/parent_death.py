@@ -35,9 +35,9 @@ def die_with_parent() -> Callable[[], None] | None:
     return in_child
 
 
-def follow_parent(parent_pid: int) -> None:
-    """Make this process die with `parent_pid`, its parent; it ends at once if that is gone."""
+def follow_parent(parent_pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Get this signal when `parent_pid`, the parent, ends; if that is gone, end at once."""
     if _prctl is not None:
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent_pid:
             os._exit(1)

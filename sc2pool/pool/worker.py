@@ -4,9 +4,8 @@
 
 Its one event loop waits for three things together: the trainer (doorbell and channel), the
 game's socket, the end of the game. Rules: it imports nothing heavy that the user's own pickle
-does not; it dies with the trainer, however that ends (parent-death signal and lifeline, because
-a stopped process reads no lifeline and not every system has the signal); after the first fault
-it reports, lets go of its game, and exits: there is no repair in here.
+does not; it ends with the trainer, and all that it has started with it (`lifeline`); after the
+first fault it reports, lets go of its game, and exits: there is no repair in here.
 """
 
 from __future__ import annotations
@@ -17,20 +16,19 @@ import pickle
 import signal
 import socket
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import Fault, GameFault, PauseError, Phase
-from sc2pool.game.parent_death import follow_parent
 from sc2pool.pool import messages
 from sc2pool.pool.channel import Channel, ChannelClosedError
 from sc2pool.pool.doorbell import Doorbell
 from sc2pool.pool.layout import slot_layout
+from sc2pool.pool.lifeline import end_group_with
 from sc2pool.pool.memory import map_memory
 from sc2pool.pool.pickling import for_trainer
 from sc2pool.pool.showing import Showing
@@ -275,23 +273,10 @@ def describe(
     return messages.Raised(payload, f"{type(error).__name__}: {error}", phase, evidence)
 
 
-def watch_lifeline(descriptor: int) -> None:
-    """End this process group when the trainer's end of the lifeline closes."""
-
-    def wait() -> NoReturn:
-        os.read(descriptor, 1)
-        if hasattr(os, "killpg"):
-            os.killpg(os.getpgrp(), signal.SIGKILL)
-        os._exit(1)
-
-    threading.Thread(target=wait, name="sc2pool-lifeline", daemon=True).start()
-
-
 def main(arguments: list[str]) -> None:
     """Run one worker; `arguments` as in the module's first lines."""
     trainer_pid, channel_fd, lifeline_fd, memory_fd, request_fd, reply_fd = map(int, arguments)
-    follow_parent(trainer_pid)
-    watch_lifeline(lifeline_fd)
+    end_group_with(trainer_pid, lifeline_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=channel_fd))
     request_bell = Doorbell(listening=request_fd)

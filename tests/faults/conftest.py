@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sc2pool import SubprocSC2VecEnv
 sys.path.insert(0, str(Path(__file__).parent))  # workers import the tasks from there, too
 from fault_pools import SEED, Faulty, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
-from trainers import Trainer
+from trainers import TRAINER, TRAINER_OF_ENVS, Trainer
 
 from sc2pool.pool.run_dir import sweep
 
@@ -48,12 +49,25 @@ def trainer(standin_dir: Path) -> Iterator[Callable[..., Trainer]]:
     trainers: list[Trainer] = []
 
     def start(ending: str, n: int = 2, game: Path = standin_dir) -> Trainer:
-        trainers.append(Trainer(game, ending, n))
+        trainers.append(Trainer(TRAINER, game, ending, str(n)))
         return trainers[-1]
 
     yield start
     for started in trainers:
         started.end()
+
+
+@pytest.fixture
+def trainer_of_envs() -> Iterator[Callable[[str], Trainer]]:
+    """Starts a training program whose envs are the user's."""
+    with ExitStack() as trainers:
+
+        def start(state: str) -> Trainer:
+            started = Trainer(TRAINER_OF_ENVS, state)
+            trainers.callback(started.end)
+            return started
+
+        yield start
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -60,6 +61,26 @@ def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> N
         child.suspend()
     victim.process.kill()
     assert_all_gone(victim.children)
+
+
+@pytest.mark.parametrize("state", ["steps", "is paused", "is stopped", "hangs", "has forked"])
+def test_killed_with_envs_that_have_started_programs(
+    trainer_of_envs: Callable[[str], Trainer], state: str
+) -> None:
+    """Nobody but their worker knows of them, whatever it is doing."""
+    victim = trainer_of_envs(state)
+    fork = victim.wait_for_stage("training")["fork"]
+    victim.process.kill()
+    try:
+        assert len(victim.children) == 3, "a worker, a program, and a program of the program's"
+        _, left = psutil.wait_procs(victim.children, timeout=GONE_WITHIN_S)
+        assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+    finally:
+        if fork is not None:
+            os.kill(fork, signal.SIGKILL)
+        for child in victim.children:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
 
 
 @pytest.mark.parametrize(("ending", "status"), [("exits", 3), ("raises", 1)])

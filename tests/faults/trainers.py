@@ -11,14 +11,15 @@ from typing import Any
 import psutil
 
 TRAINER = Path(__file__).with_name("trainer.py")
+TRAINER_OF_ENVS = Path(__file__).with_name("trainer_of_envs.py")
 
 
 class Trainer:
     """A running training program."""
 
-    def __init__(self, game: Path, ending: str, n: int = 2) -> None:
+    def __init__(self, program: Path, *arguments: str | Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, TRAINER, game, ending, str(n)],
+            [sys.executable, program, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
