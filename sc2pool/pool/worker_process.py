@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from contextlib import suppress
+
+import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.game.process import signal_name
 
 _REAP_TIMEOUT_S = 5.0
+_LOOK_AGAIN_S = 0.005
 
 
 class WorkerProcess:
@@ -39,14 +43,17 @@ class WorkerProcess:
                 self._process.kill()
 
     def wait(self, deadline: Deadline) -> None:
-        """Wait for the worker's own end, no longer than this."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(deadline.remaining_s())
+        """Wait for the worker's own end, no longer than this; it is not reaped."""
+        with suppress(psutil.NoSuchProcess):
+            worker = psutil.Process(self.pid)
+            while worker.status() != psutil.STATUS_ZOMBIE and not deadline.expired():
+                time.sleep(_LOOK_AGAIN_S)
 
     def end(self) -> None:
         """Kill the group, and reap the worker; may be called again."""
         self.kill()
-        self.wait(Deadline.after(_REAP_TIMEOUT_S))
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_REAP_TIMEOUT_S)
 
     def how_it_ended(self) -> str:
         """In words, after `end`: its exit status, or the signal that it was killed by."""

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from fault_pools import MakeEnv, processes_of, step
 from fault_tasks import SlowToClose, strike
+from trainer_of_envs import StartsPrograms
 from trainers import Trainer
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
@@ -147,6 +148,16 @@ def test_close_ends_what_is_stopped(make_env: MakeEnv) -> None:
     # A zombie has ended; when it is reaped is up to whoever inherited it.
     assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
     env.close()
+
+
+def test_close_ends_what_envs_have_started_and_left() -> None:
+    env = SubprocSC2VecEnv([StartsPrograms] * 2)
+    env.reset()
+    children = psutil.Process().children(recursive=True)
+    assert len(children) == 2 * 3
+    env.close()
+    _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
+    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_close_with_a_step_pending(make_env: MakeEnv) -> None:

@@ -35,6 +35,19 @@ def test_its_game_ends_with_it(wait_for):
     worker.end()
 
 
+def test_what_it_leaves_when_it_ends_by_itself_ends_too(wait_for):
+    process = start("sh", "-c", "sleep 60 >/dev/null & echo $!")
+    assert process.stdout is not None
+    with process.stdout as told:
+        left = psutil.Process(int(told.readline()))
+    worker = WorkerProcess(process)
+    worker.wait(Deadline.after(5.0))
+    assert left.is_running()
+    worker.end()
+    assert worker.how_it_ended() == "exited with status 0"
+    wait_for(lambda: not left.is_running() or left.status() == psutil.STATUS_ZOMBIE, 5.0)
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [("exit 3", "status 3"), ("kill -TERM $$", "SIGTERM"), ("kill -40 $$", "killed by 40")],
