@@ -10,6 +10,7 @@ argument, 130 after Ctrl-C, 143 after SIGTERM.
 from __future__ import annotations
 
 import argparse
+import io
 import math
 import os
 import subprocess
@@ -30,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal or file may know fewer letters
+            stream.reconfigure(errors="replace")
     args = make_parser().parse_args(argv)
     try:
         return int(args.run(args))

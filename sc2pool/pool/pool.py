@@ -29,6 +29,7 @@ from sc2pool.pool.agreement import agreed
 from sc2pool.pool.batch import Batch, Gatherer, Outcome
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.dealer import Dealer
+from sc2pool.pool.descriptors import require_descriptors
 from sc2pool.pool.in_step import InStep
 from sc2pool.pool.layout import Array, space_layout
 from sc2pool.pool.messages import Hello
@@ -56,8 +57,8 @@ class Pool:
             takes them to be; raises where they do not fit together.
 
     Raises:
-        ConfigError: the players do not agree on their spaces, a game cannot be started, or the
-            metrics cannot be served.
+        ConfigError: the players do not agree on their spaces, a game cannot be started, the
+            metrics cannot be served, or not as many files may be open as that needs.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Pool:
         self._finalizer: weakref.finalize[..., Pool] | None = None
         if config.replays is not None and not tickets:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
+        require_descriptors(self.n + spares)
         self._supervisor = supervisor = Supervisor([for_worker(s) for s in specs], spares, config)
         try:
             self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)

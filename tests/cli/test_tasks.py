@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,14 @@ def test_without_an_installation(tmp_path: Path, capsys: pytest.CaptureFixture[s
     listed = json.loads(capsys.readouterr().out)
     assert listed["installation"] is None
     assert "has no folder Versions" in listed["note"]
+
+
+def test_on_a_terminal_with_few_letters(
+    command: Callable[..., subprocess.CompletedProcess[str]],
+    standin_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = command("tasks", "--game", str(standin_dir))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "MoveToBeacon" in done.stdout
