@@ -1,9 +1,10 @@
 """Starts workers, all from one thread that lives as long as the trainer.
 
-Why a thread: the parent-death signal that each worker sets on itself follows the *thread* that
-spawned it (prctl(2)), so a worker spawned from a short-lived thread would be killed when that
-thread ends. Workers run in a session of their own, so that Ctrl-C in the terminal reaches only
-the trainer, and so that one signal to the group ends worker and game together.
+Why a thread: the parent-death signal that a worker asks for follows the *thread* that spawned it
+(prctl(2)), so one spawned from a short-lived thread would get it when that thread ends, and none
+when the trainer does. And Ctrl-C strikes the main thread, so never in the midst of a spawn. Each
+worker leads a process group: what the terminal sends reaches only the trainer, and one signal to
+the group ends the worker, its game, and all else that it has started.
 """
 
 from __future__ import annotations
