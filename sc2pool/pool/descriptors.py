@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import sys
 
-import psutil
-
 from sc2pool.errors import ConfigError
+from sc2pool.pool.watchdog import open_descriptors
 
 if sys.platform != "win32":
     import resource
@@ -32,7 +31,7 @@ def require_descriptors(instances: int) -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return
-    problem = shortage(instances, psutil.Process().num_fds(), limit)
+    problem = shortage(instances, open_descriptors(), limit)
     if problem is not None:
         raise ConfigError(problem)
 

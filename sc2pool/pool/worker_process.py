@@ -12,9 +12,8 @@ import subprocess
 import time
 from contextlib import suppress
 
-import psutil
-
 from sc2pool.deadline import Deadline
+from sc2pool.game.orphans import created_at_s, is_alive
 from sc2pool.game.process import signal_name
 
 _REAP_TIMEOUT_S = 5.0
@@ -44,10 +43,9 @@ class WorkerProcess:
 
     def wait(self, deadline: Deadline) -> None:
         """Wait for the worker's own end, no longer than this; it is not reaped."""
-        with suppress(psutil.NoSuchProcess):
-            worker = psutil.Process(self.pid)
-            while worker.status() != psutil.STATUS_ZOMBIE and not deadline.expired():
-                time.sleep(_LOOK_AGAIN_S)
+        created_s = created_at_s(self.pid)
+        while created_s is not None and is_alive(self.pid, created_s) and not deadline.expired():
+            time.sleep(_LOOK_AGAIN_S)
 
     def end(self) -> None:
         """Kill the group, and reap the worker; may be called again."""
