@@ -1,4 +1,4 @@
-"""A child that dies with the thread that started it.
+"""A child that gets a signal, mostly SIGKILL, when the thread that started it ends.
 
 Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`); other systems
 cannot, and rely on the worker's lifeline alone.

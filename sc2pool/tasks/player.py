@@ -141,7 +141,7 @@ class Player(ABC):
         # Only who is paused needs psutil.
         from sc2pool.game.suspend import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
-        # Not the worker itself: it reads the lifeline, and ends with the trainer.
+        # Not the worker itself: it has to hear when they are to go on.
         tree = ProcessTree(os.getpid(), with_root=False)
         tree.stop(Deadline.after(STOPS_WITHIN_S))
         self._paused = tree

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,30 +45,32 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 
 @pytest.fixture
-def trainer(standin_dir: Path) -> Iterator[Callable[..., Trainer]]:
-    """Starts a training program."""
-    trainers: list[Trainer] = []
-
-    def start(ending: str, n: int = 2, game: Path = standin_dir) -> Trainer:
-        trainers.append(Trainer(TRAINER, game, ending, str(n)))
-        return trainers[-1]
-
-    yield start
-    for started in trainers:
-        started.end()
-
-
-@pytest.fixture
-def trainer_of_envs() -> Iterator[Callable[[str], Trainer]]:
-    """Starts a training program whose envs are the user's."""
+def start_trainer() -> Iterator[Callable[..., Trainer]]:
+    """Starts training programs, and ends them."""
     with ExitStack() as trainers:
 
-        def start(state: str) -> Trainer:
-            started = Trainer(TRAINER_OF_ENVS, state)
+        def start(program: Path, *arguments: str | Path) -> Trainer:
+            started = Trainer(program, *arguments)
             trainers.callback(started.end)
             return started
 
         yield start
+
+
+@pytest.fixture
+def trainer(start_trainer: Callable[..., Trainer], standin_dir: Path) -> Callable[..., Trainer]:
+    """Starts a training program."""
+
+    def start(ending: str, n: int = 2, game: Path = standin_dir) -> Trainer:
+        return start_trainer(TRAINER, game, ending, str(n))
+
+    return start
+
+
+@pytest.fixture
+def trainer_of_envs(start_trainer: Callable[..., Trainer]) -> Callable[[str], Trainer]:
+    """Starts a training program whose envs are the user's."""
+    return partial(start_trainer, TRAINER_OF_ENVS)
 
 
 @pytest.fixture

@@ -23,11 +23,15 @@ pytestmark = pytest.mark.usefixtures("swept")
 GONE_WITHIN_S = 2.0
 
 
-def assert_all_gone(children: list[psutil.Process]) -> None:
-    assert len(children) == 4, "two workers and two games"
+def assert_gone(children: list[psutil.Process]) -> None:
     _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
     # A zombie has ended; when it is reaped is up to whoever inherited it.
     assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def assert_all_gone(children: list[psutil.Process]) -> None:
+    assert len(children) == 4, "two workers and two games"
+    assert_gone(children)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -74,8 +78,7 @@ def test_killed_with_envs_that_have_started_programs(
     victim.process.kill()
     try:
         assert len(victim.children) == 3, "a worker, a program, and a program of the program's"
-        _, left = psutil.wait_procs(victim.children, timeout=GONE_WITHIN_S)
-        assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+        assert_gone(victim.children)
     finally:
         if fork is not None:
             os.kill(fork, signal.SIGKILL)
@@ -115,9 +118,7 @@ def test_dropped_without_closing(standin_dir: Path) -> None:
     assert len(children) == 2
     del env
     gc.collect()
-    _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
-    # A zombie has ended; when it is reaped is up to whoever inherited it.
-    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+    assert_gone(children)
 
 
 @pytest.mark.parametrize("stage", ["constructing", "resetting", "training"])
@@ -144,9 +145,7 @@ def test_close_ends_what_is_stopped(make_env: MakeEnv) -> None:
     env.close()
     assert time.monotonic() - began_s < GONE_WITHIN_S
     # The games have lost the worker that was their parent: the system reaps them.
-    _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
-    # A zombie has ended; when it is reaped is up to whoever inherited it.
-    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+    assert_gone(children)
     env.close()
 
 
@@ -156,8 +155,7 @@ def test_close_ends_what_envs_have_started_and_left() -> None:
     children = psutil.Process().children(recursive=True)
     assert len(children) == 2 * 3
     env.close()
-    _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
-    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+    assert_gone(children)
 
 
 def test_close_with_a_step_pending(make_env: MakeEnv) -> None:
