@@ -25,8 +25,8 @@ from examples.supertux.keys import LEAST_HELD_S, Keyboard
 from examples.supertux.needs import GAME, program
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game.parent_death import die_with_parent
 from sc2pool.game.process import describe_exit, game_environment
+from sc2pool.processes.with_parent import die_with_parent
 
 LEVEL: Final = Path(__file__).with_name("level.stl")
 TICK_S: Final = 0.015

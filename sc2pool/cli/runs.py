@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 
 from sc2pool.errors import ConfigError, SC2PoolError
-from sc2pool.pool import window
-from sc2pool.pool.run_dir import living, trainer_of
+from sc2pool.pool.instances.run_dir import living, trainer_of
+from sc2pool.pool.report import live_files
 
 _POLL_S = 0.05
 ANSWER_S = 10.0
@@ -47,11 +47,11 @@ class Run:
     def look(self) -> tuple[dict[str, Any], float] | None:
         """What the pool shows of itself, and how old that is in seconds; None for nothing yet.
 
-        Has the pool go on showing itself; call it again within `window.ASKED_FOR_S`.
+        Has the pool go on showing itself; call it again within `live_files.ASKED_FOR_S`.
         """
         with suppress(OSError):
-            window.ask(self.path)
-        return window.see(self.path / window.POOL_FILE)
+            live_files.ask(self.path)
+        return live_files.see(self.path / live_files.POOL_FILE)
 
     def first_look(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
         """What the pool shows after it was asked now; None if it has ended.

@@ -18,7 +18,7 @@ from typing import Any
 from sc2pool.cli import top_table as table
 from sc2pool.cli.runs import Run, choose
 from sc2pool.errors import ConfigError
-from sc2pool.pool.states import State
+from sc2pool.pool.instances.states import State
 
 _KEY_WAIT_MS = 200
 _EVENTS = 5

@@ -101,7 +101,7 @@ COLUMNS: Sequence[Column] = (
     Column("pid", 8, _of("pid"), whole),
     Column("port", 6, _of("port"), whole),
     Column("state", 10, _of("state"), str, is_text=True),
-    Column("episode", 8, _of("ticket"), whole),
+    Column("episode", 8, _of("episode"), whole),
     Column("steps", 6, _of("episode_steps"), whole),
     Column("return", 8, _of("episode_return"), tenths),
     Column("steps/s", 8, _of("steps_per_s"), tenths),

@@ -23,7 +23,7 @@ from typing import Any
 
 from sc2pool.cli.runs import Run, choose
 from sc2pool.errors import ConfigError
-from sc2pool.pool import window
+from sc2pool.pool.report import live_files
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8228
@@ -78,12 +78,12 @@ class Watch:
 
     def _view(self, instance: int) -> dict[str, Any] | None:
         folder = self._pool.path / str(instance)
-        view = window.see(folder / window.VIEW_FILE)
+        view = live_files.see(folder / live_files.VIEW_FILE)
         if view is None:
             return None
         with self._lock:
             if view[0]["map"] not in self._maps:
-                shown = window.see(folder / window.MAP_FILE)
+                shown = live_files.see(folder / live_files.MAP_FILE)
                 if shown is None or shown[0]["key"] != view[0]["map"]:
                     return None  # it is just being replaced; the next look will find it
                 self._maps[shown[0]["key"]] = shown[0]

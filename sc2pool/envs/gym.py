@@ -15,7 +15,7 @@ from gymnasium.error import ResetNeeded
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import task_spec
-from sc2pool.pool.layout import Array
+from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
 from sc2pool.tasks.definition import TaskDefinition
 
@@ -49,7 +49,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
     ) -> None:
         config = config or PoolConfig()
         spec = task_spec(task, game, config, render_mode, realtime)
-        self.pool = Pool([spec], tickets=True, config=config, autoreset=False)
+        self.pool = Pool([spec], one_book=True, config=config, autoreset=False)
         self.observation_space = self.pool.observation_space
         self.action_space = self.pool.action_space
         self.metadata = dict(self.pool.metadata)
@@ -140,7 +140,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         self.pool.resume()
 
     def stats(self) -> dict[str, Any]:
-        """The pool's counters as plain data; see `sc2pool.pool.snapshot.describe`."""
+        """The pool's counters as plain data; see `sc2pool.pool.report.snapshot.describe`."""
         return self.pool.stats()
 
     def close(self) -> None:

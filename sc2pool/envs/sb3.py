@@ -27,7 +27,7 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import EnvFn, check_seed, check_spares, player_specs
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.layout import Array
+from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.operations import qualified
@@ -91,9 +91,9 @@ class SubprocSC2VecEnv(VecEnv):
             realtime=realtime,
         )
         self.pool = Pool(
-            specs, tickets=task is not None, config=config, spares=check_spares(spares)
+            specs, one_book=task is not None, config=config, spares=check_spares(spares)
         )
-        self._tickets = task is not None
+        self._is_task = task is not None
         self._seed_for_all = False
         try:
             super().__init__(self.pool.n, self.pool.observation_space, self.pool.action_space)
@@ -115,7 +115,7 @@ class SubprocSC2VecEnv(VecEnv):
                 pool is closed for good then.
         """
         seeds = self._seeds
-        if self._tickets and seeds[0] is not None:
+        if self._is_task and seeds[0] is not None:
             # Without a seed of the user's, only the first episodes are seeded, so that they
             # differ; the later ones may then use the cheaper rungs of the reset ladder.
             self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.num_envs)
@@ -176,13 +176,13 @@ class SubprocSC2VecEnv(VecEnv):
             ConfigError: the seed is not a whole number of at least 0.
         """
         self._seed_for_all = seed is not None
-        self.pool.void_tickets()
+        self.pool.void_episodes()
         return super().seed(None if seed is None else check_seed(seed))
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
         """Options for the next reset: one dict for all envs, or a list of one for each."""
         super().set_options(options)
-        self.pool.void_tickets()
+        self.pool.void_episodes()
 
     def pause(self, indices: VecEnvIndices = None) -> None:
         """Stop the games of these envs, until their next step or reset, or `resume`.
@@ -201,7 +201,7 @@ class SubprocSC2VecEnv(VecEnv):
         self.pool.resume(None if indices is None else self._envs(indices))
 
     def stats(self) -> dict[str, Any]:
-        """The pool's counters as plain data; see `sc2pool.pool.snapshot.describe`."""
+        """The pool's counters as plain data; see `sc2pool.pool.report.snapshot.describe`."""
         return self.pool.stats()
 
     def close(self) -> None:

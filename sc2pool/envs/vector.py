@@ -31,8 +31,8 @@ from sc2pool.envs.vector_spaces import ObservationMode, VectorSpaces
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.layout import Array, space_layout
-from sc2pool.pool.raised import RemoteTraceback
+from sc2pool.pool.ipc.layout import Array, space_layout
+from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 from sc2pool.pool.selective import SelectivePool
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.registry import resolve
@@ -120,11 +120,11 @@ class SC2VectorEnv(EnvCalls):
             config=config,
             realtime=realtime,
         )
-        self._tickets = task is not None
+        self._is_task = task is not None
         try:
             self.pool = SelectivePool(
                 specs,
-                tickets=self._tickets,
+                one_book=self._is_task,
                 config=config,
                 spares=check_spares(spares),
                 autoreset=self.autoreset_mode is AutoresetMode.SAME_STEP,
@@ -144,7 +144,7 @@ class SC2VectorEnv(EnvCalls):
         self._one_array = isinstance(self.single_action_space, action_checks.ARRAY_SPACES)
         self._gathered = space_layout(self.pool.observation_space, 0).fixed
         self._begun = False
-        self._pending = Pending(self.pool, users_errors=not self._tickets, max_concurrency=at_once)
+        self._pending = Pending(self.pool, users_errors=not self._is_task, max_concurrency=at_once)
         self._held_back = at_once is not None
 
     # Resets.
@@ -187,13 +187,13 @@ class SC2VectorEnv(EnvCalls):
         given = [one for one in (seeds[env] for env in envs) if one is not None]
 
         def send_to(some: list[int]) -> None:
-            if self._tickets and not given and not others:
+            if self._is_task and not given and not others:
                 self.pool.send_next(some)  # whom a spare may serve
             else:
                 self.pool.send_resets(some, seeds, others)
 
         with self._pending.gymnasiums_errors():
-            if self._tickets and given:
+            if self._is_task and given:
                 self.pool.seed(given)
         self._pending.begin(AsyncState.WAITING_RESET, envs, send_to)
         self._begun = True
@@ -239,7 +239,7 @@ class SC2VectorEnv(EnvCalls):
         """Send one action to each env."""
         self._pending.check_idle("step_async")
         if not self._begun:
-            if self._tickets:
+            if self._is_task:
                 raise ResetNeeded("call reset() before the first step")
             self.reset()  # gymnasium lets envs be stepped that it has not reset
         over = np.flatnonzero(self._pending.over).tolist()
@@ -330,7 +330,7 @@ class SC2VectorEnv(EnvCalls):
             self.pool.resume()
 
     def stats(self) -> dict[str, Any]:
-        """The pool's counters as plain data; see `sc2pool.pool.snapshot.describe`."""
+        """The pool's counters as plain data; see `sc2pool.pool.report.snapshot.describe`."""
         return self.pool.stats()
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:

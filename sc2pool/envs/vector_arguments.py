@@ -14,7 +14,7 @@ import numpy as np
 
 from sc2pool.envs.specs import check_seed
 from sc2pool.errors import ConfigError
-from sc2pool.pool.layout import Array
+from sc2pool.pool.ipc.layout import Array
 
 Seeds = int | Sequence[int | None] | None
 

@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
 
 from sc2pool.envs.vector_pending import Pending
-from sc2pool.pool.layout import Array
+from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.selective import SelectivePool
 
 _NOT_BY_CALL = ("reset", "step", "close", "_setattr", "_check_spaces")
@@ -24,7 +24,7 @@ class EnvCalls(VectorEnv[Any, Any, Array]):
 
     pool: SelectivePool
     _pending: Pending
-    _tickets: bool
+    _is_task: bool
     _call: tuple[str, tuple[Any, ...], dict[str, Any]] = ("", (), {})
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -104,12 +104,12 @@ class EnvCalls(VectorEnv[Any, Any, Array]):
     @property  # type: ignore[misc]  # nobody sets those of n envs
     def np_random(self) -> Any:
         """The random generators of the user's envs; for tasks, one that nothing else uses."""
-        return super().np_random if self._tickets else self.get_attr("np_random")
+        return super().np_random if self._is_task else self.get_attr("np_random")
 
     @property
     def np_random_seed(self) -> Any:
         """The seeds of `np_random`."""
-        return super().np_random_seed if self._tickets else self.get_attr("np_random_seed")
+        return super().np_random_seed if self._is_task else self.get_attr("np_random_seed")
 
     def render(self) -> tuple[Any, ...] | None:
         """What each env renders; None, with a warning, where a task renders nothing.
@@ -120,10 +120,10 @@ class EnvCalls(VectorEnv[Any, Any, Array]):
         Raises:
             ResetNeeded: no episode of a task has begun.
         """
-        if self._tickets and self.render_mode is None:
+        if self._is_task and self.render_mode is None:
             logger.warn("render() was called, but render_mode is None")
             return None
-        if not self._tickets:
+        if not self._is_task:
             return self.call("render")
         self._pending.check_idle("render")
         with self._pending.gymnasiums_errors():

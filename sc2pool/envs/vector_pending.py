@@ -22,7 +22,7 @@ from gymnasium.vector.async_vector_env import AsyncState
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, SC2PoolError, UserCodeError
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.raised import RemoteTraceback
+from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 from sc2pool.pool.selective import SelectivePool
 
 SendTo = Callable[[list[int]], None]

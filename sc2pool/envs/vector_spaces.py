@@ -14,7 +14,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
-from sc2pool.pool.messages import Hello
+from sc2pool.pool.ipc.messages import Hello
 
 ObservationMode = str | tuple[spaces.Space[Any], spaces.Space[Any]]
 

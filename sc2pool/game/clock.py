@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sc2pool.protocol.replies import LOOPS_PER_S
+
 
 class Tick(NamedTuple):
     """What one step in real time was late by.
@@ -62,7 +64,7 @@ class ElasticClock:
         self._stopped_s = None
         self._seen(loop, now_s)
 
-    def put_off(self, loops: int) -> None:
+    def delay(self, loops: int) -> None:
         """The period of the next action is to end so many loops later."""
         self._put_off_loops = loops
 
@@ -89,8 +91,8 @@ class ElasticClock:
         )
         self._begun_at = due + late
         self._seen(loop, now_s)
-        put_off, self._put_off_loops = self._put_off_loops, 0
-        return Tick(self._gap_s, lost_periods, self._moved_loops + put_off + late)
+        delay, self._put_off_loops = self._put_off_loops, 0
+        return Tick(self._gap_s, lost_periods, self._moved_loops + delay + late)
 
     def look(self, loop: int) -> None:
         """The game was seen at this loop by somebody who does not act."""
@@ -110,3 +112,18 @@ class ElasticClock:
         self._looked_at = max(loop, self._begun_at)
         self._observed_s = now_s
         self._still_s = 0.0
+
+
+def loops_passed(before: int, after: int, ran_s: float) -> int:
+    """Game loops that passed while a game in real time was stopped.
+
+    Args:
+        before: the loop it was at when it was last looked at before the stop.
+        after: the loop it was at when it was first looked at after it.
+        ran_s: how long, between the two, it was not stopped.
+
+    What may have passed in that time is not the stop's: one loop that was nearly over, and those
+    for which there was time.
+    """
+    loops = after - before
+    return 0 if loops <= 1 + int(ran_s * LOOPS_PER_S) else loops

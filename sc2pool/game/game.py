@@ -28,10 +28,10 @@ from sc2pool.deadline import Deadline
 from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.game.connection import Extend
 from sc2pool.game.events import UntoldEvents
+from sc2pool.game.hang_detection import Patience
 from sc2pool.game.installation import Installation
 from sc2pool.game.launch import Launched, launch
 from sc2pool.game.loop_count import LoopCount
-from sc2pool.game.patience import Patience
 from sc2pool.game.running import RunningGame
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.observed import Observed
@@ -106,7 +106,7 @@ class Game(RunningGame):
         return game
 
     @property
-    def needs_recycle(self) -> bool:
+    def recycle_due(self) -> bool:
         """Whether the game should be replaced at the end of its episode."""
         return self._needs_hard_reset or self._loops.used_up
 
@@ -201,9 +201,9 @@ class Game(RunningGame):
         """Its process is about to go on."""
         self._clock.go_on(time.monotonic())
 
-    def put_off(self, loops: int) -> None:
+    def delay(self, loops: int) -> None:
         """In real time: the decision period of the next step is so many loops longer."""
-        self._clock.put_off(loops)
+        self._clock.delay(loops)
 
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
         """Gives commands, advances the game, and observes, all in one burst.

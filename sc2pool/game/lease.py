@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game.filelock import try_lock, unlock_and_remove
+from sc2pool.processes.filelock import try_lock, unlock_and_remove
 
 HOST: Final = "127.0.0.1"
 """The only address games listen on."""

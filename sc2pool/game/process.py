@@ -23,10 +23,10 @@ from typing import Final
 import psutil
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game.exit_watch import watch_exit
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import HOST, PortLease
-from sc2pool.game.parent_death import die_with_parent
+from sc2pool.processes.exit_watch import watch_exit
+from sc2pool.processes.with_parent import die_with_parent
 
 LOG_LIMIT_BYTES: Final = 1 << 20
 """A log longer than this is cut to its last part."""

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.errors import ActionError
-from sc2pool.pool.layout import Array, Leaf
+from sc2pool.pool.ipc.layout import Array, Leaf
 
 ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
 

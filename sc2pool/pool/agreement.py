@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.messages import Hello
+from sc2pool.pool.ipc.messages import Hello
 
 
 def agreed(hellos: Sequence[Hello | None]) -> Hello:

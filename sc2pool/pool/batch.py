@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from sc2pool.game.clock import Tick
-from sc2pool.pool.layout import Array, SpaceLayout
-from sc2pool.pool.seats import FaultReport, Seat
-from sc2pool.pool.slot import TELLING, TERMINATED, TICK, TRUNCATED
+from sc2pool.pool.instances.seats import FaultReport, Seat
+from sc2pool.pool.ipc.layout import Array, SpaceLayout
+from sc2pool.pool.ipc.slot import TELLING, TERMINATED, TICK, TRUNCATED
 
 
 @dataclass(slots=True)

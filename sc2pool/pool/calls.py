@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from sc2pool.deadline import NEVER, Deadline
-from sc2pool.pool import messages
-from sc2pool.pool.instance import Instance
-from sc2pool.pool.raised import to_result
-from sc2pool.pool.seats import Seat
-from sc2pool.pool.states import AWAITED
-from sc2pool.pool.supervisor import Supervisor
+from sc2pool.pool.instances.event_loop import EventLoop
+from sc2pool.pool.instances.instance import Instance
+from sc2pool.pool.instances.seats import Seat
+from sc2pool.pool.instances.states import AWAITED
+from sc2pool.pool.ipc import messages
+from sc2pool.pool.ipc.remote_errors import to_result
 
 
 class Calls:
     """The calls of one pool."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: EventLoop) -> None:
         self._supervisor = supervisor
         self._made = 0
 

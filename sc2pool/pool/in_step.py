@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sc2pool.pool.alignment import Alignment
 from sc2pool.pool.batch import Outcome
-from sc2pool.pool.phases import Phases
-from sc2pool.pool.seats import Seat
+from sc2pool.pool.instances.seats import Seat
 from sc2pool.protocol.replies import LOOPS_PER_S
 
 
@@ -19,17 +19,17 @@ class InStep:
 
     def __init__(self, seats: Sequence[Seat]) -> None:
         self._seats = seats
-        self._phases = Phases(LOOPS_PER_S)
+        self._phases = Alignment(LOOPS_PER_S)
 
     def before_step(self, envs: Sequence[int]) -> None:
         """These envs are about to be sent actions: put off those that are early."""
         if len(envs) < len(self._seats):
             self._phases.forget()
-        loops = self._phases.put_off() or [0] * len(self._seats)
+        loops = self._phases.delay() or [0] * len(self._seats)
         for env in envs:
             seat = self._seats[env]
             if seat.fault is None:
-                seat.instance.end.put_off(loops[env])
+                seat.instance.end.delay(loops[env])
 
     def after_step(self, outcomes: Iterable[Outcome | None]) -> None:
         """What came of actions: note how late each was, where all were played on together."""

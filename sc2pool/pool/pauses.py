@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from sc2pool.errors import PauseError
-from sc2pool.pool.seats import Seat
-from sc2pool.pool.states import State
-from sc2pool.pool.supervisor import Supervisor
+from sc2pool.pool.instances.event_loop import EventLoop
+from sc2pool.pool.instances.seats import Seat
+from sc2pool.pool.instances.states import State
 
 
 class Pauses:
     """The pauses of a pool's envs and spares."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: EventLoop) -> None:
         self._supervisor = supervisor
         self._counts: dict[int, int] = {}
 

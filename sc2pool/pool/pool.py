@@ -1,7 +1,7 @@
 """The pool: n seats stepped together. The faces in `sc2pool.envs` are thin coats over it.
 
     send(actions) ─► every env's instance steps ─► recv(): wait for the replies, deal the next
-                     tickets to the envs that are over, wait for their first observations, gather
+                     episodes to the envs that are over, wait for their first observations, gather
 
 It checks what it is given and hands it on: `transitions` awaits, `dealer` begins episodes, `pauses`
 stops games, `calls` asks them, `supervisor` keeps them alive. Rule: every env that was sent an
@@ -28,17 +28,17 @@ from sc2pool.pool import actions as action_checks
 from sc2pool.pool.agreement import agreed
 from sc2pool.pool.batch import Batch, Gatherer, Outcome
 from sc2pool.pool.calls import Calls
-from sc2pool.pool.dealer import Dealer
-from sc2pool.pool.descriptors import require_descriptors
+from sc2pool.pool.episodes import Episodes
 from sc2pool.pool.in_step import InStep
-from sc2pool.pool.layout import Array, space_layout
-from sc2pool.pool.messages import Hello
+from sc2pool.pool.instances.descriptors import require_descriptors
+from sc2pool.pool.instances.event_loop import EventLoop
+from sc2pool.pool.instances.watchdog import available_bytes, memory_warning
+from sc2pool.pool.ipc.layout import Array, space_layout
+from sc2pool.pool.ipc.messages import Hello
+from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.ipc.slot import MASKED
 from sc2pool.pool.pauses import Pauses
-from sc2pool.pool.pickling import for_worker
-from sc2pool.pool.slot import MASKED
-from sc2pool.pool.supervisor import Supervisor
 from sc2pool.pool.transitions import Transitions, bind
-from sc2pool.pool.watchdog import available_bytes, memory_warning
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec
 
@@ -48,10 +48,10 @@ class Pool:
 
     Args:
         specs: a player for each env.
-        tickets: whether episodes come from one book for all envs (tasks), or each env goes on
+        one_book: whether episodes come from one book for all envs (tasks), or each env goes on
             by itself (environments of the user).
         config: limits and policies.
-        spares: how many more instances to keep reset, holding the next tickets; tasks only.
+        spares: how many more instances to keep reset, holding the next episodes; tasks only.
         autoreset: whether an env that is over goes on to its next episode in the same step.
         agree: what the players say of their spaces, in the order of the envs, to what the pool
             takes them to be; raises where they do not fit together.
@@ -65,7 +65,7 @@ class Pool:
         self,
         specs: Sequence[PlayerSpec],
         *,
-        tickets: bool,
+        one_book: bool,
         config: PoolConfig,
         spares: int = 0,
         autoreset: bool = True,
@@ -74,18 +74,18 @@ class Pool:
         self.n = len(specs)
         self._numbers = range(self.n)
         self._agree = agree
-        self._tickets = tickets
+        self._is_task = one_book
         self._autoreset = autoreset
         self._began = False
         self._frames: dict[int, Any] = {}
         self._finalizer: weakref.finalize[..., Pool] | None = None
-        if config.replays is not None and not tickets:
+        if config.replays is not None and not one_book:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
         require_descriptors(self.n + spares)
-        self._supervisor = supervisor = Supervisor([for_worker(s) for s in specs], spares, config)
+        self._supervisor = supervisor = EventLoop([for_worker(s) for s in specs], spares, config)
         try:
             self._finalizer = weakref.finalize(self, supervisor.close, ask_first=False)
-            self._dealer = Dealer(supervisor, one_book=tickets)
+            self._dealer = Episodes(supervisor, one_book=one_book)
             self._calls = Calls(supervisor)
             self._pauses = Pauses(supervisor)
             supervisor.serve_metrics()
@@ -126,7 +126,7 @@ class Pool:
     # Episodes.
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
-        """Begin a new book of tickets; see `TicketBook`."""
+        """Begin a new book of episodes; see `EpisodeBook`."""
         self._dealer.seed(seed, seeded)
 
     def reset(
@@ -152,7 +152,7 @@ class Pool:
             seed = None if seeds is None else seeds[seat.index]
             given = {} if options is None else options[seat.index]
             seat.waits = True
-            self._supervisor.play(seat, self._dealer.ticket(seat, seed, given))
+            self._supervisor.play(seat, self._dealer.episode(seat, seed, given))
         self._begun_together()
         self._supervisor.wait_until(lambda: all(seat.ready for seat in seats))
         outcomes = [Outcome() for _ in seats]
@@ -193,7 +193,7 @@ class Pool:
         numbers = self._numbers if envs is None else [int(env) for env in envs]
         self._transitions.require_idle(numbers, "step", "the next one")
         if not self._began:
-            if self._tickets:
+            if self._is_task:
                 raise ResetNeeded("call reset() before the first step")
             self.reset()  # SB3 lets envs be stepped that never were reset, and so do its users
         if self.strict:
@@ -330,13 +330,13 @@ class Pool:
         Raises:
             ResetNeeded: no episode of the task has begun.
         """
-        if self._tickets and not self._began:
+        if self._is_task and not self._began:
             raise ResetNeeded("call reset() before render()")
         frames = self.call(envs, "render")
         for row, env in enumerate(envs):
             if frames[row] is not None:
                 self._frames[env] = frames[row]
-            elif self._tickets:
+            elif self._is_task:
                 frames[row] = self._frames.get(env, np.zeros(FRAME_SHAPE, np.uint8))
         return frames
 
@@ -349,8 +349,8 @@ class Pool:
         if self._began:
             self._dealer.prepare_spares()
 
-    def void_tickets(self) -> None:
-        """Take back the tickets that spares hold; they are dealt anew."""
+    def void_episodes(self) -> None:
+        """Take back the episodes that spares hold; they are dealt anew."""
         self._dealer.take_back()
 
     def action_mask(self, env: int) -> Array | None:
@@ -363,7 +363,7 @@ class Pool:
     def stats(self) -> dict[str, Any]:
         """Counters of the pool and what each instance is doing, as plain data.
 
-        The keys are told in `sc2pool.pool.snapshot.describe`. May be called from any thread.
+        The keys are told in `sc2pool.pool.report.snapshot.describe`. May be called from any thread.
         """
         return self._supervisor.stats_now()
 
@@ -384,8 +384,8 @@ class Pool:
             grace_s: how long envs of the user may take to close by themselves; None for 2 s.
         """
         if grace_s is None:
-            self._supervisor.close(ask_first=not self._tickets)
+            self._supervisor.close(ask_first=not self._is_task)
         else:
-            self._supervisor.close(ask_first=not self._tickets and grace_s > 0, grace_s=grace_s)
+            self._supervisor.close(ask_first=not self._is_task and grace_s > 0, grace_s=grace_s)
         if self._finalizer is not None:
             self._finalizer.detach()

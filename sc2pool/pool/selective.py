@@ -6,7 +6,7 @@
 
 For the face of gymnasium's vector envs, where an env that is over is reset by the next step, or by
 the trainer, while others step. Rules: what an env was sent last is what its row answers; a row that
-is a first observation has reward 0, no flags, and its info in the batch's `reset_infos`; tickets
+is a first observation has reward 0, no flags, and its info in the batch's `reset_infos`; episodes
 are dealt where episodes begin, ties by env index.
 """
 
@@ -18,9 +18,9 @@ from typing import Any
 
 from sc2pool.deadline import Deadline
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.messages import Raised
+from sc2pool.pool.episode_book import episode_seed
+from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.tickets import episode_seed
 
 
 class SelectivePool(Pool):
@@ -49,10 +49,10 @@ class SelectivePool(Pool):
         self._dealer.take_back()
         for env in numbers:
             seat, seed = self._supervisor.seats[env], seeds[env]
-            ticket = replace(self._dealer.ticket(seat, seed, options), both_keywords=True)
-            if self._tickets and seed is not None:
-                ticket = replace(ticket, seed=episode_seed(seed, 0))
-            self._supervisor.play(seat, ticket)
+            episode = replace(self._dealer.episode(seat, seed, options), both_keywords=True)
+            if self._is_task and seed is not None:
+                episode = replace(episode, seed=episode_seed(seed, 0))
+            self._supervisor.play(seat, episode)
         self._dealer.prepare_spares()
 
     def _expect_reset(self, envs: Iterable[int]) -> list[int]:

@@ -1,10 +1,10 @@
 """The envs that were asked for something, and how far each has come.
 
     pending ─► reply, or fault ─► over? ─ no ──────────────────────────────► settled ─► taken
-                                    └ yes ─► dealt a ticket ─► first observation ─► settled
+                                    └ yes ─► dealt a episode ─► first observation ─► settled
 
 Rules: every pending env settles exactly once, with a real outcome or, after a fault, a synthetic
-one; tickets are dealt once as many replies are in as were asked for, in the order of env indices,
+one; episodes are dealt once as many replies are in as were asked for, in the order of env indices,
 so a seeded run that is stepped in sync does not depend on timing.
 """
 
@@ -22,11 +22,11 @@ from sc2pool.pool.batch import (
     outcome_of,
     synthetic_outcome,
 )
-from sc2pool.pool.dealer import Dealer
-from sc2pool.pool.layout import SpaceLayout
-from sc2pool.pool.seats import Seat
-from sc2pool.pool.states import Event, State
-from sc2pool.pool.supervisor import Supervisor
+from sc2pool.pool.episodes import Episodes
+from sc2pool.pool.instances.event_loop import EventLoop
+from sc2pool.pool.instances.seats import Seat
+from sc2pool.pool.instances.states import Event, State
+from sc2pool.pool.ipc.layout import SpaceLayout
 
 
 class Transitions:
@@ -34,10 +34,10 @@ class Transitions:
 
     Args:
         supervisor: of the instances.
-        dealer: of tickets.
+        dealer: of episodes.
         layout: of the observations.
         gatherer: knows what each env was last shown with.
-        autoreset: whether envs that are over are dealt their next ticket, or stay over until
+        autoreset: whether envs that are over are dealt their next episode, or stay over until
             somebody resets them.
 
     Attributes:
@@ -47,8 +47,8 @@ class Transitions:
 
     def __init__(
         self,
-        supervisor: Supervisor,
-        dealer: Dealer,
+        supervisor: EventLoop,
+        dealer: Episodes,
         layout: SpaceLayout,
         gatherer: Gatherer,
         autoreset: bool,
@@ -90,7 +90,7 @@ class Transitions:
         self._outcomes.update((env, Outcome()) for env in envs)
 
     def deal_to(self, envs: Iterable[int]) -> None:
-        """Deal these envs the next tickets, although nothing ended their episodes."""
+        """Deal these envs the next episodes, although nothing ended their episodes."""
         self._undealt.update(envs)
         self._deal_tickets()
 
@@ -178,6 +178,6 @@ class Transitions:
 def bind(seat: Seat, outcome: Outcome) -> None:
     """The env takes the episode that its seat's instance has ready."""
     seat.instance.on(Event.BOUND)
-    seat.ticket = None
+    seat.episode = None
     seat.waits = False
     begin_episode(seat, outcome)

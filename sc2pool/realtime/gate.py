@@ -24,8 +24,8 @@ from types import TracebackType
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, PauseError
-from sc2pool.game.orphans import created_at_s
-from sc2pool.game.suspend import STOPS_WITHIN_S, ProcessTree
+from sc2pool.processes.orphans import created_at_s
+from sc2pool.processes.suspend import STOPS_WITHIN_S, ProcessTree
 
 
 class PauseGate:

@@ -13,7 +13,7 @@ import json
 import signal
 import sys
 
-from sc2pool.game.orphans import end_orphan
+from sc2pool.processes.orphans import end_orphan
 
 
 def main() -> None:

@@ -25,9 +25,9 @@ import torch as th
 from stable_baselines3 import PPO
 
 from sc2pool.errors import LearnerError
-from sc2pool.pool.channel import Channel, ChannelClosedError
-from sc2pool.pool.pickling import for_worker
-from sc2pool.pool.raised import RemoteTraceback
+from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
+from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 
 MAY_CHANGE = (
     "_current_progress_remaining",

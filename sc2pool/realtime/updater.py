@@ -21,9 +21,9 @@ import torch as th
 from stable_baselines3 import PPO
 from stable_baselines3.common.logger import Logger
 
-from sc2pool.game.parent_death import follow_parent
-from sc2pool.pool.channel import Channel, ChannelClosedError
-from sc2pool.pool.pickling import for_worker
+from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
+from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.processes.with_parent import follow_parent
 from sc2pool.realtime.update_process import Begin, Failed, Update, Updated
 
 

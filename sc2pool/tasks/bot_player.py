@@ -27,7 +27,7 @@ from sc2.unit_command import UnitCommand
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game
 from sc2pool.tasks.bot import RLBotAI
-from sc2pool.tasks.player import Ticket
+from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair
 from sc2pool.tasks.sc2_player import SC2Player, TaskSpec
 
@@ -116,15 +116,15 @@ class BotPlayer(SC2Player):
         super().__init__(spec)
         self._game_data: GameData | None = None
 
-    def sight(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
+    def latest_view(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
         bot = self.task
         if not isinstance(bot, RLBotAI) or not hasattr(bot, "state"):
             return None  # the episode is only being begun
         return bot.state.observation, bot.game_info._proto
 
-    async def play_episode(self, ticket: Ticket, pair: QueuePair) -> None:
+    async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
         game = self.game
-        first = (await self.start_episode(ticket)).response
+        first = (await self.start_episode(episode)).response
         if self._game_data is None:
             data = await game.data()
             with understood("the game's data"):
@@ -133,7 +133,7 @@ class BotPlayer(SC2Player):
         bot_class = self.spec.task
         assert issubclass(bot_class, RLBotAI)
         bot = bot_class(pair)
-        self.new_task(bot, ticket)
+        self.new_task(bot, episode)
         client = GameClient(game)
         with understood("the map's description"):
             bot._prepare_start(

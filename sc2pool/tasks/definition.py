@@ -17,7 +17,7 @@ from sc2pool.config import Computer, GameSetup
 from sc2pool.errors import ConfigError
 
 if TYPE_CHECKING:
-    from sc2pool.tasks.player import Ticket
+    from sc2pool.tasks.player import Episode
 
 
 class TaskDefinition:
@@ -51,7 +51,7 @@ class TaskDefinition:
     metadata: Mapping[str, Any] = {"render_modes": ["rgb_array"]}
     render_mode: str | None = None
 
-    ticket: Ticket
+    episode: Episode
     """Which episode this is: its number in the run, and its seed."""
     game_version: str = ""
     """What the game says it is; known once the pool plays the task."""
@@ -82,7 +82,7 @@ class TaskDefinition:
         game_info, observation = self._seen()
         figures: dict[str, object] = {}
         if self.game_version:  # not under python-sc2's own `run_game`
-            figures = {"episode": self.ticket.number, "game": self.game_version}
+            figures = {"episode": self.episode.number, "game": self.game_version}
         return draw(
             game_info,
             observation,

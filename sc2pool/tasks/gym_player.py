@@ -2,7 +2,7 @@
 
 Rules: the env belongs to its worker and is reset in place; its actions come unchecked and its
 observations are cast; a keyword is passed to `reset` only where there is something to pass, unless
-the ticket wants both.
+the episode wants both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 
 from sc2pool.tasks.operations import set_attr
-from sc2pool.tasks.player import Player, Ticket
+from sc2pool.tasks.player import Episode, Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 EnvFn = Callable[[], "gymnasium.Env[Any, Any]"]
@@ -43,13 +43,13 @@ class GymPlayer(Player):
         self.render_mode = env.render_mode
         self._is_new = True
 
-    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+    async def play(self, episode: Episode, pair: QueuePair) -> None:
         env = self._env
         if self._is_new:  # maybe one that took over; later episodes find the env as it is
             self._is_new = False
             for name, value in self.attributes.items():
                 set_attr(env, name, value)
-        observation, info = env.reset(**reset_keywords(ticket))
+        observation, info = env.reset(**reset_keywords(episode))
         pair.put(Transition(observation, 0.0, False, False, info))
         over = False
         while not over:
@@ -64,11 +64,11 @@ class GymPlayer(Player):
         self._env.close()
 
 
-def reset_keywords(ticket: Ticket) -> dict[str, Any]:
+def reset_keywords(episode: Episode) -> dict[str, Any]:
     """The keywords of the `reset` that begins this episode."""
     keywords: dict[str, Any] = {}
-    if ticket.seed is not None or ticket.both_keywords:
-        keywords["seed"] = ticket.seed
-    if ticket.options or ticket.both_keywords:
-        keywords["options"] = dict(ticket.options) or None
+    if episode.seed is not None or episode.both_keywords:
+        keywords["seed"] = episode.seed
+    if episode.options or episode.both_keywords:
+        keywords["options"] = dict(episode.options) or None
     return keywords

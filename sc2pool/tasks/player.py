@@ -1,6 +1,6 @@
 """What a worker runs behind its queue pair.
 
-A player plays whole episodes: `play(ticket, pair)` puts the first observation, then for each
+A player plays whole episodes: `play(episode, pair)` puts the first observation, then for each
 action it gets puts one transition, and returns when the episode is over. One coroutine per
 episode, read from top to bottom, because python-sc2's `on_step` wants it so. Rules: a player
 never touches shared memory or the trainer; whatever its game does wrong leaves it as `GameFault`;
@@ -25,11 +25,11 @@ from sc2pool.tasks.queue_pair import Masks, QueuePair
 
 if TYPE_CHECKING:
     from sc2pool.game.clock import Tick
-    from sc2pool.game.suspend import ProcessTree
+    from sc2pool.processes.suspend import ProcessTree
 
 
 @dataclass(frozen=True)
-class Ticket:
+class Episode:
     """One episode to be played.
 
     Attributes:
@@ -94,7 +94,7 @@ class Player(ABC):
         return None
 
     @abstractmethod
-    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+    async def play(self, episode: Episode, pair: QueuePair) -> None:
         """Play one episode. Cancelled, at `get_action`, where the trainer resets before its end."""
 
     @abstractmethod
@@ -106,11 +106,11 @@ class Player(ABC):
         return "reset"
 
     @property
-    def worn_out(self) -> bool:
+    def recycle_due(self) -> bool:
         """Whether the game should be replaced once its episode is over."""
         return False
 
-    def sight(self) -> tuple[Any, Any] | None:
+    def latest_view(self) -> tuple[Any, Any] | None:
         """The game's newest observation and the map's description, the messages themselves.
 
         None where there is no game, or nothing of it has been seen yet.
@@ -125,7 +125,7 @@ class Player(ABC):
         """How late the newest step was, of a game in real time; None before the first."""
         return None
 
-    def put_off(self, loops: int) -> None:  # noqa: B027 - most players wait, and have no periods
+    def delay(self, loops: int) -> None:  # noqa: B027 - most players wait, and have no periods
         """Make the next decision period so many loops longer, of a game in real time."""
 
     async def pause(self) -> None:
@@ -139,7 +139,7 @@ class Player(ABC):
     def hold(self) -> None:
         """As `pause`, where an observation has just been made: the game is not asked again."""
         # Only who is paused needs psutil.
-        from sc2pool.game.suspend import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
+        from sc2pool.processes.suspend import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
         # Not the worker itself: it has to hear when they are to go on.
         tree = ProcessTree(os.getpid(), with_root=False)

@@ -23,7 +23,7 @@ from sc2pool.errors import ActionError, ConfigError
 from sc2pool.tasks import registry
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.player import Ticket
+from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
 from sc2pool.tasks.task_episode import TaskEpisode
@@ -108,7 +108,7 @@ class PolicyBot(BotAI):
                 task, self._pair, self.client, self.game_info._proto, realtime=self.realtime
             )
             started = task
-        started.ticket = Ticket(self._games)
+        started.episode = Episode(self._games)
         started.options = {}
         pong = await self.client._execute(ping=sc_pb.RequestPing())
         started.game_version = self.game_version = pong.ping.game_version

@@ -4,7 +4,7 @@
     send(action)  ── action ──────► await get_action()
     receive()     ◄─ transition ──  put(observation, reward, terminated, truncated, info)
 
-Three pairs fit this shape: the pool's (shared memory, `sc2pool.pool.slot`), `QueuePair.local()`
+Three pairs fit this shape: the pool's (shared memory, `sc2pool.pool.ipc.slot`), `QueuePair.local()`
 for a bot and a learner in two threads of one process, and `PolicyPair`, where the "learner" is a
 function. Rule: one transition is put before each action is gotten; the first of an episode has
 reward 0.

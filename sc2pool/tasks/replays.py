@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sc2pool.config import ReplayPolicy
-from sc2pool.tasks.player import Ticket
+from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 REPLAY = "sc2pool.replay"
@@ -26,10 +26,10 @@ REPLAY = "sc2pool.replay"
 class PlayedReplay:
     """The replay of an episode that was chosen."""
 
-    ticket: int
+    episode: int
     episode_return: float
     by_number: bool
-    """The ticket's number chose it."""
+    """The episode's number chose it."""
     by_return: bool
     """It is the best this player has played; the trainer knows what the others have."""
     data: bytes
@@ -67,10 +67,10 @@ class Chooser:
         self._policy = policy
         self._best_return = -float("inf")
 
-    def choose(self, ticket: Ticket, episode_return: float) -> tuple[bool, bool]:
+    def choose(self, episode: Episode, episode_return: float) -> tuple[bool, bool]:
         """Whether the episode is chosen by its number, and whether by its return."""
         every = self._policy.every
-        by_number = every is not None and ticket.number % every == 0
+        by_number = every is not None and episode.number % every == 0
         by_return = self._policy.best and episode_return > self._best_return
         self._best_return = max(self._best_return, episode_return)
         return by_number, by_return

@@ -20,14 +20,13 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import Limits, ReplayPolicy
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
-from sc2pool.game.clock import Tick
+from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
-from sc2pool.game.suspend import loops_passed
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.player import GameFacts, Player, Ticket, masks_of, resolve
+from sc2pool.tasks.player import Episode, GameFacts, Player, masks_of, resolve
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.replays import REPLAY, Chooser, LastHeld, PlayedReplay
 from sc2pool.tasks.task import Commands, Task
@@ -91,39 +90,39 @@ class SC2Player(Player):
     def exited_fd(self) -> int | None:
         return self.game.exited_fd
 
-    async def play(self, ticket: Ticket, pair: QueuePair) -> None:
+    async def play(self, episode: Episode, pair: QueuePair) -> None:
         chooser = self._replays
         if chooser is None:
-            await self.play_episode(ticket, pair)
+            await self.play_episode(episode, pair)
             return
         held = LastHeld(pair)
-        await self.play_episode(ticket, held)
+        await self.play_episode(episode, held)
         last = held.last
         assert last is not None, "an episode ends with a transition that says so"
-        by_number, by_return = chooser.choose(ticket, held.episode_return)
+        by_number, by_return = chooser.choose(episode, held.episode_return)
         if by_number or by_return:
             data = await self.replay()
-            replay = PlayedReplay(ticket.number, held.episode_return, by_number, by_return, data)
+            replay = PlayedReplay(episode.number, held.episode_return, by_number, by_return, data)
             last = last._replace(info={**last.info, REPLAY: replay})
         pair.put(last)
 
     @abstractmethod
-    async def play_episode(self, ticket: Ticket, pair: QueuePair) -> None:
+    async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
         """As `play`."""
 
-    async def start_episode(self, ticket: Ticket) -> Observed:
+    async def start_episode(self, episode: Episode) -> Observed:
         """Climb down the reset ladder; the episode's first observation."""
-        rung = await self.game.start_episode(self.setup, self.spec.map_path, ticket.seed)
+        rung = await self.game.start_episode(self.setup, self.spec.map_path, episode.seed)
         self._rung = str(rung)
         observed = await self.game.observe()
         self._seen_before_pause_s = time.monotonic()
         return observed
 
-    def new_task(self, task: TaskDefinition, ticket: Ticket) -> None:
+    def new_task(self, task: TaskDefinition, episode: Episode) -> None:
         """Make `task` the target of `get_attr` and the like, with what the trainer has set."""
         self.task = task
-        task.ticket = ticket
-        task.options = ticket.options
+        task.episode = episode
+        task.options = episode.options
         task.game_version = self.game.version
         task.metadata = self.metadata
         task.render_mode = self.render_mode
@@ -152,8 +151,8 @@ class SC2Player(Player):
         return self.game.exit_fault()
 
     @property
-    def worn_out(self) -> bool:
-        return self.game.needs_recycle
+    def recycle_due(self) -> bool:
+        return self.game.recycle_due
 
     async def replay(self) -> bytes:
         # What a step may take is watched, and this is a part of one: so it gets half of that.
@@ -162,8 +161,8 @@ class SC2Player(Player):
             return await self.game.replay(deadline)
         return b""
 
-    def put_off(self, loops: int) -> None:
-        self.game.put_off(loops)
+    def delay(self, loops: int) -> None:
+        self.game.delay(loops)
 
     def tick(self) -> Tick | None:
         return self.game.tick
@@ -231,18 +230,18 @@ class Unstarted:
 class TaskPlayer(SC2Player):
     """Plays a `Task`."""
 
-    def sight(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
+    def latest_view(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
         task = self.task
         if not isinstance(task, Task) or not hasattr(task, "game_info"):
             return None  # the episode is only being begun
         return task.observation, task.game_info
 
-    async def play_episode(self, ticket: Ticket, pair: QueuePair) -> None:
+    async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
         task = self.spec.task()
         assert isinstance(task, Task)
-        self.new_task(task, ticket)
+        self.new_task(task, episode)
         game = self.game
-        task.lazy_observation = await self.start_episode(ticket)
+        task.lazy_observation = await self.start_episode(episode)
         task.game = game
         task.game_info = await game.game_info()
         score = task.lazy_observation.score

@@ -5,7 +5,7 @@
 For each env: an action is answered once, by the transition that carries its own checksum, one
 step after the last in the same episode of the same game; a transition that is not real is marked,
 is a truncation with reward 0, and its episode's last observation is the last good one; every
-ticket is played once, in one env. Rules: no I/O, no clock; memory does not grow with the length of
+episode is played once, in one env. Rules: no I/O, no clock; memory does not grow with the length of
 the recording, so a soak can feed it for hours.
 """
 
@@ -87,7 +87,7 @@ class _Env:
 
 @dataclass
 class _Tickets:
-    """Which tickets have been played: all below `next` but the `skipped` ones."""
+    """Which episodes have been played: all below `next` but the `skipped` ones."""
 
     next: int = 0
     skipped: set[int] = field(default_factory=set)
@@ -108,13 +108,13 @@ class Checker:
     """Takes the records one by one.
 
     Args:
-        ahead: how many tickets may be held by spares while later ones are played.
+        ahead: how many episodes may be held by spares while later ones are played.
     """
 
     def __init__(self, ahead: int = 0) -> None:
         self._ahead = ahead
         self._envs: dict[int, _Env] = {}
-        self._tickets = _Tickets()
+        self._is_task = _Tickets()
         self._episodes: dict[int, int] = {}
         self._marked: set[int] = set()
         self.synthetic = 0
@@ -164,10 +164,10 @@ class Checker:
         found = []
         if (shown.loop, shown.actions, shown.checksum) != (0, 0, 0):
             found.append(f"an episode begins in the middle: {shown}")
-        if not self._tickets.play(shown.ticket):
-            found.append(f"ticket {shown.ticket} is played twice")
-        elif len(self._tickets.skipped) > self._ahead:
-            found.append(f"tickets {sorted(self._tickets.skipped)} are passed over")
+        if not self._is_task.play(shown.episode):
+            found.append(f"episode {shown.episode} is played twice")
+        elif len(self._is_task.skipped) > self._ahead:
+            found.append(f"episodes {sorted(self._is_task.skipped)} are passed over")
         if shown.episode <= self._episodes.get(shown.instance, 0):
             found.append(f"episode {shown.episode} of game {shown.instance:x} is shown twice")
         self._episodes[shown.instance] = shown.episode

@@ -46,7 +46,7 @@ class Stamp(NamedTuple):
     """How many actions the game has carried out in this episode."""
     checksum: int
     """CRC-32 of the newest of them; 0 before the first."""
-    ticket: int
+    episode: int
     """The number of the episode in the run, as the worker was told it."""
     tag: int
     """The marine's."""
@@ -93,7 +93,7 @@ class AuditTask(Task):
     def observe(self) -> NDArray[np.int64]:
         word, *stamp = self.response.chat[0].message.split()
         assert word == "stamp"
-        return np.array([*map(int, stamp), self.ticket.number, self.tag()], np.int64)
+        return np.array([*map(int, stamp), self.episode.number, self.tag()], np.int64)
 
     def reward(self) -> Any:
         return float(self.number)

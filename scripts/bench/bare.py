@@ -23,7 +23,7 @@ from typing import NoReturn
 import numpy as np
 
 from bench.empty import EmptyEnv
-from sc2pool.game.parent_death import die_with_parent
+from sc2pool.processes.with_parent import die_with_parent
 
 ONE = struct.pack("=Q", 1)
 

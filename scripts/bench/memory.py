@@ -20,7 +20,7 @@ from bench.report import Row, value_row
 from bench.settings import Settings
 from bench.sides import POOL_BOT, POOL_TASK, RECIPE, SB3, empty_side, game_side
 from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER, memory_by_role
-from sc2pool.game.parent_death import die_with_parent
+from sc2pool.processes.with_parent import die_with_parent
 
 CASE = "memory"
 N = 8

@@ -25,7 +25,7 @@ from bench.report import Row, value_row
 from bench.settings import Settings
 from bench.tasks import task_on
 from sc2pool.cli.bench.actions import Actions
-from sc2pool.cli.bench.resets import RUNGS, Batches, play, rung_ms, short
+from sc2pool.cli.bench.resets import RESET_KINDS, Batches, play, rung_ms, short
 from sc2pool.config import PoolConfig, RestartPolicy
 
 CASE = "resets"
@@ -41,7 +41,7 @@ def resets(settings: Settings) -> list[Row]:
     """The rungs of pools with 0, 1 and 2 spares."""
     rows: list[Row] = []
     for n in settings.pick((N,), settings.ns):
-        found = [row for name in RUNGS for row in rung_rows(settings, n, name)]
+        found = [row for name in RESET_KINDS for row in rung_rows(settings, n, name)]
         rows += with_ratios(found + new_pair_rows(settings, n))
     return rows
 
@@ -56,7 +56,9 @@ def with_ratios(found: list[Row]) -> list[Row]:
             row.side,
             row.values,
             unit=row.unit,
-            ratios={NEW_PAIR: row.figure / new_pair[row.setting]} if row.side in RUNGS else {},
+            ratios={NEW_PAIR: row.figure / new_pair[row.setting]}
+            if row.side in RESET_KINDS
+            else {},
         )
         for row in found
     ]
@@ -64,7 +66,7 @@ def with_ratios(found: list[Row]) -> list[Row]:
 
 def rung_rows(settings: Settings, n: int, name: str) -> list[Row]:
     """The resets of unseeded or of seeded episodes, the three pools in turn."""
-    rung, seed = RUNGS[name]
+    rung, seed = RESET_KINDS[name]
     all_spares = settings.pick(SPARES, settings.spares)
     batches = {spares: Batches() for spares in all_spares}
     taken_ms: dict[int, list[float]] = {spares: [] for spares in all_spares}

@@ -29,8 +29,8 @@ from bench.episodes import WARM_UP_STEPS, EpisodeBudget
 from sc2pool.cli.bench.rounds import WARM_UP_S
 from sc2pool.game.installation import find_map, read_installation
 from sc2pool.game.lease import HOST, PortLease
-from sc2pool.game.parent_death import die_with_parent
 from sc2pool.game.process import GameProcess
+from sc2pool.processes.with_parent import die_with_parent
 from sc2pool.protocol import requests
 
 FRAMES = 3

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from audit.task import Stamp
 
-TICKET = Stamp._fields.index("ticket")
+TICKET = Stamp._fields.index("episode")
 
 Step = tuple[Any, Any, Any, list[dict[str, Any]]]
 

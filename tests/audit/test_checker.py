@@ -21,8 +21,8 @@ from broken_pools import BROKEN, Crooked, SwapsActions, Tape
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
-from sc2pool.pool.tickets import TicketBook
-from sc2pool.pool.trainer_end import TrainerEnd
+from sc2pool.pool.episode_book import EpisodeBook
+from sc2pool.pool.ipc.trainer_end import TrainerEnd
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 
@@ -155,13 +155,13 @@ def test_a_pool_that_does_not_await_replies_fails(
     assert "loop is 0, expected 8" in wordings(records)
 
 
-def test_a_pool_that_deals_a_ticket_twice_fails(
+def test_a_pool_that_deals_a_episode_twice_fails(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = make_env(n=2)
-    deal = TicketBook.deal
-    monkeypatch.setattr(TicketBook, "deal", lambda self, _: deal(TicketBook(), {}))
-    assert "ticket 0 is played twice" in wordings(recorded(env, steps=1))
+    deal = EpisodeBook.deal
+    monkeypatch.setattr(EpisodeBook, "deal", lambda self, _: deal(EpisodeBook(), {}))
+    assert "episode 0 is played twice" in wordings(recorded(env, steps=1))
 
 
 def test_an_action_that_nothing_came_of_is_lost(tape: Tape) -> None:
@@ -173,12 +173,12 @@ def test_an_action_that_nothing_came_of_is_lost(tape: Tape) -> None:
     assert "a transition that no action asked for" in wordings([*records, records[-1]])
 
 
-def test_a_skipped_ticket_is_seen() -> None:
+def test_a_skipped_episode_is_seen() -> None:
     checker = Checker(ahead=1)
-    tickets = checker._tickets
-    assert all(tickets.play(number) for number in (0, 2, 1, 4))
-    assert tickets.skipped == {3}
-    assert not tickets.play(1)
+    episodes = checker._is_task
+    assert all(episodes.play(number) for number in (0, 2, 1, 4))
+    assert episodes.skipped == {3}
+    assert not episodes.play(1)
 
 
 def event(instance: int, seat: str, at_s: float) -> dict[str, Any]:

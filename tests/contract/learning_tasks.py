@@ -54,7 +54,7 @@ class OneAllowed(MoveToBeacon):
 
     def action_masks(self):
         mask = np.zeros(8, np.bool_)
-        mask[(3 * self.ticket.number + self.lazy_observation.game_loop // 8) % 8] = True
+        mask[(3 * self.episode.number + self.lazy_observation.game_loop // 8) % 8] = True
         return mask
 
     def act(self, action):

@@ -49,21 +49,21 @@ class PlacedBot(MoveToBeaconBot):
 
 
 class Painting(Placed):
-    """Draws its own frames, of one colour: ten times the ticket's number, and the game loop."""
+    """Draws its own frames, of one colour: ten times the episode's number, and the game loop."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 7}  # noqa: RUF012
 
     def render(self):
-        return np.full((4, 6, 3), 10 * self.ticket.number + self.observation.game_loop, np.uint8)
+        return np.full((4, 6, 3), 10 * self.episode.number + self.observation.game_loop, np.uint8)
 
 
 class Paid(MoveToBeacon):
-    """Ticket t is paid (5 t) % 7 in all, in its first step; its episodes are three steps long."""
+    """Episode t is paid (5 t) % 7 in all, in its first step; its episodes are three steps long."""
 
     max_loops = 24
 
     def reward(self):
-        return (5 * self.ticket.number) % 7 if self.observation.game_loop == 8 else 0
+        return (5 * self.episode.number) % 7 if self.observation.game_loop == 8 else 0
 
 
 class PaidBot(MoveToBeaconBot):
@@ -72,7 +72,7 @@ class PaidBot(MoveToBeaconBot):
     max_loops = 24
 
     def reward(self):
-        return (5 * self.ticket.number) % 7 if self.state.game_loop == 8 else 0
+        return (5 * self.episode.number) % 7 if self.state.game_loop == 8 else 0
 
 
 class Failing(Paid):

@@ -38,7 +38,7 @@ def loops_of(path: str) -> int:
     ("task", "spares"), [(Paid, 0), (Paid, 1), (PaidBot, 0)], ids=["task", "spare", "bot"]
 )
 def test_every_kth_and_the_best(vec_task, tmp_path, task, spares):
-    """Ticket t is paid (t * 5) % 7 in all: 0, 5, 3, 1, 6, 4, …; two envs, three steps each."""
+    """Episode t is paid (t * 5) % 7 in all: 0, 5, 3, 1, 6, 4, …; two envs, three steps each."""
     folder = tmp_path / "replays"
     made = vec_task(task, n=2, spares=spares, seed=0, config=keeping(folder, every=3))
     made.reset()
@@ -51,17 +51,17 @@ def test_every_kth_and_the_best(vec_task, tmp_path, task, spares):
                 assert done
                 assert loops_of(info[REPLAY]) == 24
                 named.append(info[REPLAY])
-    assert [re.search(r"(best|every).*ticket\d", name)[0][-7:] for name in named] == [
-        "ticket0",
-        "ticket1",
-        "ticket3",
-        "ticket4",
+    assert [re.search(r"(best|every).*episode\d", name)[0][-7:] for name in named] == [
+        "episode0",
+        "episode1",
+        "episode3",
+        "episode4",
     ]
     assert files(folder) == [
-        "best-env0-ticket0-return0.SC2Replay",
-        "best-env0-ticket4-return6.SC2Replay",
-        "best-env1-ticket1-return5.SC2Replay",
-        "every-env1-ticket3-return1.SC2Replay",
+        "best-env0-episode0-return0.SC2Replay",
+        "best-env0-episode4-return6.SC2Replay",
+        "best-env1-episode1-return5.SC2Replay",
+        "every-env1-episode3-return1.SC2Replay",
     ]
 
 
@@ -95,7 +95,7 @@ def test_a_faulty_episode(vec_task, tmp_path):
     made.reset()
     with pytest.raises(UserCodeError):
         made.step([0])
-    assert files(folder) == ["faulty-env0-ticket0.SC2Replay"]
+    assert files(folder) == ["faulty-env0-episode0.SC2Replay"]
     (path,) = folder.iterdir()
     assert loops_of(str(path)) == 8
 

@@ -21,7 +21,7 @@ if sys.argv[1] == "alone":
     env = SuperTuxEnv()
     env.reset()
 else:
-    pool = Pool(gym_specs([SuperTuxEnv] * 2), tickets=False, config=PoolConfig())
+    pool = Pool(gym_specs([SuperTuxEnv] * 2), one_book=False, config=PoolConfig())
     pool.reset()
     pool.pause()
 children = psutil.Process().children(recursive=True)

@@ -19,7 +19,7 @@ from fault_pools import SEED, Faulty, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
 from trainers import TRAINER, TRAINER_OF_ENVS, Trainer
 
-from sc2pool.pool.run_dir import sweep
+from sc2pool.pool.instances.run_dir import sweep
 
 STRIKE_SCRIPT = """
 if mv "{armed}" "{armed}.taken" 2>/dev/null; then
@@ -82,7 +82,7 @@ def swept(run_temp: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def undisturbed(standin_dir: Path) -> Recording:
-    """Three envs under SEED for ten steps: env i plays ticket i, whatever n is."""
+    """Three envs under SEED for ten steps: env i plays episode i, whatever n is."""
     env = SubprocSC2VecEnv(n=3, task=Saboteur, game=standin_dir, seed=SEED)
     try:
         return record(env, steps=10)

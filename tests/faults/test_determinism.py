@@ -8,7 +8,7 @@ from fault_tasks import Short, ShortSaboteur, strike
 
 N = 8
 STEPS = 12
-"""Episodes last five steps, so every env plays three tickets."""
+"""Episodes last five steps, so every env plays three episodes."""
 
 
 def test_a_seeded_run_twice(make_env: MakeEnv) -> None:
@@ -34,7 +34,7 @@ def test_a_second_reset_under_the_same_seed_is_the_same_run(make_env: MakeEnv) -
 
 
 def test_a_killed_game_changes_nothing_for_the_others(make_env: MakeEnv) -> None:
-    """Up to the end of their episodes: from then on the tickets come in another order."""
+    """Up to the end of their episodes: from then on the episodes come in another order."""
     env = make_env(n=4, task=ShortSaboteur)
     whole = record(env, 4)
     env.seed(SEED)

@@ -23,8 +23,8 @@ from fault_pools import (
 from fault_tasks import ShortSaboteur, harm_action, strike
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
-from sc2pool.game.filelock import try_lock, unlock_and_remove
 from sc2pool.game.lease import lease_directory
+from sc2pool.processes.filelock import try_lock, unlock_and_remove
 
 QUIET_STEPS = 3
 """Steps before the harm is done, in env 0 of two."""
@@ -51,7 +51,7 @@ def play_on_after(
 ) -> None:
     """Plays quiet steps, the step of the harm, and some more, and compares with no harm at all.
 
-    Env 1 goes through all of it untouched. Env 0 is cut short; then it plays ticket 2, which in
+    Env 1 goes through all of it untouched. Env 0 is cut short; then it plays episode 2, which in
     the undisturbed run is env 2's first.
     """
     expected = undisturbed.observations

@@ -89,7 +89,7 @@ def test_any_number_of_spares(
     assert env.stats()["recycles"] == ({"game-exited": struck} if struck else {})
 
 
-def test_a_killed_env_takes_the_next_ticket(spared: Callable[..., SubprocSC2VecEnv]) -> None:
+def test_a_killed_env_takes_the_next_episode(spared: Callable[..., SubprocSC2VecEnv]) -> None:
     """The same one, with spares or without, and the run goes on the same."""
     runs = []
     for spares in (0, 2):
@@ -125,12 +125,12 @@ def void_by_options(env: SubprocSC2VecEnv) -> None:
 
 
 def void_by_attribute(env: SubprocSC2VecEnv) -> None:
-    """Env 1's later episodes are two steps long; it plays its tickets itself."""
+    """Env 1's later episodes are two steps long; it plays its episodes itself."""
     env.set_attr("max_loops", 16, indices=[1])
 
 
 @pytest.mark.parametrize("void", [void_by_reset, void_by_seed, void_by_options, void_by_attribute])
-def test_tickets_not_yet_played_are_void(
+def test_episodes_not_yet_played_are_void(
     spared: Callable[..., SubprocSC2VecEnv], void: Callable[[SubprocSC2VecEnv], None]
 ) -> None:
     """Two spares hold two of them by then; that they did shows nowhere."""

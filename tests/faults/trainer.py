@@ -75,7 +75,7 @@ def main(game: str, ending: str, n: str = "2") -> None:
     spec = task_spec(Saboteur, game, config)
     say(stage="constructing")
     try:
-        pool = Pool([spec] * int(n), tickets=True, config=config)
+        pool = Pool([spec] * int(n), one_book=True, config=config)
         say(stage="resetting")
         pool.reset()
         ports = [instance["port"] for instance in pool.stats()["instances"]]

@@ -56,7 +56,7 @@ class StartsPrograms(gymnasium.Env[int, int]):
 def main(state: str) -> None:
     hangs = threading.Event()
     signal.signal(signal.SIGUSR1, lambda *_: hangs.set())
-    pool = Pool(gym_specs([StartsPrograms]), tickets=False, config=PoolConfig())
+    pool = Pool(gym_specs([StartsPrograms]), one_book=False, config=PoolConfig())
     pool.reset()
     children = [process.pid for process in psutil.Process().children(recursive=True)]
     fork = None

@@ -87,7 +87,7 @@ class TestEpisodes:
                 # After a seeded game a restart might repeat the seed.
                 assert await game.start_episode(other, MAP, None) is Rung.CREATE
                 assert await game.start_episode(other, MAP, None) is Rung.RESTART
-                assert not game.needs_recycle
+                assert not game.recycle_due
 
         asyncio.run(play())
 
@@ -95,7 +95,7 @@ class TestEpisodes:
         async def play():
             async with playing(fake(hard_reset=True)) as game:
                 assert await game.start_episode(SETUP, MAP, None) is Rung.CREATE
-                assert game.needs_recycle
+                assert game.recycle_due
 
         asyncio.run(play())
 
@@ -103,10 +103,10 @@ class TestEpisodes:
         async def play():
             async with playing(fake()) as game:
                 await game.step([], 1 << 18)
-                assert not game.needs_recycle
+                assert not game.recycle_due
                 assert await game.start_episode(SETUP, MAP, None) is Rung.CREATE
                 await game.step([], (1 << 19) - 1000)
-                assert game.needs_recycle
+                assert game.recycle_due
 
         asyncio.run(play())
 

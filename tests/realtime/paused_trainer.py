@@ -19,11 +19,11 @@ from sc2pool.pool.pool import Pool
 config = PoolConfig()
 games = Pool(
     [task_spec(TellsLoop, sys.argv[1], config, realtime=True)],
-    tickets=True,
+    one_book=True,
     config=config,
     spares=1,
 )
-envs = Pool(gym_specs([WithGrandchildren]), tickets=False, config=config)
+envs = Pool(gym_specs([WithGrandchildren]), one_book=False, config=config)
 games.reset()
 while games.stats()["instances"][1]["state"] != "paused":  # the spare, from its first observation
     games.send([0])

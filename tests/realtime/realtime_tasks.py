@@ -49,7 +49,7 @@ class OneIsSlow(TellsLoop):
 
     def on_start(self) -> None:
         super().on_start()
-        if self.ticket.number % 2:
+        if self.episode.number % 2:
             time.sleep(1.0)
 
 

@@ -18,7 +18,7 @@ from realtime_tasks import Short, TellsLoop, Unstoppable, WithGrandchildren
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import PauseError
-from sc2pool.pool.run_dir import sweep
+from sc2pool.pool.instances.run_dir import sweep
 from sc2pool.protocol.replies import LOOPS_PER_S
 
 PAUSE_S = 1.0
@@ -133,11 +133,11 @@ def test_not_with_a_step_pending(make_env):
 def test_a_reset_goes_on_too(make_env):
     env = make_env(spares=1)
     play_until_spares_are_ready(env)
-    held = env.stats()["instances"][-1]["ticket"]
+    held = env.stats()["instances"][-1]["episode"]
     env.pause()
     env.reset()
     assert are_stopped(games(env))[:2] == [False, False]
-    while states(env)[-1] != "paused" or env.stats()["instances"][-1]["ticket"] == held:
+    while states(env)[-1] != "paused" or env.stats()["instances"][-1]["episode"] == held:
         assert not step(env)[2].any()
     assert are_stopped(games(env)) == [False, False, True]
 

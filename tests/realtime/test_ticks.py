@@ -125,11 +125,11 @@ def test_where_games_cannot_be_held_there_are_no_spares(make_env, caplog):
     with caplog.at_level(logging.WARNING, "sc2pool"):
         env = make_env(n=1, spares=1, task=Briefly, seed=5)
         env.reset()
-        tickets = [instances(env)[0]["ticket"]]
-        while instances(env)[-1]["state"] != "closed" or len(tickets) < 4:
+        episodes = [instances(env)[0]["episode"]]
+        while instances(env)[-1]["state"] != "closed" or len(episodes) < 4:
             if step(env)[2].any():
-                tickets.append(instances(env)[0]["ticket"])
-    assert tickets == list(range(len(tickets))), "none is lost with the spare"
+                episodes.append(instances(env)[0]["episode"])
+    assert episodes == list(range(len(episodes))), "none is lost with the spare"
     assert "may not be stopped" in env.stats()["realtime"]["spares"]["problem"]
     said = [record.message for record in caplog.records if "no spares" in record.message]
     assert len(said) == 1

@@ -11,7 +11,7 @@ import pytest
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.installation import Installation, find_map
-from sc2pool.tasks.player import Ticket
+from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.sc2_player import TaskPlayer, TaskSpec
@@ -47,7 +47,7 @@ def play(game_installation: Installation) -> Callable[..., list[list[Transition]
             await player.launch(Deadline.after(90))
             for number, seed in enumerate(seeds):
                 pair = RecordingPair(policy)
-                await player.play(Ticket(number, seed), pair)
+                await player.play(Episode(number, seed), pair)
                 episodes.append(pair.transitions)
         finally:
             player.close()

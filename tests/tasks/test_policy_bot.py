@@ -29,7 +29,7 @@ class Pooled:
         env = SubprocSC2VecEnv(n=1, task=task, game=game, seed=5)
         try:
             observations = env.reset()
-            self.seed = env.get_attr("ticket")[0].seed
+            self.seed = env.get_attr("episode")[0].seed
             self.actions: list[Any] = []
             self.episode_return = 0.0
             done = False

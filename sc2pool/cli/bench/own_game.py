@@ -23,7 +23,7 @@ from sc2pool.cli.bench.processes import (
     cpu_by_process,
     memory_by_role,
 )
-from sc2pool.cli.bench.resets import RUNGS, Batches, play, rung_ms, short
+from sc2pool.cli.bench.resets import RESET_KINDS, Batches, play, rung_ms, short
 from sc2pool.cli.bench.rounds import measure, step_for
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.tasks.definition import TaskDefinition
@@ -104,12 +104,12 @@ def measure_resets(
     cost_percent: dict[str, float] = {}
     env = SubprocSC2VecEnv(n=n, task=short(task), game=game, spares=spares)
     try:
-        for name, (rung, seed) in RUNGS.items():
+        for name, (rung, seed) in RESET_KINDS.items():
             if seed is not None:
                 env.seed(seed)
             env.reset()
             batches = Batches()
-            play(env, Actions(env), seconds / len(RUNGS), batches)
+            play(env, Actions(env), seconds / len(RESET_KINDS), batches)
             median_ms = rung_ms(env, rung)
             if median_ms is not None:
                 taken_ms[name] = median_ms

@@ -16,7 +16,7 @@ from sc2pool.cli.bench.actions import Actions
 from sc2pool.tasks.definition import TaskDefinition
 
 SHORTEST_STEPS, LONGEST_STEPS = 30, 90
-RUNGS = {"restart_game": ("restart", None), "create_game": ("create", 1)}
+RESET_KINDS = {"restart_game": ("restart", None), "create_game": ("create", 1)}
 """By name: as `Pool.stats` calls it, and the seed that leads there."""
 
 

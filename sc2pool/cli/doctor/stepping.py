@@ -180,7 +180,7 @@ async def probe_restarts(game: Game, playable: Playable, resets: int, notes: Not
             first = (await game.observe()).observation
             if rung is Rung.RESTART:
                 took_s.append(time.monotonic() - begun_s)
-            elif hard_reset_after is None and game.needs_recycle:
+            elif hard_reset_after is None and game.recycle_due:
                 hard_reset_after = number - 1
             beginnings.append(beginning(first))
             for _ in range(STEPS_AFTER_RESTART):

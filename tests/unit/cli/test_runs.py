@@ -11,8 +11,8 @@ import pytest
 
 from sc2pool.cli.runs import NoAnswerError, Run, choose
 from sc2pool.errors import ConfigError
-from sc2pool.pool import window
-from sc2pool.pool.run_dir import RunDir
+from sc2pool.pool.instances.run_dir import RunDir
+from sc2pool.pool.report import live_files
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def runs(temp: Path) -> Iterator[list[RunDir]]:
         made = [RunDir(), RunDir()]
         for run in made:
             stack.callback(run.close)
-            window.prepare(run.path)
+            live_files.prepare(run.path)
         yield made
 
 
@@ -70,8 +70,8 @@ def test_there_is_none(temp: Path) -> None:
 
 def test_one_that_does_not_answer(runs: list[RunDir]) -> None:
     """What is left from an earlier look is no answer."""
-    window.show(runs[0].path / window.POOL_FILE, {"old": True})
-    os.utime(runs[0].path / window.POOL_FILE, (0, 0))
+    live_files.show(runs[0].path / live_files.POOL_FILE, {"old": True})
+    os.utime(runs[0].path / live_files.POOL_FILE, (0, 0))
     with pytest.raises(NoAnswerError, match=f"process {os.getpid()} .*has not answered for 0 s"):
         Run(runs[0].path, os.getpid()).first_look(timeout_s=0.2)
 

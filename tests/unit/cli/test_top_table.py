@@ -17,7 +17,7 @@ def row(seat: str, **more: Any) -> dict[str, Any]:
         "worker_pid": 99,
         "port": 5000,
         "state": "playing",
-        "ticket": 7,
+        "episode": 7,
         "episode_steps": 12,
         "episode_return": -3.25,
         "steps_per_s": 130.04,
@@ -55,7 +55,7 @@ def test_a_line():
     line = table.line_of(row("env 3", recycles={"soft-age": 1, "hung": 2, "deadline": 2}))
     shown = "env 3 0 100 5000 playing 7 12 -3.2 130.0 1.2G 50% 4 deadline 2 hung 2 sof…"
     assert " ".join(line.split()) == shown
-    unknown = dict.fromkeys(("pid", "port", "ticket", "steps_per_s", "memory_bytes", "cpu_share"))
+    unknown = dict.fromkeys(("pid", "port", "episode", "steps_per_s", "memory_bytes", "cpu_share"))
     assert table.line_of(row("env 3", **unknown)).count(table.NONE) == len(unknown) + 1
 
 

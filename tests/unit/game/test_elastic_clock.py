@@ -100,7 +100,7 @@ def test_a_game_that_ends_before_the_loop_that_is_due(clock):
 
 
 def test_a_game_that_is_put_off_has_one_longer_period(clock):
-    clock.put_off(2)
+    clock.delay(2)
     assert clock.act(PERIOD, 50.1) == 106
     assert clock.observe(106, 50.6) == Tick(pytest.approx(0.1), 0, 2)
     assert clock.act(PERIOD, 50.7) == 110, "once"

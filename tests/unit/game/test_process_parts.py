@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from sc2pool.game import process as process_module
-from sc2pool.game.exit_watch import PidfdWatch, ThreadWatch
+from sc2pool.game.hang_detection import Patience
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
-from sc2pool.game.patience import Patience
 from sc2pool.game.process import GameProcess, describe_exit, game_environment
+from sc2pool.processes.exit_watch import PidfdWatch, ThreadWatch
 
 
 def test_environment_is_an_allow_list():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.pool import doorbell, memory
+from sc2pool.pool.ipc import doorbell, memory
 
 
 @pytest.fixture(params=["linux", "portable"])

@@ -18,12 +18,12 @@ from sc2pool.pool.batch import (
     outcome_of,
     synthetic_outcome,
 )
-from sc2pool.pool.doorbell import Doorbell
-from sc2pool.pool.layout import slot_layout, space_layout
-from sc2pool.pool.seats import FaultReport, Seat
-from sc2pool.pool.slot import TERMINATED, TRUNCATED, Slot
-from sc2pool.pool.trainer_end import TrainerEnd
-from sc2pool.pool.worker_end import WorkerEnd
+from sc2pool.pool.instances.seats import FaultReport, Seat
+from sc2pool.pool.ipc.doorbell import Doorbell
+from sc2pool.pool.ipc.layout import slot_layout, space_layout
+from sc2pool.pool.ipc.slot import TERMINATED, TRUNCATED, Slot
+from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
 SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2,), np.float32), b=spaces.Discrete(9))
@@ -50,7 +50,7 @@ class Answering:
             strict=True,
             send_aside=lambda *_: None,
             rung=lambda: "reset",
-            worn_out=lambda: False,
+            recycle_due=lambda: False,
         )
 
     def answer(self, observation, reward=0.0, terminated=False, truncated=False) -> None:

@@ -25,7 +25,7 @@ def pool():
         return env
 
     env_fns = [telling] * 2
-    made = Pool(gym_specs(env_fns), tickets=False, config=PoolConfig())
+    made = Pool(gym_specs(env_fns), one_book=False, config=PoolConfig())
     yield made
     made.close()
 

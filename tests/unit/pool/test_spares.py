@@ -1,4 +1,4 @@
-"""Which ticket goes where: the book, the spares that hold the next ones, and the exchange."""
+"""Which episode goes where: the book, the spares that hold the next ones, and the exchange."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sc2pool.pool.seats import Seat, exchange
+from sc2pool.pool.episode_book import EpisodeBook
+from sc2pool.pool.instances.seats import Seat, exchange
+from sc2pool.pool.instances.states import State
 from sc2pool.pool.spares import Spares
-from sc2pool.pool.states import State
-from sc2pool.pool.tickets import TicketBook
 
 
 @dataclass(eq=False)
@@ -24,7 +24,7 @@ class Sitter:
 
 @dataclass
 class Plays:
-    """What the supervisor was asked to play: (seat, ticket's number); and who may go on."""
+    """What the supervisor was asked to play: (seat, episode's number); and who may go on."""
 
     asked: list[tuple[int, int]] = field(default_factory=list)
     awake: list[int] = field(default_factory=list)
@@ -41,9 +41,9 @@ class Plays:
     def let_go_on(self, seat) -> None:
         self.awake.append(seat.index)
 
-    def play(self, seat, ticket) -> None:
-        seat.ticket = ticket
-        self.asked.append((seat.index, ticket.number))
+    def play(self, seat, episode) -> None:
+        seat.episode = episode
+        self.asked.append((seat.index, episode.number))
 
 
 def make_seat(index: int, *, is_spare: bool = False) -> Seat:
@@ -72,74 +72,76 @@ def spares(spare_seats, plays):
     return Spares(spare_seats, plays)
 
 
-def test_spares_hold_the_next_tickets_and_envs_take_them_in_order(spares, envs, spare_seats, plays):
-    book = TicketBook(5)
+def test_spares_hold_the_next_episodes_and_envs_take_them_in_order(
+    spares, envs, spare_seats, plays
+):
+    book = EpisodeBook(5)
     spares.prepare(book)
     spares.prepare(book)
     assert plays.asked == [(3, 0), (4, 1)], "one each, however often"
-    for seat, ticket, instance in [(envs[2], 0, 3), (envs[0], 1, 4)]:
+    for seat, episode, instance in [(envs[2], 0, 3), (envs[0], 1, 4)]:
         spares.play_next(seat, book)
-        assert seat.ticket.number == ticket
+        assert seat.episode.number == episode
         assert seat.instance.number == instance
     assert len(plays.asked) == 2, "nothing had to be reset for it"
     assert plays.awake == [2, 0], "they may have been paused as spares"
     spares.play_next(envs[1], book)
-    assert plays.asked[2:] == [(1, 2)], "no spare left: it plays the next ticket itself"
+    assert plays.asked[2:] == [(1, 2)], "no spare left: it plays the next episode itself"
     spares.prepare(book)
     assert plays.asked[3:] == [(3, 3), (4, 4)]
 
 
 def test_a_held_spare_waits_with_the_env_that_takes_it(spares, envs, plays):
-    book = TicketBook()
+    book = EpisodeBook()
     spares.prepare(book)
     envs[0].waits = True
     spares.play_next(envs[0], book)
     assert plays.awake == []
 
 
-def test_a_seeded_run_takes_the_first_ticket_although_another_is_ready(spares, envs, spare_seats):
-    book = TicketBook(5)
+def test_a_seeded_run_takes_the_first_episode_although_another_is_ready(spares, envs, spare_seats):
+    book = EpisodeBook(5)
     spares.prepare(book)
     spare_seats[1].instance.state = State.READY
     spares.play_next(envs[0], book)
-    assert envs[0].ticket.number == 0
+    assert envs[0].episode.number == 0
 
 
 def test_without_seeds_one_that_is_ready_is_taken(spares, envs, spare_seats):
-    book = TicketBook()
+    book = EpisodeBook()
     spares.prepare(book)
     spare_seats[1].instance.state = State.READY
     spares.play_next(envs[0], book)
-    assert envs[0].ticket.number == 1
+    assert envs[0].episode.number == 1
     spares.play_next(envs[1], book)
-    assert envs[1].ticket.number == 0, "if none is, the first"
+    assert envs[1].episode.number == 0, "if none is, the first"
 
 
 def test_one_that_is_held_is_ready_too(spares, envs, spare_seats):
-    book = TicketBook()
+    book = EpisodeBook()
     spares.prepare(book)
     spare_seats[1].instance.state, spare_seats[1].instance.held = State.PAUSED, True
     spares.play_next(envs[0], book)
-    assert envs[0].ticket.number == 1
+    assert envs[0].episode.number == 1
 
 
 def test_spares_that_cannot_be_held_serve_nobody(spares, envs, spare_seats, plays):
-    book = TicketBook(5)
+    book = EpisodeBook(5)
     spares.prepare(book)
     for seat in spare_seats:
         seat.instance.state = State.READY
     plays.cannot_hold = True
     spares.play_next(envs[0], book)
-    assert plays.asked[2:] == [(0, 0)], "the env plays the ticket itself"
+    assert plays.asked[2:] == [(0, 0)], "the env plays the episode itself"
     assert envs[0].instance.number == 0
     spares.prepare(book)
     assert plays.dismissed == [3, 4]
     spares.play_next(envs[1], book)
-    assert plays.asked[3:] == [(1, 1)], "no ticket was lost with them"
+    assert plays.asked[3:] == [(1, 1)], "no episode was lost with them"
 
 
-def test_an_env_with_attributes_plays_its_ticket_itself(spares, envs, spare_seats, plays):
-    book = TicketBook(5)
+def test_an_env_with_attributes_plays_its_episode_itself(spares, envs, spare_seats, plays):
+    book = EpisodeBook(5)
     spares.prepare(book)
     envs[0].attributes["level"] = 2
     spares.play_next(envs[0], book)
@@ -148,19 +150,19 @@ def test_an_env_with_attributes_plays_its_ticket_itself(spares, envs, spare_seat
     spares.prepare(book)
     assert plays.asked[3:] == [(3, 2)], "the spare that held it gets another"
     spares.play_next(envs[1], book)
-    assert envs[1].ticket.number == 1
+    assert envs[1].episode.number == 1
 
 
 @pytest.mark.parametrize("state", [State.NEW, State.LAUNCHING, State.DEAD])
 def test_an_env_that_lives_does_not_wait_for_a_spare_to_be_launched(
     spares, envs, spare_seats, plays, state
 ):
-    book = TicketBook(5)
+    book = EpisodeBook(5)
     spares.prepare(book)
     spare_seats[0].instance.state = state
     envs[0].instance.state = State.OVER
     spares.play_next(envs[0], book)
-    assert plays.asked[2:] == [(0, 0)], "the spare's ticket, on its own instance"
+    assert plays.asked[2:] == [(0, 0)], "the spare's episode, on its own instance"
     envs[1].instance.state = State.NEW  # in place of one that died
     spares.play_next(envs[1], book)
     assert envs[1].instance.number == 4
@@ -168,7 +170,7 @@ def test_an_env_that_lives_does_not_wait_for_a_spare_to_be_launched(
 
 @pytest.mark.parametrize("state", [State.RESETTING, State.READY])
 def test_a_spare_that_is_nearly_there_is_taken(spares, envs, spare_seats, plays, state):
-    book = TicketBook(5)
+    book = EpisodeBook(5)
     spares.prepare(book)
     spare_seats[0].instance.state = state
     envs[0].instance.state = State.OVER
@@ -176,21 +178,21 @@ def test_a_spare_that_is_nearly_there_is_taken(spares, envs, spare_seats, plays,
     assert envs[0].instance.number == 3
 
 
-def test_void_tickets_are_dealt_again(spares, envs, spare_seats):
-    book = TicketBook(5)
+def test_void_episodes_are_dealt_again(spares, envs, spare_seats):
+    book = EpisodeBook(5)
     spares.prepare(book)
     spares.play_next(envs[0], book)
     spares.prepare(book)
     spares.void(book)
-    assert [seat.ticket for seat in spare_seats] == [None, None]
-    assert envs[0].ticket.number == 0, "what is played stays"
+    assert [seat.episode for seat in spare_seats] == [None, None]
+    assert envs[0].episode.number == 0, "what is played stays"
     assert book.deal({}).number == 1
     spares.void(book)
     assert book.deal({}).number == 2, "nothing was held"
 
 
 def test_no_spares_is_no_special_case(envs, plays):
-    spares, book = Spares([], plays), TicketBook(5)
+    spares, book = Spares([], plays), EpisodeBook(5)
     spares.prepare(book)
     spares.play_next(envs[1], book)
     spares.void(book)
@@ -201,12 +203,12 @@ def test_no_spares_is_no_special_case(envs, plays):
 def test_exchange(envs, spare_seats):
     env, spare = envs[0], spare_seats[0]
     env.attributes, env.recycles_s, env.down_since_s = {"a": 1}, [1.0], 5.0
-    spare.ticket = ticket = TicketBook(1).deal({})
+    spare.episode = episode = EpisodeBook(1).deal({})
     ours, theirs = env.instance, spare.instance
     exchange(env, spare)
     assert (env.instance, spare.instance) == (theirs, ours)
     assert (theirs.seat, ours.seat) == (env, spare)
-    assert (env.ticket, spare.ticket) == (ticket, None)
+    assert (env.episode, spare.episode) == (episode, None)
     assert (env.source, spare.source) == (theirs, None)
     assert (env.down_since_s, spare.down_since_s) == (None, 5.0), "who is down moved"
     assert env.attributes == {"a": 1}

@@ -10,14 +10,14 @@ import pytest
 
 from sc2pool import QueuePair
 from sc2pool.config import ReplayPolicy
-from sc2pool.tasks.player import Ticket
+from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition
 from sc2pool.tasks.replays import Chooser, LastHeld
 
 
 def chosen(policy: ReplayPolicy, *returns: float) -> list[tuple[bool, bool]]:
     chooser = Chooser(policy)
-    return [chooser.choose(Ticket(number), total) for number, total in enumerate(returns)]
+    return [chooser.choose(Episode(number), total) for number, total in enumerate(returns)]
 
 
 def test_by_number():

@@ -1,0 +1,47 @@
+"""Episodes: which episode is played next, and under which seed.
+
+Rule: episodes are dealt in the order in which episodes end, ties by env index, so a seeded run is
+the same however long a reset takes. Seeds: numpy's `SeedSequence(seed, spawn_key=(number,))`,
+which gives independent streams for neighbouring numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sc2pool.tasks.player import Episode
+
+
+def episode_seed(seed: int | Sequence[int], number: int) -> int:
+    """The game seed of episode `number` in a run seeded with `seed`: 31 bits, never negative."""
+    words = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(1)
+    return int(words[0]) >> 1
+
+
+class EpisodeBook:
+    """Deals episodes for tasks: one book for all envs, numbered from 0.
+
+    Args:
+        seed: the run's seed, or several that make up one; None deals episodes without a seed.
+        seeded: how many episodes carry a seed; None for all.
+    """
+
+    def __init__(self, seed: int | Sequence[int] | None = None, seeded: int | None = None) -> None:
+        self._seed = seed
+        self._seeded = seeded
+        self._next = 0
+
+    def deal(self, options: Mapping[str, Any]) -> Episode:
+        """The next episode, with the options of the reset that asks for it."""
+        number = self._next
+        self._next += 1
+        if self._seed is None or (self._seeded is not None and number >= self._seeded):
+            return Episode(number, None, dict(options))
+        return Episode(number, episode_seed(self._seed, number), dict(options))
+
+    def rewind(self, number: int) -> None:
+        """Episodes from this number on have not been played and are dealt again."""
+        self._next = number

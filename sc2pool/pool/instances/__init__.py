@@ -1,0 +1,1 @@
+"""Instances: what is replaced as one, its life, and what keeps it alive."""

@@ -1,0 +1,63 @@
+"""A worker's process as the trainer holds it: the leader of a group, with its game and all else.
+
+Rules: the group is killed before its leader is reaped, for reaping sets the group's number free;
+every wait is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+
+from sc2pool.deadline import Deadline
+from sc2pool.game.process import signal_name
+from sc2pool.processes.orphans import created_at_s, is_alive
+
+_REAP_TIMEOUT_S = 5.0
+_LOOK_AGAIN_S = 0.005
+
+
+class WorkerProcess:
+    """One worker's process.
+
+    Args:
+        process: just spawned, in a process group of its own.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group; without effect once the leader is reaped."""
+        if self._process.returncode is None:
+            # The worker leads the group and is not reaped yet, so the number is still its own.
+            if hasattr(os, "killpg"):
+                with suppress(ProcessLookupError):
+                    os.killpg(self.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+
+    def wait(self, deadline: Deadline) -> None:
+        """Wait for the worker's own end, no longer than this; it is not reaped."""
+        created_s = created_at_s(self.pid)
+        while created_s is not None and is_alive(self.pid, created_s) and not deadline.expired():
+            time.sleep(_LOOK_AGAIN_S)
+
+    def end(self) -> None:
+        """Kill the group, and reap the worker; may be called again."""
+        self.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_REAP_TIMEOUT_S)
+
+    def how_it_ended(self) -> str:
+        """In words, after `end`: its exit status, or the signal that it was killed by."""
+        code = self._process.returncode
+        if code is None:
+            return "closed its channel and could not be reaped"
+        if code < 0:
+            return f"was killed by {signal_name(-code)}"
+        return f"exited with status {code}"

@@ -1,0 +1,111 @@
+"""What follows when an instance fails: what is noted, and whether another takes its place.
+
+    fault ─► bundle, counters, log ─► hopeless? ─ no ─► a new instance, same seat, same episode
+    the user's code raised ─► bundle ────┴ yes ─► the error that ends the pool
+
+Rules: a fault is told once, and with the first one if several come before a transition tells of
+them; what no new instance can mend (the user's code, the set-up, too many recycles) is for the
+caller to raise.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from sc2pool.config import PoolConfig
+from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
+from sc2pool.pool.instances import restart
+from sc2pool.pool.instances.roster import Roster
+from sc2pool.pool.instances.seats import FaultReport, Seat
+from sc2pool.pool.instances.states import Event
+from sc2pool.pool.ipc import messages
+from sc2pool.pool.ipc.remote_errors import to_exception
+from sc2pool.pool.report import fault_reports
+from sc2pool.pool.report.logs import log_instance
+from sc2pool.pool.report.replays import ReplayFolder
+from sc2pool.pool.report.stats import Stats
+
+
+class Recovery:
+    """The faults of one pool.
+
+    Args:
+        config: policies, and the folder of bundles.
+        roster: makes the new instances.
+        stats: counts.
+        replays: where replays of failed games go; None for nowhere.
+        n_envs: how many the pool has: the more, the more recycles it bears.
+    """
+
+    def __init__(
+        self,
+        config: PoolConfig,
+        roster: Roster,
+        stats: Stats,
+        replays: ReplayFolder | None,
+        n_envs: int,
+    ) -> None:
+        self._policy = config.restart
+        self._bundle_dir = config.bundle_dir or fault_reports.default_dir()
+        self._roster = roster
+        self._stats = stats
+        self._replays = replays
+        self._n_envs = n_envs
+        self._recycles_s: list[float] = []
+
+    def of_fault(
+        self, seat: Seat, fault: Fault, evidence: messages.Evidence | None = None
+    ) -> CrashLoopError | None:
+        """The instance is over: put another in its place unless that is hopeless.
+
+        Returns:
+            Why it is; None where a new instance sits on the seat.
+        """
+        evidence = evidence or messages.Evidence()
+        instance = seat.instance
+        now_s = time.monotonic()
+        log_instance(logging.WARNING, seat, fault.phase, "%s", fault)
+        instance.kill()
+        bundle = fault_reports.write(self._bundle_dir, seat, fault, evidence)
+        instance.on(Event.FAULT)
+        self._stats.count_fault(seat.name, instance.number, fault)
+        seat.causes.append(fault)
+        if seat.fault is None:
+            seat.fault = FaultReport(fault, instance.number, now_s, bundle)
+        if seat.down_since_s is None:
+            seat.down_since_s = now_s
+        hopeless = self._hopeless(seat, now_s)
+        if hopeless:
+            instance.on(Event.PERMANENT)
+            self._roster.retire(instance)
+            causes = "\n".join(f"  {cause}" for cause in seat.causes)
+            tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
+            return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
+        self._roster.replace(seat)
+        wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s)
+        seat.instance.launch_not_before_s = now_s + wait_s
+        return None
+
+    def _hopeless(self, seat: Seat, now_s: float) -> str | None:
+        """Why no new instance would do better; counts this recycle."""
+        policy = self._policy
+        of_env, of_pool = policy.per_env_window_s, policy.per_pool_window_s
+        seat.recycles_s = [*restart.recent(seat.recycles_s, of_env, now_s), now_s]
+        self._recycles_s = [*restart.recent(self._recycles_s, of_pool, now_s), now_s]
+        return restart.hopeless(
+            seat.causes, any_was_ready=self._stats.resets > 0
+        ) or restart.exceeded(policy, self._n_envs, seat.recycles_s, self._recycles_s, now_s)
+
+    def of_raised(self, seat: Seat, message: messages.Raised) -> SC2PoolError:
+        """The user's code raised: keep what is known of it.
+
+        Returns:
+            The exception, for the caller to raise.
+        """
+        evidence = message.evidence
+        fault = Fault(FaultKind.USER_CODE, seat.instance.phase(), message.summary)
+        bundle = fault_reports.write(self._bundle_dir, seat, fault, evidence)
+        if self._replays is not None:
+            self._replays.keep_faulty(seat, evidence.replay)
+        return to_exception(message, seat.name, bundle)

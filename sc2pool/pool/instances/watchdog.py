@@ -1,0 +1,307 @@
+"""The watchdog: looks at every process of the pool once a second and judges; it never acts.
+
+    sample (psutil, in its thread) ─► decide (pure) ─► verdicts ─► the supervisor, woken by a bell
+
+What the game or the worker can tell by itself (an exit, a closed connection, an expired deadline)
+is not its business; it sees what they cannot tell: that they are stopped, too large, or hung.
+Rules: *slow is not hung*: as long as CPU time advances, only the deadline counts; a sample after a
+gap in the watchdog's own clock (Ctrl-Z, a laptop's lid) begins anew, because a gap is nobody's
+fault; it costs well under 1 % of a core for eight games.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+
+from sc2pool.config import RecyclePolicy
+from sc2pool.errors import FaultKind
+from sc2pool.pool.ipc.doorbell import Doorbell
+from sc2pool.processes.descendants import descendants
+
+log = logging.getLogger("sc2pool")
+
+_GAP_FACTOR = 3.0
+"""A sample that comes later than this many intervals begins anew."""
+_IDLE_CPU_SHARE = 0.01
+"""Less than this share of a core between two samples is no progress."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """An instance as the watchdog is told of it.
+
+    Attributes:
+        instance: its number.
+        worker_pid: of its worker.
+        game_pid: of its game; None where the player has none.
+        awaited_since_s: monotonic time since which a reply is awaited; None if none is.
+        patience_s: how long that may last without progress.
+        paused: the pool itself has stopped the game, or is about to.
+        pauses: how often it has, so far.
+    """
+
+    instance: int
+    worker_pid: int
+    game_pid: int | None
+    awaited_since_s: float | None
+    patience_s: float
+    paused: bool = False
+    pauses: int = 0
+
+
+@dataclass(frozen=True)
+class ProcessSample:
+    """What psutil tells of a process and of its children, at one moment."""
+
+    stopped: bool
+    rss_bytes: int
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look at an instance; None for a process that is gone."""
+
+    at_s: float
+    watched: Watched
+    worker: ProcessSample | None
+    game: ProcessSample | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is wrong with an instance.
+
+    Attributes:
+        kind: of the fault; None where it is only due for a soft recycle.
+        detail: one sentence with figures.
+    """
+
+    instance: int
+    kind: FaultKind | None
+    detail: str
+
+
+def decide(
+    first: Sample, previous: Sample | None, now: Sample, policy: RecyclePolicy
+) -> Verdict | None:
+    """The verdict on one instance.
+
+    Args:
+        first: its first sample, for growth.
+        previous: the sample before, unless there was a gap.
+        now: the newest.
+        policy: memory limits.
+    """
+    for rule in _RULES:
+        verdict = rule(first, previous, now, policy)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) -> Verdict | None:
+    if previous is None:
+        return None
+    then = previous.watched
+    # Nor where a pause lies between the looks, or has ended between a look and what it was told.
+    by_us = then.paused or now.watched.paused or then.pauses != now.watched.pauses
+    for name in ("worker",) if by_us else ("game", "worker"):
+        before, after = getattr(previous, name), getattr(now, name)
+        if before is not None and after is not None and before.stopped and after.stopped:
+            detail = f"the {name} was stopped by a signal and nobody continued it"
+            return Verdict(now.watched.instance, FaultKind.STOPPED, detail)
+    return None
+
+
+def _too_large(_: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy) -> Verdict | None:
+    limit = policy.hard_memory_bytes
+    rss = memory_bytes(now)
+    if limit is None or rss <= limit:
+        return None
+    detail = f"{rss / 1e6:,.0f} MB resident, over the hard limit of {limit / 1e6:,.0f} MB"
+    return Verdict(now.watched.instance, FaultKind.MEMORY, detail)
+
+
+def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) -> Verdict | None:
+    since_s = now.watched.awaited_since_s
+    if previous is None or since_s is None or since_s != previous.watched.awaited_since_s:
+        return None
+    waited_s = now.at_s - since_s
+    worked_s = cpu_s(now) - cpu_s(previous)
+    if waited_s <= now.watched.patience_s:
+        return None
+    if worked_s > _IDLE_CPU_SHARE * (now.at_s - previous.at_s):
+        return None
+    detail = f"no reply for {waited_s:.1f} s and no CPU time used"
+    return Verdict(now.watched.instance, FaultKind.HUNG, detail)
+
+
+def _grown(first: Sample, _: Sample | None, now: Sample, policy: RecyclePolicy) -> Verdict | None:
+    rss = memory_bytes(now)
+    if policy.soft_memory_bytes is not None and rss > policy.soft_memory_bytes:
+        detail = f"{rss / 1e6:,.0f} MB resident, over the soft limit"
+        return Verdict(now.watched.instance, None, detail)
+    growth = rss - memory_bytes(first)
+    if policy.growth_bytes is not None and growth > policy.growth_bytes:
+        return Verdict(now.watched.instance, None, f"grown by {growth / 1e6:,.0f} MB")
+    return None
+
+
+_RULES: Sequence[Callable[[Sample, Sample | None, Sample, RecyclePolicy], Verdict | None]] = (
+    _stopped,
+    _too_large,
+    _hung,
+    _grown,
+)
+"""The first rule that speaks wins, so the graver ones stand first."""
+
+
+def memory_bytes(sample: Sample) -> int:
+    """Resident memory of the game; of the worker and its children where there is no game."""
+    process = sample.game or sample.worker
+    return process.rss_bytes if process else 0
+
+
+def cpu_s(sample: Sample) -> float:
+    """CPU time of worker and game together."""
+    return sum(process.cpu_s for process in (sample.worker, sample.game) if process)
+
+
+class Watchdog:
+    """The watching thread.
+
+    Args:
+        watched: what to look at; called in the watchdog's thread, it must only read.
+        policy: memory limits.
+        interval_s: between two looks.
+        after_look: called in the watchdog's thread with the newest sample of each instance.
+    """
+
+    def __init__(
+        self,
+        watched: Callable[[], list[Watched]],
+        policy: RecyclePolicy,
+        interval_s: float,
+        after_look: Callable[[Mapping[int, Sample]], None] = lambda _: None,
+    ) -> None:
+        self._watched = watched
+        self._policy = policy
+        self._interval_s = interval_s
+        self._after_look = after_look
+        self._first: dict[int, Sample] = {}
+        self._previous: dict[int, Sample] = {}
+        self._verdicts: queue.SimpleQueue[Verdict] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self.bell = Doorbell.create()
+        self.cpu_s = 0.0
+        """CPU time the watchdog itself has used."""
+        self._thread = threading.Thread(target=self._run, name="sc2pool-watchdog", daemon=True)
+        self._thread.start()
+
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts since the last call."""
+        taken = []
+        with suppress(queue.Empty):
+            while True:
+                taken.append(self._verdicts.get_nowait())
+        return taken
+
+    def samples(self) -> dict[int, Sample]:
+        """The newest sample of each instance."""
+        return dict(self._previous)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()
+        self.bell.close()
+
+    def _run(self) -> None:
+        looked_at_s = time.monotonic()
+        while not self._stop.wait(self._interval_s):
+            now_s = time.monotonic()
+            gap = now_s - looked_at_s > _GAP_FACTOR * self._interval_s
+            looked_at_s = now_s
+            try:
+                self._look(after_gap=gap)
+                self._after_look(self._previous)
+            except Exception:  # a watchdog that dies would be missed too late
+                log.exception("the watchdog could not look")
+            self.cpu_s = time.thread_time()
+
+    def _look(self, *, after_gap: bool) -> None:
+        first: dict[int, Sample] = {}
+        newest: dict[int, Sample] = {}
+        found = False
+        for watched in self._watched():
+            now = look_at(watched)
+            number = watched.instance
+            newest[number] = now
+            first[number] = self._first.get(number, now)
+            previous = None if after_gap else self._previous.get(number)
+            verdict = decide(first[number], previous, now, self._policy)
+            if verdict is not None:
+                self._verdicts.put(verdict)
+                found = True
+        self._first, self._previous = first, newest
+        if found:
+            self.bell.ring()
+
+
+def look_at(watched: Watched) -> Sample:
+    """Sample an instance; children of a worker without a game count as its own."""
+    game = None if watched.game_pid is None else sample_process(watched.game_pid, children=False)
+    worker = sample_process(watched.worker_pid, children=watched.game_pid is None)
+    return Sample(time.monotonic(), watched, worker, game)
+
+
+def sample_process(pid: int, *, children: bool) -> ProcessSample | None:
+    """One look at a process; None if it has ended, be it reaped or not."""
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            status = process.status()
+            if status == psutil.STATUS_ZOMBIE:
+                return None
+            stopped = status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+            rss = process.memory_info().rss
+            times = process.cpu_times()
+            used_s = times.user + times.system
+        for child in descendants(process) if children else []:
+            with suppress(psutil.NoSuchProcess):
+                rss += child.memory_info().rss
+                times = child.cpu_times()
+                used_s += times.user + times.system
+    except psutil.NoSuchProcess:
+        return None
+    return ProcessSample(stopped, rss, used_s)
+
+
+def memory_warning(game_bytes: int, games: int, free_bytes: int) -> str | None:
+    """What to warn of when one of so many games is running, and so much memory is left."""
+    more_bytes = game_bytes * (games - 1)
+    if more_bytes <= free_bytes:
+        return None
+    return (
+        f"{games} games of {game_bytes / 1e6:,.0f} MB each will not fit: the first is running, "
+        f"and {free_bytes / 1e6:,.0f} MB are free; take fewer envs or spares"
+    )
+
+
+def available_bytes() -> int:
+    """Memory that is free for new processes."""
+    return int(psutil.virtual_memory().available)
+
+
+def open_descriptors() -> int:
+    """How many this process has; not on Windows."""
+    return psutil.Process().num_fds()

@@ -1,0 +1,1 @@
+"""Between trainer and worker: shared memory, doorbells, and a channel."""

@@ -1,0 +1,76 @@
+"""A stream socket that carries whole messages between a trainer and one worker.
+
+Frames are a 4-byte length and a pickle; both ends are ours, on a socket pair nobody else holds.
+Rules: sending is bounded in time, because a stopped peer does not read; receiving never waits
+(call it when the socket is readable).
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+from contextlib import suppress
+from typing import Any
+
+from sc2pool.pool.ipc.pickling import for_trainer
+
+_LENGTH = struct.Struct("!I")
+_CHUNK_BYTES = 1 << 18
+
+
+class ChannelClosedError(Exception):
+    """The other side is gone."""
+
+
+class Channel:
+    """One end of the channel."""
+
+    def __init__(self, connection: socket.socket, send_timeout_s: float | None = None) -> None:
+        self._socket = connection
+        self._socket.settimeout(send_timeout_s)
+        self._buffer = bytearray()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: Any) -> None:
+        """Send one message.
+
+        Raises:
+            ChannelClosedError: the peer is gone, or did not read within the send timeout.
+        """
+        data = for_trainer(message)  # a space may be of a class of the training script's
+        try:
+            self._socket.sendall(_LENGTH.pack(len(data)) + data)
+        except OSError as error:
+            # Maybe half a message is out, and nothing can follow that: end it for both sides.
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            raise ChannelClosedError(str(error)) from error
+
+    def receive(self) -> list[Any]:
+        """Read once, and return the messages that are complete now (maybe none).
+
+        Raises:
+            ChannelClosedError: the peer is gone, and all it sent has been returned before.
+        """
+        try:
+            data = self._socket.recv(_CHUNK_BYTES)
+        except OSError as error:
+            raise ChannelClosedError(str(error)) from error
+        if not data:
+            raise ChannelClosedError("end of file")
+        self._buffer += data
+        messages = []
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                break
+            messages.append(pickle.loads(bytes(self._buffer[_LENGTH.size : end])))
+            del self._buffer[:end]
+        return messages
+
+    def close(self) -> None:
+        self._socket.close()

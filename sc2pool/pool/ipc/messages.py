@@ -1,0 +1,178 @@
+"""What trainer and worker say to each other on the channel, beside the step path.
+
+Trainer to worker, in the order of an instance's life: `Start`, `UseMemory`, `Launch`, then
+`Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` as they come, and `Close`. Worker to
+trainer: `Hello`, `Launched`, `OutOfBand`, `Answer`, `Paused`, `Resumed`, `NotHeld`, and, last of
+all, `Faulted` or `Raised`.
+Rule: fields named `payload` are pickled by the user's rules and only opened where they belong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gymnasium import spaces
+
+from sc2pool.errors import Fault
+from sc2pool.tasks.player import Episode, GameFacts
+
+
+@dataclass(frozen=True)
+class Start:
+    """Make the player; its pickled `PlayerSpec` lies at the start of the shared memory."""
+
+    sys_path: list[str]
+    spec_bytes: int
+
+
+@dataclass(frozen=True)
+class UseMemory:
+    """The shared memory has this size now."""
+
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Start the game, within this time."""
+
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Play this episode; its first observation answers request `sequence`.
+
+    `attributes` are pickled: name to value, as `set_attr` left them for this env; empty where it
+    left none. With `hold` the game is stopped at that observation, and goes on when it is told to.
+    """
+
+    sequence: int
+    episode: Episode
+    attributes: bytes
+    hold: bool = False
+
+
+@dataclass(frozen=True)
+class ActionOutOfBand:
+    """An action that has no place in the slot."""
+
+    sequence: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Call:
+    """Run `operation` (a key of `worker.OPERATIONS`) on the player's target."""
+
+    number: int
+    operation: str
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Stop every process below the worker; only while no reply is awaited."""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Let them go on."""
+
+
+@dataclass(frozen=True)
+class Close:
+    """Close the player and exit."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The player exists and has these spaces."""
+
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    metadata: Mapping[str, Any]
+    render_mode: str | None
+    strict: bool
+    realtime: bool
+
+
+@dataclass(frozen=True)
+class Launched:
+    """The game is up; None where the player has no game."""
+
+    facts: GameFacts | None
+
+
+@dataclass(frozen=True)
+class OutOfBand:
+    """The pickled (observation or None, info) that belongs to reply `sequence`."""
+
+    sequence: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The pickled result of call `number`, or what it raised."""
+
+    number: int
+    payload: bytes | None
+    raised: Raised | None = None
+
+
+@dataclass(frozen=True)
+class Paused:
+    """They are stopped, or go on because of a `problem`, which is empty for none."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """They go on; so many game loops had passed meanwhile (None where that is not known)."""
+
+    loops: int | None
+
+
+@dataclass(frozen=True)
+class NotHeld:
+    """The game runs on from its first observation, because of a `problem`."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a worker can tell of a fault: its game's log, where it was, what was played."""
+
+    log_tail: str = ""
+    traceback: str = ""
+    replay: bytes = b""
+
+
+@dataclass(frozen=True)
+class Faulted:
+    """The instance is over: the game did this; the pool replaces the pair."""
+
+    fault: Fault
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Raised:
+    """Code that is not the game's raised; replacing the instance cannot help.
+
+    Attributes:
+        payload: the pickled exception, or None where it cannot be pickled.
+        summary: `Type: message`.
+        phase: what the worker was doing.
+        evidence: with the formatted traceback in the worker.
+    """
+
+    payload: bytes | None
+    summary: str
+    phase: str
+    evidence: Evidence

@@ -1,0 +1,57 @@
+"""Turns what was raised in a worker into what the trainer raises."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from sc2pool.errors import SC2PoolError, UserCodeError
+from sc2pool.pool.ipc.messages import Answer, Raised
+
+
+class RemoteTraceback(Exception):
+    """Shown as the cause of an exception that came from a worker."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def original(raised: Raised) -> BaseException | None:
+    """The exception object itself, where it could travel."""
+    if raised.payload is None:
+        return None
+    try:
+        error = pickle.loads(raised.payload)
+    except Exception:
+        return None
+    return error if isinstance(error, BaseException) else None
+
+
+def to_exception(raised: Raised, where: str, bundle: str | None) -> SC2PoolError:
+    """What ends a pool: an error of ours that names the env, else `UserCodeError`."""
+    error = original(raised)
+    ours: SC2PoolError
+    if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):
+        ours = type(error)(f"{where}, {raised.phase}: {error}")
+    else:
+        ours = UserCodeError(
+            f"{where}: the user's code raised while {raised.phase}: {raised.summary}\n"
+            f"--- traceback in the worker ---\n{raised.evidence.traceback}"
+        )
+    if bundle is not None:
+        ours.add_note(f"What is known of it was kept in {bundle}")
+    ours.__cause__ = error
+    return ours
+
+
+def to_result(answer: Answer) -> Any:
+    """The result of a call, or its exception raised here, of the same type where possible."""
+    if answer.raised is None:
+        assert answer.payload is not None
+        return pickle.loads(answer.payload)
+    error = original(answer.raised)
+    if isinstance(error, Exception):
+        raise error from RemoteTraceback(answer.raised.evidence.traceback)
+    raise UserCodeError(answer.raised.summary) from RemoteTraceback(
+        answer.raised.evidence.traceback
+    )

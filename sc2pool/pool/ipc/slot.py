@@ -1,0 +1,77 @@
+"""A queue pair in shared memory: one slot each way, a sequence number, a doorbell.
+
+    trainer (`trainer_end`)                   worker (`worker_end`)
+    write action, request += 1, ring  ─────►  get_action()
+    read the row when reply == request ◄────  put(): write row, reply = request last, ring
+
+Rules: a slot has one writer; the sequence number is published last, so a torn row is never taken
+for a whole one; numbers start anew with each instance, so no message outlives it. What has no
+place in a slot (an info that is not empty, a value without fixed layout) travels *aside*, on the
+instance's channel: the doorbell first, then the bytes.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from sc2pool.pool.ipc.layout import Array, SlotLayout, SpaceLayout
+
+# Header fields, as indices of 8-byte words; trainer and worker write different cache lines.
+REQUEST_WORD = 0
+DELAY_WORD = 1
+REPLY_WORD = 8
+FLAGS_WORD = 9
+REWARD_WORD = 10
+RETURN_WORD = 11
+RESET_KIND_WORD = 12
+GAP_WORD = 13
+LOST_WORD = 14
+SKIPPED_WORD = 15
+
+RESET_KINDS = ("reset", "restart", "create")
+"""How an episode may have been reached: an env's own reset, or a rung of a game's reset ladder."""
+
+TERMINATED = 1
+TRUNCATED = 2
+OUT_OF_BAND = 4
+MASKED = 8
+RECYCLE_DUE = 16
+"""The game should be replaced at the end of its episode."""
+TICK = 32
+"""The game does not wait, and the slot says how late this step was."""
+HELD = 64
+"""The worker has stopped the game at this first observation."""
+NOT_HELD = 128
+"""It should have, and could not."""
+
+TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
+"""Without any of these a reply is plain: an observation, a reward, and nothing else to tell."""
+
+
+class Slot:
+    """The views of one queue pair's memory; both ends have one."""
+
+    def __init__(self, memory: mmap.mmap, layout: SlotLayout) -> None:
+        buffer = memoryview(memory)
+        self.memory = memory
+        self.layout = layout
+        self.words = buffer[: 16 * 8].cast("Q")
+        self.reals = buffer[: 16 * 8].cast("d")
+        self.actions = [leaf.view(buffer) for leaf in layout.action.leaves or ()]
+        self.observations = [leaf.view(buffer) for leaf in layout.observation.leaves or ()]
+        self.mask = layout.mask.view(buffer)
+        self.action = _reader(layout.action, self.actions)
+        """The action by itself, copied."""
+        self.observation = _reader(layout.observation, self.observations)
+        """The observation by itself, copied."""
+
+
+def _reader(layout: SpaceLayout, views: list[Array]) -> Callable[[], Any]:
+    """A function that copies the value out of these views; on each step's path, so chosen once."""
+    if layout.is_array:
+        (view,) = views
+        return view.copy if view.ndim else partial(view.__getitem__, ())
+    return lambda: layout.build(lambda index: views[index].copy()[()])

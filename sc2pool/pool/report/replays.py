@@ -1,0 +1,121 @@
+"""Replays of chosen episodes, as files in a folder of the user's.
+
+    every-20260131-235959-env3-ticket120-return26.SC2Replay      the episode's number is one of them
+    best-20260131-235959-env3-ticket120-return26.SC2Replay       no episode before had this return
+    faulty-20260131-235959-env3-ticket120.SC2Replay              the user's code failed in it
+
+Workers choose (`sc2pool.tasks.replays`) and send; here, in the trainer, is known what all envs have
+played, so what is best is decided here. Rules: of each reason the newest `keep` files of this pool
+stay, and files that this pool has not written are never touched; a file is whole as soon as it has
+its name; one that cannot be written (a full disk) is a warning in the log, never more.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import defaultdict, deque
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from sc2pool.config import ReplayPolicy
+from sc2pool.errors import ConfigError
+from sc2pool.pool.instances.seats import Seat
+from sc2pool.tasks.replays import REPLAY, PlayedReplay
+
+log = logging.getLogger("sc2pool")
+
+SUFFIX = ".SC2Replay"
+
+
+class ReplayFolder:
+    """Keeps the replays of one pool.
+
+    Args:
+        policy: which are kept, and where; the folder is made.
+
+    Raises:
+        ConfigError: the folder cannot be made, or the policy asks for what cannot be.
+    """
+
+    def __init__(self, policy: ReplayPolicy) -> None:
+        for name, number in (("every", policy.every), ("keep", policy.keep)):
+            if number is not None and (not isinstance(number, int) or number < 1):
+                raise ConfigError(
+                    f"ReplayPolicy({name}=…) must be a whole number of at least 1, got {number!r}"
+                )
+        self._policy = policy
+        self._directory = Path(policy.dir)
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"no folder for replays at {self._directory}: {error}") from error
+        self._best_return = -float("inf")
+        self._kept: dict[str, deque[Path]] = defaultdict(deque)
+
+    def settle(self, seat: Seat, info: dict[str, Any]) -> None:
+        """Put the file's path in the place of the replay that came in an episode's last info."""
+        played = info.pop(REPLAY, None)
+        if not isinstance(played, PlayedReplay):
+            return
+        if not played.data:
+            log.warning("%s: the game told no replay of episode %d", seat.name, played.episode)
+            return
+        is_best = played.by_return and played.episode_return > self._best_return
+        if is_best:
+            self._best_return = played.episode_return
+        reason = "best" if is_best else "every" if played.by_number else None
+        if reason is None:
+            return
+        name = f"{_place(seat)}-episode{played.episode}-return{played.episode_return:.6g}"
+        path = self._write(reason, name, played.data)
+        if path is not None:
+            info[REPLAY] = path
+
+    def keep_faulty(self, seat: Seat, data: bytes) -> None:
+        """Keep what was played until the user's code failed, where the game could still tell."""
+        if not self._policy.faulty or not data:
+            return
+        episode = seat.instance.episode
+        number = "none" if episode is None else episode.number
+        self._write("faulty", f"{_place(seat)}-episode{number}", data)
+
+    def _write(self, reason: str, name: str, data: bytes) -> str | None:
+        # The wall clock is right here: this is a name for people, not a deadline.
+        stem = f"{reason}-{time.strftime('%Y%m%d-%H%M%S')}-{name}"
+        part: Path | None = None
+        try:
+            path, part = self._claim(stem)
+            part.write_bytes(data)
+            part.rename(path)
+        except OSError as error:
+            log.warning("no replay in %s: %s", self._directory, error)
+            if part is not None:
+                with suppress(OSError):
+                    part.unlink(missing_ok=True)
+            return None
+        kept = self._kept[reason]
+        kept.append(path)
+        while len(kept) > self._policy.keep:
+            with suppress(OSError):
+                kept.popleft().unlink(missing_ok=True)
+        return str(path)
+
+    def _claim(self, stem: str) -> tuple[Path, Path]:
+        """A name that nobody has, nor takes meanwhile: another trainer may use this folder."""
+        for number in count(1):
+            path = self._directory / (stem + (f"-{number}" if number > 1 else "") + SUFFIX)
+            part = path.with_name(path.name + ".part")
+            if path.exists():
+                continue
+            with suppress(FileExistsError):
+                os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+                return path, part
+        raise AssertionError("numbers do not end")
+
+
+def _place(seat: Seat) -> str:
+    return seat.name.replace(" ", "")

@@ -1,0 +1,1 @@
+"""The worker: one process that runs one player."""

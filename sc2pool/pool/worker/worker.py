@@ -1,0 +1,298 @@
+"""A worker: one lean process that runs one player behind one queue pair.
+
+    python -m sc2pool.pool.worker TRAINER_PID CHANNEL LIFELINE MEMORY REQUEST_BELL REPLY_BELL
+
+Its one event loop waits for three things together: the trainer (doorbell and channel), the
+game's socket, the end of the game. Rules: it imports nothing heavy that the user's own pickle
+does not; it ends with the trainer, and all that it has started with it (`lifeline`); after the
+first fault it reports, lets go of its game, and exits: there is no repair in here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import Fault, GameFault, PauseError, Phase
+from sc2pool.pool.ipc import messages
+from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
+from sc2pool.pool.ipc.doorbell import Doorbell
+from sc2pool.pool.ipc.layout import slot_layout
+from sc2pool.pool.ipc.memory import map_memory
+from sc2pool.pool.ipc.pickling import for_trainer
+from sc2pool.pool.ipc.slot import Slot
+from sc2pool.pool.worker.lifeline import end_group_with
+from sc2pool.pool.worker.live_view import LiveView
+from sc2pool.pool.worker.worker_end import WorkerEnd
+from sc2pool.tasks.operations import OPERATIONS
+from sc2pool.tasks.player import Player
+from sc2pool.waiting import WorkerLoop
+
+_OWN_TASKS = 2
+"""`Worker.serve`, and the episode; a third one is the user's, and wants its turns."""
+
+
+class Worker:
+    """Serves the trainer until it says so, is gone, or the game fails."""
+
+    def __init__(
+        self,
+        loop: WorkerLoop,
+        channel: Channel,
+        memory_fd: int,
+        request_bell: Doorbell,
+        reply_bell: Doorbell,
+    ) -> None:
+        self._loop = loop
+        self._channel = channel
+        self._memory_fd = memory_fd
+        self._request_bell = request_bell
+        self._reply_bell = reply_bell
+        self._player: Player | None = None  # until Start
+        self._pair: WorkerEnd | None = None  # until UseMemory
+        self._episode: asyncio.Task[None] | None = None
+        self._newest_reset: messages.Reset | None = None
+        self._launching: asyncio.Task[None] | None = None
+        self._pausing: asyncio.Task[None] | None = None
+        self._over: asyncio.Future[None]
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            messages.Start: self._start,
+            messages.UseMemory: self._use_memory,
+            messages.Launch: self._launch,
+            messages.Reset: self._reset,
+            messages.ActionOutOfBand: self._action_aside,
+            messages.Call: self._call,
+            messages.Pause: self._pause,
+            messages.Resume: self._go_on,
+            messages.Close: self._close,
+        }
+
+    @property
+    def player(self) -> Player:
+        assert self._player is not None, "Start comes first"
+        return self._player
+
+    @property
+    def pair(self) -> WorkerEnd:
+        assert self._pair is not None, "UseMemory comes before any reset or action"
+        return self._pair
+
+    async def serve(self) -> None:
+        """Handle messages and rings until the end."""
+        self._over = self._loop.create_future()
+        self._loop.add_reader(self._channel.fileno(), self._on_message)
+        await self._over
+
+    def _on_message(self) -> None:
+        try:
+            for message in self._channel.receive():
+                self._handlers[type(message)](message)
+        except ChannelClosedError:
+            self._finish()
+        except BaseException as error:
+            self._report(error)
+
+    def _start(self, message: messages.Start) -> None:
+        sys.path[:] = message.sys_path
+        spec = pickle.loads(os.pread(self._memory_fd, message.spec_bytes, 0))
+        self._player = player = spec.player()
+        self._channel.send(
+            messages.Hello(
+                player.observation_space,
+                player.action_space,
+                dict(player.metadata),
+                player.render_mode,
+                player.strict,
+                player.realtime,
+            )
+        )
+
+    def _use_memory(self, message: messages.UseMemory) -> None:
+        layout = slot_layout(self.player.observation_space, self.player.action_space)
+        slot = Slot(map_memory(self._memory_fd, message.size_bytes), layout)
+        self._pair = WorkerEnd(
+            slot,
+            self._request_bell,
+            self._reply_bell,
+            strict=self.player.strict,
+            send_aside=self._send_aside,
+            rung=self.player.rung,
+            recycle_due=self._player_is_worn_out,
+            tick=self.player.tick if self.player.realtime else None,
+            delay=self.player.delay,
+            hold=self._hold,
+        )
+
+    def _send_aside(self, sequence: int, payload: bytes) -> None:
+        self._channel.send(messages.OutOfBand(sequence, payload))
+
+    def _launch(self, message: messages.Launch) -> None:
+        self._launching = asyncio.ensure_future(self._run_launch(message.timeout_s))
+
+    async def _run_launch(self, timeout_s: float) -> None:
+        try:
+            facts = await self.player.launch(Deadline.after(timeout_s))
+            exited_fd = self.player.exited_fd
+            if exited_fd is not None:
+                self._loop.add_reader(exited_fd, self._on_game_exit)
+            self._channel.send(messages.Launched(facts))
+        except BaseException as error:
+            self._report(error)
+
+    def _on_game_exit(self) -> None:
+        self._report(self.player.exit_fault())
+
+    def _reset(self, message: messages.Reset) -> None:
+        self._newest_reset = message
+        self.pair.abandon()
+        self._episode = asyncio.ensure_future(self._play(message, self._episode))
+
+    async def _play(self, message: messages.Reset, previous: asyncio.Task[None] | None) -> None:
+        if previous is not None:
+            await asyncio.wait([previous])
+        if message is not self._newest_reset:
+            return  # another episode was wanted before this one could begin
+        self.player.release()  # held at a first observation that nobody wants any more
+        self.pair.begin(message.sequence, hold=message.hold)
+        self.player.attributes = pickle.loads(message.attributes) if message.attributes else {}
+        try:
+            await self.player.play(message.episode, self.pair)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                return
+            # Code of the user's failed on a game that still answers: keep what it played.
+            replay = b"" if isinstance(error, GameFault) else await self.player.replay()
+            self._report(error, replay)
+
+    def _player_is_worn_out(self) -> bool:
+        return self.player.recycle_due
+
+    def _action_aside(self, message: messages.ActionOutOfBand) -> None:
+        self.pair.deliver_aside(message.sequence, pickle.loads(message.payload))
+
+    def _call(self, message: messages.Call) -> None:
+        try:
+            arguments = pickle.loads(message.payload)
+            result = OPERATIONS[message.operation](self.player.target(), *arguments)
+            self._channel.send(messages.Answer(message.number, for_trainer(result)))
+        except (ChannelClosedError, GameFault):
+            raise
+        except Exception as error:
+            raised = describe(error, f"{message.operation} call")
+            self._channel.send(messages.Answer(message.number, None, raised))
+
+    def _pause(self, _: messages.Pause) -> None:
+        self._pausing = asyncio.ensure_future(self._run_pause())
+
+    async def _run_pause(self) -> None:
+        try:
+            problem = ""
+            try:
+                await self.player.pause()
+            except PauseError as error:
+                problem = str(error)
+            self._channel.send(messages.Paused(problem))
+        except BaseException as error:
+            self._report(error)
+
+    def _hold(self) -> bool:
+        try:
+            self.player.hold()
+        except PauseError as error:
+            self._channel.send(messages.NotHeld(str(error)))
+            return False
+        return True
+
+    def _go_on(self, _: messages.Resume) -> None:
+        self._pausing = asyncio.ensure_future(self._run_go_on())
+
+    async def _run_go_on(self) -> None:
+        try:
+            self._channel.send(messages.Resumed(await self.player.go_on()))
+        except BaseException as error:
+            self._report(error)
+
+    def _close(self, _: messages.Close) -> None:
+        self._finish()
+
+    def _report(self, error: BaseException, replay: bytes = b"") -> None:
+        """Tell the trainer why this instance is over, and end it."""
+        if self._over.done():
+            return
+        message: messages.Faulted | messages.Raised
+        phase = self._phase()
+        log_tail = self._player.log_tail() if self._player is not None else ""
+        trace = "".join(traceback.format_exception(error))
+        evidence = messages.Evidence(log_tail, trace, replay)
+        if isinstance(error, GameFault):
+            message = messages.Faulted(Fault(error.kind, phase, error.detail), evidence)
+        else:
+            message = describe(error, str(phase), evidence)
+        with suppress(ChannelClosedError):
+            self._channel.send(message)
+        self._finish()
+
+    def _phase(self) -> Phase:
+        launched = self._launching is not None and self._launching.done()
+        return self.pair.phase() if launched else Phase.LAUNCHING
+
+    def _finish(self) -> None:
+        self._loop.own_tasks = 0  # nobody may keep it from ending `serve`
+        if not self._over.done():
+            self._over.set_result(None)
+
+    def let_go(self) -> None:
+        """Close the player, where there is one."""
+        if self._player is not None:
+            self._player.release()  # so that it can close its game in its own way
+            self._player.close()
+
+
+def describe(
+    error: BaseException, phase: str, evidence: messages.Evidence | None = None
+) -> messages.Raised:
+    """An exception as data; its pickle only where unpickling it is known to work."""
+    payload: bytes | None
+    try:
+        payload = for_trainer(error)
+        pickle.loads(payload)
+    except Exception:
+        payload = None
+    if evidence is None:
+        evidence = messages.Evidence(traceback="".join(traceback.format_exception(error)))
+    return messages.Raised(payload, f"{type(error).__name__}: {error}", phase, evidence)
+
+
+def main(arguments: list[str]) -> None:
+    """Run one worker; `arguments` as in the module's first lines."""
+    trainer_pid, channel_fd, lifeline_fd, memory_fd, request_fd, reply_fd = map(int, arguments)
+    end_group_with(trainer_pid, lifeline_fd)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = Channel(socket.socket(fileno=channel_fd))
+    request_bell = Doorbell(listening=request_fd)
+    reply_bell = Doorbell(ringing=reply_fd)
+    loop = WorkerLoop(_OWN_TASKS)
+    worker = Worker(loop, channel, memory_fd, request_bell, reply_bell)
+    # The spawner made TMPDIR the instance's own.
+    LiveView(Path(os.environ["TMPDIR"]), lambda: worker._player).begin(loop)
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(worker.serve())
+    worker.let_go()
+    # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,265 @@
+"""The worker's end of a queue pair: what players get and put. See `slot`.
+
+Rules: an observation is checked before it is published, and what is wrong with it is told by its
+path; a transition answers one request, and none is put unasked; the wait for an action blocks the
+worker where nothing else in it wants a turn (`sc2pool.waiting`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sc2pool.errors import ObservationError, Phase, UserCodeError
+from sc2pool.game.clock import Tick
+from sc2pool.pool.ipc.doorbell import Doorbell
+from sc2pool.pool.ipc.layout import Array, Leaf, SpaceLayout
+from sc2pool.pool.ipc.pickling import for_trainer
+from sc2pool.pool.ipc.slot import (
+    DELAY_WORD,
+    FLAGS_WORD,
+    GAP_WORD,
+    HELD,
+    LOST_WORD,
+    MASKED,
+    NOT_HELD,
+    OUT_OF_BAND,
+    RECYCLE_DUE,
+    REPLY_WORD,
+    REQUEST_WORD,
+    RESET_KIND_WORD,
+    RESET_KINDS,
+    RETURN_WORD,
+    REWARD_WORD,
+    SKIPPED_WORD,
+    TERMINATED,
+    TICK,
+    TRUNCATED,
+    Slot,
+)
+from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.waiting import BlockingWait
+
+
+class WorkerEnd(QueuePair):
+    """The worker's end: what players get and put.
+
+    Args:
+        strict: see `Player.strict`.
+        send_aside: sends (sequence, pickled (observation, info)) to the trainer.
+        rung: asked, when an episode's first transition is put, how it was reached.
+        recycle_due: asked at an episode's end whether the game should be replaced.
+        tick: asked at every step of a game in real time how late it was.
+        delay: told, before an action of such a game, to make its period longer by some loops.
+        hold: stops the game, where a reset wants it held; whether it could.
+    """
+
+    def __init__(
+        self,
+        slot: Slot,
+        request_bell: Doorbell,
+        reply_bell: Doorbell,
+        *,
+        strict: bool,
+        send_aside: Callable[[int, bytes], None],
+        rung: Callable[[], str],
+        recycle_due: Callable[[], bool],
+        tick: Callable[[], Tick | None] | None = None,
+        delay: Callable[[int], None] = lambda _: None,
+        hold: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._slot = slot
+        self._words = slot.words
+        self._request_bell = request_bell
+        self._request_wait: BlockingWait | None = None  # until an event loop runs
+        self._reply_bell = reply_bell
+        self._strict = strict
+        self._array = slot.observations[0] if slot.layout.observation.is_array else None
+        self._must_be_finite = strict and self._array is not None and self._array.dtype.kind == "f"
+        self._send_aside = send_aside
+        self._rung = rung
+        self._worn_out = recycle_due
+        self._tick = tick
+        self._put_off = delay
+        self._hold = hold
+        self._to_be_held = False
+        self._sequence = 0
+        self._phase = Phase.IDLE
+        self._return = 0.0
+        self._abandoned = False
+        self._aside_action: tuple[int, Any] | None = None
+        self._waiting: asyncio.Future[None] | None = None
+
+    def begin(self, sequence: int, *, hold: bool = False) -> None:
+        """A reset was asked for, under this number; the next `put` answers it.
+
+        Args:
+            hold: stop the game before that.
+        """
+        self._sequence = sequence
+        self._to_be_held = hold
+        self._phase = Phase.RESETTING
+        self._abandoned = False
+
+    def abandon(self) -> None:
+        """End the running episode where it next waits for an action, never inside a step."""
+        self._abandoned = True
+        self.wake()
+
+    def phase(self) -> Phase:
+        """What the trainer waits for: the answer to a reset, to a step, or nothing."""
+        return self._phase
+
+    def wake(self) -> None:
+        """Let `get_action` look again whether there is something for it."""
+        waiting = self._waiting
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def deliver_aside(self, sequence: int, action: Any) -> None:
+        """An action came on the channel."""
+        self._aside_action = (sequence, action)
+        self.wake()
+
+    async def get_action(self) -> Any:
+        while True:
+            if self._abandoned:
+                raise asyncio.CancelledError
+            aside = self._aside_action
+            if aside is not None:
+                self._aside_action = None
+                self._sequence, action = aside
+                break
+            request = self._words[REQUEST_WORD]
+            if request > self._sequence:
+                self._sequence = request
+                action = self._slot.action()
+                break
+            if self._request_wait is None:
+                self._request_wait = BlockingWait(self._request_bell.listening)
+            if not self._request_wait.wait():
+                await self._ring_in_loop()
+        self._phase = Phase.STEPPING
+        if self._tick is not None and self._words[DELAY_WORD]:
+            self._put_off(self._words[DELAY_WORD])
+        return action
+
+    def _is_plain(self, array: Array, observation: Any) -> bool:
+        """Whether it can be copied as it is; where not, `write_observation` casts or complains."""
+        return (
+            type(observation) is np.ndarray
+            and observation.dtype == array.dtype
+            and observation.shape == array.shape
+            and (not self._must_be_finite or bool(np.isfinite(observation).all()))
+        )
+
+    async def _ring_in_loop(self) -> None:
+        """Let the event loop run until the doorbell rings, or `wake` is called."""
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.create_future()
+        loop.add_reader(self._request_bell.listening, self._on_ring)
+        try:
+            await self._waiting
+        finally:
+            loop.remove_reader(self._request_bell.listening)
+
+    def _on_ring(self) -> None:
+        self._request_bell.quiet()
+        self.wake()
+
+    def put(self, transition: Transition) -> None:
+        if self._phase is Phase.IDLE:
+            raise UserCodeError("a transition was put that no action had asked for")
+        observation, reward, terminated, truncated, info, mask = transition
+        slot = self._slot
+        flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
+        if flags and self._worn_out():
+            flags |= RECYCLE_DUE
+        aside = bool(info)
+        array = self._array
+        if array is not None and self._is_plain(array, observation):
+            array[...] = observation
+            observation = None
+        elif slot.layout.observation.fixed:
+            write_observation(slot.layout.observation, slot.observations, observation, self._strict)
+            observation = None
+        else:
+            aside = True
+        if mask is not None:
+            _write_mask(slot.layout.mask, slot.mask, mask)
+            flags |= MASKED
+        if self._tick is not None:
+            flags |= self._write_tick(self._tick())
+        slot.reals[REWARD_WORD] = reward
+        # Pickled before anything is published: it may fail, and is part of the step then.
+        payload = for_trainer((observation, dict(info))) if aside else b""
+        if self._phase is Phase.RESETTING:
+            self._return = 0.0
+            self._words[RESET_KIND_WORD] = RESET_KINDS.index(self._rung())
+            if self._to_be_held:
+                flags |= HELD if self._hold() else NOT_HELD
+        self._words[FLAGS_WORD] = flags | OUT_OF_BAND * aside
+        self._return += reward
+        slot.reals[RETURN_WORD] = self._return
+        self._phase = Phase.IDLE
+        self._words[REPLY_WORD] = self._sequence
+        self._reply_bell.ring()
+        if aside:
+            self._send_aside(self._sequence, payload)
+
+    def _write_tick(self, tick: Tick | None) -> int:
+        if tick is None:
+            return 0
+        self._slot.reals[GAP_WORD] = tick.gap_s
+        self._words[LOST_WORD] = tick.lost_periods
+        self._words[SKIPPED_WORD] = tick.skipped_loops
+        return TICK
+
+
+def write_observation(
+    layout: SpaceLayout, views: list[Array], observation: Any, strict: bool
+) -> None:
+    """Copy an observation into its views.
+
+    Raises:
+        ObservationError: a part is missing or of another shape; where `strict`, also another
+            dtype, or a value that is not finite.
+    """
+    try:
+        parts = list(layout.parts(observation))
+    except (KeyError, IndexError, TypeError) as error:
+        raise ObservationError(
+            f"observation of type {type(observation).__name__} does not have the parts of "
+            f"{layout.space}: {error!r}"
+        ) from error
+    for view, (leaf, part) in zip(views, parts, strict=True):
+        value = np.asarray(part)
+        if value.shape != leaf.shape or (strict and value.dtype != leaf.dtype):
+            raise ObservationError(
+                f"observation{_where(leaf)} has shape {value.shape} and dtype {value.dtype}, "
+                f"expected shape {leaf.shape} and dtype {leaf.dtype}"
+            )
+        if strict and value.dtype.kind == "f" and not np.isfinite(value).all():
+            bad = np.argwhere(~np.isfinite(value))[0].tolist()
+            raise ObservationError(
+                f"observation{_where(leaf)} is not finite at index {bad}: "
+                f"{value[tuple(bad)]}; expected finite values"
+            )
+        view[...] = value
+
+
+def _write_mask(leaf: Leaf, view: Array, mask: Array) -> None:
+    value = np.asarray(mask)
+    if value.shape != leaf.shape or value.dtype != leaf.dtype:
+        raise ObservationError(
+            f"action mask has shape {value.shape} and dtype {value.dtype}, "
+            f"expected shape {leaf.shape} and dtype {leaf.dtype}"
+        )
+    view[...] = value
+
+
+def _where(leaf: Leaf) -> str:
+    return "".join(f"[{key!r}]" for key in leaf.path)

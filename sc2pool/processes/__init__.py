@@ -1,0 +1,1 @@
+"""Operating-system processes: started, watched, stopped, and ended with their parent."""

@@ -1,0 +1,57 @@
+"""A pool that would run out of descriptors is not begun."""
+
+from __future__ import annotations
+
+import resource
+
+import gymnasium
+import psutil
+import pytest
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.errors import ConfigError
+from sc2pool.pool.instances.descriptors import PER_INSTANCE, PER_POOL, shortage
+
+
+def make_env() -> gymnasium.Env:
+    return gymnasium.make("CartPole-v1")
+
+
+@pytest.fixture
+def allow():
+    """`allow(number)` lets this process have so many more files open than it has."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def lower(more: int) -> None:
+        open_now = psutil.Process().num_fds()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + more, before[1]))
+
+    yield lower
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_what_is_told():
+    assert shortage(10, 6, 6 + PER_POOL + 10 * PER_INSTANCE) is None
+    told = shortage(10, 6, 6 + PER_POOL + 10 * PER_INSTANCE - 1)
+    assert told is not None
+    assert "10 envs and spares need about 92 open files, and this process may have 91" in told
+    assert "ulimit -n 92" in told
+
+
+def test_too_few(allow):
+    allow(PER_POOL + 2 * PER_INSTANCE - 1)
+    with pytest.raises(ConfigError, match="2 envs and spares need about"):
+        SubprocSC2VecEnv([make_env] * 2)
+
+
+def test_just_enough_is_enough(allow):
+    allow(PER_POOL + 2 * PER_INSTANCE)
+    env = SubprocSC2VecEnv([make_env] * 2)
+    try:
+        env.reset()
+        assert not env.step([0, 0])[2].any()
+        instance = env.stats()["instances"][0]
+        psutil.Process(instance["worker_pid"]).kill()
+        assert env.step([0, 0])[2].tolist() == [True, False]
+    finally:
+        env.close()

@@ -1,0 +1,57 @@
+"""Whether a dead instance is replaced, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from sc2pool.config import RestartPolicy
+from sc2pool.errors import Fault, FaultKind, Phase
+from sc2pool.pool.instances.restart import backoff_s, exceeded, hopeless
+
+POLICY = RestartPolicy(per_env=2, per_env_window_s=60, per_pool_per_env=3, per_pool_window_s=600)
+NOW_S = 10_000.0
+
+
+@pytest.mark.parametrize(
+    ("ages_of_env_s", "ages_in_pool_s", "told"),
+    [
+        ([0], [0], None),
+        ([0, 10], [0, 10], None),
+        ([0, 10, 59], [0, 10, 59], "3 recycles of one env in 60 s"),
+        ([0, 10, 60], [0, 10, 60], None),
+        ([0], [1] * 6, None),
+        ([0], [1] * 7, "7 recycles of the pool in 600 s"),
+        ([0], [1] * 6 + [600], None),
+    ],
+)
+def test_intensity(ages_of_env_s, ages_in_pool_s, told):
+    env, pool = ([NOW_S - age for age in ages] for ages in (ages_of_env_s, ages_in_pool_s))
+    assert exceeded(POLICY, 2, env, pool, NOW_S) == told
+
+
+def failed(detail: str, kind: FaultKind = FaultKind.LAUNCH_FAILED) -> Fault:
+    return Fault(kind, Phase.LAUNCHING, detail)
+
+
+@pytest.mark.parametrize(
+    ("causes", "any_was_ready", "is_hopeless"),
+    [
+        ([], False, False),
+        ([failed("no library")], False, False),
+        ([failed("no library"), failed("no library")], False, True),
+        ([failed("port"), failed("no library"), failed("no library")], False, True),
+        ([failed("no library"), failed("port")], False, False),
+        ([failed("no library"), failed("no library")], True, False),
+        ([failed("SIGKILL", FaultKind.GAME_EXITED)] * 2, False, False),
+    ],
+)
+def test_the_same_failure_twice_before_any_observation_is_hopeless(
+    causes, any_was_ready, is_hopeless
+):
+    assert bool(hopeless(causes, any_was_ready=any_was_ready)) is is_hopeless
+
+
+def test_backoff_grows_to_eight_seconds_and_is_forgotten_with_the_window():
+    waits = [backoff_s(POLICY, [NOW_S] * number, NOW_S) for number in range(9)]
+    assert waits == [0, 0, 0.5, 1, 2, 4, 8, 8, 8]
+    assert backoff_s(POLICY, [NOW_S - 60] * 5 + [NOW_S], NOW_S) == 0

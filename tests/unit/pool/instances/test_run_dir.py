@@ -1,0 +1,179 @@
+"""The folder of a run, and the sweep of those whose trainer is gone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from sc2pool.errors import ConfigError
+from sc2pool.pool.instances.run_dir import RunDir, living, sweep, trainer_of
+from sc2pool.processes.filelock import try_lock
+from sc2pool.processes.orphans import created_at_s
+
+
+@pytest.fixture
+def temp(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_it_is_private_and_goes_with_the_run(temp):
+    run = RunDir()
+    folder = run.instance_dir(0)
+    (folder / "file").touch()
+    for path in (run.path, folder):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    run.close()
+    run.close()
+    assert list(temp.iterdir()) == []
+
+
+def test_living_runs_and_what_is_not_ours_are_left_alone(temp):
+    run = RunDir()
+    (temp / "sc2pool-run-begins").mkdir()  # no lock yet
+    (temp / "other").mkdir()
+    sweep(temp)
+    assert {path.name for path in temp.iterdir()} == {
+        run.path.name,
+        "sc2pool-run-begins",
+        "other",
+    }
+    run.close()
+
+
+def test_the_folder_of_a_killed_trainer_is_swept_by_the_next(temp):
+    program = (
+        "import time; from sc2pool.pool.instances.run_dir import RunDir; run = RunDir();"
+        "run.instance_dir(0); print(run.path, flush=True); time.sleep(60)"
+    )
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temp)},
+    )
+    with trainer:
+        left = trainer.stdout.readline().strip()
+        sweep(temp)
+        assert [str(path) for path in temp.iterdir()] == [left], "its trainer lives"
+        trainer.send_signal(signal.SIGKILL)
+        trainer.wait(10)
+    run = RunDir()
+    assert list(temp.iterdir()) == [run.path]
+    run.close()
+
+
+def test_no_place_for_it_is_a_config_error(temp, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(temp / "missing"))
+    with pytest.raises(ConfigError, match="cannot make a folder for temporary files"):
+        RunDir()
+
+
+@pytest.fixture
+def left_behind(temp):
+    """Makes the folder of a run whose trainer is gone, with these notes of its processes."""
+
+    def make(*notes: str):
+        run = temp / "sc2pool-run-left"
+        for number, note in enumerate(notes):
+            (run / str(number)).mkdir(parents=True)
+            (run / str(number) / "processes").write_text(note)
+        os.close(try_lock(run / "lock"))
+        return run
+
+    return make
+
+
+@pytest.fixture
+def sleeper():
+    """A process that nobody but a sweep will end."""
+    process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    with process:
+        yield process
+        process.kill()
+
+
+def test_orphans_are_ended_before_their_folder_goes(temp, left_behind, sleeper):
+    run = left_behind("", f"garbage\n999999999 1.0\n{sleeper.pid} {created_at_s(sleeper.pid)!r}\n")
+    sweep(temp)
+    assert sleeper.wait(5) == -signal.SIGKILL
+    assert not run.exists()
+
+
+def test_another_process_under_an_old_pid_lives_on(temp, left_behind, sleeper):
+    run = left_behind(f"{sleeper.pid} {created_at_s(sleeper.pid) - 100.0!r}\n{sleeper.pid} ")
+    sweep(temp)
+    assert not run.exists()
+    assert sleeper.poll() is None
+
+
+def test_a_run_notes_its_processes_where_they_go_with_the_instance(temp, sleeper):
+    run = RunDir()
+    folder = run.instance_dir(3)
+    run.note_process(3, sleeper.pid)
+    run.note_process(3, 999_999_999)
+    run.note_process(4, sleeper.pid)  # the instance is gone already
+    assert (folder / "processes").read_text() == f"{sleeper.pid} {created_at_s(sleeper.pid)!r}\n"
+    sweep(temp)
+    assert sleeper.poll() is None, "the run lives"
+    run.close()
+
+
+def test_a_folder_that_never_got_its_lock_is_swept_after_an_hour(temp):
+    folder = temp / "sc2pool-run-interrupted"
+    folder.mkdir()
+    sweep(temp)
+    assert folder.exists()
+    hour_ago_s = folder.stat().st_mtime - 3700.0
+    os.utime(folder, (hour_ago_s, hour_ago_s))
+    sweep(temp)
+    assert not folder.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+def test_another_users_run_is_left_alone(temp, left_behind):
+    run = left_behind("")
+    os.chown(run, 12345, 12345)
+    sweep(temp)
+    assert run.exists()
+
+
+def test_a_folder_that_goes_meanwhile_stops_no_sweep(temp, left_behind, monkeypatch):
+    """Two trainers that start together sweep the same folders."""
+    run = left_behind("")
+
+    def other_is_faster(lock):
+        shutil.rmtree(run)
+        return try_lock(lock)
+
+    monkeypatch.setattr("sc2pool.pool.instances.run_dir.try_lock", other_is_faster)
+    sweep(temp)
+    assert not run.exists()
+
+
+def test_who_the_trainer_is(temp, left_behind, monkeypatch):
+    run = RunDir()
+    assert trainer_of(run.path) == os.getpid()
+    assert living(temp) == {run.path: os.getpid()}
+    dead = left_behind("")
+    assert trainer_of(dead) is None
+    for garbage in ("", "12", f"{os.getpid()} 1.0", "999999999 1.0", "x y"):
+        (dead / "trainer").write_text(garbage)
+        assert trainer_of(dead) is None
+    assert trainer_of(temp / "nothing") is None
+    run.close()
+    assert trainer_of(run.path) is None
+
+
+def test_looking_does_not_keep_a_trainer_from_its_lock(temp):
+    """A run that is looked at as it begins must still get its lock, or it would be swept."""
+    begins = temp / "sc2pool-run-begins"
+    begins.mkdir()
+    assert trainer_of(begins) is None
+    assert list(begins.iterdir()) == []

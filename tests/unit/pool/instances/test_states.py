@@ -1,0 +1,77 @@
+"""A walk through the table of an instance's life."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from sc2pool.pool.instances.states import LIVE, TRANSITIONS, Event, State, advance
+
+GONE = {State.DEAD, State.FAILED, State.CLOSED}
+
+
+def test_a_whole_life():
+    state = State.NEW
+    for event, expected in [
+        (Event.LAUNCH, State.LAUNCHING),
+        (Event.LAUNCHED, State.IDLE),
+        (Event.TICKET, State.RESETTING),
+        (Event.FIRST_OBSERVATION, State.READY),
+        (Event.TICKET, State.RESETTING),
+        (Event.FIRST_OBSERVATION, State.READY),
+        (Event.PAUSE, State.PAUSED),
+        (Event.GOES_ON_READY, State.READY),
+        (Event.BOUND, State.PLAYING),
+        (Event.PAUSE, State.PAUSED),
+        (Event.GOES_ON_PLAYING, State.PLAYING),
+        (Event.STEP, State.STEPPING),
+        (Event.REPLY, State.PLAYING),
+        (Event.STEP, State.STEPPING),
+        (Event.EPISODE_OVER, State.OVER),
+        (Event.TICKET, State.RESETTING),
+        (Event.FIRST_OBSERVATION, State.READY),
+        (Event.BOUND, State.PLAYING),
+        (Event.TICKET, State.RESETTING),
+        (Event.FAULT, State.DEAD),
+        (Event.PERMANENT, State.FAILED),
+        (Event.CLOSE, State.CLOSED),
+    ]:
+        state = advance(state, event)
+        assert state is expected
+
+
+def test_a_state_is_live_or_gone():
+    assert set(State) == LIVE | GONE
+    assert not LIVE & GONE
+
+
+@pytest.mark.parametrize("event", [Event.FAULT, Event.RECYCLE])
+def test_whatever_goes_wrong_in_a_live_state_leads_to_dead(event):
+    assert {advance(state, event) for state in LIVE} == {State.DEAD}
+
+
+def test_every_state_can_be_closed():
+    assert {advance(state, Event.CLOSE) for state in State} == {State.CLOSED}
+
+
+def test_nothing_comes_back_from_the_dead():
+    for (state, _), after in TRANSITIONS.items():
+        if state in GONE:
+            assert after in GONE
+
+
+def test_every_state_can_be_reached_and_every_event_happens():
+    reached = {State.NEW}
+    for _ in State:
+        reached |= {after for (state, _), after in TRANSITIONS.items() if state in reached}
+    assert reached == set(State)
+    assert {event for _, event in TRANSITIONS} == set(Event)
+
+
+def test_what_is_not_in_the_table_is_a_defect_and_raises():
+    missing = set(product(State, Event)) - set(TRANSITIONS)
+    assert (State.NEW, Event.STEP) in missing
+    for state, event in missing:
+        with pytest.raises(AssertionError, match=f"no transition from {state} on {event}"):
+            advance(state, event)

@@ -1,0 +1,353 @@
+"""What the watchdog makes of its samples, and that its thread sees real processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from sc2pool.config import RecyclePolicy
+from sc2pool.errors import FaultKind
+from sc2pool.pool.instances.watchdog import (
+    ProcessSample,
+    Sample,
+    Verdict,
+    Watchdog,
+    Watched,
+    decide,
+    look_at,
+    memory_warning,
+)
+from sc2pool.pool.ipc.waiter import Waiter
+
+MB = 1_000_000
+POLICY = RecyclePolicy(
+    soft_memory_bytes=2000 * MB, hard_memory_bytes=4000 * MB, growth_bytes=1000 * MB
+)
+UNLIMITED = RecyclePolicy(soft_memory_bytes=None, hard_memory_bytes=None, growth_bytes=None)
+GAME = ProcessSample(stopped=False, rss_bytes=100 * MB, cpu_s=5.0)
+WORKER = ProcessSample(stopped=False, rss_bytes=60 * MB, cpu_s=2.0)
+WATCHED = Watched(instance=7, worker_pid=1, game_pid=2, awaited_since_s=None, patience_s=10.0)
+BEFORE = Sample(99.0, WATCHED, WORKER, GAME)
+NOW = Sample(100.0, WATCHED, WORKER, GAME)
+
+
+def awaited(sample: Sample, since_s: float | None) -> Sample:
+    return replace(sample, watched=replace(sample.watched, awaited_since_s=since_s))
+
+
+def game(sample: Sample, **what: object) -> Sample:
+    return replace(sample, game=replace(GAME, **what))
+
+
+def paused(sample: Sample, pauses: int, now: bool = True) -> Sample:
+    """Stopped, as the pool's pauses have it, of which this is the newest."""
+    watched = replace(sample.watched, paused=now, pauses=pauses)
+    return replace(game(sample, stopped=True), watched=watched)
+
+
+def worker(sample: Sample, **what: object) -> Sample:
+    return replace(sample, worker=replace(WORKER, **what))
+
+
+def without_game(sample: Sample, rss_bytes: int = 60 * MB) -> Sample:
+    return replace(worker(sample, rss_bytes=rss_bytes), game=None)
+
+
+NONE = None
+SOFT = "soft"
+# What it is, first sample, previous sample, newest sample, policy, verdict.
+TABLE = [
+    ("all is well", BEFORE, BEFORE, NOW, POLICY, NONE),
+    ("the very first look", NOW, NONE, NOW, POLICY, NONE),
+    # Stopped: at two looks in a row, and the same process.
+    ("game stopped once", BEFORE, BEFORE, game(NOW, stopped=True), POLICY, NONE),
+    (
+        "game stopped twice",
+        BEFORE,
+        game(BEFORE, stopped=True),
+        game(NOW, stopped=True),
+        POLICY,
+        FaultKind.STOPPED,
+    ),
+    (
+        "worker stopped twice",
+        BEFORE,
+        worker(BEFORE, stopped=True),
+        worker(NOW, stopped=True),
+        POLICY,
+        FaultKind.STOPPED,
+    ),
+    ("paused", BEFORE, paused(BEFORE, 1), paused(NOW, 1), POLICY, NONE),
+    ("about to be paused", BEFORE, game(BEFORE, stopped=True), paused(NOW, 1), POLICY, NONE),
+    ("paused anew", BEFORE, paused(BEFORE, 1, False), paused(NOW, 2, False), POLICY, NONE),
+    (
+        "stopped, and not paused for long",
+        BEFORE,
+        paused(BEFORE, 1, False),
+        paused(NOW, 1, False),
+        POLICY,
+        FaultKind.STOPPED,
+    ),
+    (
+        "worker stopped in a pause",
+        BEFORE,
+        worker(paused(BEFORE, 1), stopped=True),
+        worker(paused(NOW, 1), stopped=True),
+        POLICY,
+        FaultKind.STOPPED,
+    ),
+    (
+        "first the one, then the other",
+        BEFORE,
+        game(BEFORE, stopped=True),
+        worker(NOW, stopped=True),
+        POLICY,
+        NONE,
+    ),
+    ("continued", BEFORE, game(BEFORE, stopped=True), NOW, POLICY, NONE),
+    ("stopped, after a gap", BEFORE, NONE, game(NOW, stopped=True), POLICY, NONE),
+    ("stopped, then gone", BEFORE, game(BEFORE, stopped=True), without_game(NOW), POLICY, NONE),
+    # Memory: of the game; of the worker where there is none.
+    ("at the hard limit", BEFORE, BEFORE, game(NOW, rss_bytes=4000 * MB), POLICY, SOFT),
+    ("over it", BEFORE, BEFORE, game(NOW, rss_bytes=4000 * MB + 1), POLICY, FaultKind.MEMORY),
+    (
+        "over it, after a gap",
+        BEFORE,
+        NONE,
+        game(NOW, rss_bytes=5000 * MB),
+        POLICY,
+        FaultKind.MEMORY,
+    ),
+    (
+        "worker's memory beside a game",
+        BEFORE,
+        BEFORE,
+        worker(NOW, rss_bytes=9000 * MB),
+        POLICY,
+        NONE,
+    ),
+    ("worker's without", BEFORE, BEFORE, without_game(NOW, 9000 * MB), POLICY, FaultKind.MEMORY),
+    ("no limits", BEFORE, BEFORE, game(NOW, rss_bytes=9000 * MB), UNLIMITED, NONE),
+    (
+        "at the soft limit",
+        game(NOW, rss_bytes=2000 * MB),
+        BEFORE,
+        game(NOW, rss_bytes=2000 * MB),
+        POLICY,
+        NONE,
+    ),
+    (
+        "over it",
+        game(NOW, rss_bytes=2000 * MB),
+        BEFORE,
+        game(NOW, rss_bytes=2000 * MB + 1),
+        POLICY,
+        SOFT,
+    ),
+    ("grown as much as it may", BEFORE, BEFORE, game(NOW, rss_bytes=1100 * MB), POLICY, NONE),
+    ("grown more", BEFORE, BEFORE, game(NOW, rss_bytes=1100 * MB + 1), POLICY, SOFT),
+    # Hung: no reply for longer than the patience, and no CPU time used meanwhile.
+    (
+        "nothing awaited",
+        awaited(BEFORE, NONE),
+        awaited(BEFORE, NONE),
+        awaited(NOW, NONE),
+        POLICY,
+        NONE,
+    ),
+    ("patience at its end", BEFORE, awaited(BEFORE, 90.0), awaited(NOW, 90.0), POLICY, NONE),
+    ("past it, idle", BEFORE, awaited(BEFORE, 89.9), awaited(NOW, 89.9), POLICY, FaultKind.HUNG),
+    ("past it, after a gap", BEFORE, NONE, awaited(NOW, 89.9), POLICY, NONE),
+    ("another reply is awaited", BEFORE, awaited(BEFORE, 80.0), awaited(NOW, 89.9), POLICY, NONE),
+    (
+        "past it, the game is slow",
+        BEFORE,
+        awaited(BEFORE, 80.0),
+        game(awaited(NOW, 80.0), cpu_s=5.5),
+        POLICY,
+        NONE,
+    ),
+    (
+        "past it, the worker is slow",
+        BEFORE,
+        awaited(BEFORE, 80.0),
+        worker(awaited(NOW, 80.0), cpu_s=2.5),
+        POLICY,
+        NONE,
+    ),
+    (
+        "past it, hardly working",
+        BEFORE,
+        awaited(BEFORE, 80.0),
+        game(awaited(NOW, 80.0), cpu_s=5.009),
+        POLICY,
+        FaultKind.HUNG,
+    ),
+    (
+        "past it, no game yet",
+        BEFORE,
+        without_game(awaited(BEFORE, 80.0)),
+        without_game(awaited(NOW, 80.0)),
+        POLICY,
+        FaultKind.HUNG,
+    ),
+    # The graver comes first.
+    (
+        "stopped and too large",
+        BEFORE,
+        game(BEFORE, stopped=True),
+        game(NOW, stopped=True, rss_bytes=9000 * MB),
+        POLICY,
+        FaultKind.STOPPED,
+    ),
+    (
+        "hung and over the soft limit",
+        BEFORE,
+        game(awaited(BEFORE, 80.0), rss_bytes=3000 * MB),
+        game(awaited(NOW, 80.0), rss_bytes=3000 * MB),
+        POLICY,
+        FaultKind.HUNG,
+    ),
+    ("both gone", BEFORE, BEFORE, Sample(100.0, WATCHED, None, None), POLICY, NONE),
+]
+
+
+@pytest.mark.parametrize(
+    ("first", "previous", "now", "policy", "expected"),
+    [row[1:] for row in TABLE],
+    ids=[row[0] for row in TABLE],
+)
+def test_decide(first, previous, now, policy, expected):
+    verdict = decide(first, previous, now, policy)
+    if expected is None:
+        assert verdict is None
+    else:
+        assert verdict is not None
+        assert verdict.instance == 7
+        assert verdict.detail
+        assert verdict.kind == (None if expected == SOFT else expected)
+
+
+def test_verdicts_name_their_figures():
+    verdict = decide(BEFORE, BEFORE, game(NOW, rss_bytes=4321 * MB), POLICY)
+    assert verdict == Verdict(
+        7, FaultKind.MEMORY, "4,321 MB resident, over the hard limit of 4,000 MB"
+    )
+
+
+@pytest.fixture
+def child():
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with process:
+        yield psutil.Process(process.pid)
+        process.kill()
+
+
+def watch(*watched: Watched) -> Watchdog:
+    return Watchdog(lambda: list(watched), UNLIMITED, interval_s=0.05)
+
+
+def next_verdict(dog: Watchdog) -> Verdict:
+    """Waits on its bell, as the supervisor does."""
+    waiter = Waiter()
+    waiter.add_bell(dog.bell, None)
+    try:
+        assert waiter.wait(10.0) == [None]
+    finally:
+        waiter.close()
+    return dog.verdicts()[0]
+
+
+def test_the_thread_sees_a_stopped_process_and_rings(child):
+    dog = watch(Watched(3, child.pid, None, None, 0.0))
+    try:
+        assert dog.verdicts() == []
+        child.suspend()
+        verdict = next_verdict(dog)
+        assert (verdict.instance, verdict.kind) == (3, FaultKind.STOPPED)
+        assert "worker was stopped" in verdict.detail
+        assert dog.samples()[3].worker.stopped
+    finally:
+        dog.close()
+
+
+def test_the_thread_sees_an_idle_process_hang(child):
+    dog = watch(Watched(3, child.pid, None, awaited_since_s=0.0, patience_s=0.1))
+    try:
+        assert next_verdict(dog).kind is FaultKind.HUNG
+    finally:
+        dog.close()
+
+
+def test_the_thread_survives_what_it_cannot_look_at(child, caplog):
+    looks = iter([RuntimeError("as if")])
+    again = threading.Event()
+
+    def watched() -> list[Watched]:
+        for error in looks:
+            raise error
+        again.set()
+        return [Watched(0, child.pid, None, None, 0.0)]
+
+    dog = Watchdog(watched, UNLIMITED, interval_s=0.01)
+    try:
+        assert again.wait(10.0)
+    finally:
+        dog.close()
+    assert "could not look" in caplog.text
+
+
+def test_it_counts_what_it_costs(child):
+    dog = watch(Watched(0, child.pid, None, None, 0.0))
+    try:
+        waited = threading.Event()
+        for _ in range(1000):
+            if dog.cpu_s > 0.0:
+                break
+            waited.wait(0.01)
+        assert 0.0 < dog.cpu_s < 1.0
+    finally:
+        dog.close()
+
+
+def test_a_sample_of_a_process_and_its_children(child):
+    family = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import subprocess, sys; b = b'1' * 50_000_000;"
+            "child = subprocess.Popen([sys.executable, '-c', 'import sys; b = b\"1\" * 50_000_000;"
+            "print(flush=True); input()'], stdin=subprocess.PIPE, stdout=subprocess.PIPE);"
+            "child.stdout.readline(); print(child.pid, flush=True); input();"
+            "child.kill(); child.wait()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with family:
+        grandchild = int(family.stdout.readline())
+        alone = Watched(0, family.pid, game_pid=grandchild, awaited_since_s=None, patience_s=0)
+        sample = look_at(alone)
+        assert 50 * MB < sample.game.rss_bytes < 100 * MB
+        assert 50 * MB < sample.worker.rss_bytes < 100 * MB, "its game is counted by itself"
+        whole = look_at(replace(alone, game_pid=None))
+        assert whole.game is None
+        assert 100 * MB < whole.worker.rss_bytes < 200 * MB
+        family.communicate("\n")
+    gone = look_at(alone)
+    assert (gone.worker, gone.game) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("free_mb", "said"),
+    [(700, None), (699, "8 games of 100 MB each will not fit")],
+)
+def test_memory_warning(free_mb, said):
+    warning = memory_warning(100 * MB, 8, free_mb * MB)
+    assert warning is None if said is None else said in warning

@@ -1,0 +1,61 @@
+"""Shared memory without a name, in both variants."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sc2pool.pool.ipc import memory
+
+pytestmark = pytest.mark.usefixtures("variant")
+
+
+@pytest.fixture
+def descriptor():
+    made = memory.create()
+    yield made
+    os.close(made)
+
+
+def test_another_process_writes_and_we_read(descriptor):
+    memory.claim(descriptor, 8192)
+    mapped = memory.map_memory(descriptor, 8192)
+    program = f"import mmap; mmap.mmap({descriptor}, 8192)[8000:8003] = b'abc'"
+    subprocess.run([sys.executable, "-c", program], pass_fds=[descriptor], check=True, timeout=20)
+    assert mapped[8000:8003] == b"abc"
+    assert mapped[:8000] == bytes(8000)
+    mapped.close()
+
+
+def test_it_has_no_name(descriptor, run_temp):
+    assert list(run_temp.glob("sc2pool-*")) == []
+    assert not os.get_inheritable(descriptor)
+
+
+def test_what_cannot_be_claimed_is_a_config_error_then(variant):
+    done = subprocess.run(
+        [sys.executable, "-c", CLAIM_TOO_MUCH, str(int(variant == "linux"))],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    assert done.stdout.startswith("cannot claim 8192 bytes of shared memory"), done.stdout
+
+
+# A limit on the size of files stands in for a machine without memory left.
+CLAIM_TOO_MUCH = """
+import resource, sys
+from sc2pool.errors import ConfigError
+from sc2pool.pool.ipc import memory
+
+memory.USE_MEMFD = sys.argv[1] == "1"
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    memory.claim(memory.create(), 8192)
+except ConfigError as error:
+    print(error)
+"""

@@ -1,0 +1,356 @@
+"""Both ends of a queue pair, on real memory and real doorbells."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool.errors import ObservationError, Phase, UserCodeError
+from sc2pool.game.clock import Tick
+from sc2pool.pool.ipc import memory
+from sc2pool.pool.ipc.doorbell import Doorbell
+from sc2pool.pool.ipc.layout import slot_layout
+from sc2pool.pool.ipc.slot import (
+    HELD,
+    MASKED,
+    NOT_HELD,
+    OUT_OF_BAND,
+    RECYCLE_DUE,
+    TERMINATED,
+    TICK,
+    TRUNCATED,
+    Slot,
+)
+from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.worker.worker_end import WorkerEnd
+from sc2pool.tasks.queue_pair import Transition
+
+pytestmark = pytest.mark.usefixtures("variant")
+VECTOR = spaces.Box(-10, 10, (2,), np.float32)
+
+
+class Pair:
+    """A trainer's end and a worker's end on one memory."""
+
+    def __init__(self, observation_space, action_space, strict) -> None:
+        layout = slot_layout(observation_space, action_space)
+        self.descriptor = memory.create()
+        memory.claim(self.descriptor, layout.size_bytes)
+        self.bells = Doorbell.create(), Doorbell.create()
+        self.aside = aside = []
+        self.rungs = rungs = ["create", "create", "restart"]
+        self.recycle_due = recycle_due = []
+        self.tick: Tick | None = None
+        self.can_be_held = True
+        self.flags_when_held: list[int | None] = []
+        slots = [
+            Slot(memory.map_memory(self.descriptor, layout.size_bytes), layout) for _ in range(2)
+        ]
+        self.trainer = TrainerEnd(slots[0], self.bells[0])
+        self.worker = WorkerEnd(
+            slots[1],
+            *self.bells,
+            strict=strict,
+            send_aside=lambda *sent: aside.append(sent),
+            rung=rungs.pop,
+            recycle_due=lambda: bool(recycle_due),
+            tick=lambda: self.tick,
+            hold=self.hold,
+        )
+
+    def hold(self) -> bool:
+        self.flags_when_held.append(self.trainer.reply_flags())
+        return self.can_be_held
+
+    def begin(self, *, hold: bool = False) -> None:
+        self.worker.begin(self.trainer.next_sequence(), hold=hold)
+
+    def put(self, observation, reward=0.0, ended=(False, False), info=None, mask=None) -> None:
+        self.worker.put(Transition(observation, reward, *ended, info or {}, mask))
+
+    def action(self):
+        return asyncio.run(asyncio.wait_for(self.worker.get_action(), 1))
+
+
+@pytest.fixture
+def pair():
+    made = []
+
+    def make(observation_space=VECTOR, action_space=None, *, strict=True) -> Pair:
+        made.append(Pair(observation_space, action_space or spaces.Discrete(3), strict))
+        return made[-1]
+
+    yield make
+    for one in made:
+        os.close(one.descriptor)
+        for bell in one.bells:
+            bell.close()
+    made.clear()  # the memory is unmapped with its last view
+
+
+def test_an_episode_there_and_back(pair):
+    both = pair()
+    assert both.worker.phase() is Phase.IDLE
+    both.begin()
+    assert both.worker.phase() is Phase.RESETTING
+    assert not both.trainer.replied()
+    both.put(np.array([1, 2], np.float32))
+    assert both.trainer.replied()
+    assert both.trainer.rung() == "restart"
+    for number in range(3):
+        assert both.trainer.try_send(number)
+        assert not both.trainer.replied()
+        assert both.action() == number
+        assert both.worker.phase() is Phase.STEPPING
+        both.put(np.array([number, 7], np.float32), reward=number / 2)
+        assert both.trainer.replied()
+        assert both.trainer.reward() == number / 2
+        assert both.trainer.observation().tolist() == [number, 7]
+    assert both.trainer.rung() == "restart", "only a reset's answer is an episode's first"
+    assert both.aside == []
+
+
+def test_each_request_and_each_reply_rings(pair):
+    both = pair()
+    both.begin()
+    both.put(np.zeros(2, np.float32))
+    both.trainer.try_send(1)
+    for bell in both.bells:
+        assert os.read(bell.listening, 8)
+
+
+@pytest.mark.parametrize(
+    ("ended", "mask", "info"),
+    [
+        ((False, False), None, {}),
+        ((True, False), None, {"k": 1}),
+        ((False, True), [True, False, True], {}),
+        ((True, True), [False, False, True], {"k": 1}),
+    ],
+)
+def test_flags(pair, ended, mask, info):
+    both = pair()
+    both.begin()
+    both.put(np.zeros(2, np.float32), 0.0, ended, info, None if mask is None else np.array(mask))
+    flags = both.trainer.flags()
+    assert (bool(flags & TERMINATED), bool(flags & TRUNCATED)) == ended
+    assert bool(flags & OUT_OF_BAND) == bool(info)
+    assert bool(flags & MASKED) == (mask is not None)
+    assert [(number, pickle.loads(sent)) for number, sent in both.aside] == (
+        [(1, (None, info))] if info else []
+    )
+    if mask is not None:
+        assert both.trainer.mask().tolist() == mask
+
+
+@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize("recycle_due", [False, True])
+def test_a_worn_out_game_is_told_of_at_the_end_of_an_episode(pair, over, recycle_due):
+    both = pair()
+    both.begin()
+    both.recycle_due += ["long played"] * recycle_due
+    both.put(np.zeros(2, np.float32), ended=(over, False))
+    assert bool(both.trainer.flags() & RECYCLE_DUE) == (over and recycle_due)
+
+
+def test_copies_do_not_change_with_the_slot(pair):
+    both = pair()
+    both.begin()
+    both.put(np.array([1, 2], np.float32), mask=np.array([True, False, False]))
+    batch = [np.zeros((3, 2), np.float32)]
+    both.trainer.copy_row(batch, 1)
+    observation, mask = both.trainer.observation(), both.trainer.mask()
+    both.trainer.try_send(0)
+    both.action()
+    both.put(np.array([8, 9], np.float32), mask=np.array([False, True, True]))
+    assert batch[0].tolist() == [[0, 0], [1, 2], [0, 0]]
+    assert (observation.tolist(), mask.tolist()) == ([1, 2], [True, False, False])
+
+
+def test_an_observation_without_fixed_layout_goes_aside(pair):
+    both = pair(observation_space=spaces.Text(9))
+    both.begin()
+    both.put("hello")
+    assert both.trainer.flags() & OUT_OF_BAND
+    assert pickle.loads(both.aside[0][1]) == ("hello", {})
+
+
+@pytest.mark.parametrize(
+    ("action_space", "action"),
+    [
+        (spaces.Discrete(3), "text"),
+        (spaces.Discrete(3), 0.5),
+        (spaces.Discrete(3), [1]),
+        (spaces.Discrete(3), None),
+        (spaces.Box(0, 1, (2,), np.float32), np.zeros(2)),
+        (spaces.Dict(a=spaces.Discrete(2)), {}),
+        (spaces.Text(3), "abc"),
+    ],
+    ids=str,
+)
+def test_an_action_that_has_no_place_in_the_slot_is_not_sent_there(pair, action_space, action):
+    both = pair(action_space=action_space)
+    both.begin()
+    both.put(np.zeros(2, np.float32))
+    assert both.trainer.try_send(action) is False
+    assert both.trainer.replied(), "nothing was asked"
+    both.worker.deliver_aside(both.trainer.next_sequence(), action)
+    assert both.action() is action
+    both.put(np.ones(2, np.float32))
+    assert both.trainer.replied()
+
+
+def test_an_action_wakes_the_one_who_waits(pair):
+    both = pair()
+
+    async def play() -> int:
+        both.begin()
+        both.put(np.zeros(2, np.float32))
+        waiting = asyncio.ensure_future(both.worker.get_action())
+        await asyncio.sleep(0)
+        both.worker.wake()  # a ring may come early
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        both.trainer.send_checked(np.int64(2))
+        both.worker.wake()
+        return await waiting
+
+    assert asyncio.run(play()) == 2
+
+
+def test_an_abandoned_episode_ends_where_it_waits_for_an_action(pair):
+    both = pair()
+
+    async def play() -> None:
+        both.begin()
+        both.put(np.zeros(2, np.float32))
+        waiting = asyncio.ensure_future(both.worker.get_action())
+        await asyncio.sleep(0)
+        both.worker.abandon()
+        await waiting
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(play())
+    both.begin()
+    both.put(np.ones(2, np.float32))
+    assert both.trainer.replied()
+    assert both.trainer.rung() == "create"
+
+
+def test_a_transition_that_nobody_asked_for_is_the_users_error(pair):
+    both = pair()
+    with pytest.raises(UserCodeError, match="no action had asked"):
+        both.put(np.zeros(2, np.float32))
+
+
+WRONG = [
+    (np.zeros(3, np.float32), r"shape \(3,\).*expected shape \(2,\)"),
+    (np.zeros((1, 2), np.float32), r"shape \(1, 2\)"),
+    (np.zeros(2), "dtype float64.*dtype float32"),
+    (np.array([0, np.nan], np.float32), r"not finite at index \[1\]: nan"),
+    (np.array([-np.inf, 0], np.float32), r"not finite at index \[0\]: -inf"),
+    (None, "dtype object"),
+]
+
+
+@pytest.mark.parametrize(("observation", "told"), WRONG, ids=lambda value: str(value)[:20])
+def test_a_strict_player_must_give_what_its_space_says(pair, observation, told):
+    both = pair()
+    both.begin()
+    with pytest.raises(ObservationError, match=told):
+        both.put(observation)
+    assert not both.trainer.replied()
+    assert both.worker.phase() is Phase.RESETTING
+
+
+def test_other_players_observations_are_cast_but_for_the_shape(pair):
+    both = pair(strict=False)
+    both.begin()
+    both.put([3, np.nan])
+    assert both.trainer.observation().dtype == np.float32
+    np.testing.assert_array_equal(both.trainer.observation(), [3, np.nan])
+    both.trainer.try_send(0)
+    both.action()
+    with pytest.raises(ObservationError, match="expected shape"):
+        both.put([3])
+
+
+def test_the_part_that_is_wrong_is_named(pair):
+    space = spaces.Dict(a=spaces.Tuple([spaces.Discrete(2), VECTOR]))
+    both = pair(observation_space=space)
+    both.begin()
+    with pytest.raises(ObservationError, match=r"observation\['a'\]\[1\] has shape \(3,\)"):
+        both.put({"a": (np.int64(1), np.zeros(3, np.float32))})
+    with pytest.raises(ObservationError, match=r"does not have the parts.*IndexError"):
+        both.put({"a": (np.int64(1),)})
+
+
+@pytest.mark.parametrize("mask", [np.ones(2, bool), np.ones(3, np.int8)], ids=["shape", "dtype"])
+def test_a_wrong_mask_is_an_observation_error(pair, mask):
+    both = pair()
+    both.begin()
+    with pytest.raises(ObservationError, match="action mask has shape"):
+        both.put(np.zeros(2, np.float32), mask=mask)
+
+
+def test_an_info_that_cannot_be_pickled_publishes_nothing(pair):
+    both = pair()
+    both.begin()
+    with pytest.raises(TypeError, match="pickle"):
+        both.put(np.zeros(2, np.float32), info={"lock": threading.Lock()})
+    assert not both.trainer.replied()
+
+
+def test_the_return_is_the_sum_of_an_episodes_rewards(pair):
+    both = pair()
+    nothing = np.zeros(2, np.float32)
+    for rewards in ([0.0, 1.5, -0.25], [0.0, 10.0]):
+        both.begin()
+        both.put(nothing)
+        for reward in rewards[1:]:
+            both.trainer.send_checked(np.array(1))
+            both.action()
+            both.put(nothing, reward)
+        assert both.trainer.episode_return() == sum(rewards)
+    both.begin()
+    assert both.trainer.episode_return() == 10.0, "the next episode has not begun yet"
+    both.put(nothing)
+    assert both.trainer.episode_return() == 0.0
+
+
+def test_how_late_a_step_was(pair):
+    ours = pair()
+    ours.begin()
+    ours.put(np.zeros(2, np.float32))
+    assert ours.trainer.flags() == 0, "a reset is no step"
+    ours.tick = Tick(0.25, 1, 12)
+    ours.trainer.try_send(0)
+    ours.action()
+    ours.put(np.ones(2, np.float32), reward=2.0)
+    assert ours.trainer.flags() == TICK
+    assert ours.trainer.tick() == Tick(0.25, 1, 12)
+    assert (ours.trainer.reward(), ours.trainer.rung()) == (2.0, "restart")
+
+
+@pytest.mark.parametrize(("can", "flag"), [(True, HELD), (False, NOT_HELD)])
+def test_a_game_is_held_before_anyone_is_told_of_its_first_observation(pair, can, flag):
+    ours = pair()
+    ours.can_be_held = can
+    ours.begin(hold=True)
+    ours.put(np.zeros(2, np.float32))
+    assert ours.flags_when_held == [None]
+    assert ours.trainer.reply_flags() == flag
+    ours.trainer.try_send(0)
+    ours.action()
+    ours.put(np.zeros(2, np.float32))
+    assert ours.trainer.reply_flags() == 0
+    ours.begin()
+    ours.put(np.zeros(2, np.float32))
+    assert ours.trainer.reply_flags() == 0
+    assert len(ours.flags_when_held) == 1

@@ -1,0 +1,50 @@
+"""Processes are ended by pid and time of creation, never by pid alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from sc2pool.processes.orphans import created_at_s, end_orphan
+
+PARENT = (
+    "import subprocess; child = subprocess.Popen(['sleep', '60']);"
+    "print(child.pid, flush=True); child.wait()"
+)
+
+
+@pytest.fixture
+def child():
+    process = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    with process:
+        yield process
+        process.kill()
+
+
+def test_it_ends_with_its_children_even_if_stopped(child):
+    grandchild = psutil.Process(int(child.stdout.readline()))
+    os.kill(child.pid, signal.SIGSTOP)
+    assert end_orphan(child.pid, created_at_s(child.pid))
+    assert child.wait(5) == -signal.SIGKILL
+    psutil.wait_procs([grandchild], timeout=5)
+    assert not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE
+
+
+def test_another_process_under_the_same_pid_is_left_alone(child):
+    grandchild = psutil.Process(int(child.stdout.readline()))
+    assert not end_orphan(child.pid, created_at_s(child.pid) - 60.0)
+    assert child.poll() is None
+    grandchild.kill()
+
+
+def test_what_is_gone_is_gone(child):
+    created_s = created_at_s(child.pid)
+    psutil.Process(int(child.stdout.readline())).kill()
+    child.wait(5)
+    assert created_at_s(child.pid) is None
+    assert not end_orphan(child.pid, created_s)
