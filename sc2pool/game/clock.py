@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 
 
 class Tick(NamedTuple):

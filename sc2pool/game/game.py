@@ -34,8 +34,8 @@ from sc2pool.game.launch import Launched, launch
 from sc2pool.game.loop_count import LoopCount
 from sc2pool.game.running import RunningGame
 from sc2pool.protocol import replies, requests
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
-from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.protocol.status import Status
 
 _LOG_CHECK_STEPS: Final = 1000

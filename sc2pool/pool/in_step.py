@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from sc2pool.pool.alignment import Alignment
 from sc2pool.pool.batch import Outcome
 from sc2pool.pool.instances.seats import Seat
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 
 
 class InStep:

@@ -21,8 +21,6 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.protocol.status import LEGAL, Status
 
-LOOPS_PER_S: Final = 22.4
-"""Game loops in a second of real time."""
 LAST_LOOP: Final = 1 << 19
 """The game loop at which a game ends for good."""
 HARD_RESET_LOOP: Final = 1 << 18

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from sc2pool.errors import SampleTimeoutError
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 
 log = logging.getLogger("sc2pool")
 

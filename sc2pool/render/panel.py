@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.render import palette
 
 _MARGIN_PX = 12

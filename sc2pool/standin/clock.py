@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 
-LOOPS_PER_S = 22.4
-"""Game loops a second at the speed people play at."""
+from sc2pool.protocol.game_time import LOOPS_PER_S
 
 
 class RealtimeClock:

@@ -23,8 +23,8 @@ from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
-from sc2pool.protocol.replies import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode, GameFacts, Player, masks_of, resolve
 from sc2pool.tasks.queue_pair import QueuePair, Transition

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from lateness.chased import Chased, write_map
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.standin.install import install
 from sc2pool.standin.stops import AfterStop
 

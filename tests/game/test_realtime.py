@@ -15,7 +15,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game, Rung
 from sc2pool.game.installation import find_map
 from sc2pool.protocol import requests
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.status import Status
 
 SETUP = GameSetup("MoveToBeacon", realtime=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from realtime_bots import RealtimeBot
 
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 
 PERIOD_S = RealtimeBot.step_mul / LOOPS_PER_S
 

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 
 PERIOD_LOOPS = 4
 ACTIONS = np.zeros(2, np.int64)

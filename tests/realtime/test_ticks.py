@@ -10,7 +10,7 @@ import numpy as np
 from realtime_tasks import InFlight, OneIsSlow, Short, TellsLoop, Unstoppable
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 
 PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S
 

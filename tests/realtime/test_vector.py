@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from realtime_tasks import OneIsSlow, Short
 
 from sc2pool import SC2VectorEnv
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 
 ACTIONS = np.zeros(2, np.int64)
 

@@ -29,9 +29,8 @@ from sc2pool.cli.doctor.measurements import (
 from sc2pool.cli.doctor.verdict import Broke, Outcome, Verdict
 from sc2pool.config import Limits, RecyclePolicy
 from sc2pool.errors import FaultKind
+from sc2pool.protocol.game_time import LOOPS_PER_S
 
-LOOPS_PER_S: Final = 22.4
-"""What people play at, and the pace of a game in real time."""
 PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
 """An awaited loop may be answered so much later and still count as honoured."""

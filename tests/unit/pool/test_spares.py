@@ -72,9 +72,7 @@ def spares(spare_seats, plays):
     return Spares(spare_seats, plays)
 
 
-def test_spares_hold_the_next_episodes_and_envs_take_them_in_order(
-    spares, envs, spare_seats, plays
-):
+def test_spares_hold_the_next_episodes_and_envs_take_them(spares, envs, spare_seats, plays):
     book = EpisodeBook(5)
     spares.prepare(book)
     spares.prepare(book)

@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
-from sc2pool.protocol.replies import LOOPS_PER_S
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.in_flight import ActionInFlight
 from sc2pool.tasks.task import Task
