@@ -47,7 +47,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "standin(reason): expects what only the stand-in does")
     # A shell starts what it runs in the background with Ctrl-C ignored, and so would all that the
     # tests start, and press Ctrl-C on.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -57,6 +57,7 @@ def test_the_figures_are_those_of_the_rounds(measured):
     assert rows["pool, Task"]["ratios"]["recipe"] == pytest.approx(sum(ratios) / 2)
 
 
+@pytest.mark.timing
 def test_cpu_time_goes_to_those_who_used_it(measured):
     out, _ = measured
     for side, row in rows_of(out, "pool only").items():

@@ -55,6 +55,7 @@ def test_in_an_update_plain_ppo_does_not_act(measured):
     assert plain["lost_ticks"] >= 4 * int(UPDATE_S * LOOPS_PER_S / 4)
 
 
+@pytest.mark.timing
 def test_behind_the_gate_no_loop_passes(measured):
     _, rows, _ = measured
     gate = rows["pause gate"]

@@ -52,6 +52,7 @@ def test_closed_is_closed(vec):
             use(name)(made)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("until", ["made", "reset", "pending", "task pending"])
 def test_it_can_be_closed_at_any_point(vec, vec_task, until):
     made = vec_task() if until == "task pending" else vec(Counting, Counting)
@@ -70,6 +71,7 @@ def test_envs_are_closed_by_their_own_method(vec, tmp_path: Path):
     assert all(file.exists() for file in files)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "harm",
     [partial(time.sleep, 60), partial(os.kill, 0, 0), partial(int, "no number")],
@@ -81,6 +83,7 @@ def test_an_envs_own_close_cannot_hold_it_up(vec, harm):
     close_in_time(made)
 
 
+@pytest.mark.timing
 def test_a_long_step_cannot_hold_it_up(vec):
     made = vec(partial(Mischief, "step", partial(time.sleep, 60)))
     made.reset()

@@ -86,6 +86,7 @@ class NoStep(NoSuchMap):
     step_mul = 0
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("keywords", "told"),
     [

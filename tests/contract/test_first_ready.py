@@ -61,6 +61,7 @@ def test_all_are_waited_for_unless_told_otherwise(pool, gate):
     assert batch.observations[:, 0].tolist() == [1, 1, 1]
 
 
+@pytest.mark.timing
 def test_fewer_come_when_the_time_is_up(pool, gate):
     pool.send([0, 0, 0])
     began_s = time.monotonic()

@@ -18,6 +18,7 @@ from sc2pool.errors import ClosedError, ObservationError, UserCodeError
 from .envs import Answering, Counting, Mischief, Sampling, raise_of_two
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
@@ -129,6 +130,7 @@ def test_large_infos_do_not_deadlock(vec):
         assert [info["large"].nbytes for info in infos] == [size, size]
 
 
+@pytest.mark.timing
 def test_large_infos_do_not_deadlock_with_large_arguments(vec):
     made = vec(partial(Answering, info={"large": np.zeros(2_000_000)}))
     made.reset()

@@ -209,6 +209,7 @@ def test_closed_is_closed(two):
             call()
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     "keywords", [{}, {"terminate": True}, {"timeout": 0.2}], ids=["default", "terminate", "timeout"]
 )

@@ -91,6 +91,7 @@ def test_jumps(env):
     assert env.step(np.int64(STAND))[4]["x"] == 96
 
 
+@pytest.mark.timing
 def test_who_stands_still_dies(env):
     for _ in range(2):  # the next episode is like the first one
         began_tick = env.reset()[1]["tick"]
@@ -132,6 +133,7 @@ def test_the_picture(env):
     assert ground.sum() > 300
 
 
+@pytest.mark.timing
 def test_with_a_gate_of_ones_own_nothing_passes(env):
     play(env, STAND, 2)
     with PauseGate(env.game_pid) as gate, gate.pausing():
@@ -238,6 +240,7 @@ def test_a_game_that_ends_before_it_begins_is_started_once_more():
     env.close()
 
 
+@pytest.mark.timing
 def test_two_behind_the_pool():
     pool = SubprocSC2VecEnv([SuperTuxEnv] * 2)
     try:
@@ -305,6 +308,7 @@ class SlowAsyncPPO(FirstUpdateIsSlow, AsyncPPO):
     pass
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("gate", [True, False], ids=["gate", "no gate"])
 def test_while_ppo_learns(gate):
     pool = SubprocSC2VecEnv([SuperTuxEnv])
@@ -326,6 +330,7 @@ def test_while_ppo_learns(gate):
         pool.close()
 
 
+@pytest.mark.timing
 def test_acting_while_learning():
     pool = SubprocSC2VecEnv([SuperTuxEnv])
     try:

@@ -38,6 +38,7 @@ def test_a_game_that_crashes_each_episode(make_env: MakeEnv) -> None:
         step(env, 0)
 
 
+@pytest.mark.timing
 def test_an_executable_that_exits_at_once(
     make_env: MakeEnv, installation: Callable[[str], Path]
 ) -> None:

@@ -37,6 +37,7 @@ def make(faulty: Faulty, tmp_path: Path) -> Iterator[Callable[[], SubprocSC2VecE
     faulty.orders.unlink(missing_ok=True)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("harm", "is_fault"),
     [

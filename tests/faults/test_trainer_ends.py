@@ -121,6 +121,7 @@ def test_dropped_without_closing(standin_dir: Path) -> None:
     assert_gone(children)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("stage", ["constructing", "resetting", "training"])
 @pytest.mark.parametrize("delay_s", [0.0, 0.1])
 def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float) -> None:
@@ -135,6 +136,7 @@ def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float
     assert interrupted.process.wait(5.0) == 0
 
 
+@pytest.mark.timing
 def test_close_ends_what_is_stopped(make_env: MakeEnv) -> None:
     env = make_env()
     env.reset()

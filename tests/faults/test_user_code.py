@@ -28,6 +28,7 @@ def assert_failed_for_good(env: Any) -> None:
     assert time.monotonic() - began_s < CLOSES_WITHIN_S
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_raises(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, hook: str) -> None:
     monkeypatch.setenv(Raises.RAISES_IN, hook)
@@ -67,6 +68,7 @@ WRONG_OBSERVATIONS = {
 }
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("wrong", WRONG_OBSERVATIONS)
 def test_a_wrong_observation(make_env: MakeEnv, wrong: str) -> None:
     observed, message = WRONG_OBSERVATIONS[wrong]

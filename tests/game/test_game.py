@@ -231,6 +231,7 @@ class TestFaults:
 
         asyncio.run(play())
 
+    @pytest.mark.timing
     def test_stopped_game_is_hung(self, fake):
         async def play():
             async with playing(fake(on_step={"1": "stop"}), Limits(step_s=0.4)) as game:
@@ -242,6 +243,7 @@ class TestFaults:
 
         asyncio.run(play())
 
+    @pytest.mark.timing
     def test_busy_game_is_slow(self, fake):
         async def play():
             # The answer takes 1 s of CPU, the limit is 0.6 s: more than once, less than thrice.

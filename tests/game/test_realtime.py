@@ -18,6 +18,8 @@ from sc2pool.protocol import requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.status import Status
 
+pytestmark = pytest.mark.timing
+
 SETUP = GameSetup("MoveToBeacon", realtime=True)
 LIMITS = Limits(step_s=1.0)
 NOOP = sc_pb.Action()

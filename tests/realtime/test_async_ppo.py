@@ -341,6 +341,7 @@ def test_normalised_observations(tmp_path):
     assert evaluated.last_mean_reward == 5.0
 
 
+@pytest.mark.timing
 def test_a_slow_learner_stalls_nobody_and_drops_are_counted(tmp_path):
     env = counting()
     model = model_of(SlowUpdates, env=env)

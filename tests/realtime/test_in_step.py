@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pytest
 
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
@@ -21,6 +22,7 @@ def apart_s(env, batches: int = 3) -> float:
     return float(np.abs(np.diff(gaps_s, axis=1)).min())
 
 
+@pytest.mark.timing
 def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(make_env):
     env = make_env()
     env.reset()

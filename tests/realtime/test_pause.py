@@ -61,6 +61,7 @@ def fall_in_step(env: SubprocSC2VecEnv) -> None:
     step(env)
 
 
+@pytest.mark.timing
 def test_no_loop_passes_and_nobody_takes_it_for_a_fault(make_env):
     env = make_env(config=VIGILANT, spares=1)
     play_until_spares_are_ready(env)

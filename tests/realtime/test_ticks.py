@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
+import pytest
 from realtime_tasks import InFlight, OneIsSlow, Short, TellsLoop, Unstoppable
 
 from sc2pool import SubprocSC2VecEnv
@@ -65,6 +66,7 @@ def test_step_by_step_nothing_is_late(make_env):
     assert env.stats()["realtime"]["gap_s"] == {}
 
 
+@pytest.mark.timing
 def test_a_pause_is_no_delay(make_env):
     env = make_env(n=1)
     env.reset()
@@ -76,6 +78,7 @@ def test_a_pause_is_no_delay(make_env):
     assert info["sc2pool.skipped_loops"] < LOOPS_PER_S / 2
 
 
+@pytest.mark.timing
 def test_a_game_that_went_on_in_a_pause_has_skipped_those_loops(make_env, standin_dir):
     env = make_env(n=1, game=standin_dir)
     env.reset()
@@ -147,6 +150,7 @@ def test_the_action_in_flight_is_observed(make_env):
     assert seen["delay_periods"][0] >= 2.5
 
 
+@pytest.mark.timing
 def test_games_begin_together(make_env):
     env = make_env(n=2, task=OneIsSlow)
     for _ in range(2):

@@ -77,6 +77,7 @@ def test_paused_and_played_on_in_every_mode(freezing, mode):
         env.pause()
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("spares", [0, 1])
 def test_games_begin_together(freezing, spares):
     env = SC2VectorEnv(n=2, task=OneIsSlow, game=freezing, realtime=True, spares=spares)
@@ -90,6 +91,7 @@ def test_games_begin_together(freezing, spares):
         env.close()
 
 
+@pytest.mark.timing
 def test_a_reset_that_is_late_is_waited_for_again(freezing):
     env = SC2VectorEnv(n=2, task=OneIsSlow, game=freezing, realtime=True)
     try:

@@ -48,6 +48,7 @@ def _play(game, wire) -> tuple[float, float]:
     return time.monotonic() - began_s, _cpu_s(game) - cpu_before_s
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("name", KINDS_OF_MAP)
 def test_burning_takes_the_cpu_time_told(game, priced, name):
     wire = game.connect()
@@ -57,6 +58,7 @@ def test_burning_takes_the_cpu_time_told(game, priced, name):
     assert STEPS * 0.02 - 0.02 <= cpu_s <= STEPS * 0.02 + 0.3
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("name", KINDS_OF_MAP)
 def test_sleeping_takes_time_and_no_cpu(game, priced, name):
     wire = game.connect()
@@ -66,12 +68,14 @@ def test_sleeping_takes_time_and_no_cpu(game, priced, name):
     assert cpu_s <= 0.25
 
 
+@pytest.mark.timing
 def test_burning_counts_only_the_threads_own_time():
     before_s = time.thread_time()
     burn(0.01)
     assert 0.01 <= time.thread_time() - before_s <= 0.02
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("name", KINDS_OF_MAP)
 def test_only_steps_that_are_played_cost_anything(offline, priced, name):
     offline.start(local_map=priced(name, burn_ms=5, sleep_ms=50))

@@ -24,6 +24,7 @@ def loop_of(wire: Any, game_loop: int = 0) -> int:
     return int(reply.observation.observation.game_loop)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("after_stop", "fewest", "most"), [("freeze", 0, 1), ("catch-up", 13, 15), (None, 13, 15)]
 )

@@ -66,6 +66,7 @@ def test_seeds_differ(session_for, name):
     assert len(layouts) == 4
 
 
+@pytest.mark.timing
 def test_real_time_runs_by_itself_and_waits_for_a_loop(game):
     wire = game.connect()
     began = time.monotonic()

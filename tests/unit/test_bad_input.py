@@ -17,6 +17,8 @@ from sc2pool.config import PoolConfig, ReplayPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
+pytestmark = pytest.mark.timing
+
 TOLD_WITHIN_S = 5.0
 
 

@@ -81,6 +81,7 @@ def test_whatever_the_loop_watches_ends_it_too(pipe):
     assert run(1, main) == b"news"
 
 
+@pytest.mark.timing
 def test_another_thread_ends_it(pipe):
     async def main() -> None:
         loop = asyncio.get_running_loop()

@@ -264,6 +264,7 @@ def test_messages_with_little_in_them(game_info):
             assert draw(info, state).shape == FRAME_SHAPE
 
 
+@pytest.mark.timing
 def test_absurd_numbers_neither_raise_nor_take_long(game_info):
     game_info.start_raw.playable_area.p1.x = 2**31 - 1
     game_info.start_raw.terrain_height.data = b"short"
@@ -286,6 +287,7 @@ def read(path: Path) -> bytes:
     return lzma.decompress(path.read_bytes())
 
 
+@pytest.mark.timing
 def test_real_games(recorded_dir):
     descriptions = sorted(recorded_dir.glob("*.game_info.pb.xz"))
     assert descriptions

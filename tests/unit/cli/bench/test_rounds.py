@@ -62,6 +62,7 @@ def test_steps_end_by_time_or_by_number():
     assert elapsed_s >= 0.01
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(("arguments", "role"), [([], "worker"), (["-listen", "x"], "game")])
 def test_a_childs_cpu_time_is_its_roles(arguments, role):
     before = cpu_by_process()

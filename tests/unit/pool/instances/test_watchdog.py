@@ -302,6 +302,7 @@ def test_the_thread_survives_what_it_cannot_look_at(child, caplog):
     assert "could not look" in caplog.text
 
 
+@pytest.mark.timing
 def test_it_counts_what_it_costs(child):
     dog = watch(Watched(0, child.pid, None, None, 0.0))
     try:

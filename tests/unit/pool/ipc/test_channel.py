@@ -71,6 +71,7 @@ def test_sending_to_the_dead_is_told(ends):
         ends[0].send("anyone?")
 
 
+@pytest.mark.timing
 def test_a_peer_that_does_not_read_ends_the_channel_in_bounded_time(ends):
     begin_s = time.monotonic()
     with pytest.raises(ChannelClosedError):

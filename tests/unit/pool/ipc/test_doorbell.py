@@ -95,6 +95,7 @@ def test_all_that_is_ready_is_told_under_its_tag(bell, waiter):
     assert waiter.wait(0) == []
 
 
+@pytest.mark.timing
 def test_the_wait_ends_with_its_time(bell, waiter):
     waiter.add_bell(bell, "bell")
     begin_s = time.monotonic()

@@ -1,0 +1,108 @@
+"""Rules of the tests: unit tests mirror the package, tests that a slow machine may fail are marked.
+
+- `tests/unit/room/test_x.py` tests `sc2pool/room/x.py`, or the folder `sc2pool/room/x`. A file that
+  tests something else is in NOT_ONE_MODULE, with the reason.
+- A test that asserts an upper bound on measured time carries `@pytest.mark.timing`:
+  `pytest -m "not timing"` is the suite for a machine that does other work meanwhile.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sc2pool
+
+PACKAGE = Path(sc2pool.__file__).parent
+TESTS = Path(__file__).parents[1]
+UNIT = TESTS / "unit"
+NOT_ONE_MODULE = {
+    "test_bad_input.py": "wrong arguments, through the faces",
+    "test_clock.py": "a rule of the whole package",
+    "test_game_option.py": "the option --game of tests/conftest.py",
+    "test_imports.py": "a rule of the whole package",
+    "test_structure.py": "rules of the tests",
+    "cli/doctor/test_judges.py": "the table of checks with every judge",
+    "game/test_process_parts.py": "a game's process with its log, its exit and its environment",
+    "tasks/minigames/test_spaces.py": "one property of every mini-game",
+    "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",
+}
+CLOCKS = {"monotonic", "perf_counter", "thread_time", "process_time"}
+
+
+def is_a_modules(test: Path) -> bool:
+    """True if a test file has the place and the name of a module or folder of the package."""
+    tested = PACKAGE / test.relative_to(UNIT).with_name(test.name.removeprefix("test_"))
+    return tested.is_file() or tested.with_suffix("").is_dir()
+
+
+def test_unit_tests_mirror_the_package() -> None:
+    others = {
+        test.relative_to(UNIT).as_posix()
+        for test in UNIT.rglob("test_*.py")
+        if not is_a_modules(test)
+    }
+    assert others == set(NOT_ONE_MODULE)
+
+
+def bounds_time(function: ast.AST) -> bool:
+    """True if a function asserts that a clock shows less than something."""
+    return any(
+        isinstance(part, ast.Attribute) and part.attr in CLOCKS
+        for statement in ast.walk(function)
+        if isinstance(statement, ast.Assert)
+        for compared in ast.walk(statement.test)
+        if isinstance(compared, ast.Compare)
+        and any(isinstance(operator, ast.Lt | ast.LtE | ast.Eq) for operator in compared.ops)
+        for part in ast.walk(compared)
+    )
+
+
+def is_marked(function: ast.FunctionDef) -> bool:
+    return any("mark.timing" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def unmarked(source: str) -> Iterator[str]:
+    """The tests of a file that bound time, by themselves or in a helper of the file, unmarked."""
+    tree = ast.parse(source)
+    if any(
+        "pytestmark" in ast.unparse(node) and "mark.timing" in ast.unparse(node)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+    ):
+        return
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    helpers = {one.name for one in functions if bounds_time(one)}
+    for function in functions:
+        if not function.name.startswith("test_") or is_marked(function):
+            continue
+        called = {part.id for part in ast.walk(function) if isinstance(part, ast.Name)}
+        if bounds_time(function) or called & helpers:
+            yield function.name
+
+
+@pytest.mark.parametrize(
+    "test", sorted(TESTS.rglob("test_*.py")), ids=lambda test: test.relative_to(TESTS).as_posix()
+)
+def test_upper_bounds_on_time_are_marked(test: Path) -> None:
+    assert list(unmarked(test.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("def test_a():\n    assert time.monotonic() - began < 5", ["test_a"]),
+        ("def test_a():\n    assert time.monotonic() - began >= 5", []),
+        ("@pytest.mark.timing\ndef test_a():\n    assert time.monotonic() < 5", []),
+        (
+            "def quick():\n    assert time.perf_counter() < 5\ndef test_a():\n    quick()",
+            ["test_a"],
+        ),
+        ("pytestmark = pytest.mark.timing\ndef test_a():\n    assert time.monotonic() < 5", []),
+    ],
+)
+def test_unmarked_tests_are_found(source: str, found: list[str]) -> None:
+    assert list(unmarked(source)) == found
