@@ -1,0 +1,127 @@
+"""Follow one step of `SubprocSC2VecEnv(n=2, task="MoveToBeacon")` file by file.
+
+    python scripts/walk.py
+
+Two tables: which files of sc2pool one `env.step` passes in the trainer, and which files one step of
+a `Task` passes in a worker, in the order in which they are entered, with the number of Python calls
+in each. Take them before and after a change of the layout.
+
+A call is a `call` event of `sys.setprofile` in a file of the package: a function that is entered, a
+coroutine or generator that is entered or resumed, and a comprehension (which is a function in
+Python 3.11). Calls of other packages, and of C functions, are not counted, nor are other threads.
+A step in the trainer is one `env.step`. In the worker it lasts from one call of `Task.act` to the
+next. Ordinary steps only, in the middle of an episode; of several the median is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from stable_baselines3.common.vec_env import VecEnv
+
+import sc2pool
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+N = 2
+N_WARM_UP_STEPS = 20
+"""Caches are filled, and games are out of their episode's first steps."""
+N_STEPS = 15
+"""Followed, one by one; an episode has 240."""
+PACKAGE = str(Path(sc2pool.__file__).parent) + "/"
+
+Walk = dict[str, int]
+"""Calls in each file, in the order in which the files were first entered."""
+
+
+class Follower:
+    """Counts the calls between `begin` and `end` in the calling thread."""
+
+    def __init__(self) -> None:
+        self.walks: list[Walk] = []
+
+    def begin(self) -> None:
+        walk: Walk = {}
+
+        def on_event(frame: FrameType, event: str, _: Any) -> None:
+            file = frame.f_code.co_filename
+            if event == "call" and file.startswith(PACKAGE):
+                name = file.removeprefix(PACKAGE)
+                walk[name] = walk.get(name, 0) + 1
+
+        self.walks.append(walk)
+        sys.setprofile(on_event)
+
+    def end(self) -> None:
+        sys.setprofile(None)
+
+
+class FollowedMoveToBeacon(MoveToBeacon):
+    """Follows its worker from the start of one `act` to the start of the next."""
+
+    def on_start(self) -> None:
+        self.follower = Follower()
+        self.steps = 0
+        super().on_start()
+
+    def act(self, action: int) -> Any:
+        self.follower.end()
+        self.steps += 1
+        if N_WARM_UP_STEPS < self.steps <= N_WARM_UP_STEPS + N_STEPS:
+            self.follower.begin()
+        return super().act(action)
+
+
+def walk_trainer(env: VecEnv) -> Walk:
+    """The files that a step passes in this process."""
+    follower = Follower()
+
+    def followed_step(actions: list[int]) -> None:
+        follower.begin()
+        env.step(actions)
+        follower.end()
+
+    play(env, env.step, N_WARM_UP_STEPS)
+    play(env, followed_step, N_STEPS)
+    return median(follower.walks)
+
+
+def walk_worker(env: VecEnv) -> Walk:
+    """The files that a step passes in the first env's worker; `env` plays the followed task."""
+    play(env, env.step, N_WARM_UP_STEPS + N_STEPS + 1)
+    return median(env.get_attr("follower", [0])[0].walks)
+
+
+def play(env: VecEnv, step: Callable[[list[int]], Any], steps: int) -> None:
+    for count in range(steps):
+        step([count % 8] * env.num_envs)
+
+
+def median(walks: list[Walk]) -> Walk:
+    return sorted(walks, key=lambda walk: sum(walk.values()))[len(walks) // 2]
+
+
+def table(title: str, walk: Walk) -> str:
+    head = f"{title}: {len(walk)} files, {sum(walk.values())} calls"
+    return "\n".join([head, *(f"{calls:5}  {file}" for file, calls in walk.items())])
+
+
+def main() -> None:
+    sides = (
+        ("Trainer, n=2", MoveToBeacon, walk_trainer),
+        ("Worker, a Task", FollowedMoveToBeacon, walk_worker),
+    )
+    for title, task, walk in sides:
+        env = sc2pool.SubprocSC2VecEnv(n=N, task=task)
+        try:
+            env.reset()
+            print(table(title, walk(env)), end="\n\n", flush=True)
+        finally:
+            env.close()
+
+
+if __name__ == "__main__":
+    main()
