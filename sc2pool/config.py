@@ -1,16 +1,21 @@
 """What is played and how long each part of it may take.
 
 Plain frozen dataclasses: they travel to the workers as they are, and every default stands here
-once. Rule: a limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`); it becomes a
-`Deadline` only where the wait begins.
+once. Rules: a limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`), and becomes a
+`Deadline` only when the wait begins; a value of one of the API's enums may be given as a number or
+as python-sc2's enum member, and is stored as a number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from s2clientprotocol import common_pb2, sc2api_pb2
+
+from sc2pool.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -33,17 +38,58 @@ class Limits:
     """Games that may be launching at one time."""
 
 
-@dataclass(frozen=True)
+def race_number(given: int | Enum) -> int:
+    """The `common_pb2.Race` value of a race that a player can be asked to play.
+
+    Args:
+        given: such a value, or a member of python-sc2's `Race`.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    return _number(given, "race", common_pb2.Race, without=("NoRace",))
+
+
+@dataclass(frozen=True, init=False)
 class Computer:
     """A built-in opponent.
 
     Args:
-        race: a `common_pb2.Race` value.
-        difficulty: a `sc2api_pb2.Difficulty` value.
+        race: a `common_pb2.Race` value, or a member of python-sc2's `Race`.
+        difficulty: a `sc2api_pb2.Difficulty` value, or a member of python-sc2's `Difficulty`.
+        build: an `sc2api_pb2.AIBuild` value, or a member of python-sc2's `AIBuild`.
+
+    Raises:
+        ConfigError: a value that is none of these.
     """
 
-    race: int = common_pb2.Random
-    difficulty: int = sc2api_pb2.Easy
+    race: int
+    difficulty: int
+    build: int
+
+    def __init__(
+        self,
+        race: int | Enum = common_pb2.Random,
+        difficulty: int | Enum = sc2api_pb2.Easy,
+        build: int | Enum = sc2api_pb2.RandomBuild,
+    ) -> None:
+        difficulty_number = _number(difficulty, "difficulty", sc2api_pb2.Difficulty)
+        object.__setattr__(self, "race", race_number(race))
+        object.__setattr__(self, "difficulty", difficulty_number)
+        object.__setattr__(self, "build", _number(build, "build", sc2api_pb2.AIBuild))
+
+
+def _number(given: object, name: str, kind: Any, without: tuple[str, ...] = ()) -> int:
+    """The number of an enum's value; python-sc2's members have the API's names and numbers."""
+    numbers: dict[str, int] = {key: number for key, number in kind.items() if key not in without}
+    if isinstance(given, Enum):
+        number = numbers.get(given.name)
+        if number is not None and number == given.value:
+            return number
+    elif type(given) is int and given in numbers.values():
+        return given
+    expected = ", ".join(f"{key} ({number})" for key, number in numbers.items())
+    raise ConfigError(f"{name} must be one of {expected}; got {given!r}")
 
 
 @dataclass(frozen=True)

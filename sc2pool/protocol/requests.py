@@ -41,6 +41,7 @@ def create_game(setup: GameSetup, map_path: Path, seed: int | None) -> sc_pb.Req
             type=sc_pb.Computer,
             race=computer.race,
             difficulty=computer.difficulty,
+            ai_build=computer.build,
         )
     return sc_pb.Request(create_game=request)
 

@@ -7,13 +7,14 @@ an instance lives for one episode.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gymnasium import spaces
 from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.config import Computer, GameSetup
+from sc2pool.config import Computer, GameSetup, race_number
 from sc2pool.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ class TaskDefinition:
         map_name: file name of the map without suffix, or a path to a `.SC2Map` file.
         observation_space: what `observe()` returns.
         action_space: what `act()` takes.
-        step_mul: game loops per env step (22.4 loops are one second of real time).
+        step_mul: game loops per env step (22.4 loops are one second of real time). A pool may
+            override it, as it may `max_loops`; the object then has the pool's value.
         max_loops: an episode that lasts this many game loops is truncated; None for no limit.
-        race_requested: the learner's race, a `common_pb2.Race` value.
+        race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
         opponents: built-in opponents; none for the mini-games, whose enemies belong to the map.
         disable_fog: whether the whole map is visible.
         metadata: as in `gymnasium.Env`; `render_fps` is real time's where it does not name one.
@@ -45,7 +47,7 @@ class TaskDefinition:
     action_space: spaces.Space[Any]
     step_mul: ClassVar[int] = 8
     max_loops: ClassVar[int | None] = None
-    race_requested: ClassVar[int] = common_pb2.Terran
+    race_requested: ClassVar[int | Enum] = common_pb2.Terran
     opponents: ClassVar[tuple[Computer, ...]] = ()
     disable_fog: ClassVar[bool] = False
     metadata: Mapping[str, Any] = {"render_modes": ["rgb_array"]}
@@ -97,22 +99,37 @@ class TaskDefinition:
 
     @classmethod
     def game_setup(cls) -> GameSetup:
-        """The game that this task is played on."""
+        """The game that this task is played on.
+
+        Raises:
+            ConfigError: `race_requested` is no race, or `opponents` are not `Computer`s.
+        """
+        opponents = cls.opponents
+        if not (
+            isinstance(opponents, list | tuple)
+            and all(isinstance(opponent, Computer) for opponent in opponents)
+        ):
+            raise ConfigError(
+                f"opponents must be a tuple of sc2pool.config.Computer, got {opponents!r}"
+            )
         return GameSetup(
             map_name=cls.map_name,
-            race=cls.race_requested,
-            opponents=cls.opponents,
+            race=race_number(cls.race_requested),
+            opponents=tuple(opponents),
             disable_fog=cls.disable_fog,
         )
 
 
 def check_definition(cls: type[TaskDefinition]) -> None:
-    """Raise `ConfigError` unless `cls` names its map, its spaces and a sensible step."""
+    """Check the class attributes before any game is launched.
+
+    Raises:
+        ConfigError: an attribute is missing or has a wrong value.
+    """
     for name, kind in (
         ("map_name", str),
         ("observation_space", spaces.Space),
         ("action_space", spaces.Space),
-        ("step_mul", int),
     ):
         given = getattr(cls, name, None)
         if not isinstance(given, kind):
@@ -120,5 +137,20 @@ def check_definition(cls: type[TaskDefinition]) -> None:
                 f"task {cls.__name__}: class attribute {name!r} must be a {kind.__name__}, "
                 f"got {given!r}"
             )
-    if cls.step_mul < 1:
-        raise ConfigError(f"task {cls.__name__}: step_mul must be at least 1, got {cls.step_mul}")
+    try:
+        check_loops("step_mul", cls.step_mul)
+        if cls.max_loops is not None:
+            check_loops("max_loops", cls.max_loops)
+        cls.game_setup()
+    except ConfigError as error:
+        raise ConfigError(f"task {cls.__name__}: {error}") from None
+
+
+def check_loops(name: str, loops: object) -> None:
+    """Check a number of game loops.
+
+    Raises:
+        ConfigError: not a whole number of at least 1.
+    """
+    if type(loops) is not int or loops < 1:
+        raise ConfigError(f"{name} must be a whole number of at least 1, got {loops!r}")

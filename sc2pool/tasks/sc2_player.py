@@ -25,7 +25,7 @@ from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.definition import TaskDefinition, check_loops
 from sc2pool.tasks.player import Episode, GameFacts, Player, masks_of, resolve
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.replays import REPLAY, Chooser, LastHeld, PlayedReplay
@@ -34,7 +34,11 @@ from sc2pool.tasks.task import Commands, Task
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A task to be played on games of one installation."""
+    """A task to be played on games of one installation.
+
+    Raises:
+        ConfigError: `step_mul` or `max_loops` is given and is no whole number of at least 1.
+    """
 
     task: type[TaskDefinition]
     installation: Installation
@@ -43,7 +47,26 @@ class TaskSpec:
     render_mode: str | None = None
     replays: ReplayPolicy | None = None
     realtime: bool = False
-    """The game runs by itself, and waits for nobody."""
+    """The game runs by itself, and does not wait for actions."""
+    step_mul: int | None = None
+    """Game loops per env step; None for the task's own."""
+    max_loops: int | None = None
+    """The time limit of an episode in game loops; None for the task's own."""
+
+    def __post_init__(self) -> None:
+        for name, loops in self.overrides.items():
+            check_loops(name, loops)
+
+    @property
+    def overrides(self) -> dict[str, int]:
+        """The attributes that this pool sets on each task object, before `set_attr`'s."""
+        given = {"step_mul": self.step_mul, "max_loops": self.max_loops}
+        return {name: loops for name, loops in given.items() if loops is not None}
+
+    @property
+    def loops_per_step(self) -> int:
+        """Game loops per env step, of an episode in which `set_attr` changes nothing."""
+        return self.task.step_mul if self.step_mul is None else self.step_mul
 
     def player(self) -> Player:
         if issubclass(self.task, Task):
@@ -65,7 +88,7 @@ class SC2Player(Player):
         self.realtime = spec.realtime
         self.observation_space = spec.task.observation_space
         self.action_space = spec.task.action_space
-        fps = LOOPS_PER_S / spec.task.step_mul
+        fps = LOOPS_PER_S / spec.loops_per_step
         self.metadata = {"render_fps": fps, **spec.task.metadata}
         self.render_mode = spec.render_mode
         self._game: Game | None = None
@@ -126,7 +149,7 @@ class SC2Player(Player):
         task.game_version = self.game.version
         task.metadata = self.metadata
         task.render_mode = self.render_mode
-        for name, value in self.attributes.items():
+        for name, value in {**self.spec.overrides, **self.attributes}.items():
             setattr(task, name, value)
 
     def tell_delay(self, task: TaskDefinition) -> None:
@@ -198,7 +221,7 @@ class SC2Player(Player):
 
 
 class Unstarted:
-    """Stands for the task before its first episode: its class attributes, to be looked at.
+    """Stands for the task before its first episode: its attributes can be read.
 
     What is set here is not lost: the trainer keeps it and gives it to every task object. A method
     cannot be called yet, for there is nothing it could look at.
@@ -206,7 +229,9 @@ class Unstarted:
 
     def __init__(self, player: SC2Player) -> None:
         object.__setattr__(self, "_definition", player.spec.task)
-        # What is asked for, not what the class says.
+        # These have the values that the pool asked for, not those of the class.
+        for name, loops in player.spec.overrides.items():
+            object.__setattr__(self, name, loops)
         object.__setattr__(self, "metadata", player.metadata)
         object.__setattr__(self, "render_mode", player.render_mode)
 

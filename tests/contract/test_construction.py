@@ -98,7 +98,7 @@ class NoStep(NoSuchMap):
         ({"task": "Chess"}, "unknown task 'Chess'. Built-in tasks: MoveToBeacon"),
         ({"task": int}, "subclass of Task or RLBotAI, got <class 'int'>"),
         ({"task": NoSpaces}, "'observation_space' must be a Space, got None"),
-        ({"task": NoStep}, "step_mul must be at least 1, got 0"),
+        ({"task": NoStep}, "step_mul must be a whole number of at least 1, got 0"),
         ({"task": NoSuchMap}, "Atlantis"),
         ({"n": 0}, "n must be a whole number of at least 1, got 0"),
         ({"n": -3}, "got -3"),

@@ -11,10 +11,11 @@ import pytest
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.installation import Installation, find_map
+from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.sc2_player import TaskPlayer, TaskSpec
+from sc2pool.tasks.sc2_player import TaskSpec
 
 Policy = Callable[[Any], Any]
 
@@ -37,10 +38,12 @@ class RecordingPair(QueuePair):
 def play(game_installation: Installation) -> Callable[..., list[list[Transition]]]:
     """Plays episodes of a task, one for each seed, on one game; the transitions of each."""
 
-    async def play_all(task_name: str, policy: Policy, seeds: list[int]) -> list[list[Transition]]:
-        task = resolve(task_name)
+    async def play_all(
+        task: str | type[TaskDefinition], policy: Policy, seeds: list[int], **spec: Any
+    ) -> list[list[Transition]]:
+        task = resolve(task)
         map_path = find_map(game_installation, task.map_name)
-        player = TaskPlayer(TaskSpec(task, game_installation, map_path, Limits()))
+        player = TaskSpec(task, game_installation, map_path, Limits(), **spec).player()
         player.attributes = {}
         episodes = []
         try:
@@ -53,7 +56,9 @@ def play(game_installation: Installation) -> Callable[..., list[list[Transition]
             player.close()
         return episodes
 
-    def run(task_name: str, policy: Policy, seeds: list[int]) -> list[list[Transition]]:
-        return asyncio.run(play_all(task_name, policy, seeds))
+    def run(
+        task: str | type[TaskDefinition], policy: Policy, seeds: list[int], **spec: Any
+    ) -> list[list[Transition]]:
+        return asyncio.run(play_all(task, policy, seeds, **spec))
 
     return run

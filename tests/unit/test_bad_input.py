@@ -59,7 +59,7 @@ def face(request: pytest.FixtureRequest) -> Any:
         (MoveToBeacon(), ["a subclass of Task or RLBotAI, got <"]),
         (spaces.Space, ["a subclass of Task or RLBotAI, got <class"]),
         (WithoutSpaces, ["task WithoutSpaces", "'observation_space' must be a Space, got None"]),
-        (StandsStill, ["task StandsStill", "step_mul must be at least 1, got 0"]),
+        (StandsStill, ["task StandsStill", "step_mul must be a whole number of at least 1, got 0"]),
         (OnAMissingMap, ["no map 'MoveToBecon' in ", "similar: MoveToBeacon"]),
     ],
 )

@@ -20,7 +20,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not im
 PACKAGE = Path(sc2pool.__file__).parent
 FOUNDATIONS = {"config", "deadline", "waiting", "errors"}
 MAY_IMPORT = {
-    "config": set(),
+    "config": {"errors"},
     "deadline": set(),
     "waiting": set(),
     "errors": set(),

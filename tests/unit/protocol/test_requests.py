@@ -24,6 +24,7 @@ def test_create_game():
     assert [player.type for player in create.player_setup] == [sc_pb.Participant, sc_pb.Computer]
     assert create.player_setup[1].race == common_pb2.Zerg
     assert create.player_setup[1].difficulty == sc_pb.Hard
+    assert create.player_setup[1].ai_build == sc_pb.RandomBuild
 
 
 def test_create_game_without_seed():

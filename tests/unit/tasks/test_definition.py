@@ -1,0 +1,91 @@
+"""A task's class attributes, and what a pool may override of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from s2clientprotocol import common_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from sc2.data import AIBuild, Difficulty, Race
+
+from sc2pool.config import Computer, Limits
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.definition import check_definition
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.sc2_player import TaskSpec
+
+
+def with_attributes(**attributes: Any) -> type[MoveToBeacon]:
+    return type("Odd", (MoveToBeacon,), attributes)
+
+
+@pytest.mark.parametrize("race", Race)
+def test_races_are_numbers_or_members(race):
+    for given in (race, race.value):
+        task = with_attributes(race_requested=given)
+        if race is Race.NoRace:
+            with pytest.raises(ConfigError, match="race must be one of Terran"):
+                check_definition(task)
+        else:
+            assert task.game_setup().race == race.value
+
+
+def test_a_computer_is_given_by_numbers_or_members():
+    numbers = Computer(common_pb2.Zerg, sc_pb.Hard, sc_pb.Rush)
+    assert Computer(Race.Zerg, Difficulty.Hard, AIBuild.Rush) == numbers
+    assert (numbers.race, numbers.difficulty, numbers.build) == (2, 5, 2)
+    assert Computer() == Computer(Race.Random, Difficulty.Easy, AIBuild.RandomBuild)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"race": "Zerg"}, r"race must be one of Terran \(1\), .*; got 'Zerg'"),
+        ({"race": Difficulty.Easy}, "race must be one of .*; got <Difficulty.Easy: 2>"),
+        ({"race": True}, "race must be one of .*; got True"),
+        ({"difficulty": 11}, "difficulty must be one of VeryEasy .*; got 11"),
+        ({"build": None}, "build must be one of RandomBuild .*; got None"),
+    ],
+    ids=str,
+)
+def test_a_computer_of_no_kind(given, told):
+    with pytest.raises(ConfigError, match=told):
+        Computer(**given)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ({"race_requested": 9}, r"task Odd: race must be one of Terran \(1\).*; got 9"),
+        ({"opponents": Computer()}, "task Odd: opponents must be a tuple of .*Computer, got Comp"),
+        ({"opponents": (Race.Zerg,)}, "task Odd: opponents must be a tuple of .*Race.Zerg"),
+        ({"step_mul": 8.0}, "task Odd: step_mul must be a whole number of at least 1, got 8.0"),
+        ({"max_loops": 0}, "task Odd: max_loops must be a whole number of at least 1, got 0"),
+    ],
+    ids=str,
+)
+def test_wrong_attributes(attributes, told):
+    with pytest.raises(ConfigError, match=told):
+        check_definition(with_attributes(**attributes))
+
+
+def spec(**overrides: Any) -> TaskSpec:
+    installation: Any = None  # nothing is launched
+    return TaskSpec(MoveToBeacon, installation, Path("x"), Limits(), **overrides)
+
+
+def test_a_pool_overrides_step_mul_and_max_loops():
+    player = spec(step_mul=4, max_loops=96).player()
+    assert player.metadata["render_fps"] == 22.4 / 4
+    before_the_first_episode = player.target()
+    assert (before_the_first_episode.step_mul, before_the_first_episode.max_loops) == (4, 96)
+    assert (spec().player().target().step_mul, spec().loops_per_step) == (8, 8)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "8"], ids=repr)
+@pytest.mark.parametrize("name", ["step_mul", "max_loops"])
+def test_an_override_that_is_no_number_of_loops(name, wrong):
+    with pytest.raises(ConfigError, match=f"{name} must be a whole number of at least 1, got"):
+        spec(**{name: wrong})
