@@ -128,7 +128,7 @@ class Soak:
         """Once a second: the pool's events, the trainer's memory, the folder of bundles."""
         self.ledger.take_events(self.env.stats()["events"])
         self.rss_bytes.append(psutil.Process().memory_info().rss)
-        self.most_bundles = max(self.most_bundles, sum(1 for _ in self.fault_reports.iterdir()))
+        self.most_bundles = max(self.most_bundles, sum(1 for _ in self.bundles.iterdir()))
 
     def show(self, elapsed_s: float) -> None:
         """One line of where we are."""

@@ -86,7 +86,7 @@ class _Env:
 
 
 @dataclass
-class _Tickets:
+class _PlayedEpisodes:
     """Which episodes have been played: all below `next` but the `skipped` ones."""
 
     next: int = 0
@@ -114,8 +114,9 @@ class Checker:
     def __init__(self, ahead: int = 0) -> None:
         self._ahead = ahead
         self._envs: dict[int, _Env] = {}
-        self._is_task = _Tickets()
-        self._episodes: dict[int, int] = {}
+        self._played = _PlayedEpisodes()
+        self._game_episodes: dict[int, int] = {}
+        """The newest episode of each game process."""
         self._marked: set[int] = set()
         self.synthetic = 0
 
@@ -164,13 +165,13 @@ class Checker:
         found = []
         if (shown.loop, shown.actions, shown.checksum) != (0, 0, 0):
             found.append(f"an episode begins in the middle: {shown}")
-        if not self._is_task.play(shown.episode):
+        if not self._played.play(shown.episode):
             found.append(f"episode {shown.episode} is played twice")
-        elif len(self._is_task.skipped) > self._ahead:
-            found.append(f"episodes {sorted(self._is_task.skipped)} are passed over")
-        if shown.episode <= self._episodes.get(shown.instance, 0):
-            found.append(f"episode {shown.episode} of game {shown.instance:x} is shown twice")
-        self._episodes[shown.instance] = shown.episode
+        elif len(self._played.skipped) > self._ahead:
+            found.append(f"episodes {sorted(self._played.skipped)} are passed over")
+        if shown.game_episode <= self._game_episodes.get(shown.instance, 0):
+            found.append(f"episode {shown.game_episode} of game {shown.instance:x} is shown twice")
+        self._game_episodes[shown.instance] = shown.game_episode
         return found
 
     def _mark(self, mark: Mark | None) -> list[str]:

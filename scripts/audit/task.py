@@ -39,7 +39,7 @@ class Stamp(NamedTuple):
 
     instance: int
     """Drawn by the game process when it started."""
-    episode: int
+    game_episode: int
     """Counts the episodes of that process."""
     loop: int
     actions: int
@@ -47,7 +47,7 @@ class Stamp(NamedTuple):
     checksum: int
     """CRC-32 of the newest of them; 0 before the first."""
     episode: int
-    """The number of the episode in the run, as the worker was told it."""
+    """The number of the episode in the run, as the pool gave it to the worker."""
     tag: int
     """The marine's."""
 

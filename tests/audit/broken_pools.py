@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from audit.task import Stamp
 
-TICKET = Stamp._fields.index("episode")
+EPISODE = Stamp._fields.index("episode")
 
 Step = tuple[Any, Any, Any, list[dict[str, Any]]]
 
@@ -133,7 +133,7 @@ class PlaysATicketTwice(Crooked):
     """Two envs play the same episode."""
 
     def lie(self, actions: Any, observations: Any, *rest: Any) -> Step:
-        observations[:, TICKET] = observations[0, TICKET]
+        observations[:, EPISODE] = observations[0, EPISODE]
         return (observations, *rest)
 
     def reset(self) -> Any:

@@ -155,7 +155,7 @@ def test_a_pool_that_does_not_await_replies_fails(
     assert "loop is 0, expected 8" in wordings(records)
 
 
-def test_a_pool_that_deals_a_episode_twice_fails(
+def test_a_pool_that_deals_an_episode_twice_fails(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = make_env(n=2)
@@ -175,10 +175,10 @@ def test_an_action_that_nothing_came_of_is_lost(tape: Tape) -> None:
 
 def test_a_skipped_episode_is_seen() -> None:
     checker = Checker(ahead=1)
-    episodes = checker._is_task
-    assert all(episodes.play(number) for number in (0, 2, 1, 4))
-    assert episodes.skipped == {3}
-    assert not episodes.play(1)
+    played = checker._played
+    assert all(played.play(number) for number in (0, 2, 1, 4))
+    assert played.skipped == {3}
+    assert not played.play(1)
 
 
 def event(instance: int, seat: str, at_s: float) -> dict[str, Any]:
