@@ -3,9 +3,9 @@
     python -m sc2pool.standin install DIR [--after-stop freeze]
     python -m sc2pool.standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
 
-The second form takes the flags of the real game, with one dash, and like the real game ignores
-those it does not know. `--after-stop` (see `stops`) is no flag of the real game's: an installation
-has it in its start script, so that whoever plays the game need not know of it.
+The second form takes the real game's flags, with one dash. Like the real game it ignores unknown
+flags. The real game has no `--after-stop` (see `stops`): an installation puts it into its start
+script, so clients need not know about it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sc2pool.standin.stops import AfterStop
 
 
 def main(arguments: list[str]) -> int:
-    """Install, or play; the exit status."""
+    """Install or run the game; returns the exit status."""
     if arguments[:1] == ["install"]:
         return _install(arguments[1:])
     parser = argparse.ArgumentParser("SC2_x64", allow_abbrev=False)

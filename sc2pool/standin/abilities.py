@@ -1,7 +1,7 @@
-"""The abilities of units that walk and shoot, as data, and the orders they stand for.
+"""The abilities of units that walk and shoot, as data, and the order that each one gives.
 
-Ids, names and remaps are the real game's: a client may send the specific id (23, Attack) or the
-general one (3674); the game itself always answers with the specific one.
+Ids, names and remaps are the real game's. A client may send the specific id (23, Attack) or the
+general id (3674); the game always answers with the specific id.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ POINT_OR_UNIT = data_pb.AbilityData.PointOrUnit
 
 
 class OrderKind(IntEnum):
-    """What a unit is doing; the values of `World.order`. From MOVE on it wants to get somewhere."""
+    """What a unit is doing: the values of `World.order`. MOVE and all later kinds have a goal."""
 
     IDLE = 0
     HOLD = 1
@@ -76,11 +76,11 @@ ABILITY_BY_KIND = {kind: ability for ability, kind in KIND_BY_ABILITY.items()}
 
 WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
-"""What a mobile unit without, and with, a weapon can be told."""
+"""The abilities of a mobile unit without a weapon, and with one."""
 
 
 def specific(ability_id: int) -> int:
-    """The ability the units really have for a general or a specific id."""
+    """The specific ability id for a general or specific id."""
     return _SPECIFIC.get(ability_id, ability_id)
 
 
@@ -88,7 +88,7 @@ _SPECIFIC = {ability.remaps_to: ability.id for ability in ABILITIES if ability.r
 
 
 def available_to(*, mobile: bool, armed: bool) -> tuple[int, ...]:
-    """The ids of what such a unit can be told."""
+    """The ability ids of a unit with these properties."""
     if not mobile:
         return ()
     return FIGHTER_ABILITIES if armed else WALKER_ABILITIES

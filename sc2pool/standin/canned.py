@@ -1,10 +1,10 @@
-"""Canned maps: games that cost next to nothing, to measure what is around them.
+"""Canned maps: games that cost almost no CPU time, to measure the code around them.
 
-Nobody moves and no rule applies; a step counts loops, an action succeeds and changes nothing, and
-the observation is prepared once per episode. What a burst needs is answered here, from bytes; all
-else goes the usual way.
+No unit moves and no rule applies. A step counts loops, an action succeeds and changes nothing, and
+the observation is prepared once per episode. This file answers action, step and observation from
+prepared bytes; all other requests take the usual path.
 
-Rule it keeps: no client can tell the replies from those of a map on which nothing happens.
+Rule it keeps: the replies equal those of a usual map on which nothing happens.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from sc2pool.standin.requests.observe import observation, player_results
 from sc2pool.standin.state import State
 
 _SUCCESS = int(error_pb.Success)
-_IN_GAME, _ENDED = Status.IN_GAME, Status.ENDED  # looking a member up costs more than the rest
+_IN_GAME, _ENDED = Status.IN_GAME, Status.ENDED  # enum look-ups cost more than the rest
 
 
 def answer(state: State, request: sc_pb.Request) -> bytes | None:
-    """The reply to an action, a step or an observation; None: it is found the usual way."""
+    """The reply to an action, a step or an observation; None if the usual path must answer."""
     kind, status = request.WhichOneof("request"), state.status
     if kind == "observation" and (status is _IN_GAME or status is _ENDED):
         return _observe(state, request)

@@ -1,6 +1,6 @@
-"""Real time: how many game loops should have been played by now.
+"""Real time: how many game loops are due by now.
 
-The clock is the monotonic one; the simulation itself never sees it.
+It uses the monotonic clock. The simulation itself reads no clock.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 
 
 class RealtimeClock:
-    """Started with an episode; tells the loop the episode should be at."""
+    """Starts with an episode and computes the loop that is due."""
 
     def __init__(self) -> None:
         self._started_s = time.monotonic()
 
     def loops_due(self) -> int:
-        """Whole loops that should have been played by now."""
+        """Number of whole loops that are due by now."""
         return int((time.monotonic() - self._started_s) * LOOPS_PER_S)
 
     def skip(self, seconds: float) -> None:
-        """Take that much time for not passed."""
+        """Exclude this many seconds from the game's time."""
         self._started_s += seconds
 
     def wait_s(self, loop: int) -> float:
-        """Seconds until that loop is due; 0 if it is already."""
+        """Seconds until this loop is due; 0 if it is due already."""
         return max(0.0, self._started_s + loop / LOOPS_PER_S - time.monotonic())

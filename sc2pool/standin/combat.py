@@ -1,15 +1,14 @@
-"""Who sees whom, who fires at whom, what it does, and who stands in whose way.
+"""Combat and collisions: target choice, damage, and pushing overlapping units apart.
 
-All pairs of units that can move are looked at together, as square arrays. What depends only on
-who is alive (`Roster`) is kept until somebody is born or dies.
+All pairs of mobile units are computed together, as square arrays. Everything that depends only on
+which units are alive (`Roster`) is kept until a unit is created or dies.
 
 Rules it keeps:
-- a weapon fires when its target is in range, edge to edge, and its cooldown is over; hits land
-  at once; all of one loop's hits count, also those of units that die in it;
-- a unit under a move order does not fire; one that holds its position does not walk;
-- without a named target a unit goes on firing at the one it fires at while that one is in range,
-  otherwise it takes the nearest enemy within its scan range. The opponent's units scan as far as
-  they see.
+- a weapon fires if its target is in range, edge to edge, and its cooldown is over; hits land at
+  once; all hits of a loop count, including those of units that die in that loop;
+- a unit with a move order does not fire; a unit that holds its position does not walk;
+- a unit without a named target keeps its current target while that target is in range; otherwise
+  it takes the nearest enemy within its scan range. The opponent's units scan as far as they see.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from sc2pool.standin.world import ENEMY, ME, NEUTRAL, Bools, Floats, Ints, World
 
 MIN_SCAN = 5.0
 SCAN_MARGIN = 0.5
-"""Units look for targets a little beyond their weapon's range, and at least MIN_SCAN far."""
+"""Scan range beyond the weapon's range, in cells; the scan range is at least MIN_SCAN."""
 
 PUSH_SHARE = 0.25
-"""Share of an overlap by which each of two units gives way in one loop."""
+"""Share of an overlap that each of the two units moves away in one loop."""
 
 
 class Roster:
-    """The units that can move, and what follows from who they are."""
+    """The mobile units, and the arrays that depend only on them."""
 
     def __init__(self, world: World) -> None:
         self.version = world.population_version
@@ -40,7 +39,7 @@ class Roster:
         owner = world.owner[self.rows]
         radius = unit_types.RADIUS[types]
         self.radius_sum = radius[:, None] + radius[None, :]
-        np.fill_diagonal(self.radius_sum, -np.inf)  # nobody is in their own way
+        np.fill_diagonal(self.radius_sum, -np.inf)  # a unit does not collide with itself
         hostile = (
             (owner[:, None] != owner[None, :]) & (owner != NEUTRAL) & (owner != NEUTRAL)[:, None]
         )
@@ -55,22 +54,22 @@ class Roster:
         self.half_step = unit_types.STEP[types] / 2
         self.crowd = len(self.rows) > 1
         self.index = np.arange(len(self.rows))
-        # One more element than rows: what is nowhere, row -1, has index -1 as well.
+        # One element more than rows: row -1 (no such unit) maps to index -1.
         self.index_of_row = np.full(world.count + 1, -1)
         self.index_of_row[self.rows] = self.index
 
 
 class Geometry(NamedTuple):
-    """Positions of the roster relative to each other; [i, j] is seen from i."""
+    """Relative positions of the roster's units; [i, j] is from i to j."""
 
     offset: Floats
     distance: Floats
     gap: Floats
-    """Distance between the edges: negative where two overlap, infinite from a unit to itself."""
+    """Distance between the edges: negative if two overlap, infinite from a unit to itself."""
 
 
 def measure(world: World, roster: Roster) -> Geometry:
-    """The present geometry of the roster."""
+    """The roster's current geometry."""
     pos = world.pos[roster.rows]
     offset = pos[None, :, :] - pos[:, None, :]
     distance = np.sqrt(offset[:, :, 0] ** 2 + offset[:, :, 1] ** 2)
@@ -78,15 +77,15 @@ def measure(world: World, roster: Roster) -> Geometry:
 
 
 class Engagement(NamedTuple):
-    """What the fighting of this loop means for walking; arrays run over the roster."""
+    """The result of this loop's combat for movement; one element per unit of the roster."""
 
     target: Ints
-    """Index into the roster of the unit each one is after, -1 for none."""
+    """Roster index of each unit's target, -1 for none."""
     in_range: Bools
 
 
 def engage(world: World, roster: Roster, geometry: Geometry) -> Engagement:
-    """Choose targets, fire what is ready, and book the damage."""
+    """Choose targets, fire the weapons that are ready, and apply the damage."""
     rows = roster.rows
     order = world.order[rows]
     target = _choose_targets(world, roster, geometry, order)
@@ -132,8 +131,8 @@ def _fire(world: World, roster: Roster, firing: Ints, target: Ints) -> None:
     world.ledger.taken_shields += float(to_shields[mine].sum())
     world.ledger.dealt_life += float(to_life[~mine].sum())
     world.ledger.dealt_shields += float(to_shields[~mine].sum())
-    # A weapon that was ready within the last loop keeps the fraction it waited, so that steady
-    # fire has exactly the period of the weapon though loops are whole.
+    # A weapon that became ready within the last loop keeps the fraction of a loop that it waited,
+    # so that continuous fire has exactly the weapon's period.
     ready = world.ready_at[shooters]
     start = np.where(world.loop - ready < 1.0, ready, float(world.loop))
     world.ready_at[shooters] = start + roster.cooldown_loops[firing]
@@ -142,11 +141,11 @@ def _fire(world: World, roster: Roster, firing: Ints, target: Ints) -> None:
 
 
 def push_apart(roster: Roster, geometry: Geometry) -> Floats | None:
-    """How far each of the roster is pushed by those it overlaps; None if nobody is."""
+    """Push of each unit by the units it overlaps, in cells; None if no units overlap."""
     overlap = np.minimum(geometry.gap, 0.0)
     if not overlap.any():
         return None
-    # Two units on the very same spot part along the x axis, the older one to the left.
+    # Two units at the same point separate along the x axis, the older one to the left.
     same_spot = (geometry.distance == 0.0) & (overlap < 0.0)
     direction = (
         geometry.offset / np.where(same_spot, 1.0, np.maximum(geometry.distance, 1e-9))[:, :, None]
@@ -161,7 +160,7 @@ def push_apart(roster: Roster, geometry: Geometry) -> Floats | None:
 
 
 def loops_until_contact(roster: Roster, geometry: Geometry, velocity: Floats) -> float:
-    """Loops in which, at these velocities, nobody comes to touch or scan anybody new."""
+    """Loops until, at these velocities, a unit first touches or scans another one."""
     closing = velocity[:, None, :] - velocity[None, :, :]
     speed = np.sqrt((closing**2).sum(axis=2))
     slack = np.minimum(geometry.gap, geometry.gap + roster.not_a_target - roster.scan[:, None])

@@ -1,9 +1,10 @@
-"""What a step costs on maps that name a price: CPU time burnt, time slept.
+"""The cost of a step on maps that have a `step_cost`: CPU time to burn, time to sleep.
 
-It imitates a game that is busy, on this core or on another one, and changes nothing in the game.
+Burning imitates a game that is busy on this core, sleeping one that is busy on another core. The
+game's replies do not change.
 
-Rules it keeps: burning is counted in CPU time of the thread, so a game that is kept waiting for a
-core still burns all of it; sleeping burns nothing.
+Rules it keeps: burning is measured in CPU time of the thread, so a game that waits for a core
+still burns all of it; sleeping uses no CPU time.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import time
 from dataclasses import dataclass
 
 MAX_MS = 1000.0
-"""Nothing costs more: while it is paid the process hears no signal."""
+"""Upper limit of each cost: the process handles no signal during it."""
 _SPIN = range(50)
-"""About a microsecond between two looks at the clock, which is time of the kernel's."""
+"""About one microsecond of work between two readings of the clock, which are system calls."""
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """The price of each step."""
+    """The cost of each step."""
 
     burn_ms: float
     sleep_ms: float
@@ -33,7 +34,7 @@ class StepCost:
 
 
 def burn(cpu_s: float) -> None:
-    """Keep a core busy for so many seconds of CPU time."""
+    """Use this many seconds of CPU time."""
     end_s = time.thread_time() + cpu_s
     while time.thread_time() < end_s:
         for _ in _SPIN:

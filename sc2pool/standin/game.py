@@ -1,10 +1,10 @@
-"""One episode of one map: its world, its rules, its end.
+"""One episode of one map: world, rules and end.
 
 Rules it keeps:
-- the same scenario, seed and requests give the same episode, to the last bit; nothing here
-  looks at a clock, and all chance comes from one generator;
-- an episode ends at the map's time limit, when the client's last unit dies, by a debug command,
-  or for good at the end of time, 2^19 loops after the game was created.
+- the same scenario, seed and requests give the same episode, bit for bit: no code here reads a
+  clock, and all random numbers come from one generator;
+- an episode ends at the map's time limit, when the client's last unit dies, or by a debug command.
+  2^19 loops after create_game it ends for good.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sc2pool.standin.terrain import Terrain
 from sc2pool.standin.world import ME, World
 
 HARD_RESET_LOOPS = 1 << 18
-"""After so many loops, over all restarts, the game asks to be created anew."""
+"""Loops since create_game, over all restarts, after which `need_hard_reset` is set."""
 END_OF_TIME_LOOPS = 1 << 19
-"""After so many it ends, and cannot be restarted."""
+"""Loops since create_game at which the game ends; then it cannot be restarted."""
 
 
 class Game:
-    """An episode in progress, or over once `result` is set."""
+    """An episode in progress; over if `result` is set."""
 
     def __init__(
         self, scenario: Scenario, seed: np.random.SeedSequence, *, fog: bool, loops_before: int
@@ -60,11 +60,11 @@ class Game:
 
     @property
     def simulation_loop(self) -> int:
-        """Loops since the game was created, over all restarts."""
+        """Loops since create_game, over all restarts."""
         return self.loops_before + self.world.loop
 
     def advance(self, loops: int) -> None:
-        """Play so many loops, or until the end."""
+        """Play this many loops, or until the end."""
         if self.scenario.canned:
             self._count(loops)
             return
@@ -74,7 +74,7 @@ class Game:
             self._run_loop()
 
     def _count(self, loops: int) -> None:
-        """Let time pass in which nothing happens."""
+        """Count loops in which nothing happens."""
         if self.result is not None or loops <= 0:
             return
         if self._ending is not None:

@@ -1,11 +1,11 @@
-"""Writes an installation of the stand-in, laid out like one of StarCraft II.
+"""Writes an installation of the stand-in, with the layout of StarCraft II.
 
-    DIR/Versions/Base<N>/SC2_x64          a script that becomes this Python running the stand-in
+    DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in
     DIR/Maps/mini_games/<name>.SC2Map     the maps
-    DIR/sc2pool-standin.txt               tells that the directory is ours
+    DIR/sc2pool-standin.txt               marks the directory as ours
 
-Rules it keeps: a directory that holds anything else is left alone; every file appears whole or
-not at all, so several processes may install at once; installing again repairs what differs.
+Rules it keeps: a directory with other contents is not changed; every file is replaced atomically,
+so several processes may install at the same time; installing again repairs files that differ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ with simplified rules. The directory may be deleted; sc2pool writes it anew.
 
 
 class InstallError(Exception):
-    """The directory cannot take an installation; nothing was written."""
+    """The installation failed, for the reason in the message."""
 
 
 def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path:
@@ -37,13 +37,13 @@ def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path
 
     Args:
         directory: empty, missing, or an installation already.
-        after_stop: what its games in real time make of a stop.
+        after_stop: what games in real time do after a stop (see `stops`).
     """
     directory = directory.expanduser().absolute()
     _check_is_ours_or_empty(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # The marker comes first: whoever finds half an installation knows whose it is.
+        # The marker comes first, so that an unfinished installation is recognised as ours.
         _write(directory / MARKER, _MARKER_TEXT.encode(), 0o644)
         maps = directory / "Maps" / "mini_games"
         for source in resources.files("sc2pool.standin").joinpath("maps").iterdir():
@@ -63,7 +63,7 @@ def _check_is_ours_or_empty(directory: Path) -> None:
         raise InstallError(f"{directory} is not a directory")
     if (directory / MARKER).is_file():
         return
-    # Another process may be writing its marker at this very moment, under a temporary name.
+    # Another process may be writing its marker, under a temporary name.
     others = [path.name for path in directory.iterdir() if not path.name.startswith(f".{MARKER}")]
     if others and not (directory / MARKER).is_file():
         raise InstallError(
@@ -73,22 +73,22 @@ def _check_is_ours_or_empty(directory: Path) -> None:
 
 
 def _launcher(after_stop: AfterStop) -> str:
-    """A script that replaces itself by this interpreter, so that the process id stays."""
+    """A script that replaces itself with this interpreter and so keeps its process id."""
     package_parent = str(Path(sc2pool.__path__[0]).resolve().parent)
     option = "" if after_stop is AfterStop.CATCH_UP else f"--after-stop {after_stop} "
     return (
         "#!/bin/sh\n"
         f"PYTHONPATH={shlex.quote(package_parent)}${{PYTHONPATH:+:$PYTHONPATH}}\n"
-        # The simulation has one thread; a pool of them in every game would only use memory.
+        # The simulation has one thread; a thread pool in every game would only use memory.
         "OPENBLAS_NUM_THREADS=1\n"
         "export PYTHONPATH OPENBLAS_NUM_THREADS\n"
-        # -P: what lies in the working directory is no concern of the game.
+        # -P: modules in the working directory must not be imported.
         f'exec {shlex.quote(sys.executable)} -P -m sc2pool.standin {option}"$@"\n'
     )
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Put the file in place at once, unless it is there already."""
+    """Write the file atomically, unless it already has this content and mode."""
     try:
         if path.read_bytes() == content and path.stat().st_mode & 0o777 == mode:
             return

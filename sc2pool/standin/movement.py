@@ -1,12 +1,12 @@
 """Walking: from orders to velocities.
 
-A *plan* gives every unit a velocity that stays right until something happens that was foreseen
-(an arrival, somebody coming into reach) or not (`World.orders_changed`). Between plans a loop is
-one addition on the position column, which is what makes a quiet map cheap; the outcome is the
-same as planning every loop. During a fight every loop is planned.
+A *plan* gives every unit a velocity that is valid until an expected event (an arrival, a unit that
+comes into reach) or an unexpected one (`World.orders_changed`). Between plans a loop is one
+addition to the position column, so a map on which little happens is cheap; the result is the same
+as planning every loop. During combat every loop is planned.
 
-Units walk straight, at full speed from the first loop, and turn at once; the ground is open, so
-the straight way is the shortest.
+Units walk straight, at full speed from the first loop, and turn immediately. The ground is open,
+so the straight line is the shortest path.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sc2pool.standin.world import NEVER, Floats, World
 
 TINY = 1e-9
 ARRIVED = 1e-6
-"""Closer than this to its goal a unit is there."""
+"""A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""In a crowd of n, a jostled unit is there within this times the square root of n."""
+"""In a crowd of n, a pushed unit has arrived within this many cells times the square root of n."""
 
 
 class Mover:
-    """Plans and executes the loops of one episode."""
+    """Plans and runs the loops of one episode."""
 
     def __init__(self, world: World, terrain: Terrain) -> None:
         self._world = world
@@ -45,7 +45,7 @@ class Mover:
         world.loop += 1
 
     def _read_orders(self) -> None:
-        """What follows from the orders alone, kept until one of them changes."""
+        """Compute what depends on the orders alone; it is kept until an order changes."""
         world = self._world
         orders.drop_lost_targets(world)
         self._orders_version = world.orders_version
@@ -82,7 +82,7 @@ class Mover:
         world.plan_until = world.loop + max(1, int(min(quiet_loops, NEVER)))
 
     def _ways(self, push: Floats | None) -> tuple[Floats, Floats, Floats]:
-        """Goal, way and distance of each unit, after closing the orders of who has arrived."""
+        """Goal, offset and distance of each unit, once the orders of arrived units are ended."""
         world = self._world
         while True:
             if self._orders_version != world.orders_version:
@@ -99,17 +99,17 @@ class Mover:
                 orders.reach_point(world, row)
 
     def _tolerance(self, push: Floats | None) -> Floats | float:
-        """How close to its goal a unit has arrived."""
+        """The distance to its goal within which a unit has arrived."""
         if push is None:
             return ARRIVED
-        # Only one can stand on the point itself; the others settle around it.
+        # Only one unit can stand on the point itself; the others stop around it.
         rows = self._roster.rows
         near = np.full(self._world.count, ARRIVED)
         near[rows[push.any(axis=1)]] = CROWD_SPACING * math.sqrt(len(rows))
         return near
 
     def _beside_followed(self) -> Floats:
-        """For each unit that follows another one, the point at which they touch."""
+        """For each unit that follows another unit, the point at which the two touch."""
         here = self._world.pos[self._followers]
         offset = self._world.pos[self._followed] - here
         distance = _length(offset)
@@ -117,7 +117,7 @@ class Mover:
         return np.asarray(here + offset * share[:, None])
 
     def _fight(self, geometry: combat.Geometry, goal: Floats) -> bool:
-        """Let the roster fight; those with a target stand or chase. Whether anybody has one."""
+        """Run combat; units with a target stand or chase it. True if any unit has a target."""
         world, rows = self._world, self._roster.rows
         engagement = combat.engage(world, self._roster, geometry)
         stands = rows[engagement.in_range]
@@ -127,7 +127,7 @@ class Mover:
         return bool((engagement.target >= 0).any() or engagement.in_range.any())
 
     def _set_velocities(self, way: Floats, distance: Floats) -> float:
-        """Set velocity and facing; the loops until the first arrival."""
+        """Set velocity and facing; returns the loops until the first arrival."""
         world = self._world
         loops = distance / np.maximum(self._step, TINY)
         walking = distance > 0.0

@@ -1,7 +1,7 @@
-"""Orders of single units: giving them, queueing them, finishing them.
+"""Orders of single units: give, queue and finish them.
 
-An order is columns of the world (kind, point, target); what is queued behind it is a short list
-by tag. Every change disturbs the plans of movement.
+The current order is columns of the world (kind, point, target); queued orders are a short list per
+tag. Every change makes `movement` plan again.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from sc2pool.standin.abilities import OrderKind
 from sc2pool.standin.world import Order, World
 
 QUEUE_LIMIT = 32
-"""Orders behind the first, as the game has it."""
+"""Maximum number of queued orders behind the current one, as in the real game."""
 
 STOPPED = Order(OrderKind.IDLE, 0.0, 0.0, 0)
 
 
 def give(world: World, row: int, order: Order, *, queued: bool) -> bool:
-    """Tell a unit to do something, now or after the rest; False if its queue is full."""
+    """Give a unit an order, now or after its queued orders; False if its queue is full."""
     tag = int(world.tag[row])
     if queued and world.order[row] != OrderKind.IDLE:
         waiting = world.queued.setdefault(tag, [])
@@ -33,7 +33,7 @@ def give(world: World, row: int, order: Order, *, queued: bool) -> bool:
 
 
 def _is_doing(world: World, row: int, order: Order) -> bool:
-    """Whether the order is the one the unit has: said again, it changes nothing."""
+    """True if the unit has this order already; giving it again changes nothing."""
     return (
         int(world.order[row]) == order.kind != OrderKind.PATROL
         and int(world.order_tag[row]) == order.target_tag
@@ -42,7 +42,7 @@ def _is_doing(world: World, row: int, order: Order) -> bool:
 
 
 def finish(world: World, row: int) -> None:
-    """The unit is done with its order and takes up the next one."""
+    """End a unit's order and begin its next one."""
     tag = int(world.tag[row])
     waiting = world.queued.get(tag)
     if not waiting:
@@ -55,7 +55,7 @@ def finish(world: World, row: int) -> None:
 
 
 def reach_point(world: World, row: int) -> None:
-    """The unit is where it was sent: it is done, or its patrol turns back."""
+    """A unit has reached its point: end its order, or turn its patrol back."""
     if world.order[row] != OrderKind.PATROL or world.queued.get(int(world.tag[row])):
         finish(world, row)
         return
@@ -66,7 +66,7 @@ def reach_point(world: World, row: int) -> None:
 
 
 def forget_all(world: World) -> None:
-    """Everybody stops, as after a new wave has been set up."""
+    """Stop all units, as after the start of a new wave."""
     world.queued.clear()
     for column in (world.order, world.order_tag, world.engaged):
         column[:] = 0
@@ -74,7 +74,7 @@ def forget_all(world: World) -> None:
 
 
 def drop_lost_targets(world: World) -> None:
-    """Close the orders whose target is gone."""
+    """End the orders whose target is gone."""
     for row in np.flatnonzero(world.order_tag).tolist():
         # The next order in the queue may name a dead unit, too.
         while world.order_tag[row] and world.row_of(int(world.order_tag[row])) < 0:

@@ -1,12 +1,12 @@
-"""Replies put together from bytes: an observation serialized once, and the little that differs.
+"""Replies assembled from bytes: an observation serialized once, plus the fields that differ.
 
     Response.observation              head of the reply, with all lengths
-      .observation                    the prepared bytes, but for
-        .game_loop                    the field that comes last in them
+      .observation                    the prepared bytes, except
+        .game_loop                    its last field
       .player_result                  at the end of the episode
     Response.id, Response.status      tail of every reply
 
-Rule it keeps: the bytes are those that protobuf itself would write for the whole message.
+Rule it keeps: the bytes equal those that protobuf would write for the whole message.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from google.protobuf.message import Message  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 _VARINT, _BYTES = 0, 2
-"""Wire types: a number, and whatever has a length."""
+"""Wire types: a number, and a field with a length."""
 _SHORT = [bytes([value]) for value in range(0x80)]
 
 
 def varint(value: int) -> bytes:
-    """A number as protobuf writes it: seven bits a byte, the lowest first."""
+    """A number in protobuf's encoding: seven bits per byte, the lowest first."""
     if value < 0x80:
         return _SHORT[value]
     if value < 0x4000:
@@ -46,7 +46,7 @@ _STATUS = _tag(sc_pb.Response, "status", _VARINT)
 
 
 class PreparedObservation:
-    """The observation of an episode in which nothing changes but the loop."""
+    """The observation of an episode in which only the loop changes."""
 
     def __init__(self, seen: sc_pb.Observation) -> None:
         last = max(field.number for field, _value in seen.ListFields())
@@ -61,7 +61,7 @@ class PreparedObservation:
     def reply(self, loop: int, results: bytes, tail: bytes) -> bytes:
         """The whole reply; `results` are the serialized `player_result`s, if there are any."""
         number = varint(loop)
-        # The lengths in the head depend on the lengths of what comes behind it.
+        # The lengths in the head depend on the lengths of the fields after it.
         lengths = len(number), len(results)
         head = self._heads.get(lengths)
         if head is None:
@@ -87,7 +87,7 @@ def action_reply(result: int, count: int, tail: bytes) -> bytes:
 
 
 def reply_tail(request: sc_pb.Request, status: int) -> bytes:
-    """What every reply ends with: the request's id, if it has one, and the status."""
+    """The end of every reply: the request's id, if it has one, and the status."""
     if request.HasField("id"):
         return _ID + varint(request.id) + _STATUS + varint(status)
     return _STATUS + varint(status)

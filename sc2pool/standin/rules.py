@@ -1,8 +1,8 @@
-"""What a map's rules do: place units, collect targets, start waves.
+"""The rules of a map: place units, collect targets, start waves.
 
-A rule is asked when somebody was born or died, and otherwise not before the loop it named
-itself: the earliest at which it could have anything to do. That is a bound, so asking later
-than every loop changes nothing.
+A rule is applied after a unit was created or died, and otherwise not before the loop that it
+returned: the earliest loop at which it can have an effect. So skipping the loops in between changes
+nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from sc2pool.standin.terrain import Terrain
 from sc2pool.standin.world import ENEMY, ME, NEUTRAL, NEVER, Floats, Ints, World
 
 EDGE_MARGIN = 2.0
-"""Nothing is placed closer to the edge of the playable area."""
+"""Minimum distance of a placed unit to the edge of the playable area, in cells."""
 LINE_SPACING = 1.5
-"""Distance between neighbours in a line, where there is room for it."""
+"""Distance between neighbours in a line, in cells, if there is room for it."""
 LINE_JITTER = 0.25
-"""Nobody stands quite in line, so that no two waves are the same."""
+"""Maximum random offset of a unit from its place in a line, so that waves differ."""
 CANDIDATES = 32
-"""Points tried for a place that must keep a distance; then the farthest of them is taken."""
+"""Points tried for a place with a minimum distance; if none fits, the farthest is taken."""
 
 
 class Placement:
@@ -34,7 +34,7 @@ class Placement:
         self._side = 0
 
     def draw_side(self) -> None:
-        """Choose which of the two sides is "side" from now on."""
+        """Choose at random which of the two sides `side` means from now on."""
         self._side = int(self._rng.integers(2))
 
     def points(self, group: Group) -> Floats:
@@ -70,7 +70,7 @@ def place_group(world: World, placement: Placement, group: Group) -> None:
 
 
 class CollectRule:
-    """The targets of a `Collect` and who reaches them."""
+    """Creates the targets of a `Collect` and scores those that are reached."""
 
     def __init__(self, rule: Collect, world: World, placement: Placement) -> None:
         self._rule = rule
@@ -82,7 +82,7 @@ class CollectRule:
         self._lay_out()
 
     def apply(self) -> int:
-        """Score what was reached; the next loop worth asking."""
+        """Score the targets that were reached; returns the next loop to apply the rule at."""
         world, rule = self._world, self._rule
         mine = np.flatnonzero((world.owner == ME) & unit_types.MOBILE[world.type_row])
         if not len(mine):
@@ -108,7 +108,7 @@ class CollectRule:
     def _loops_until_reach(self, mine: Ints, distance: Floats) -> int:
         if not distance.size:
             return NEVER
-        # Jostled by others, a unit may move up to half a step faster than it walks.
+        # A unit that is pushed may move up to half a step faster than it walks.
         fastest = 1.5 * float(unit_types.STEP[self._world.type_row[mine]].max())
         return max(1, int((float(distance.min()) - self._rule.reach) / fastest))
 
@@ -117,7 +117,7 @@ class CollectRule:
         if rule.taken == "moves":
             mine = world.pos[world.owner == ME]
             world.pos[taken] = self._placement.away_from(mine, rule.min_distance, len(taken))
-            world.population_version += 1  # scenery is not expected to move otherwise
+            world.population_version += 1  # `movement` assumes that scenery does not move
             return
         dead = np.zeros(world.count, dtype=np.bool_)
         dead[taken] = True
@@ -144,7 +144,7 @@ class WavesRule:
         """The first wave is on the map from the start."""
 
     def apply(self) -> int:
-        """Start a wave if it is time; only a death can make it time."""
+        """Start a wave if no enemy is left; only a death can change that."""
         world = self._world
         if (world.owner == ENEMY).any():
             return NEVER

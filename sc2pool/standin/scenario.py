@@ -1,10 +1,10 @@
-"""Reads a map file: what is on the map, what scores, and when it is over.
+"""Reads a map file: units, scoring rules and time limit.
 
-A stand-in map is a small JSON file with the name of the map it imitates. Everything is checked
-while it is read, so a broken map fails `create_game` (InvalidMapData) and nothing later.
+A stand-in map is a small JSON file with the name of the map that it imitates. Reading checks
+everything, so an invalid map makes `create_game` fail (InvalidMapData) and no later request.
 
-Rules it keeps: a key that is not known is an error, not ignored; nothing here knows a map by
-name, so another task is another file.
+Rules it keeps: an unknown key is an error; no code depends on a map's name, so a new map needs only
+a new file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class ScenarioError(ValueError):
-    """The map file is not a stand-in scenario; the message says where and why."""
+    """The map file is not a valid scenario; the message says where and why."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Group:
 class Collect:
     """Targets that score when a unit of the player comes within `reach` of them.
 
-    A target that is taken either moves elsewhere, or vanishes until all are gone and a new set
-    appears; always at least `min_distance` from every unit of the player.
+    A target that is taken either moves to a new place, or vanishes; when all have vanished a new
+    set appears. New places are at least `min_distance` from every unit of the player.
     """
 
     target_row: int
@@ -68,7 +68,7 @@ class Bounty:
 
 @dataclass(frozen=True)
 class Waves:
-    """When the enemies are all dead: new units, and everybody back to the two sides."""
+    """If all enemies are dead: create new units and move all units back to the two sides."""
 
     units: tuple[Group, ...]
 
@@ -88,9 +88,9 @@ class Scenario:
     units: tuple[Group, ...]
     rules: tuple[Rule, ...]
     stamp: bool = False
-    """Whether each observation tells where it comes from; see `requests.observe`."""
+    """True if each observation carries a stamp of its origin; see `requests.observe`."""
     canned: bool = False
-    """Whether nothing ever happens and the observation is a prepared one; see `canned`."""
+    """True if nothing ever happens and observations are prepared; see `canned`."""
     step_cost: StepCost | None = None
 
 
@@ -125,7 +125,7 @@ def parse_scenario(content: bytes) -> Scenario:
 
 
 class _Fields:
-    """A JSON object read key by key; complains about what is wrong, missing or left over."""
+    """A JSON object read key by key; wrong, missing and unknown keys raise ScenarioError."""
 
     def __init__(self, where: str, value: object) -> None:
         if not isinstance(value, Mapping):
@@ -137,13 +137,13 @@ class _Fields:
         if key not in self._left:
             raise ScenarioError(f"{self._where}.{key} is missing")
         value = self._left.pop(key)
-        # bool is an int for Python, but not for whoever wrote the map.
+        # In Python bool is a subclass of int; in a map it is another type.
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             raise ScenarioError(f"{self._where}.{key} must be {kind.__name__}, not {value!r:.60}")
         return value
 
     def flag(self, key: str) -> bool:
-        """A switch that is off where it is not named."""
+        """A switch; off if the key is missing."""
         return self.take(key, bool) if key in self._left else False
 
     def count(self, key: str, most: int) -> int:
@@ -165,11 +165,11 @@ class _Fields:
         return value
 
     def cost_ms(self, key: str) -> float:
-        """Milliseconds that are 0 where they are not named."""
+        """Milliseconds; 0 if the key is missing."""
         return self.number(key, MAX_MS) if key in self._left else 0.0
 
     def part(self, key: str) -> _Fields | None:
-        """An object that may be left out."""
+        """An optional object."""
         return _Fields(f"{self._where}.{key}", self._left.pop(key)) if key in self._left else None
 
     def one_of(self, key: str, choices: Mapping[str, T]) -> T:

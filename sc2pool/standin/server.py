@@ -1,8 +1,8 @@
-"""The websocket in front of a session, and the process around it.
+"""The websocket of a session, and the game process.
 
-Rules it keeps: it listens only where it was told to; one client at a time; whoever sends an
-`Origin` header (a web page) is refused; requests are answered in the order they came, and while
-one waits for its time the others wait behind it.
+Rules it keeps: it listens only at the given address; it has one client at a time; it refuses a
+client that sends an `Origin` header (a web page); it answers requests in the order of arrival, and
+while one waits for its loop the later ones wait too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 WHOLE_BINARY = 0x82
 """First byte of a frame that holds a whole binary message."""
 TURN_S = 0.1
-"""After so long at a stretch the requests that wait let the process hear its signals."""
+"""Longest time to answer requests without a break; then the process handles signals."""
 _BINARY, _PING, _PONG, _CLOSE = WSMsgType.BINARY, WSMsgType.PING, WSMsgType.PONG, WSMsgType.CLOSE
 _LENGTH_16, _LENGTH_64 = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
 
@@ -57,14 +57,14 @@ class Client(WSListener):
         self._timer: asyncio.TimerHandle | None = None
 
     def on_ws_connected(self, transport: WSTransport) -> None:
-        """The handshake is through; only now the place is taken."""
+        """The handshake has succeeded; from now on other clients are refused."""
         self._transport = transport
         self._server.client_came(self)
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
-        """One frame; a message may come in several."""
+        """Handle one frame; a message may consist of several."""
         kind = frame.msg_type
-        if kind is _BINARY and frame.fin:  # what nearly every frame is
+        if kind is _BINARY and frame.fin:  # nearly every frame
             self._waiting.append(session.decode(frame.get_payload_as_bytes()))
         elif kind is _CLOSE:
             transport.send_close(WSCloseCode.OK)
@@ -77,18 +77,18 @@ class Client(WSListener):
             if frame.fin:
                 self._waiting.append(session.decode(b"".join(self._fragments)))
                 self._fragments.clear()
-        # What came together is answered together: one system call, and one awakening over there.
+        # Requests that arrived together are answered together: one system call, one wake-up.
         if frame.last_in_buffer and self._timer is None:
             self._answer_waiting()
 
     def on_ws_disconnected(self, _transport: WSTransport) -> None:
-        """The client is gone; the game stays as it is, for the next one."""
+        """The client is gone; the game stays as it is for the next client."""
         self._transport = None
         self.forget_waiting()
         self._server.client_left(self)
 
     def forget_waiting(self) -> None:
-        """Answer nothing more of what has come."""
+        """Drop the requests that are not answered yet."""
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -123,7 +123,7 @@ class Client(WSListener):
 
 
 class GameServer:
-    """The listening socket, the one client's place, and the end of the process."""
+    """The listening socket, the one client, and the end of the process."""
 
     def __init__(self, data_dir: Path, after_stop: AfterStop) -> None:
         self.state = State(data_dir)
@@ -132,7 +132,7 @@ class GameServer:
         self._ended = asyncio.Event()
 
     async def serve(self, host: str, port: int) -> int:
-        """Listen until told to end; the exit status of the process."""
+        """Listen until the process is to end; returns its exit status."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end)
@@ -144,12 +144,12 @@ class GameServer:
                 host,
                 port,
                 max_frame_size=MAX_FRAME_BYTES,
-                enable_auto_pong=False,  # so that every frame is seen, the last in a buffer too
+                enable_auto_pong=False,  # `on_ws_frame` must get every frame
             )
         except OSError as error:
             print(f"Failed to create the socket. {error}", flush=True)
             return 1
-        with contextlib.suppress(OSError):  # nobody reads along, or the disk is full
+        with contextlib.suppress(OSError):  # stdout is closed, or the disk is full
             print(f"Listening on: {host}:{port}", flush=True)
             print("Startup Phase 3 complete. Ready for commands.", flush=True)
         await self._ended.wait()
@@ -157,16 +157,16 @@ class GameServer:
         return 0
 
     def client_came(self, client: Client) -> None:
-        """The one place is taken."""
+        """Remember the client; others are refused."""
         self._client = client
 
     def client_left(self, client: Client) -> None:
-        """Make room for the next client."""
+        """Forget the client; the next one is admitted."""
         if self._client is client:
             self._client = None
 
     def meet(self, fate: Fate) -> bool:
-        """Let the process meet its fate, now or later; whether the request is still answered."""
+        """Carry out a fate, now or after its delay; True if the request is still answered."""
         delay_s, self.state.fate = self.state.fate_delay_s, None
         if delay_s > 0.0:
             asyncio.get_running_loop().call_later(delay_s, self._carry_out, fate)
@@ -175,7 +175,7 @@ class GameServer:
         return False
 
     def _end(self) -> None:
-        """End the process, whatever it was asked for before."""
+        """End the process; pending requests get no reply."""
         self._ended.set()
         if self._client is not None:
             self._client.forget_waiting()
@@ -185,9 +185,9 @@ class GameServer:
             self._end()
             return
         if fate is Fate.CRASH:
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a wanted crash leaves no core file
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core file
             os.abort()
-        while True:  # hang: the event loop never gets its turn again
+        while True:  # hang: the event loop never runs again
             time.sleep(3600)
 
     def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
@@ -201,7 +201,7 @@ class GameServer:
 
 
 def _header(size: int) -> bytes:
-    """What the websocket protocol puts before a whole binary message from a server."""
+    """The websocket header of a whole binary message from a server."""
     if size < 126:
         return bytes((WHOLE_BINARY, size))
     if size < 1 << 16:
@@ -215,7 +215,7 @@ def _refuse(status: HTTPStatus, why: bytes) -> WSUpgradeResponseWithListener:
 
 
 def run_server(host: str, port: int, data_dir: Path, after_stop: AfterStop) -> int:
-    """Run a game process until it ends; its exit status."""
+    """Run a game process until it ends; returns its exit status."""
     try:
         return asyncio.run(_serve(host, port, data_dir, after_stop))
     except KeyboardInterrupt:

@@ -1,11 +1,11 @@
-"""One client's session: requests in, replies out, under the API's status machine.
+"""One client's session: requests in, replies out, checked against the API's status table.
 
 Rules it keeps:
-- every frame gets exactly one reply, in order, but for requests that end or hang the process;
-- `Request.id` is echoed, `status` is in every reply;
+- every frame gets exactly one reply, in order, except requests that end or hang the process;
+- every reply carries the request's `id` and the `status`;
 - a protocol error is a reply with `error`, id and status, and nothing else.
 
-Nothing here touches a socket or the process; `server` does.
+This file touches neither the socket nor the process; `server` does.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _WHY_ILLEGAL = {
 def wait_s(state: State, request: sc_pb.Request | None) -> float:
     """Seconds until a request can be answered; more than 0 only in real time.
 
-    An observation may ask for a loop to come. The wait is cut into single loops, so that the
-    game plays on meanwhile and an early end is noticed.
+    An observation may ask for a future loop. The wait is split into single loops, so that the game
+    goes on meanwhile and an early end is noticed.
     """
     state.catch_up()
     game, clock = state.game, state.clock
@@ -46,7 +46,7 @@ def wait_s(state: State, request: sc_pb.Request | None) -> float:
 
 
 def decode(frame: bytes) -> sc_pb.Request | None:
-    """The request in a frame, None if it holds none."""
+    """The request in a frame; None if it cannot be decoded."""
     try:
         request = sc_pb.Request()
         request.ParseFromString(frame)
@@ -67,7 +67,7 @@ def answer(state: State, request: sc_pb.Request | None) -> bytes:
     except RequestRefused as refusal:
         response.Clear()
         response.error.append(str(refusal))
-    except Exception as error:  # a defect of the stand-in must not leave its client waiting
+    except Exception as error:  # an error in the stand-in must not leave its client waiting
         traceback.print_exc(file=sys.stderr)
         response.Clear()
         response.error.append(f"Internal error of the stand-in: {error!r}")

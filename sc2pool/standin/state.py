@@ -1,7 +1,7 @@
-"""What one game process remembers between two requests.
+"""The state of one game process between two requests.
 
-The handlers in `requests` change it; `session` enforces its status machine; `server` carries out
-the `Fate` a handler has decided on. Handlers themselves have no effect outside this object.
+The handlers in `requests` change it; `session` checks the status table; `server` carries out the
+`Fate` that a handler has set. Handlers have no effect outside this object.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RequestRefused(Exception):
 
 
 class Fate(Enum):
-    """How a request ends the process, or stops it from answering."""
+    """How a request ends or hangs the process."""
 
     EXIT = "exit"
     CRASH = "crash"
@@ -41,7 +41,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class Setup:
-    """What create_game fixed for all episodes until the next create_game."""
+    """The settings of create_game, valid until the next create_game."""
 
     scenario: Scenario
     map_path: str
@@ -53,29 +53,29 @@ class Setup:
 
 @dataclass
 class Provenance:
-    """What a stamped observation tells of its origin; kept up on maps that ask for it only."""
+    """The origin that a stamped observation states; used only on maps with `stamp`."""
 
     instance: int = field(default_factory=lambda: secrets.randbits(48))
-    """Drawn once per process, for process ids are used again."""
+    """Random number of this process; process ids may be reused."""
     episode: int = 0
-    """Episodes begun in this process, however they were begun."""
+    """Episodes begun in this process, by join_game or restart_game."""
     actions: int = 0
     """Action requests carried out in this episode."""
     checksum: int = 0
-    """CRC-32 of the newest of them, 0 before the first."""
+    """CRC-32 of the last of them, 0 before the first."""
 
     def begin_episode(self) -> None:
-        """A new episode, nothing done in it yet."""
+        """Count a new episode, without actions."""
         self.episode += 1
         self.actions = self.checksum = 0
 
     def note_action(self, content: bytes) -> None:
-        """An action request was carried out."""
+        """Count an action request that was carried out."""
         self.actions += 1
         self.checksum = zlib.crc32(content)
 
     def text(self, loop: int) -> str:
-        """The stamp itself."""
+        """The stamp's text."""
         return f"stamp {self.instance} {self.episode} {loop} {self.actions} {self.checksum}"
 
 
@@ -98,26 +98,26 @@ class State:
     """Errors of unit commands since the last observation."""
     provenance: Provenance = field(default_factory=Provenance)
     canned: bool = False
-    """Whether the episode is one of a canned map."""
+    """True if the episode is on a canned map."""
     prepared: PreparedObservation | None = None
-    """The episode's observation on a canned map, once it was asked for."""
+    """The prepared observation on a canned map, after the first request for it."""
     fate: Fate | None = None
     fate_delay_s: float = 0.0
 
     def playing(self) -> Game:
-        """The current episode; only requests that are legal without one may not call it."""
+        """The current episode. Raises RequestRefused if there is none."""
         if self.game is None:
             raise RequestRefused("Not in a game")
         return self.game
 
     def created(self) -> Setup:
-        """What create_game fixed."""
+        """The settings of create_game. Raises RequestRefused if no game was created."""
         if self.setup is None:
             raise RequestRefused("No game has been created")
         return self.setup
 
     def begin_episode(self, loops_before: int) -> None:
-        """Start the next episode of the created game, with a seed that follows from its own."""
+        """Start the next episode of the created game, with a seed derived from the game's seed."""
         setup = self.created()
         seed = np.random.SeedSequence(setup.seed, spawn_key=(self.episodes,))
         self.game = Game(setup.scenario, seed, fog=setup.fog, loops_before=loops_before)
@@ -130,7 +130,7 @@ class State:
         self.status = Status.IN_GAME
 
     def advance(self, loops: int) -> None:
-        """Play on, and notice the end."""
+        """Play this many loops, and update the status at the end."""
         game = self.playing()
         game.advance(loops)
         if game.result is not None:
@@ -138,13 +138,13 @@ class State:
             self.clock = None
 
     def step(self, loops: int) -> None:
-        """Play on as a step asks for it, at the price the map names."""
+        """Play a step of this many loops, with the map's step cost."""
         self.advance(loops)
         cost = self.created().scenario.step_cost
         if cost is not None:
             cost.pay()
 
     def catch_up(self) -> None:
-        """In real time: play the loops that are due."""
+        """Play the loops that are due, in real time."""
         if self.clock is not None and self.game is not None:
             self.advance(self.clock.loops_due() - self.game.world.loop)

@@ -1,12 +1,12 @@
-"""What a game in real time makes of a stop (SIGSTOP, later SIGCONT): nothing, or no time passed.
+"""What a game in real time does after a stop (SIGSTOP, later SIGCONT).
 
-What the real game does is unknown, so both can be had:
+The real game's behaviour is unknown, so there are two:
 
-    catch-up    the clock went on: the missed loops are played, as fast as can be
+    catch-up    the clock went on: the missed loops are played as fast as possible
     freeze      the clock stood still: the game goes on where it was stopped
 
-A process is not told that it is stopped, only that it goes on. So it notes every few milliseconds
-that it is alive; when it is continued, the time since the newest note is time that did not pass.
+A process gets a signal when it is continued, but none when it is stopped. So it notes the time
+every few milliseconds; after SIGCONT the time since the last note does not count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AfterStop(StrEnum):
 
 
 class FrozenStops:
-    """Keeps the time for which the process is stopped from passing in its game."""
+    """Excludes the time for which the process is stopped from the game's time."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -38,7 +38,7 @@ class FrozenStops:
 
     def watch(self) -> None:
         """Begin, in the running event loop."""
-        # Not asyncio's own handler: that one waits for its turn, and the clock is read before.
+        # Not asyncio's handler: it runs in a later turn of the loop, after the clock was read.
         signal.signal(signal.SIGCONT, self._on_continued)
         self._beat()
 

@@ -1,7 +1,7 @@
 """The ground: flat, and open everywhere inside the playable area.
 
-Grids are laid out as the game lays them out: row by row from the bottom, one byte a cell, or one
-bit a cell with the first cell in the highest bit.
+Grids have the real game's layout: row by row from the bottom, with one byte per cell, or one bit
+per cell with the first cell in the highest bit.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from sc2pool.standin.scenario import Scenario
 
 GROUND_HEIGHT_BYTE = 223
-"""The height of the ground as the terrain grid tells it."""
+"""The height of the ground in the terrain grid."""
 GROUND_Z = -16.0 + GROUND_HEIGHT_BYTE * 32.0 / 255.0
-"""The same height as units tell it."""
+"""The same height as the z coordinate of units."""
 
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
 
 
 class Terrain:
-    """The size of the map and which of it can be walked on."""
+    """The size of the map and its playable area."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.width, self.height = scenario.size
@@ -39,30 +39,30 @@ class Terrain:
 
     @cached_property
     def open_bits(self) -> bytes:
-        """One bit a cell: the pathing grid, and the placement grid of empty ground."""
+        """The pathing grid, which is also the placement grid of empty ground; one bit per cell."""
         return np.packbits(self.open_cells).tobytes()
 
     @cached_property
     def height_bytes(self) -> bytes:
-        """One byte a cell: the terrain height, the same everywhere."""
+        """The terrain height, the same everywhere; one byte per cell."""
         return bytes([GROUND_HEIGHT_BYTE]) * (self.width * self.height)
 
     @cached_property
     def creep_bits(self) -> bytes:
-        """One bit a cell: no creep anywhere."""
+        """The creep grid, empty; one bit per cell."""
         return bytes(self.width * self.height // 8)
 
     @cached_property
     def lit_bytes(self) -> bytes:
-        """One byte a cell: the visibility grid of a map without fog."""
+        """The visibility grid of a map without fog; one byte per cell."""
         return bytes([VISIBLE]) * (self.width * self.height)
 
     def on_map(self, x: float, y: float) -> bool:
-        """Whether the point lies on the map at all (never true of NaN)."""
+        """True if the point is on the map (False for NaN)."""
         return 0 <= x <= self.width and 0 <= y <= self.height
 
     def walkable(self, x: float, y: float) -> bool:
-        """Whether the point lies in the playable area."""
+        """True if the point is in the playable area."""
         return self.x0 <= x <= self.x1 and self.y0 <= y <= self.y1
 
     def clamp(self, x: float, y: float) -> tuple[float, float]:
@@ -70,7 +70,7 @@ class Terrain:
         return min(max(x, self.x0), self.x1), min(max(y, self.y0), self.y1)
 
     def seen_from(self, eyes: NDArray[np.float64], sight: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The cells within sight of any of the eyes, as (y, x)."""
+        """The cells within sight of at least one eye, as (y, x)."""
         y, x = np.ogrid[0.5 : self.height, 0.5 : self.width]
         seen = np.zeros((self.height, self.width), dtype=np.bool_)
         for (eye_x, eye_y), reach in zip(eyes.tolist(), sight.tolist(), strict=True):

@@ -1,10 +1,10 @@
 """Every unit type the stand-in knows, as data, and the same data as arrays.
 
-Numbers are the real game's at normal speed: a "second" here is 16 game loops, as in the API's
-`UnitTypeData`. Hit points and radii, which the API does not tell, are the unit editor's.
+The numbers are the real game's at normal speed: a second here is 16 game loops, as in the API's
+`UnitTypeData`. The API lacks hit points and radii; these are the unit editor's.
 
-The world stores a *row* of `UNIT_TYPES` per unit instead of an id, so that the arrays below can
-be indexed with a whole column at once.
+The world stores a row number of `UNIT_TYPES` per unit instead of an id, so a whole column can index
+the arrays below.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import data_pb2 as data_pb
 
 LOOPS_PER_SECOND = 16
-"""Game loops in one second of unit data (22.4 a second is the speed of *play*, see `clock`)."""
+"""Game loops per second of unit data (real time has 22.4 loops per second, see `clock`)."""
 
 LIGHT, ARMORED = data_pb.Light, data_pb.Armored
 BIOLOGICAL, MECHANICAL, STRUCTURE = data_pb.Biological, data_pb.Mechanical, data_pb.Structure
@@ -37,7 +37,7 @@ class WeaponType:
 
 @dataclass(frozen=True)
 class UnitType:
-    """What the game knows about one type of unit."""
+    """The data of one type of unit."""
 
     id: int
     name: str
@@ -60,12 +60,12 @@ class UnitType:
 
     @property
     def mobile(self) -> bool:
-        """Whether it can be ordered about."""
+        """True if the unit can walk."""
         return self.speed_per_s > 0
 
     @property
     def invulnerable(self) -> bool:
-        """Scenery: it has no life, cannot be attacked and blocks nobody's way."""
+        """True for scenery: it has no life, cannot be attacked and blocks no unit."""
         return self.life == 0
 
 
@@ -187,7 +187,7 @@ ROW_BY_ID = {unit.id: row for row, unit in enumerate(UNIT_TYPES)}
 ROW_BY_NAME = {unit.name: row for row, unit in enumerate(UNIT_TYPES)}
 
 MIN_HIT = 0.5
-"""No hit does less, whatever the armor."""
+"""Minimum damage of a hit, for any armor."""
 
 
 def _column(name: str) -> NDArray[np.float64]:
@@ -205,7 +205,7 @@ MAX_SHIELDS = _column("shields")
 RADIUS = _column("radius")
 SIGHT = _column("sight")
 STEP = _column("speed_per_s") / LOOPS_PER_SECOND
-"""Distance covered in one loop."""
+"""Distance walked in one loop, in cells."""
 MOBILE = STEP > 0
 VULNERABLE = MAX_LIFE > 0
 ARMED = np.array([unit.weapon is not None for unit in UNIT_TYPES])

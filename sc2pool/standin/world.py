@@ -1,10 +1,11 @@
-"""All units of one episode, as arrays: one row a unit, one array a property.
+"""All units of one episode, as arrays: one row per unit, one array per property.
 
 Rules it keeps:
 - rows stay in the order of creation, so tags are sorted and `rows_of` can search them;
-- the arrays are exactly as long as there are units; births and deaths, which are rare, make new
-  arrays, so that everything that happens each loop works on whole columns;
-- whoever changes what movement or the rules had counted on calls `orders_changed` or `disturb`.
+- the arrays have exactly one row per living unit; creating units and deaths, which are rare, make
+  new arrays, so that the work of each loop uses whole columns;
+- a change that affects the plans of movement calls `orders_changed`; one that affects the rules
+  too calls `disturb`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NEVER = 1 << 60
 
 
 class Order(NamedTuple):
-    """One thing a unit is told: a point, or a unit if `target_tag` is not 0."""
+    """One order of a unit: to a point, or to a unit if `target_tag` is not 0."""
 
     kind: OrderKind
     x: float
@@ -43,7 +44,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Army:
-    """What the client's units amount to together."""
+    """Totals over the client's units."""
 
     count: int = 0
     minerals: float = 0.0
@@ -55,7 +56,7 @@ class Army:
 
 @dataclass
 class Ledger:
-    """What the score details count, for the client's side."""
+    """The sums that the score details report, for the client's side."""
 
     killed_value: float = 0.0
     killed_minerals: float = 0.0
@@ -69,7 +70,7 @@ class Ledger:
 
 
 class World:
-    """The arrays, the loop, and what happened in it."""
+    """The arrays, the loop, and the events since the last observation."""
 
     def __init__(self) -> None:
         self.loop = 0
@@ -88,9 +89,9 @@ class World:
         self.shields: Floats = np.empty(0)
         self.energy: Floats = np.empty(0)
         self.ready_at: Floats = np.empty(0)
-        """The instant, in loops, at which the weapon may fire again."""
+        """Time at which the weapon may fire again, in loops."""
         self.engaged: Ints = np.empty(0, np.int64)
-        """Tag of the unit a weapon is trained on, 0 for none."""
+        """Tag of the unit that the weapon is aimed at, 0 for none."""
         self.order: Ints = np.empty(0, np.int64)
         self.order_point: Floats = np.empty((0, 2))
         self.order_tag: Ints = np.empty(0, np.int64)
@@ -99,15 +100,15 @@ class World:
         self.doomed: list[int] = []
         """Tags of the units that die at the end of this loop."""
         self.queued: dict[int, list[Order]] = {}
-        """Orders still to come, by tag, for the few units that have any."""
+        """Queued orders by tag, for the units that have any."""
         self.orders_version = 0
-        """Changes with any order, and with births and deaths."""
+        """Changes with every order, and when units are created or die."""
         self.population_version = 0
-        """Changes with births and deaths."""
+        """Changes when units are created or die."""
         self.plan_until = 0
-        """Velocities hold up to this loop; then movement must plan again."""
+        """Velocities are valid up to this loop; then movement must plan again."""
         self.rules_at = 0
-        """No rule can find anything to do before this loop."""
+        """No rule has an effect before this loop."""
         self._next_tag = _FIRST_TAG
         self._army = Army()
         self._army_version = -1
@@ -123,17 +124,17 @@ class World:
         return unit_types.RADIUS[self.type_row]
 
     def orders_changed(self) -> None:
-        """Somebody has something else to do: movement must plan again."""
+        """An order changed: movement must plan again."""
         self.orders_version += 1
         self.plan_until = self.loop
 
     def disturb(self) -> None:
-        """Somebody appeared, vanished or was put elsewhere: the rules must look again, too."""
+        """A unit was created, removed or moved: movement must plan again, the rules must apply."""
         self.orders_changed()
         self.rules_at = self.loop
 
     def army(self) -> Army:
-        """The client's units, summed up."""
+        """Totals over the client's units."""
         if self._army_version != self.population_version:
             rows = self.type_row[self.owner == ME].tolist()
             types = [unit_types.UNIT_TYPES[row] for row in rows]
@@ -154,7 +155,7 @@ class World:
         unit = unit_types.UNIT_TYPES[type_row]
         tags = self._next_tag + _TAG_STEP * np.arange(n)
         self._next_tag += _TAG_STEP * n
-        # Units face each other across the map: the client's to the right, all others down.
+        # The client's units face right, all others down.
         births = {
             "tag": tags,
             "type_row": np.full(n, type_row),
@@ -173,7 +174,7 @@ class World:
         self._population_changed()
 
     def bury_dead(self, dead: Bools) -> None:
-        """Remove units for good and put their deaths on record."""
+        """Remove units and record their deaths."""
         for tag, owner, row in zip(
             self.tag[dead].tolist(),
             self.owner[dead].tolist(),
@@ -189,7 +190,7 @@ class World:
         self._population_changed()
 
     def rows_of(self, tags: Ints) -> Ints:
-        """The row of each tag, -1 where no such unit lives."""
+        """The row of each tag, -1 if no such unit lives."""
         if not self.count:
             return np.full(len(tags), -1)
         found = self.tag.searchsorted(tags)

@@ -1,7 +1,7 @@
-"""One handler a request of the API, and the table that finds it.
+"""One handler per request of the API, and the table of handlers.
 
-A handler fills its own part of the response from the request and the state. Errors in
-processing go into that part; `RequestRefused` makes the whole reply an error.
+A handler fills its part of the response from the request and the state. Errors in processing go
+into that part; `RequestRefused` makes the whole reply an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.standin.requests import actions, debug, info, lifecycle, observe, queries
 from sc2pool.standin.state import State
 
-# `Any` is the request's own message, e.g. RequestStep for "step"; the response is whole.
+# `Any` is the request's own message, e.g. RequestStep for "step"; the response is the whole one.
 Handler = Callable[[State, Any, sc_pb.Response], None]
 
 HANDLERS: dict[str, Handler] = {

@@ -1,8 +1,8 @@
-"""Actions: from what a client asks units to do, to orders, with the game's result codes.
+"""Actions: turns a client's commands into orders, with the game's result codes.
 
-Every action of a request gets one result. A unit command is carried out by those of its units
-that can; if none can, its result is the reason of the first that cannot, and each such unit is
-also named in the next observation's `action_errors`.
+Every action of a request gets one result. The units that can obey a unit command do; if none can,
+the result is the first unit's reason. The next observation's `action_errors` lists each unit that
+cannot.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _perform(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType
         kind = raw.WhichOneof("action")
         if kind == "unit_command":
             return _command(state, raw.unit_command)
-        # The camera moves and autocasts toggle without any effect on these maps.
+        # Camera moves and autocast toggles have no effect on these maps.
         return Success if kind is not None else error_pb.Error
     if one.HasField("action_chat"):
         return Success
@@ -62,7 +62,7 @@ def _command(state: State, command: raw_pb.ActionRawUnitCommand) -> error_pb.Act
 def _command_unit(
     game: Game, tag: int, command: raw_pb.ActionRawUnitCommand
 ) -> error_pb.ActionResult.ValueType:
-    """Have one unit obey, or say why it cannot."""
+    """Give one unit the order; returns the result code."""
     world = game.world
     row = world.row_of(tag)
     if row < 0:
@@ -77,7 +77,7 @@ def _command_unit(
     order = _read_order(game, row, ability_id, command)
     if not isinstance(order, Order):
         return order
-    # Stopping cannot wait its turn.
+    # A stop is never queued.
     queued = command.queue_command and order.kind != OrderKind.IDLE
     accepted = orders.give(world, row, order, queued=queued)
     return Success if accepted else error_pb.OrderQueueIsFull
@@ -120,7 +120,7 @@ def _order_on_unit(
     if ability_id == abilities.SMART and hostile and armed:
         kind = OrderKind.ATTACK
     if scenery or kind == OrderKind.PATROL:
-        # Scenery blocks nobody's way: walking to it means walking to its place.
+        # Scenery blocks no unit: walking to it means walking to its position.
         x, y = world.pos[target].tolist()
         return Order(kind, *game.terrain.clamp(x, y), 0)
     return Order(kind, 0.0, 0.0, target_tag)

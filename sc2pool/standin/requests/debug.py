@@ -1,7 +1,7 @@
-"""Debug commands: change the world behind the rules' back, or hurt the process itself.
+"""Debug commands: change the world directly, or crash, hang or end the process.
 
-The whole request is checked before any of it is carried out. Deaths and the end of the game take
-effect with the next loop, as in the real game.
+The whole request is checked before any command is carried out. Deaths and the end of the game
+take effect in the next loop, as in the real game.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Drawing and the cheats of `game_state` are accepted and change nothing.
+# Drawing and `game_state` commands are accepted and change nothing.
 _COMMANDS: dict[str, Callable[[State, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,

@@ -1,4 +1,4 @@
-"""Requests about the game itself: version, maps, the present map, the data tables."""
+"""Requests about the game: version, maps, the current map, the data tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sc2pool.standin.version import BASE_BUILD, DATA_VERSION, GAME_VERSION
 
 
 def ping(_state: State, _request: sc_pb.RequestPing, response: sc_pb.Response) -> None:
-    """Which game this is."""
+    """The version of the game."""
     reply = response.ping
     reply.game_version = GAME_VERSION
     reply.data_version = DATA_VERSION
@@ -33,7 +33,7 @@ def available_maps(
 
 
 def game_info(state: State, _request: sc_pb.RequestGameInfo, response: sc_pb.Response) -> None:
-    """The map, the players and the interface that was asked for."""
+    """The map, the players and the requested interface."""
     setup = state.created()
     terrain = state.playing().terrain
     reply = response.game_info
@@ -75,7 +75,7 @@ def _fill_grid(
 
 
 def data(_state: State, request: sc_pb.RequestData, response: sc_pb.Response) -> None:
-    """The tables that were asked for. There are no upgrades, buffs or effects here."""
+    """The requested tables. There are no upgrades, buffs or effects."""
     tables = _tables()
     reply = response.data
     reply.SetInParent()

@@ -28,7 +28,7 @@ class _CannotCreate(Exception):
 
 
 def create_game(state: State, request: sc_pb.RequestCreateGame, response: sc_pb.Response) -> None:
-    """Load the map and fix seed and players; the episode itself begins with join_game."""
+    """Load the map, set seed and players; the episode begins with join_game."""
     response.create_game.SetInParent()
     try:
         _check_players([player.type for player in request.player_setup])
@@ -75,7 +75,7 @@ def _load_scenario(data_dir: Path, request: sc_pb.RequestCreateGame) -> Scenario
 
 
 def _map_content(data_dir: Path, request: sc_pb.RequestCreateGame) -> bytes:
-    """The bytes of the map that was asked for."""
+    """The bytes of the requested map."""
     local = request.local_map
     if request.battlenet_map_name:
         raise _CannotCreate(CreateError.InvalidMapName, "the stand-in has no Battle.net maps")
@@ -97,7 +97,7 @@ def _map_content(data_dir: Path, request: sc_pb.RequestCreateGame) -> bytes:
 
 
 def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Response) -> None:
-    """Take the one place at the table and begin."""
+    """Join as the one participant and begin the episode."""
     reply = response.join_game
     reply.SetInParent()
     problem = _join_problem(request)
@@ -105,7 +105,7 @@ def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Resp
         reply.error, reply.error_details = problem
         return
     state.options.CopyFrom(request.options)
-    # What a random race becomes may not depend on anything but the map: these are Terran ones.
+    # A random race may depend on the map alone: all of these maps are Terran.
     state.race = common.Terran if request.race == common.Random else request.race
     state.player_name = request.player_name
     state.begin_episode(loops_before=0)
@@ -150,13 +150,13 @@ def leave_game(state: State, _request: sc_pb.RequestLeaveGame, response: sc_pb.R
 
 
 def quit_process(state: State, _request: sc_pb.RequestQuit, _response: sc_pb.Response) -> None:
-    """End the process; nobody gets a reply."""
+    """End the process; there is no reply."""
     state.status = Status.QUIT
     state.fate = Fate.EXIT
 
 
 def step(state: State, request: sc_pb.RequestStep, response: sc_pb.Response) -> None:
-    """Advance by `count` loops, one if it does not say."""
+    """Advance by `count` loops, by one if it is not set."""
     if state.created().realtime:
         raise RequestRefused("Not supported in realtime: the game steps by itself")
     state.step(loops_asked(request))
@@ -164,13 +164,13 @@ def step(state: State, request: sc_pb.RequestStep, response: sc_pb.Response) -> 
 
 
 def loops_asked(request: sc_pb.RequestStep) -> int:
-    """How many loops a step is to play."""
-    # More than the rest of time would only be counted, not played.
+    """The number of loops that a step plays."""
+    # The game ends at END_OF_TIME_LOOPS, so a larger count has the same effect.
     return min(request.count, END_OF_TIME_LOOPS) if request.HasField("count") else 1
 
 
 def save_replay(state: State, _request: sc_pb.RequestSaveReplay, response: sc_pb.Response) -> None:
-    """Not a recording: what is needed to play the episode again, apart from the actions."""
+    """A summary instead of a recording: map, seed, episode and length."""
     setup = state.created()
     summary = {
         "format": "sc2pool-standin-replay/1",

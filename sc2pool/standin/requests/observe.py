@@ -1,11 +1,11 @@
-"""The observation: the world as its client may see it.
+"""The observation: the world as the client sees it.
 
-Grids that do not change are kept as bytes in `Terrain`; a unit's message is filled from columns
-that were turned into lists once, for reading single elements of an array is slow.
+Grids that do not change are kept as bytes in `Terrain`. Columns are turned into lists before the
+units' messages are filled, because reading single elements of an array is slow.
 
 Rules it keeps: units appear in the order of their creation; enemies out of sight do not appear;
-orders and weapons are shown of the client's own units only; deaths and action errors are told
-once, in the first observation after them.
+only the client's own units show orders and weapons; deaths and action errors appear once, in the
+first observation after them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ALLIANCE = {ME: raw_pb.Self, NEUTRAL: raw_pb.Neutral}
 
 
 def observation(state: State, request: sc_pb.RequestObservation, response: sc_pb.Response) -> None:
-    """All that the joined interface asked for, at the present loop."""
+    """Everything that the joined interface requested, at the current loop."""
     game = state.playing()
     world = game.world
     reply = response.observation
@@ -59,7 +59,7 @@ def observation(state: State, request: sc_pb.RequestObservation, response: sc_pb
 
 
 def player_results(state: State) -> list[sc_pb.PlayerResult]:
-    """How the episode ended for each player; nothing before its end."""
+    """Each player's result; empty before the end."""
     result = state.playing().result
     if result is None:
         return []
@@ -112,7 +112,7 @@ def _fill_score(score: score_pb.Score, world: World) -> None:
 
 
 def _blank_details() -> score_pb.ScoreDetails:
-    """Every field present and zero, as the game sends them."""
+    """Every field set to zero, as the game sends them."""
     details = score_pb.ScoreDetails()
     for field in details.DESCRIPTOR.fields:
         if field.message_type is None:
@@ -252,6 +252,6 @@ def _available(ability_ids: tuple[int, ...]) -> list[common.AvailableAbility]:
     ]
 
 
-# What all own units together can be told; the game says it of the selected ones.
+# The abilities of all own units together; the real game lists those of the selected units.
 _FIGHTERS_CAN = _available(FIGHTER_ABILITIES)
 _WALKERS_CAN = _available(WALKER_ABILITIES)

@@ -1,4 +1,4 @@
-"""Queries: how far is it, can it be built there, what can this unit do."""
+"""Queries: walking distance, placement of buildings, abilities of a unit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response
 
 
 def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
-    """Length of the way, 0 if there is none. Open ground: the way is straight."""
+    """Length of the path, 0 if there is none. The ground is open: the path is straight."""
     if path.HasField("start_pos"):
         start_x, start_y = path.start_pos.x, path.start_pos.y
     else:
@@ -58,7 +58,7 @@ def _fill_abilities(reply: query_pb.ResponseQueryAvailableAbilities, game: Game)
 def _placement(
     game: Game, place: query_pb.RequestQueryBuildingPlacement
 ) -> error_pb.ActionResult.ValueType:
-    """Nothing here can build; what is told is whether the spot is open and nobody stands on it."""
+    """Success if the point is open and no unit stands on it. No unit can build here."""
     x, y = place.target_pos.x, place.target_pos.y
     if not game.terrain.walkable(x, y):
         return error_pb.CantBuildLocationInvalid
