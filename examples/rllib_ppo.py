@@ -13,7 +13,7 @@ import argparse
 
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from sc2pool.realtime.rllib import PauseDuringTraining
+from sc2pool.realtime.rllib import PauseBetweenSamples
 
 FRAGMENT = 64
 """Steps in each game before a pause. With step_mul 8 it takes 64 × 8 / 22.4 = 23 s, and RLlib
@@ -51,7 +51,7 @@ def main(words: list[str] | None = None) -> None:
             lr=5e-4,
             entropy_coeff=0.01,
         )
-        .callbacks(PauseDuringTraining)
+        .callbacks(PauseBetweenSamples)
     )
     algorithm = config.build_algo()
     try:

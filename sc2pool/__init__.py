@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sc2pool.envs.gym import SC2GymEnv
     from sc2pool.envs.sb3 import SubprocSC2VecEnv
     from sc2pool.envs.vector import SC2VectorEnv
-    from sc2pool.realtime.async_ppo import AsyncPPO
+    from sc2pool.realtime.async_ppo.learner import AsyncPPO
     from sc2pool.realtime.sb3 import PauseDuringTraining
     from sc2pool.tasks.bot import RLBotAI
     from sc2pool.tasks.policy_bot import PolicyBot
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "AsyncPPO": "sc2pool.realtime.async_ppo",
+    "AsyncPPO": "sc2pool.realtime.async_ppo.learner",
     "PauseDuringTraining": "sc2pool.realtime.sb3",
     "PolicyBot": "sc2pool.tasks.policy_bot",
     "PoolStatsCallback": "sc2pool.envs.callbacks",

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch as th
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
@@ -29,11 +28,9 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from sc2pool import AsyncPPO
-from sc2pool.realtime.acting import Acting
-from sc2pool.realtime.async_ppo import Play
-from sc2pool.realtime.gaps import Gaps
-from sc2pool.realtime.rollouts import Rollout, RolloutStore
-from sc2pool.realtime.weights import Weights
+from sc2pool.realtime.async_ppo.actor import Actor
+from sc2pool.realtime.async_ppo.decoupled import buffer_log_probs
+from sc2pool.realtime.async_ppo.exchange import Exchange, Gaps, Rollout, RolloutStore, Weights
 
 
 class Delaying(Weights):
@@ -53,12 +50,12 @@ class Delaying(Weights):
 class Lockstep(RolloutStore):
     """A rollout is played when it is asked for."""
 
-    def __init__(self, n_steps: int, acting: Acting) -> None:
+    def __init__(self, n_steps: int, actor: Actor) -> None:
         super().__init__(n_steps)
-        self._acting = acting
+        self._actor = actor
 
     def take(self, oldest_version: int) -> Rollout:
-        while not self.add(self._acting.step()):
+        while not self.add(self._actor.step()):
             pass
         return super().take(oldest_version)
 
@@ -67,22 +64,12 @@ class Decoupled(AsyncPPO):
     """`AsyncPPO` without its thread, and with data that is exactly `max_lag` rollouts old."""
 
     @contextmanager
-    def _playing(self, env: VecEnv, policy: ActorCriticPolicy) -> Iterator[Play]:
-        assert self._last_episode_starts is not None
+    def _running_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> Iterator[Exchange]:
         weights, gaps = Delaying(self.policy, self.max_lag), Gaps()
-        acting = Acting(
-            env,
-            policy,
-            weights.delayed,
-            gaps,
-            observations=self._last_obs,
-            episode_starts=self._last_episode_starts,
-            sde_sample_freq=self.sde_sample_freq,
-            n_steps=self.n_steps,
-        )
-        self._play = Play(weights, Lockstep(self.n_steps, acting), gaps)
-        yield self._play
-        self._play = None
+        actor = self._new_actor(env, policy, weights.delayed, gaps)
+        self._exchange = Exchange(weights, Lockstep(self.n_steps, actor), gaps)
+        yield self._exchange
+        self._exchange = None
 
 
 class Plain(Decoupled):
@@ -95,9 +82,10 @@ class Plain(Decoupled):
 class Recomputed(Decoupled):
     """Takes the data for the learner's own."""
 
-    def _before_the_epochs(self) -> tuple[th.Tensor, th.Tensor]:
-        proximal, weights = super()._before_the_epochs()
-        return proximal, th.ones_like(weights)
+    def train(self) -> None:
+        proximal_log_probs, _ = buffer_log_probs(self)
+        self.rollout_buffer.log_probs[:, 0] = proximal_log_probs.numpy()
+        PPO.train(self)
 
 
 LOSSES: dict[str, type[Decoupled]] = {

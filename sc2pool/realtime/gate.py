@@ -1,15 +1,16 @@
-"""The pause gate: stops any process tree while nobody acts on it, and lets it go on.
+"""The pause gate: pauses and resumes any process tree, for example a game during an update.
 
     with PauseGate(game.pid) as gate:
-        gate.pause()        stopped, proven, before it returns
-        …                   the learner learns
+        gate.pause()        returns when all processes are verified to be stopped
+        …                   the learner updates the policy
         gate.resume()
 
-The pool's own games need none: `pause` of the envs does the same from their workers. This is for a
-program that was started in some other way. Rules: pauses are counted, and the tree goes on with
-the last `resume`; whoever pauses has no request in flight, for a stopped program answers none; a
-paused tree ends with the program that paused it, however that ends, because a stopped process
-would stay for ever, and hears no SIGTERM: `guard` sees to it.
+It is for programs that no pool has started; the games of a pool are paused with `env.pause()`.
+
+Rules: pauses are counted, and the last `resume` resumes the tree. Send no request to the program
+before a pause and wait for the reply after it: a stopped program does not reply. When the program
+that paused a tree ends, `guard` kills the tree, because a stopped process would stay for ever and
+ignores SIGTERM.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, PauseError
@@ -29,10 +29,10 @@ from sc2pool.processes.suspend import STOPS_WITHIN_S, ProcessTree
 
 
 class PauseGate:
-    """Pauses the tree of one process; may be used from several threads.
+    """Pauses the tree of one process; safe to use from several threads.
 
     Args:
-        pid: the root of the tree.
+        pid: process id of the tree's root.
 
     Raises:
         PauseError: there is no such process.
@@ -50,43 +50,45 @@ class PauseGate:
         self._guard = subprocess.Popen(
             [sys.executable, "-m", "sc2pool.realtime.guard"],
             stdin=subprocess.PIPE,
-            start_new_session=True,  # what ends this program's group must not end the guard
+            start_new_session=True,  # a signal to this program's group must not end the guard
         )
 
     @property
     def paused(self) -> bool:
-        """Whether the tree is stopped."""
+        """True while the tree is paused."""
         return self._pauses > 0
 
     def pause(self) -> None:
-        """Stop the tree; one that is stopped already stays so.
+        """Pause the tree, or count one more pause if it is paused already.
 
         Raises:
-            PauseError: not all of it could be stopped; it goes on.
+            PauseError: not all processes could be stopped; all of them are resumed.
             ClosedError: the gate is closed.
         """
         with self._lock:
             if self._closed:
                 raise ClosedError("the pause gate is closed")
             if self._pauses == 0:
-                self._tell_guard(self._root)  # first: this program may end at any moment
+                self._report_to_guard(
+                    self._root
+                )  # first, because this program may end at any moment
                 try:
                     self._tree.stop(Deadline.after(STOPS_WITHIN_S))
                 except BaseException:
-                    self._tell_guard(None)
+                    self._report_to_guard(None)
                     raise
             self._pauses += 1
 
     def resume(self) -> None:
-        """Let the tree go on, once it was called as often as `pause`; else without effect."""
+        """Undo one pause; the last one resumes the tree. No effect without a pause."""
         with self._lock:
             self._pauses = max(0, self._pauses - 1)
             if self._pauses == 0:
-                self._let_go()
+                self._resume()
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """In the block the tree is stopped."""
+        """Pause the tree in the block."""
         self.pause()
         try:
             yield
@@ -94,34 +96,29 @@ class PauseGate:
             self.resume()
 
     def close(self) -> None:
-        """Let the tree go on, whoever has paused it; may be called again."""
+        """Resume the tree, however often it is paused; may be called again."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             self._pauses = 0
-            self._let_go()
+            self._resume()
             assert self._guard.stdin is not None
             self._guard.stdin.close()
             self._guard.wait()
 
-    def _let_go(self) -> None:
+    def _resume(self) -> None:
         self._tree.resume()
-        self._tell_guard(None)
+        self._report_to_guard(None)
 
-    def _tell_guard(self, held: list[float] | None) -> None:
+    def _report_to_guard(self, paused_root: list[float] | None) -> None:
         assert self._guard.stdin is not None
-        with suppress(BrokenPipeError):  # someone has ended it: then the gate is without
-            self._guard.stdin.write(json.dumps(held).encode() + b"\n")
+        with suppress(BrokenPipeError):  # somebody has killed the guard: continue without it
+            self._guard.stdin.write(json.dumps(paused_root).encode() + b"\n")
             self._guard.stdin.flush()
 
     def __enter__(self) -> PauseGate:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -1,10 +1,10 @@
-"""`PauseDuringTraining`: games in real time stand still while Stable-Baselines3 learns.
+"""`PauseDuringTraining`: games in real time are paused while Stable-Baselines3 updates the policy.
 
-    collect_rollouts ─► on_rollout_end: pause ─► train() ─► the next rollout's first step: go on
+    collect_rollouts ─► on_rollout_end: pause ─► train() ─► first step of the next rollout: resume
 
-Rule: whatever comes next finds the games as it expects them. Who steps or resets lets them go on
-without being asked to; where nothing comes next (the last update, a callback that ended the
-training, an exception) they stay paused, and neither miss anything nor need the processor.
+Rule: the callback only pauses. The next step or reset of the env resumes the games by itself. If
+none follows (after the last update, after a callback has ended the training, after an exception),
+the games stay paused: they miss nothing and use no CPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
-from sc2pool.realtime.async_ppo import AsyncPPO
+from sc2pool.realtime.async_ppo.learner import AsyncPPO
 
 
 class PauseDuringTraining(BaseCallback):
@@ -21,46 +21,46 @@ class PauseDuringTraining(BaseCallback):
 
         model.learn(100_000, callback=PauseDuringTraining())
 
-    It records `pause/paused_s` and `pause/loops_passed`, sums since the pool was made: how long
-    games were paused, and how many game loops passed meanwhile, which should be 0.
+    It logs `pause/paused_s` and `pause/loops_passed`, sums since the pool was made: how long games
+    were paused, and how many game loops passed in the pauses, which should be 0.
 
-    Where another callback ends the rollout early, SB3 calls no `on_rollout_end`; then there is no
-    update either, and the games are paused at the end of the training.
+    If another callback ends the rollout early, SB3 neither calls `on_rollout_end` nor updates; the
+    games are then paused at the end of the training.
 
     Raises:
-        ConfigError: the model's env is not a `SubprocSC2VecEnv`, nor wraps one; or it is an
-            `AsyncPPO`, whose games are not to be paused.
-        PauseError: a game could not be stopped.
+        ConfigError: the model's env is not a `SubprocSC2VecEnv` (or a wrapper of one), or the model
+            is an `AsyncPPO`, which needs running games during its updates.
+        PauseError: a game could not be paused.
     """
 
     def __init__(self, verbose: int = 0) -> None:
         super().__init__(verbose)
-        self._at_rest = False
+        self._paused = False
 
     def _on_training_start(self) -> None:
         if isinstance(self.model, AsyncPPO):
             raise ConfigError("AsyncPPO plays on while it learns: PauseDuringTraining is for PPO")
-        self._pool()  # a wrong env is told before the first step, not after the first rollout
+        self._pool()  # raise for a wrong env before the first step, not after the first rollout
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_start(self) -> None:
-        # Its first step lets the games go on, when its action is there: sooner would be too soon.
-        self._at_rest = False
+        # No resume here: the first step does it, when its action is ready.
+        self._paused = False
 
     def _on_rollout_end(self) -> None:
         pool = self._pool()
         pool.pause()
-        self._at_rest = True
+        self._paused = True
         pauses = pool.stats()["pauses"]
         self.logger.record("pause/paused_s", pauses["paused_s"])
         self.logger.record("pause/loops_passed", pauses["loops"])
 
     def _on_training_end(self) -> None:
-        if not self._at_rest:
+        if not self._paused:
             self._pool().pause()
-            self._at_rest = True
+            self._paused = True
 
     def _pool(self) -> Pool:
         env = self.training_env.unwrapped

@@ -29,7 +29,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, Ve
 
 from sc2pool import AsyncPPO
 from sc2pool.errors import ConfigError, LearnerError
-from sc2pool.realtime.update_process import UpdateProcess
+from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
 KINDS = ("thread", "process")
 N = 2

@@ -11,8 +11,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import Logger
 
-from sc2pool.realtime.decoupled import importance_weights, policy_loss
-from sc2pool.realtime.decoupled_ppo import DecoupledPPO
+from sc2pool import AsyncPPO
+from sc2pool.realtime.async_ppo.decoupled import importance_weights, policy_loss
 
 CLIP = 0.2
 
@@ -80,7 +80,7 @@ def test_a_weight_is_capped_above_only_and_has_no_gradient():
 def test_on_current_data_an_update_is_ppos(env_id, options):
     env = make_vec_env(env_id, n_envs=2, seed=1)
     models = []
-    for kind in (PPO, DecoupledPPO):
+    for kind in (PPO, AsyncPPO):
         arguments = {"n_steps": 64, "batch_size": 48, "n_epochs": 2, "seed": 3, **options}
         models.append(kind("MlpPolicy", env, device="cpu", **arguments))
         models[-1].set_logger(Logger(folder=None, output_formats=[]))

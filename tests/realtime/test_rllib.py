@@ -85,8 +85,8 @@ def test_a_fragment_that_cannot_be_in_time_is_told_at_once(report):
     assert kind == "SampleTimeoutError"
     assert told.startswith(
         "50 steps in each of 1 envs, with step_mul 4 at 22.4 game loops a second, take at least "
-        "8.9 s, but RLlib discards what it does not have after sample_timeout_s=5.0; expected at "
-        "most 27 steps"
+        "8.9 s, but RLlib discards samples that are not complete after sample_timeout_s=5.0; "
+        "expected at most 27 steps"
     )
     assert report()["games in the end"] == []
 
@@ -100,7 +100,7 @@ def test_samples_that_were_all_late_are_told_of_within_the_iteration(report):
 def test_another_env_is_told_at_once(report):
     assert report()["another env"] == [
         "ConfigError",
-        "PauseDuringTraining needs SC2GymEnvs or an SC2VectorEnv, "
+        "PauseBetweenSamples needs SC2GymEnvs or an SC2VectorEnv, "
         "got SyncVectorEnv(CartPole-v1, num_envs=1)",
     ]
 

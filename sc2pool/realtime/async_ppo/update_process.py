@@ -1,11 +1,11 @@
-"""The learner's updates in a process of their own, seen from the process that acts.
+"""The learner's updates in a child process: the trainer's end.
 
-    model ── parameters, rollout, what the callbacks may have changed ──► updater: model.train()
-          ◄── parameters, what it logged ────────────────────────────────
+    model ── parameters, rollout, changed attributes ──► updater: model.train()
+          ◄── parameters, log records ──────────────────
 
-Rules: both processes talk in turns; all that an update depends on is sent with it, so what a
-callback does to the model holds there too; what `train` raises is raised here with its type. The
-process ends with `close`, and with the trainer; Ctrl-C does not reach it.
+Rules: the two processes take turns. Each update sends everything it depends on, so changes that a
+callback makes to the model reach the child process. An exception of `train` is raised here with
+its type. The child process ends with `close` and with the trainer; Ctrl-C does not reach it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 
-MAY_CHANGE = (
+CHANGEABLE = (
     "_current_progress_remaining",
     "_n_updates",
     "num_timesteps",
@@ -47,104 +47,105 @@ MAY_CHANGE = (
     "weight_cap",
     "verbose",
 )
-"""Attributes of the model that `train` reads and the trainer may have changed."""
+"""Attributes of the model that `train` reads and the trainer or a callback may change."""
 
 
 @dataclass(frozen=True)
 class Begin:
-    """First of all: the model, without env and logger."""
+    """The first message: the model, without env and logger."""
 
     sys_path: list[str]
     threads: int
     learner: bytes
-    """Its class, what `save` writes, its device; pickled once `sys_path` is set."""
+    """Pickled: the model's class, what `save` writes, its device. Needs `sys_path` to unpickle."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """Compute one update."""
+    """A request to compute one update."""
 
     inputs: bytes
-    """Parameters, rollout buffer and attributes by name; pickled."""
+    """Pickled: parameters, rollout buffer, attributes by name."""
 
 
 @dataclass(frozen=True)
 class Updated:
-    """What came of it."""
+    """The result of an update."""
 
     parameters: Mapping[str, Any]
     n_updates: int
     logged: Mapping[str, tuple[Any, tuple[str, ...]]]
-    """Each value, and the output formats it is kept from."""
+    """Log records by name: the value, and the output formats that exclude it."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """What was raised instead."""
+    """The exception of `Begin` or `Update`."""
 
     error: bytes | None
-    """The exception, pickled; None where that is not possible."""
+    """The exception, pickled; None if it cannot be pickled."""
     traceback: str
 
 
 class UpdateProcess:
-    """Starts the process, and waits until it has the model.
+    """Starts the child process, and waits until it has loaded the model.
 
     Args:
-        model: what is to be updated; must be one that can be saved.
+        model: the model to update; `save` must work.
 
     Raises:
-        LearnerError: the process ends by itself.
+        LearnerError: the process has ended by itself.
+        Exception: raised by the model's `load`.
     """
 
     def __init__(self, model: PPO) -> None:
         saved = io.BytesIO()
         model.save(saved)
-        ours, its = socket.socketpair()
+        ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
         try:
-            self._process = start(its)
+            self._process = _start(theirs)
         except BaseException:
             ours.close()
             raise
         finally:
-            its.close()
+            theirs.close()
         try:
             learner = for_worker((type(model), saved.getvalue(), str(model.device)))
-            self._ask(Begin(list(sys.path), th.get_num_threads(), learner))
+            self._request(Begin(list(sys.path), th.get_num_threads(), learner))
         except BaseException:
             self.close()
             raise
 
     def update(self, model: PPO) -> None:
-        """The same as `model.train()`.
+        """Do `model.train()` in the child process.
 
         Raises:
             LearnerError: the process has ended.
-            Exception: what `train` has raised.
+            Exception: raised by `train`.
         """
-        attributes = {name: value for name, value in vars(model).items() if name in MAY_CHANGE}
+        attributes = {name: value for name, value in vars(model).items() if name in CHANGEABLE}
         inputs = for_worker((model.get_parameters(), model.rollout_buffer, attributes))
-        updated: Updated = self._ask(Update(inputs))
+        updated: Updated = self._request(Update(inputs))
         model.set_parameters(dict(updated.parameters), device=model.device)
         model._n_updates = updated.n_updates
         for name, (value, exclude) in updated.logged.items():
             model.logger.record(name, value, exclude)
 
-    def _ask(self, message: Begin | Update) -> Any:
+    def _request(self, message: Begin | Update) -> Any:
         try:
             self._channel.send(message)
-            answers: list[Any] = []
-            while not answers:
-                answers = self._channel.receive()
+            replies: list[Any] = []
+            while not replies:
+                replies = self._channel.receive()
         except ChannelClosedError as error:
             code = self._process.wait()
             raise LearnerError(
                 f"the process that computes the updates has ended with code {code}"
             ) from error
-        if isinstance(answers[0], Failed):
-            raise as_raised(answers[0])
-        return answers[0]
+        if isinstance(replies[0], Failed):
+            raise _exception(replies[0])
+        return replies[0]
 
     def close(self) -> None:
         """End the process; may be called again."""
@@ -153,25 +154,32 @@ class UpdateProcess:
         self._process.wait()
 
 
-def start(connection: socket.socket) -> subprocess.Popen[bytes]:
-    """Start `python -m sc2pool.realtime.updater` on one end of a socket pair."""
-    package_root = str(Path(__file__).resolve().parents[2])
+def _start(connection: socket.socket) -> subprocess.Popen[bytes]:
+    """Start the child process with one end of a socket pair."""
+    package_root = str(Path(__file__).resolve().parents[3])
     search_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     descriptor = connection.fileno()
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "sc2pool.realtime.updater", str(os.getpid()), str(descriptor)],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "sc2pool.realtime.async_ppo.updater",
+            str(os.getpid()),
+            str(descriptor),
+        ],
         pass_fds=[descriptor],
         stdin=subprocess.DEVNULL,
-        # What the terminal sends to the trainer's session is the trainer's affair. And Linux shares
-        # CPU time among sessions first (autogroup, sched(7)): in the trainer's this one process
-        # would get one share beside two for every game, while all of them wait for it in the end.
+        # A session of its own, for two reasons. Signals of the terminal go to the trainer alone.
+        # And Linux shares CPU time among sessions first (autogroup, sched(7)): in the trainer's
+        # session this process would compete with all games, and they wait for it in the end.
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": search_path},
     )
 
 
-def as_raised(failed: Failed) -> BaseException:
-    """What the update raised, to be raised here, of the same type where possible."""
+def _exception(failed: Failed) -> BaseException:
+    """The exception to raise here: of the same type, if it could be pickled."""
     remote = RemoteTraceback(failed.traceback)
     try:
         error = pickle.loads(failed.error) if failed.error is not None else None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from sc2pool.errors import SampleTimeoutError
-from sc2pool.realtime.fragments import Discards, Fragment, check_fragment
+from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 
 TIMEOUT_S = 60.0
 """RLlib's default: 1,344 game loops."""
 
 
 def test_eight_games_play_their_shares_side_by_side():
-    assert Fragment(steps=4000 // 8, envs=8, step_mul=8).seconds == pytest.approx(178.57, abs=0.01)
+    assert Fragment(steps=4000 // 8, envs=8, step_mul=8).minimum_s == pytest.approx(
+        178.57, abs=0.01
+    )
 
 
 @pytest.mark.parametrize(("longest", "step_mul"), [(167, 8), (1343, 1), (9, 140)])
@@ -29,7 +31,7 @@ def test_who_waits_for_ever_may_ask_for_any_fragment():
 def test_the_error_says_what_was_given():
     told = (
         "500 steps in each of 8 envs, with step_mul 8 at 22.4 game loops a second, take at least "
-        r"178\.6 s, but RLlib discards what it does not have after sample_timeout_s=60\.0"
+        r"178\.6 s, but RLlib discards samples that are not complete after sample_timeout_s=60\.0"
     )
     with pytest.raises(SampleTimeoutError, match=told):
         check_fragment(Fragment(500, 8, 8), TIMEOUT_S)

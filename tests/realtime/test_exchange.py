@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from sc2pool.realtime.rollouts import RolloutStore, Step
+from sc2pool.realtime.async_ppo.exchange import RolloutStore, Step
 
 N_STEPS = 3
 
@@ -107,7 +107,7 @@ def test_an_actor_that_is_stopped_waits_no_longer(wait_for):
     store = RolloutStore(N_STEPS, game_waits=True)
     acting = threading.Thread(target=add, args=(store, range(3)))
     acting.start()
-    store.stop_waiting()
+    store.release_actor()
     acting.join()
     assert taken(store) == [0, 1, 2]
 

@@ -1,9 +1,9 @@
-"""Computes a learner's updates: the other end of `update_process`.
+"""The child process that computes the learner's updates; `update_process` is the trainer's end.
 
-    python -m sc2pool.realtime.updater TRAINER_PID SOCKET
+    python -m sc2pool.realtime.async_ppo.updater TRAINER_PID SOCKET
 
-It has the model without its env. Rules: it begins nothing by itself, and ends with the trainer or
-when the socket does; what an update raises is an answer like any other.
+It has the model without its env. Rules: it acts only on a message, and sends one reply to each; an
+exception is a reply, too. It ends when the trainer ends or closes the socket.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from stable_baselines3.common.logger import Logger
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.processes.with_parent import follow_parent
-from sc2pool.realtime.update_process import Begin, Failed, Update, Updated
+from sc2pool.realtime.async_ppo.update_process import Begin, Failed, Update, Updated
 
 
 class Updater:
-    """Serves one trainer."""
+    """Holds the model, and handles one message after the other."""
 
     def __init__(self) -> None:
         self._model: PPO | None = None
 
-    def answer(self, message: Begin | Update) -> Updated | Failed | None:
-        """Do what the message asks for."""
+    def handle(self, message: Begin | Update) -> Updated | Failed | None:
+        """Handle a message and return its reply; None is the reply to `Begin`."""
         try:
             if isinstance(message, Update):
                 return self._update(message)
             self._begin(message)
         except BaseException as error:
-            return Failed(pickled(error), traceback.format_exc())
+            return Failed(_pickled(error), traceback.format_exc())
         return None
 
     def _begin(self, message: Begin) -> None:
@@ -52,7 +52,7 @@ class Updater:
 
     def _update(self, message: Update) -> Updated:
         model = self._model
-        assert model is not None, "Begin comes first"
+        assert model is not None, "Begin is the first message"
         parameters, model.rollout_buffer, attributes = pickle.loads(message.inputs)
         vars(model).update(attributes)
         model.set_parameters(parameters, device=model.device)
@@ -67,15 +67,15 @@ class Updater:
         return Updated(model.get_parameters(), model._n_updates, logged)
 
 
-def pickled(error: BaseException) -> bytes | None:
-    """The exception for the trainer; None where it cannot travel."""
+def _pickled(error: BaseException) -> bytes | None:
+    """The exception, pickled; None if it cannot be pickled."""
     with suppress(Exception):
         return for_worker(error)
     return None
 
 
 def main() -> None:
-    """Answer until the socket ends."""
+    """Handle messages until the trainer closes the socket."""
     trainer_pid, descriptor = map(int, sys.argv[1:3])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     follow_parent(trainer_pid)
@@ -86,7 +86,7 @@ def main() -> None:
         while True:
             messages += channel.receive()
             while messages:
-                channel.send(updater.answer(messages.pop(0)))
+                channel.send(updater.handle(messages.pop(0)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,171 @@
+"""The actor: steps all envs of a `VecEnv` with its own copy of the policy, in a thread.
+
+Rules: the actor does what SB3's `collect_rollouts` does between an observation and its action, and
+nothing else: it runs no callback, does no bootstrapping and does not wait for the learner. While
+the thread runs, no other thread uses the env. An error of the env ends the thread, and the learner
+raises it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.utils import obs_as_tensor
+from stable_baselines3.common.vec_env import VecEnv
+
+from sc2pool.realtime.async_ppo.exchange import Gaps, RolloutStore, Step, Weights
+
+
+class Actor:
+    """Steps all envs with the newest weights.
+
+    Args:
+        env: the envs, reset already.
+        policy: the actor's own copy of the policy; it is put into eval mode.
+        weights: holds the newest weights.
+        gaps: records the time from an observation to its action.
+        observations: the envs' newest observations, with a first axis of n.
+        episode_starts: bool (n,), true if the observation is the first of an episode.
+        noise_period: number of steps after which a policy with gSDE draws new exploration noise.
+    """
+
+    def __init__(
+        self,
+        env: VecEnv,
+        policy: ActorCriticPolicy,
+        weights: Weights,
+        gaps: Gaps,
+        *,
+        observations: Any,
+        episode_starts: NDArray[np.bool_],
+        noise_period: int,
+    ) -> None:
+        policy.set_training_mode(False)
+        self.device = policy.device
+        self.observations = _copied(observations)
+        self.episode_starts = episode_starts
+        self._env = env
+        self._policy = policy
+        self._weights = weights
+        self._load_newest_weights()
+        self._gaps = gaps
+        self._noise_period = noise_period
+        self._n_steps = 0
+        self._observed_at_s: float | None = None
+        self._update_ran = False
+
+    def step(self) -> Step:
+        """Take one step of all envs."""
+        if self._weights.newest is not self._loaded:
+            self._load_newest_weights()
+        policy, version = self._policy, self._loaded.number
+        if policy.use_sde and self._n_steps % self._noise_period == 0:
+            policy.reset_noise(self._env.num_envs)
+        with th.no_grad():
+            chosen, values, log_probs = policy(obs_as_tensor(self.observations, policy.device))
+        actions = chosen.cpu().numpy()
+        clipped_actions = self._clipped(actions)
+        values, log_probs = values.cpu(), log_probs.cpu()
+        self._record_gap()
+        new_observations, rewards, dones, infos = self._env.step(clipped_actions)
+        self._observed_at_s = time.monotonic()
+        self._update_ran = self._gaps.updating
+        step = Step(
+            version=version,
+            observations=self.observations,
+            episode_starts=self.episode_starts,
+            actions=actions,
+            clipped_actions=clipped_actions,
+            values=values,
+            log_probs=log_probs,
+            new_observations=_copied(new_observations),
+            rewards=rewards,
+            dones=dones,
+            infos=infos,
+        )
+        self.observations, self.episode_starts = step.new_observations, dones
+        self._n_steps += 1
+        return step
+
+    def _load_newest_weights(self) -> None:
+        # The reference keeps this version's memory alive while its copy to the device may run.
+        self._loaded = self._weights.newest
+        self._policy.load_state_dict(self._loaded.state)
+        if self._policy.use_sde:  # the noise depends on the weights
+            self._policy.reset_noise(self._env.num_envs)
+
+    def _clipped(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """The actions within the bounds of their space, as in SB3's `collect_rollouts`."""
+        space = self._policy.action_space
+        if not isinstance(space, spaces.Box):
+            return actions
+        if self._policy.squash_output:
+            return self._policy.unscale_action(actions)
+        clipped: NDArray[Any] = np.clip(actions, space.low, space.high)
+        return clipped
+
+    def _record_gap(self) -> None:
+        if self._observed_at_s is not None:
+            gap_s = time.monotonic() - self._observed_at_s
+            self._gaps.record(gap_s, self._update_ran or self._gaps.updating)
+
+
+class ActorThread:
+    """Runs an actor until `stop`.
+
+    Args:
+        actor: steps the envs.
+        rollouts: receives the steps.
+        on_rollout: called in the thread after each complete rollout.
+    """
+
+    def __init__(
+        self, actor: Actor, rollouts: RolloutStore, on_rollout: Callable[[], None]
+    ) -> None:
+        self._actor = actor
+        self._rollouts = rollouts
+        self._on_rollout = on_rollout
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="sc2pool-actor", daemon=True)
+
+    def start(self) -> None:
+        """Begin to act."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the current step, then end; may be called again."""
+        self._stopping = True
+        self._rollouts.release_actor()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with _own_stream(self._actor.device):
+                while not self._stopping:
+                    if self._rollouts.add(self._actor.step()):
+                        self._on_rollout()
+        except BaseException as error:
+            self._rollouts.fail(error)
+
+
+def _own_stream(device: th.device) -> AbstractContextManager[Any]:
+    """A CUDA stream for the actor: in the learner's stream, an action would wait for its work."""
+    if device.type != "cuda":
+        return nullcontext()
+    return th.cuda.stream(th.cuda.Stream(device))  # type: ignore[no-untyped-call]
+
+
+def _copied(observations: Any) -> Any:
+    """A copy of a batch of observations: an env may reuse the memory for its next batch."""
+    if isinstance(observations, dict):
+        return {key: np.array(value) for key, value in observations.items()}
+    return np.array(observations)

@@ -1,0 +1,248 @@
+"""What the actor and the learner pass to each other, from thread to thread.
+
+    actor ── Step ──► RolloutStore ──► learner      what was observed and done
+    actor ◄─ WeightVersion ◄─ Weights ◄── learner   the newest policy
+    actor ── gap ──► Gaps ──► learner's log         how long each game waited for its action
+
+A rollout on its way:
+
+    add(step) ──► in progress ──► waiting ──► taken by the learner
+                                     └─ dropped when the next rollout is complete
+
+The learner takes the waiting rollout. If none waits, it takes the one in progress and receives its
+steps as they come.
+
+Rules: the actor never waits for the learner, unless `game_waits`. Rollouts are dropped whole, and
+counted. The learner takes the older rollout first, because the newer one stays fresh for longer.
+Published weights are never written again, so the actor never mixes two versions. Every gap is
+recorded, also those of dropped steps.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import ActorCriticPolicy
+
+_WAKE_UP_S: Final = 1.0
+"""Period of the learner's wait: on some systems Ctrl-C does not interrupt a wait without limit."""
+_MAX_GAPS: Final = 1 << 16
+"""Gaps kept between two records of the log; older ones are forgotten."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """All that the two threads share while `learn` runs."""
+
+    weights: Weights
+    rollouts: RolloutStore
+    gaps: Gaps
+
+
+class Step(NamedTuple):
+    """One step of all n envs, as the actor took it."""
+
+    version: int
+    """Version of the weights that chose the actions."""
+    observations: Any
+    """What the actions were chosen for: an array with a first axis of n, or a dict of such."""
+    episode_starts: NDArray[np.bool_]
+    actions: NDArray[Any]
+    """As the policy gave them."""
+    clipped_actions: NDArray[Any]
+    """As the envs received them."""
+    values: th.Tensor
+    """float (n, 1), on the CPU."""
+    log_probs: th.Tensor
+    """float (n,), on the CPU; of the behaviour policy."""
+    new_observations: Any
+    rewards: NDArray[Any]
+    dones: NDArray[np.bool_]
+    infos: list[dict[str, Any]]
+
+
+class Rollout:
+    """Consecutive steps; the actor appends until the rollout is complete."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    @property
+    def version(self) -> int:
+        """Version of the weights that chose its oldest step."""
+        return self.steps[0].version
+
+
+class RolloutStore:
+    """Holds one rollout in progress, and at most one complete rollout that waits.
+
+    Args:
+        n_steps: number of steps in a complete rollout.
+        game_waits: if true, the actor waits after a rollout until the learner has taken it.
+
+    Attributes:
+        dropped_steps: steps dropped because the learner was too slow; a step of all envs is one.
+        stale_steps: steps discarded because they were too old when the learner took them.
+    """
+
+    def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
+        self.dropped_steps = 0
+        self.stale_steps = 0
+        self._n_steps = n_steps
+        self._game_waits = game_waits
+        self._changed = threading.Condition()
+        self._in_progress = Rollout()
+        self._waiting: Rollout | None = None
+        self._followed: Rollout | None = None
+        """The rollout that the learner took while it was in progress."""
+        self._error: BaseException | None = None
+
+    def add(self, step: Step) -> bool:
+        """Append a step to the rollout in progress; called by the actor.
+
+        Returns:
+            True if the rollout is complete now.
+        """
+        with self._changed:
+            rollout = self._in_progress
+            rollout.steps.append(step)
+            complete = len(rollout.steps) >= self._n_steps
+            if complete:
+                self._in_progress = Rollout()
+                if rollout is self._followed:
+                    self._followed = None
+                else:
+                    if self._waiting is not None:
+                        self.dropped_steps += len(self._waiting.steps)
+                    self._waiting = rollout
+            self._changed.notify_all()
+            while self._game_waits and self._waiting is not None:
+                self._changed.wait()
+            return complete
+
+    def release_actor(self) -> None:
+        """End the actor's wait for the learner, now and from now on."""
+        with self._changed:
+            self._game_waits = False
+            self._changed.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        """The actor has failed: the learner raises this error after the steps before it."""
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    def take(self, oldest_version: int) -> Rollout:
+        """Wait for the next rollout with at least one step; called by the learner.
+
+        Args:
+            oldest_version: rollouts that begin with older weights are discarded.
+
+        Raises:
+            BaseException: the error given to `fail`, once all earlier rollouts were taken.
+        """
+        with self._changed:
+            while True:
+                if self._waiting is not None:
+                    rollout, self._waiting = self._waiting, None
+                    self._changed.notify_all()
+                else:
+                    rollout = self._in_progress
+                if not rollout.steps:
+                    self._wait()
+                elif rollout.version >= oldest_version:
+                    if rollout is self._in_progress:
+                        self._followed = rollout
+                    return rollout
+                else:
+                    self.stale_steps += len(rollout.steps)
+                    if rollout is self._in_progress:  # the steps to come may be fresh enough
+                        self._in_progress = Rollout()
+
+    def follow(self, rollout: Rollout) -> Iterator[Step]:
+        """The steps of a rollout from `take`, each as soon as the actor has added it.
+
+        Raises:
+            BaseException: the error given to `fail`, in place of the first missing step.
+        """
+        for index in range(self._n_steps):
+            with self._changed:
+                while len(rollout.steps) <= index:
+                    self._wait()
+            yield rollout.steps[index]
+
+    def _wait(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self._changed.wait(_WAKE_UP_S)
+
+
+class WeightVersion(NamedTuple):
+    """A copy of all parameters and buffers of the policy after `number` updates."""
+
+    number: int
+    state: dict[str, th.Tensor]
+
+
+class Weights:
+    """The newest version of the policy's weights; written by the learner, read by the actor."""
+
+    def __init__(self, policy: ActorCriticPolicy) -> None:
+        self.newest = _copy(0, policy)
+
+    def publish(self, policy: ActorCriticPolicy) -> None:
+        """Make a copy of this policy's weights the newest version."""
+        self.newest = _copy(self.newest.number + 1, policy)
+
+
+def _copy(number: int, policy: ActorCriticPolicy) -> WeightVersion:
+    state = {name: value.detach().clone() for name, value in policy.state_dict().items()}
+    if policy.device.type == "cuda":
+        # The actor reads the copy in a CUDA stream of its own, which does not wait for this one.
+        th.cuda.current_stream(policy.device).synchronize()
+    return WeightVersion(number, state)
+
+
+class Gaps:
+    """Seconds from an observation to its action; written by the actor, read by the learner."""
+
+    def __init__(self) -> None:
+        self.updating = False
+        """True while the learner updates the policy."""
+        self._recorded: deque[tuple[float, bool]] = deque(maxlen=_MAX_GAPS)
+
+    @contextmanager
+    def update(self) -> Iterator[None]:
+        """Mark the block as an update of the learner."""
+        self.updating = True
+        try:
+            yield
+        finally:
+            self.updating = False
+
+    def record(self, gap_s: float, during_update: bool) -> None:
+        """Record one gap, and whether an update ran at its beginning or end."""
+        self._recorded.append((gap_s, during_update))
+
+    def drain(self) -> dict[str, float]:
+        """p50, p99 and maximum of the gaps since the last call, by their names in the log."""
+        recorded = [self._recorded.popleft() for _ in range(len(self._recorded))]
+        return {
+            **_percentiles("gap_s", [gap_s for gap_s, _ in recorded]),
+            **_percentiles("update_gap_s", [gap_s for gap_s, in_update in recorded if in_update]),
+        }
+
+
+def _percentiles(name: str, seconds: Sequence[float]) -> dict[str, float]:
+    if not seconds:
+        return {}
+    p50, p99, maximum = np.percentile(seconds, [50, 99, 100]).tolist()
+    return {f"{name}_p50": p50, f"{name}_p99": p99, f"{name}_max": maximum}

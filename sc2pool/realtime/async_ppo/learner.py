@@ -1,0 +1,278 @@
+"""The learner: `AsyncPPO`, Stable-Baselines3's PPO with an actor in a thread of its own.
+
+The actor stays in the process that made the env, because no other process can step it: its
+sockets, child processes and locks belong here. If one interpreter is too slow for both threads,
+`actor="process"` moves the update instead: a child process computes it and sends the weights back.
+
+Rules: the learner takes whole rollouts, in order. Whatever SB3 does with a step (callbacks,
+`num_timesteps`, episode statistics) happens in the learner's thread, for the steps it learns from;
+dropped steps are only counted. When `learn` ends, for any reason, thread and child process have
+ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.type_aliases import MaybeCallback
+from stable_baselines3.common.utils import obs_as_tensor
+from stable_baselines3.common.vec_env import VecEnv
+
+from sc2pool.errors import ConfigError
+from sc2pool.realtime.async_ppo import decoupled
+from sc2pool.realtime.async_ppo.actor import Actor, ActorThread
+from sc2pool.realtime.async_ppo.exchange import Exchange, Gaps, RolloutStore, Weights
+from sc2pool.realtime.async_ppo.frozen_statistics import frozen
+from sc2pool.realtime.async_ppo.update_process import UpdateProcess
+
+ActorKind = Literal["thread", "process"]
+SelfAsyncPPO = TypeVar("SelfAsyncPPO", bound="AsyncPPO")
+
+
+class AsyncPPO(PPO):
+    """PPO for games that do not wait: an actor keeps acting while the learner updates the policy.
+
+        model = AsyncPPO("MlpPolicy", env, n_steps=64)
+        model.learn(100_000)
+
+    It takes any `VecEnv` and all arguments of `stable_baselines3.PPO`. `learn`, `save`, `load`,
+    callbacks and loggers are PPO's, and it loads models that PPO has saved.
+
+    The data is slightly older than the policy that learns from it. The loss corrects for that
+    (`sc2pool.realtime.async_ppo.decoupled`); on data of the current policy it is PPO's.
+
+    If the learner is slower than the actor, rollouts are dropped: one complete rollout waits for
+    the learner, and the next one replaces it, unless `game_waits`. `num_timesteps` and callbacks
+    count the steps that were learned from. A callback must not call the training env, because the
+    actor steps it; `stats()` of a pool is always allowed. `PauseDuringTraining` cannot be used.
+
+    After each rollout it logs:
+
+    - `async/lag_mean`, `async/lag_max`: staleness of the steps, in updates of the policy
+    - `async/dropped_steps`, `async/stale_steps`: env steps since `learn` began that were dropped
+      because the learner was too slow, and discarded because they were older than `max_lag`
+    - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
+      action, of all steps since the last record, including dropped ones
+    - `async/update_gap_s_p50` and so on: the same, for the steps during an update
+
+    After each update it logs `async/weight_mean` and `async/weight_max` (before the cap) of the
+    importance weights, and `async/weight_capped`, the fraction above the cap.
+
+    Args:
+        args: as of PPO.
+        actor: `"thread"`, or `"process"`, which computes the updates in a child process. The latter
+            pays off if an update keeps the interpreter busy. It sends rollouts and weights between
+            the processes, takes 2 s to start, and needs a model that can be saved. The script needs
+            no `if __name__ == "__main__"` for it.
+        max_lag: maximum staleness of a rollout's oldest step, in updates; older rollouts are
+            discarded. One or two updates are usual.
+        game_waits: true if the env does not advance between two steps, like StarCraft II without
+            `realtime=True`. The actor then waits for a slower learner, and nothing is dropped.
+        weight_cap: upper bound of an action's importance weight.
+        kwargs: as of PPO.
+
+    Raises:
+        ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1.
+        LearnerError: from `learn`: the process that computes the updates has ended.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        actor: ActorKind = "thread",
+        max_lag: int = 2,
+        game_waits: bool = False,
+        weight_cap: float = 5.0,
+        **kwargs: Any,
+    ) -> None:
+        if actor not in get_args(ActorKind):
+            raise ConfigError(f"actor must be one of {get_args(ActorKind)}, got {actor!r}")
+        if max_lag < 0:
+            raise ConfigError(f"max_lag is a number of updates, at least 0, got {max_lag}")
+        if not weight_cap >= 1.0:
+            raise ConfigError(
+                f"weight_cap must be at least 1, the weight of current data, got {weight_cap}"
+            )
+        self.actor = actor
+        self.max_lag = max_lag
+        self.game_waits = game_waits
+        self.weight_cap = weight_cap
+        self._exchange: Exchange | None = None
+        super().__init__(*args, **kwargs)
+
+    def learn(  # noqa: PLR0917 - the arguments are SB3's
+        self: SelfAsyncPPO,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "AsyncPPO",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfAsyncPPO:
+        """As PPO's; the actor runs from the first step to the end of the last update."""
+        iteration = 0
+        with closing(UpdateProcess(self)) if self.actor == "process" else nullcontext() as process:
+            policy = self._new_policy()  # before the reset: a game in real time would not wait
+            total_timesteps, callback = self._setup_learn(
+                total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
+            )
+            callback.on_training_start(locals(), globals())
+            assert self.env is not None
+            with self._running_actor(self.env, policy) as exchange:
+                while self.num_timesteps < total_timesteps:
+                    if not self.collect_rollouts(
+                        self.env, callback, self.rollout_buffer, self.n_steps
+                    ):
+                        break
+                    iteration += 1
+                    self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
+                    if log_interval is not None and iteration % log_interval == 0:
+                        self.dump_logs(iteration)
+                    with exchange.gaps.update():
+                        if process is None:
+                            self.train()
+                        else:
+                            process.update(self)
+                    exchange.weights.publish(self.policy)
+            callback.on_training_end()
+        return self
+
+    def _new_policy(self) -> ActorCriticPolicy:
+        """A policy for the actor, of the same class as the learner's."""
+        policy = self.policy_class(
+            self.observation_space,
+            self.action_space,
+            self.lr_schedule,
+            use_sde=self.use_sde,
+            **self.policy_kwargs,
+        )
+        assert isinstance(policy, ActorCriticPolicy)
+        return policy.to(self.device)
+
+    @contextmanager
+    def _running_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> Iterator[Exchange]:
+        """Run the actor in the block; after it, model and env are in the state PPO leaves."""
+        exchange = Exchange(
+            Weights(self.policy), RolloutStore(self.n_steps, game_waits=self.game_waits), Gaps()
+        )
+        with frozen(self._vec_normalize_env) as commit_statistics:
+            actor = self._new_actor(env, policy, exchange.weights, exchange.gaps)
+            thread = ActorThread(actor, exchange.rollouts, on_rollout=commit_statistics)
+            self._exchange = exchange
+            thread.start()
+            try:
+                yield exchange
+            finally:
+                self._exchange = None
+                thread.stop()
+                self._last_obs = actor.observations
+                self._last_episode_starts = actor.episode_starts
+
+    def _new_actor(
+        self, env: VecEnv, policy: ActorCriticPolicy, weights: Weights, gaps: Gaps
+    ) -> Actor:
+        assert self._last_episode_starts is not None
+        return Actor(
+            env,
+            policy,
+            weights,
+            gaps,
+            observations=self._last_obs,
+            episode_starts=self._last_episode_starts,
+            noise_period=self.sde_sample_freq if self.sde_sample_freq > 0 else self.n_steps,
+        )
+
+    def collect_rollouts(
+        self,
+        env: VecEnv,
+        callback: BaseCallback,
+        rollout_buffer: RolloutBuffer,
+        n_rollout_steps: int,
+    ) -> bool:
+        """Take a rollout from the actor and fill the buffer with it; called by `learn`."""
+        assert self._exchange is not None, "only learn() calls this, while the actor runs"
+        rollouts, version = self._exchange.rollouts, self._exchange.weights.newest.number
+        self.policy.set_training_mode(False)
+        rollout_buffer.reset()
+        callback.on_rollout_start()
+        rollout = rollouts.take(version - self.max_lag)
+        versions = []
+        for n_steps, step in enumerate(rollouts.follow(rollout)):  # noqa: B007 - for callbacks
+            # Callbacks read PPO's local variables by these names.
+            actions, clipped_actions = step.actions, step.clipped_actions
+            values, log_probs = step.values, step.log_probs
+            new_obs, rewards, dones, infos = (
+                step.new_observations,
+                step.rewards,
+                step.dones,
+                step.infos,
+            )
+            self.num_timesteps += env.num_envs
+            callback.update_locals(locals())
+            if not callback.on_step():
+                return False
+            self._update_info_buffer(infos, dones)
+            if isinstance(self.action_space, spaces.Discrete):
+                actions = actions.reshape(-1, 1)
+            rollout_buffer.add(
+                step.observations,
+                actions,
+                self._bootstrapped(rewards, dones, infos),
+                step.episode_starts,
+                values,
+                log_probs,
+            )
+            versions.append(step.version)
+            self._last_obs, self._last_episode_starts = new_obs, dones
+        with th.no_grad():
+            values = self.policy.predict_values(obs_as_tensor(new_obs, self.device))
+        rollout_buffer.compute_returns_and_advantage(last_values=values, dones=dones)
+        self._log_rollout(self._exchange, version - np.array(versions))
+        callback.update_locals(locals())
+        callback.on_rollout_end()
+        return True
+
+    def _bootstrapped(
+        self, rewards: NDArray[Any], dones: NDArray[np.bool_], infos: list[dict[str, Any]]
+    ) -> NDArray[Any]:
+        """Rewards; if a time limit ended the episode, with the discounted value of its last state.
+
+        As in SB3's `OnPolicyAlgorithm.collect_rollouts`.
+        """
+        rewards = rewards.copy()
+        for env in np.flatnonzero(dones):
+            info = infos[env]
+            last = info.get("terminal_observation")
+            if last is not None and info.get("TimeLimit.truncated", False):
+                with th.no_grad():
+                    value = self.policy.predict_values(self.policy.obs_to_tensor(last)[0])[0]
+                rewards[env] += self.gamma * value.item()
+        return rewards
+
+    def _log_rollout(self, exchange: Exchange, lags: NDArray[np.int64]) -> None:
+        figures = {
+            "lag_mean": lags.mean(),
+            "lag_max": lags.max(),
+            "dropped_steps": exchange.rollouts.dropped_steps * self.n_envs,
+            "stale_steps": exchange.rollouts.stale_steps * self.n_envs,
+            **exchange.gaps.drain(),
+        }
+        for name, value in figures.items():
+            self.logger.record(f"async/{name}", value)
+
+    def train(self) -> None:
+        """Update the policy with the rollout buffer: PPO's update, with the decoupled loss."""
+        decoupled.update(self, self.weight_cap)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_exchange"]

@@ -1,0 +1,112 @@
+"""Whether games in real time play a fragment within RLlib's `sample_timeout_s`.
+
+RLlib's synchronous algorithms wait `sample_timeout_s` (60 s by default) for their env runners. They
+discard later samples, and the training continues without data and without an error. Two checks find
+that: a fragment takes at least `step_mul` loops per step at 22.4 loops a second (`check_fragment`),
+and RLlib counts the samples it has discarded (`Discards`).
+
+Rule: this module does not import RLlib; `sc2pool.realtime.rllib` calls it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from sc2pool.errors import SampleTimeoutError
+from sc2pool.protocol.game_time import LOOPS_PER_S
+
+log = logging.getLogger("sc2pool")
+
+_REMEDY: Final = (
+    "set env_runners(rollout_fragment_length=…) to fewer steps, of which an update takes as many "
+    "fragments as it needs, or env_runners(sample_timeout_s=None) to wait without limit"
+)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """What one env runner plays per sample.
+
+    Attributes:
+        steps: env steps in each of its envs; 1 if it plays whole episodes, of unknown length.
+        envs: number of its envs; their games run side by side.
+        step_mul: game loops per env step.
+    """
+
+    steps: int
+    envs: int
+    step_mul: int
+
+    @property
+    def minimum_s(self) -> float:
+        """Duration without resets, and with a policy that takes no time."""
+        return self.steps * self.step_mul / LOOPS_PER_S
+
+    def __str__(self) -> str:
+        return (
+            f"{self.steps} steps in each of {self.envs} envs, with step_mul {self.step_mul} at "
+            f"{LOOPS_PER_S} game loops a second, take at least {self.minimum_s:.1f} s"
+        )
+
+
+def check_fragment(fragment: Fragment, timeout_s: float | None) -> None:
+    """Raise if a fragment cannot be complete in time.
+
+    Args:
+        fragment: what RLlib asks for.
+        timeout_s: how long RLlib waits; None for no limit.
+
+    Raises:
+        SampleTimeoutError: the fragment takes at least `timeout_s`.
+    """
+    if timeout_s is None or fragment.minimum_s < timeout_s:
+        return
+    longest = ceil(timeout_s * LOOPS_PER_S / fragment.step_mul) - 1
+    raise SampleTimeoutError(
+        f"{fragment}, but RLlib discards samples that are not complete after sample_timeout_s="
+        f"{timeout_s}; expected at most {longest} steps: {_REMEDY}"
+    )
+
+
+class Discards:
+    """Counts the samples that RLlib has discarded because they came too late.
+
+    Rule: one training step without data is only logged, because a game may have been replaced,
+    which takes longer than a fragment. Two in a row mean that the timeout is too short.
+    """
+
+    def __init__(self) -> None:
+        self._discarded = 0
+        self._steps = 0
+        self._empty_in_a_row = 0
+
+    def after_training_step(self, discarded: int, steps: int, timeout_s: float | None) -> None:
+        """Check the counters after one of RLlib's training steps (samples, then an update).
+
+        Args:
+            discarded: samples discarded since the training began.
+            steps: env steps learned from since the training began.
+            timeout_s: how long RLlib waits.
+
+        Raises:
+            SampleTimeoutError: all samples of the last two training steps were discarded.
+        """
+        newly_discarded, self._discarded = discarded - self._discarded, discarded
+        empty, self._steps = steps == self._steps, steps
+        if newly_discarded <= 0:
+            self._empty_in_a_row = 0
+            return
+        message = (
+            f"RLlib has discarded {newly_discarded} samples that came after "
+            f"sample_timeout_s={timeout_s}"
+        )
+        self._empty_in_a_row = self._empty_in_a_row + 1 if empty else 0
+        if self._empty_in_a_row > 1:
+            raise SampleTimeoutError(
+                f"{message}, and had nothing to learn from, for the second training step in a row: "
+                f"{_REMEDY}"
+            )
+        log.warning("%s", message)
