@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from sc2pool.cli.doctor.place import locate
+from sc2pool.cli.doctor.machine import locate
 from sc2pool.cli.table import columns
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find

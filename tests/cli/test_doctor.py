@@ -18,11 +18,10 @@ from typing import Any
 import psutil
 import pytest
 
-from sc2pool.cli.doctor.checks import Finding, all_checks, judge
+from sc2pool.cli.doctor.checks import all_checks
 from sc2pool.cli.doctor.examine import Plan, examine
-from sc2pool.cli.doctor.notes import Notes
-from sc2pool.cli.doctor.place import probe_installation, probe_maps, tasks_by_map
-from sc2pool.cli.doctor.verdict import Outcome
+from sc2pool.cli.doctor.findings import Finding, Findings, Outcome
+from sc2pool.cli.doctor.machine import probe_installation, probe_maps, tasks_by_map
 from sc2pool.config import Limits
 
 DOCTOR = [sys.executable, "-m", "sc2pool", "doctor"]
@@ -75,15 +74,13 @@ def examined(fake_game: Callable[..., Path]) -> Callable[..., dict[str, Finding]
     """Examines the fake game, which behaves as asked, in this process."""
 
     def look(plan: Plan = SHORT, **behaviour: Any) -> dict[str, Finding]:
-        root = fake_game(**behaviour)
-        tasks, notes = tasks_by_map(), Notes(lambda _: None)
-        installation = probe_installation(str(root), notes)
+        tasks, findings = tasks_by_map(), Findings()
+        installation = probe_installation(str(fake_game(**behaviour)), findings)
         assert installation is not None
-        playable = probe_maps(installation, tasks, notes)
-        reason = asyncio.run(examine(installation, playable, plan, notes))
-        checks = all_checks(tasks)
-        notes.rest_unknown((check.name for check in checks), reason)
-        return {finding.check.name: finding for finding in judge(checks, notes.measured)}
+        playable = probe_maps(installation, tasks, findings)
+        reason = asyncio.run(examine(installation, playable, plan, findings))
+        found = findings.in_order(all_checks(tasks), reason)
+        return {finding.check.name: finding for finding in found}
 
     return look
 
@@ -153,7 +150,7 @@ def test_the_report_for_people(without_maps: Path) -> None:
         "MACHINE",
         "TIMES AND MEMORY OF THE GAME",
         "BEHAVIOUR OF THE GAME",
-        "WHAT IS WRONG, AND HOW TO MEND IT",
+        "WHAT IS WRONG, AND HOW TO FIX IT",
     ]
     assert "does Response.id come back? yes" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("sc2pool does not work with this game")
@@ -174,9 +171,9 @@ def test_a_game_that_does_not_come_up(
     done = run_doctor("--quick", "--timeout", str(timeout_s), "--game", game_of(script))
     assert done.returncode == 1
     assert done.stderr == ""
-    _, _, mending = done.stdout.partition("WHAT IS WRONG")
-    assert "\n1. launch: the game" in mending
-    assert all(words in mending for words in told)
+    _, _, to_fix = done.stdout.partition("WHAT IS WRONG")
+    assert "\n1. launch: the game" in to_fix
+    assert all(words in to_fix for words in told)
 
 
 def test_a_game_of_another_system(game_of: Callable[[str], Path]) -> None:

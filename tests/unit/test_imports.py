@@ -32,7 +32,8 @@ MAY_IMPORT = {
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
     "envs": FOUNDATIONS | {"protocol", "game", "tasks", "pool"},
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
-    "cli": FOUNDATIONS | {"protocol", "game", "render", "tasks", "pool", "envs", "realtime", ""},
+    "cli": FOUNDATIONS
+    | {"protocol", "processes", "game", "render", "tasks", "pool", "envs", "realtime", ""},
     "standin": {"protocol"},
     "__main__": {"cli"},
     # The public names load lazily, from wherever they live.

@@ -1,193 +1,475 @@
-"""The table of checks: what is looked at, why, and who judges it.
+"""The checks: what the doctor asks, what each measurement means, and what to do about it.
 
-Rules: a check is a row here and nothing else; a probe that notes a measurement uses the row's
-name. `judge` turns all measurements into findings and is pure.
+A check is one decorated function, in the order of the report; its parameters are the measurement,
+and become `measured` in the JSON report. To add a check, write its function here and measure for
+it in `machine`, `examine` or `stepping`.
+
+Rules: the functions are pure and know no particular game. What sc2pool expects of a game is written
+here only. DIFFERS is a game that answers otherwise but can be played; the advice says what that
+costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final, TypedDict
 
-from sc2pool.cli.doctor import judge_game, judge_machine
-from sc2pool.cli.doctor.verdict import Broke, Outcome, Unknown, Verdict
+from sc2pool.cli.doctor.findings import Check, Outcome, P, Part, Verdict
+from sc2pool.config import Limits, RecyclePolicy
+from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.tasks.minigames.scores import PUBLISHED
+
+OLDEST_PYTHON: Final = (3, 11)
+TOO_NEW_PYTHON: Final = (3, 15)
+GB: Final = 1_000_000_000
+MB: Final = 1_000_000
+GAME_BYTES: Final = GB
+"""Assumed memory of one game if none was measured."""
+SHARED_MEMORY_BYTES: Final = 32 * MB
+FILES_WANTED: Final = 1024
+"""Open files: a pool of dozens of games opens some hundreds."""
+THREADS_WANTED: Final = 2048
+"""A game has dozens of threads, and each counts as a process."""
+KILL_SLOW_S: Final = 2.0
+GROWTH_BYTES: Final = MB
+"""Growth per reset above which the report mentions it."""
+PACE_TOLERANCE: Final = 0.05
+LATE_LOOPS: Final = 2
+"""How many loops late an awaited loop may be answered."""
+FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
+"""Shares of the loops missed in a stop; between the two the answer is "in part"."""
+
+_CHECKS: list[Check[...]] = []
 
 
-class Part(StrEnum):
-    """A part of the report."""
-
-    INSTALLATION = "installation"
-    MACHINE = "machine"
-    TIMES = "times and memory of the game"
-    BEHAVIOUR = "behaviour of the game"
-
-
-@dataclass(frozen=True)
-class Check:
-    """One row of the table."""
+class Package(TypedDict):
+    """A Python package."""
 
     name: str
-    part: Part
-    purpose: str
-    """What it is for: the question it answers, or what sc2pool needs it for."""
-    judge: Callable[[Any], Verdict]
-    mend: str = ""
-    """What to do when the measuring itself failed, and not for a fault of a game."""
+    version: str | None
+    """None if it is not installed."""
+    least: str
+    """The oldest version that works; empty if any does."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A check with its outcome."""
+def check(
+    name: str, part: Part, purpose: str, remedy: str = ""
+) -> Callable[[Callable[P, Verdict]], Check[P]]:
+    """Make a check of the function below, and add it to the report; see `Check`."""
 
-    check: Check
-    verdict: Verdict
-    measurement: object
+    def make(judge: Callable[P, Verdict]) -> Check[P]:
+        made = Check(name, part, purpose, judge, remedy)
+        _CHECKS.append(made)
+        return made
 
-
-def map_check(map_name: str) -> str:
-    """The name of the check that looks for this map."""
-    return f"map {map_name}"
-
-
-_IN_REAL_TIME = "for playing in real time and pausing the game while the learner learns"
+    return make
 
 
-def all_checks(map_names: Iterable[str]) -> list[Check]:
-    """The whole table, in the order of the report, with a row for each of these maps."""
-    place, machine, times, behaviour = Part
-    on_place, on_machine, on_game = judge_machine, judge_machine, judge_game
-    return [
-        Check(
-            "game",
-            place,
-            "which game is played, and why this one",
-            on_place.judge_installation,
-            mend="set SC2PATH to the folder that holds Versions and Maps, or give it as --game. "
-            "Blizzard's packages for Linux: github.com/Blizzard/s2client-proto, Downloads. "
-            "Without StarCraft II: unset SC2PATH, and the stand-in is played",
-        ),
-        *(
-            Check(map_check(name), place, "a map that tasks are played on", on_place.judge_map)
-            for name in map_names
-        ),
-        Check("python", machine, "what sc2pool runs on", on_machine.judge_python),
-        Check("cores", machine, "how many games can compute at a time", on_machine.judge_cores),
-        Check("memory", machine, "how many games there is room for", on_machine.judge_memory),
-        Check(
-            "disk",
-            machine,
-            "logs and temporary files of games",
-            on_machine.judge_disk,
-            mend="set TMPDIR to a folder that can be written to",
-        ),
-        Check("shared memory", machine, "the size of /dev/shm", on_machine.judge_shared_memory),
-        Check("open files", machine, "ulimit -n", on_machine.judge_files),
-        Check("processes", machine, "ulimit -u", on_machine.judge_processes),
-        Check("ports", machine, "each game needs one", on_machine.judge_ports),
-        Check(
-            "listener",
-            machine,
-            "can it be proven that a port's listener is our game?",
-            on_machine.judge_listener,
-        ),
-        Check(
-            "launch",
-            times,
-            "from the start of the process to an answer",
-            on_game.judge_launch,
-            mend="the executable cannot be run on this system: a package for another one, a file "
-            "system without the right to execute, or no room for temporary files (TMPDIR)",
-        ),
-        Check("launch again", times, "the same, with all files cached", on_game.judge_launch),
-        Check("create+join", times, "a reset with a seed", on_game.judge_create),
-        Check(
-            "restart", times, "a reset without a seed, observation included", on_game.judge_reset
-        ),
-        Check("burst step", times, "one env step as sc2pool makes it", on_game.judge_step),
-        Check("single step", times, "the same, one request after the other", on_game.judge_step),
-        Check("memory growth", times, "does the game grow with resets?", on_game.judge_growth),
-        Check("kill", times, "how fast close() can be", on_game.judge_kill),
-        Check("version", behaviour, "what the game says it is", on_game.judge_version),
-        Check(
-            "ready markers",
-            behaviour,
-            "does the game print that it is ready?",
-            on_game.judge_markers,
-        ),
-        Check("proven listener", behaviour, "was the listener our game?", on_game.judge_proof),
-        Check("reply ids", behaviour, "does Response.id come back?", on_game.judge_ids),
-        Check(
-            "determinism",
-            behaviour,
-            "do the same seed and actions give the same episode?",
-            on_game.judge_determinism,
-        ),
-        Check(
-            "bursts",
-            behaviour,
-            "do bursts give the same observations as single requests?",
-            on_game.judge_bursts,
-        ),
-        Check("seed", behaviour, "does another seed give another episode?", on_game.judge_seed),
-        Check(
-            "restart and seed",
-            behaviour,
-            "does restart_game repeat the seed?",
-            on_game.judge_restart_seed,
-        ),
-        Check(
-            "restart variety",
-            behaviour,
-            "do restarted episodes without a seed differ?",
-            on_game.judge_variety,
-        ),
-        Check("hard reset", behaviour, "does need_hard_reset come?", on_game.judge_hard_reset),
-        Check(
-            "episode end",
-            behaviour,
-            "does player_result come at once or one observation later?",
-            on_game.judge_episode_end,
-        ),
-        Check(
-            "restart after end",
-            behaviour,
-            "can an ended episode be restarted?",
-            on_game.judge_ended_restart,
-        ),
-        Check(
-            "exit on request",
-            behaviour,
-            "does DebugTestProcess work (exit, tried last)?",
-            on_game.judge_process_test,
-        ),
-        Check("real time", behaviour, f"the game's own pace; {_IN_REAL_TIME}", on_game.judge_pace),
-        Check(
-            "awaited loop",
-            behaviour,
-            "is RequestObservation.game_loop honoured in real time?",
-            on_game.judge_awaited_loop,
-        ),
-        Check(
-            "stop and go on",
-            behaviour,
-            "does a stopped game catch up in real time?",
-            on_game.judge_pause,
-        ),
+def ok(figure: str) -> Verdict:
+    return Verdict(Outcome.OK, figure)
+
+
+def differs(figure: str, advice: str) -> Verdict:
+    return Verdict(Outcome.DIFFERS, figure, advice)
+
+
+def failed(figure: str, advice: str) -> Verdict:
+    return Verdict(Outcome.FAILED, figure, advice)
+
+
+def expect(fulfilled: bool, figure: str, advice: str) -> Verdict:
+    """OK if sc2pool's expectation is fulfilled, else DIFFERS with the advice."""
+    return ok(figure) if fulfilled else differs(figure, advice)
+
+
+def _yes_no(if_yes: str, if_no: str, advice: str) -> Callable[[bool], Verdict]:
+    def judge(yes: bool) -> Verdict:
+        return ok(if_yes) if yes else differs(if_no, advice)
+
+    return judge
+
+
+def seconds(duration_s: float) -> str:
+    """A duration in the unit that suits it."""
+    if duration_s >= 0.5:
+        return f"{duration_s:.2f} s"
+    return f"{duration_s * 1000:.{0 if duration_s >= 0.02 else 2}f} ms"
+
+
+def megabytes(size_bytes: float) -> str:
+    return f"{size_bytes / MB:,.0f} MB"
+
+
+# ---- the installation ---------------------------------------------------------------------------
+
+
+@check(
+    "game",
+    Part.INSTALLATION,
+    "which game is played, and why this one",
+    remedy="set SC2PATH to the folder that holds Versions and Maps, or give it as --game. "
+    "Blizzard's packages for Linux: github.com/Blizzard/s2client-proto, Downloads. "
+    "Without StarCraft II: unset SC2PATH, and the stand-in is played",
+)
+def game(root: Path, executable: Path, base_build: int, found_by: str) -> Verdict:  # noqa: ARG001
+    return ok(f"Base{base_build} at {root}: {found_by}")
+
+
+def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Verdict:
+    """A map: its file or None, the file it should be, and the built-in tasks played on it."""
+    if path is not None:
+        return ok(str(path))
+    if not tasks:
+        figure = f"not in {belongs_to.parent}; no built-in task needs it"
+        return Verdict(Outcome.NOT_POSSIBLE, figure)
+    source = ""
+    if belongs_to.stem in PUBLISHED:
+        source = ", from mini_games.zip of github.com/google-deepmind/pysc2, Releases"
+    return failed(f"not there; needed by {', '.join(tasks)}", f"put it at {belongs_to}{source}")
+
+
+def map_check(map_name: str) -> Check[[Path | None, Path, Sequence[str]]]:
+    """The check that looks for this map."""
+    name, purpose = f"map {map_name}", "a map that tasks are played on"
+    return Check(name, Part.INSTALLATION, purpose, judge_map)
+
+
+def all_checks(map_names: Iterable[str]) -> list[Check[...]]:
+    """All checks in the order of the report, with one for each of these maps."""
+    first, *others = _CHECKS
+    return [first, *map(map_check, map_names), *others]
+
+
+# ---- the machine --------------------------------------------------------------------------------
+
+
+@check("python", Part.MACHINE, "what sc2pool runs on")
+def python(version: tuple[int, int, int], packages: Sequence[Package]) -> Verdict:
+    listed = ", ".join(f"{p['name']} {p['version'] or 'missing'}" for p in packages)
+    figure = f"Python {'.'.join(map(str, version))}; {listed}"
+    unfit = [
+        "'" + p["name"] + (f">={p['least']}" if p["least"] else "") + "'"
+        for p in packages
+        if p["version"] is None or _numbers(p["version"]) < _numbers(p["least"])
     ]
+    if unfit:
+        return failed(figure, f"pip install {' '.join(unfit)}")
+    if not OLDEST_PYTHON <= version[:2] < TOO_NEW_PYTHON:
+        return differs(figure, "sc2pool is tested with Python 3.11 to 3.14")
+    return ok(figure)
 
 
-def judge(checks: Iterable[Check], measured: Mapping[str, object]) -> list[Finding]:
-    """The findings, one for each check, in the checks' order."""
-    findings = []
-    for check in checks:
-        measurement = measured.get(check.name, Unknown("it was not looked at"))
-        if isinstance(measurement, Unknown):
-            verdict = Verdict(Outcome.NOT_POSSIBLE, measurement.reason)
-        elif isinstance(measurement, Broke):
-            verdict = judge_game.judge_broken(measurement, check.mend)
-        else:
-            verdict = check.judge(measurement)
-        findings.append(Finding(check, verdict, measurement))
-    return findings
+def _numbers(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version: (2, 9) of "2.9.0a1" and of "2.9"."""
+    parts: list[int] = []
+    for part in version.split("."):
+        if not part.isdigit():
+            break
+        parts.append(int(part))
+    while parts and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
+
+
+@check("cores", Part.MACHINE, "how many games can compute at a time")
+def cores(usable: int, there: int) -> Verdict:
+    return ok(f"{usable} of {there} cores may be used")
+
+
+@check("memory", Part.MACHINE, "how many games there is room for")
+def memory(available_bytes: int, total_bytes: int, game_bytes: int | None = None) -> Verdict:
+    figure = f"{available_bytes / GB:.1f} of {total_bytes / GB:.1f} GB free"
+    room = available_bytes // (game_bytes or GAME_BYTES)
+    if game_bytes:
+        figure += f", room for {room:,} games like the one measured ({megabytes(game_bytes)})"
+    if room >= 1:
+        return ok(figure)
+    judge = failed if game_bytes else differs
+    return judge(figure, "end other programs, or raise the container's memory limit")
+
+
+@check(
+    "disk",
+    Part.MACHINE,
+    "logs and temporary files of games",
+    remedy="set TMPDIR to a folder that can be written to",
+)
+def disk(place: Path, free_bytes: int, total_bytes: int) -> Verdict:  # noqa: ARG001
+    figure = f"{free_bytes / GB:.1f} GB free in {place}"
+    if free_bytes >= GB:
+        return ok(figure)
+    judge = failed if free_bytes < GB // 10 else differs
+    return judge(
+        figure, "games keep their logs and temporary files there: free space, or set TMPDIR"
+    )
+
+
+@check("shared memory", Part.MACHINE, "the size of /dev/shm")
+def shared_memory(place: Path, free_bytes: int, total_bytes: int) -> Verdict:  # noqa: ARG001
+    figure = f"{megabytes(free_bytes)} of {megabytes(total_bytes)} free"
+    advice = "sc2pool does not need it, other programs for learning do; in Docker: --shm-size=1g"
+    return expect(free_bytes >= SHARED_MEMORY_BYTES, figure, advice)
+
+
+def _limit(letter: str, wanted: int) -> Callable[[int | None, int | None], Verdict]:
+    def judge(soft: int | None, hard: int | None) -> Verdict:
+        shown = ["unlimited" if limit is None else f"{limit:,}" for limit in (soft, hard)]
+        figure = f"{shown[0]} (hard limit {shown[1]})"
+        enough = soft is None or soft >= wanted
+        return expect(enough, figure, f"low for many games: ulimit -{letter} {wanted}")
+
+    return judge
+
+
+open_files = check("open files", Part.MACHINE, "ulimit -n")(_limit("n", FILES_WANTED))
+processes = check("processes", Part.MACHINE, "ulimit -u")(_limit("u", THREADS_WANTED))
+
+
+@check("ports", Part.MACHINE, "each game needs one")
+def ports(first: int, last: int, leased: int) -> Verdict:
+    return ok(f"port {leased} of {first}–{last} leased and released")
+
+
+listener = check("listener", Part.MACHINE, "can it be proven that a port's listener is our game?")(
+    _yes_no(
+        "the system reports which process listens on a port",
+        "the system does not report which process listens on a port",
+        "a port is proven free before the launch instead; stats() will say so",
+    )
+)
+
+
+# ---- times and memory of the game ---------------------------------------------------------------
+
+
+def _within(limit_s: float, field: str) -> Callable[[int, float, float, float, float], Verdict]:
+    """Durations that `Limits(field=…)` limits, to `limit_s` by default."""
+    setting = f"PoolConfig(limits=Limits({field}=…))"
+
+    def judge(n: int, first_s: float, p50_s: float, p95_s: float, longest_s: float) -> Verdict:
+        figure = seconds(first_s)
+        if n > 1:
+            figure = (
+                f"p50 {seconds(p50_s)}, p95 {seconds(p95_s)}, first {figure}, "
+                f"longest {seconds(longest_s)} (of {n})"
+            )
+        advice = f"close to the limit of {limit_s:g} s or beyond it: set {setting}"
+        return expect(longest_s <= limit_s / 2, figure, advice)
+
+    return judge
+
+
+_LIMITS = Limits()
+_LAUNCH = _within(_LIMITS.launch_s, "launch_s")
+_STEP = _within(_LIMITS.step_s, "step_s")
+
+launch = check(
+    "launch",
+    Part.TIMES,
+    "from the start of the process to an answer",
+    remedy="the executable cannot be run on this system: a package for another one, a file "
+    "system without the right to execute, or no room for temporary files (TMPDIR)",
+)(_LAUNCH)
+launch_again = check("launch again", Part.TIMES, "the same, with all files cached")(_LAUNCH)
+create_join = check("create+join", Part.TIMES, "a reset with a seed")(
+    _within(_LIMITS.create_join_s, "create_join_s")
+)
+restart = check("restart", Part.TIMES, "a reset without a seed, observation included")(
+    _within(_LIMITS.reset_s, "reset_s")
+)
+burst_step = check("burst step", Part.TIMES, "one env step as sc2pool makes it")(_STEP)
+single_step = check("single step", Part.TIMES, "the same, one request after the other")(_STEP)
+
+
+@check("memory growth", Part.TIMES, "does the game grow with resets?")
+def memory_growth(first_bytes: int, last_bytes: int, resets: int) -> Verdict:
+    per_reset = (last_bytes - first_bytes) / max(1, resets)
+    figure = (
+        f"{megabytes(first_bytes)} at first, {megabytes(last_bytes)} after {resets} resets "
+        f"({per_reset / MB:+.2f} MB a reset)"
+    )
+    policy = RecyclePolicy()
+    if policy.hard_memory_bytes is not None and last_bytes > policy.hard_memory_bytes:
+        advice = "beyond the hard limit: set PoolConfig(recycle=RecyclePolicy(hard_memory_bytes=…))"
+        return failed(figure, advice)
+    if per_reset <= GROWTH_BYTES:
+        return ok(figure)
+    many = "many" if policy.growth_bytes is None else f"{policy.growth_bytes / per_reset:,.0f}"
+    return differs(figure, f"it grows: the pool will replace each game after {many} resets")
+
+
+@check("kill", Part.TIMES, "how fast close() can be")
+def kill(took_s: float, gone: bool) -> Verdict:
+    if not gone:
+        advice = "a killed process that stays is stuck in the kernel: look at the disk and drivers"
+        return failed(f"still there after {seconds(took_s)}", advice)
+    if took_s > KILL_SLOW_S:
+        return differs(seconds(took_s), "close() takes longer for it")
+    return ok(f"{seconds(took_s)}, nothing left")
+
+
+# ---- behaviour of the game ----------------------------------------------------------------------
+
+
+@check("version", Part.BEHAVIOUR, "what the game says it is")
+def version(game_version: str, told_build: int, folder_build: int) -> Verdict:
+    figure = f"{game_version}, base build {told_build}"
+    return expect(
+        told_build == folder_build,
+        figure,
+        f"its folder says Base{folder_build}: the installation may be a mixture",
+    )
+
+
+@check("ready markers", Part.BEHAVIOUR, "does the game print that it is ready?")
+def ready_markers(found: Sequence[str], missing: Sequence[str]) -> Verdict:
+    if not missing:
+        return ok(f"yes: {', '.join(found)}")
+    advice = "sc2pool does not wait for them; other clients may"
+    return differs(f"not printed: {', '.join(missing)}", advice)
+
+
+proven_listener = check("proven listener", Part.BEHAVIOUR, "was the listener our game?")(
+    _yes_no(
+        "proven before the first byte was sent", "not proven", "as with Wine; stats() will say so"
+    )
+)
+reply_ids = check("reply ids", Part.BEHAVIOUR, "does Response.id come back?")(
+    _yes_no(
+        "yes: a reply is known by its id",
+        "no",
+        "an old game: replies are told apart by their order and kind alone",
+    )
+)
+
+
+@check("determinism", Part.BEHAVIOUR, "do the same seed and actions give the same episode?")
+def determinism(compared: int, difference: str) -> Verdict:
+    if not difference:
+        return ok(f"yes: {compared} observations are the same")
+    return differs(f"no: {difference}", "a run with a seed cannot be repeated exactly")
+
+
+@check("bursts", Part.BEHAVIOUR, "do bursts give the same observations as single requests?")
+def bursts(compared: int, difference: str) -> Verdict:
+    if not difference:
+        return ok(f"yes: {compared} observations are the same")
+    advice = "sc2pool steps in bursts, and this game answers them wrongly: please report it"
+    return failed(f"no: {difference}", advice)
+
+
+@check("seed", Part.BEHAVIOUR, "does another seed give another episode?")
+def seed(episodes: int, distinct: int) -> Verdict:
+    if distinct == episodes:
+        return ok("yes: another beginning")
+    advice = "the map always begins like this, or the game takes no seed"
+    return differs("no: the same beginning", advice)
+
+
+@check("restart and seed", Part.BEHAVIOUR, "does restart_game repeat the seed?")
+def restart_and_seed(compared: int, difference: str) -> Verdict:
+    if difference:
+        return ok(f"no, it goes on to another episode: {difference}")
+    advice = (
+        "nothing has to be done: sc2pool never restarts a game that was given a seed. If games "
+        "without a seed repeat themselves too, the line on their beginnings says so"
+    )
+    return differs(f"yes: {compared} observations are the same as after create_game", advice)
+
+
+@check("restart variety", Part.BEHAVIOUR, "do restarted episodes without a seed differ?")
+def restart_variety(episodes: int, distinct: int) -> Verdict:
+    figure = f"{distinct} different beginning(s) in {episodes} episodes"
+    advice = (
+        "every episode begins alike: give seed=…: with a seed every episode is created anew, "
+        "which takes longer"
+    )
+    return expect(distinct > 1 or episodes == 1, figure, advice)
+
+
+@check("hard reset", Part.BEHAVIOUR, "does need_hard_reset come?")
+def hard_reset(restarts: int, asked_after: int | None) -> Verdict:
+    if asked_after is None:
+        return ok(f"not in {restarts} restarts")
+    advice = "the pool obeys: such a game is replaced when its episode ends, which takes a launch"
+    return differs(f"after {asked_after} restarts", advice)
+
+
+@check("episode end", Part.BEHAVIOUR, "does player_result come at once or one observation later?")
+def episode_end(game_loop: int, further_observations: int | None, by_command: bool) -> Verdict:
+    how = "by a debug command" if by_command else "by itself"
+    figure = f"ended {how} at game loop {game_loop}, "
+    if further_observations is None:
+        advice = "sc2pool observes once more for it, in vain: wins and losses cannot be told apart"
+        return differs(figure + "the result never came", advice)
+    if further_observations == 0:
+        return ok(figure + "with the result at once")
+    figure += f"the result {further_observations} observation(s) later"
+    if further_observations == 1:
+        return ok(figure + ", as sc2pool expects")
+    return differs(figure, "sc2pool observes once more only")
+
+
+restart_after_end = check(
+    "restart after end", Part.BEHAVIOUR, "can an ended episode be restarted?"
+)(_yes_no("yes", "no: created anew", "every reset takes a create_game"))
+
+
+@check("exit on request", Part.BEHAVIOUR, "does DebugTestProcess work (exit, tried last)?")
+def exit_on_request(ended: bool, took_s: float, detail: str) -> Verdict:
+    if ended:
+        return ok(f"yes, {seconds(took_s)} later: {detail}")
+    advice = "tests of faults cannot ask this game for one; sc2pool itself does not need it"
+    return differs(f"no: {detail}", advice)
+
+
+@check(
+    "real time",
+    Part.BEHAVIOUR,
+    "the game's own pace; for playing in real time and pausing the game while the learner learns",
+)
+def real_time(loops: int, seconds: float) -> Verdict:
+    figure = f"{loops / seconds:.1f} loops/s over {seconds:.1f} s (expected {LOOPS_PER_S})"
+    expected = LOOPS_PER_S * seconds
+    # Loops are whole numbers: one more or less means nothing.
+    advice = "the machine is too busy or too slow for real time, or the game keeps another clock"
+    return expect(abs(loops - expected) <= 1 + PACE_TOLERANCE * expected, figure, advice)
+
+
+@check("awaited loop", Part.BEHAVIOUR, "is RequestObservation.game_loop honoured in real time?")
+def awaited_loop(now: int, asked: int, got: int, took_s: float) -> Verdict:
+    figure = f"asked at loop {now} for loop {asked}, got loop {got} after {seconds(took_s)}"
+    return expect(
+        asked <= got <= asked + LATE_LOOPS,
+        figure,
+        "a client in real time has to look at its own clock instead",
+    )
+
+
+@check("stop and go on", Part.BEHAVIOUR, "does a stopped game catch up in real time?")
+def stop_and_go_on(  # noqa: PLR0917
+    loop_before: int,
+    loop_at_once: int,
+    loop_after: int,
+    stopped_s: float,
+    ran_s: float,
+    loops_per_s: float,
+) -> Verdict:
+    """Loops before the stop, in the first observation after it and in a later one; the time the
+    game was stopped and ran between them; its pace without a stop."""
+    missed = loops_per_s * stopped_s
+    made_up = loop_after - loop_before - loops_per_s * ran_s
+    share = made_up / missed
+    figure = (
+        f"stopped for {stopped_s:.1f} s, that is {missed:.0f} loops, of which {share:.0%} "
+        f"were made up (+{loop_at_once - loop_before} loops when it went on, "
+        f"+{loop_after - loop_before} in all, {ran_s:.1f} s of running)"
+    )
+    if share <= FREEZES_BELOW:
+        return ok(f"no, it goes on where it was: {figure}")
+    advice = (
+        "a pause does not stop this game's time: what it missed is played without an action. In "
+        "real time let the actor go on while the learner learns, instead of pausing the game"
+    )
+    return differs(f"{'yes' if share >= CATCHES_UP_ABOVE else 'in part'}: {figure}", advice)

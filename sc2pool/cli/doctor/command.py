@@ -1,7 +1,12 @@
-"""`sc2pool doctor`: probes, judges, reports.
+"""`sc2pool doctor`: measures, judges and reports.
 
-Rules: stdout holds the report and nothing else; what is going on is told on stderr where somebody
-looks on; Ctrl-C and SIGTERM end the games first, then the command.
+    machine, examine, stepping   measure
+    checks                       a measurement → a verdict, with advice
+    findings                     one verdict for each check; the report
+
+Rules: stdout holds the report and nothing else; progress goes to stderr, if that is a terminal;
+Ctrl-C and SIGTERM end the games first, then the command. A game that is missing, broken or hung
+ends the measurements that need it, and is a finding.
 """
 
 from __future__ import annotations
@@ -14,18 +19,16 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 
-from sc2pool.cli.doctor.checks import all_checks, judge
+from sc2pool.cli.doctor import checks
 from sc2pool.cli.doctor.examine import QUICK, Plan, examine
-from sc2pool.cli.doctor.machine import probe_machine
-from sc2pool.cli.doctor.measurements import Growth, Memory
-from sc2pool.cli.doctor.notes import Notes
-from sc2pool.cli.doctor.place import (
+from sc2pool.cli.doctor.findings import Findings, as_json, as_text, exit_status
+from sc2pool.cli.doctor.machine import (
     Playable,
     probe_installation,
+    probe_machine,
     probe_maps,
     tasks_by_map,
 )
-from sc2pool.cli.doctor.report import as_json, as_text, exit_status
 from sc2pool.cli.stop import Stopped
 from sc2pool.game.installation import Installation
 
@@ -34,36 +37,34 @@ NARROW, WIDE = 72, 120
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at everything, and tell.
+    """Make all checks and print the report.
 
     Returns:
-        The exit status: 0 if sc2pool works with the game, 1 if something has to be mended.
+        The exit status: 0 if sc2pool works with the game, 1 if something has to be fixed.
     """
     plan = replace(QUICK if args.quick else Plan(), timeout_s=args.timeout)
-    notes = Notes(say if sys.stderr.isatty() else lambda _: None)
+    findings = Findings(_say) if sys.stderr.isatty() else Findings()
     tasks = tasks_by_map()
-    checks = all_checks(tasks)
 
-    probe_machine(notes)
-    installation = probe_installation(args.game, notes)
+    probe_machine(findings)
+    installation = probe_installation(args.game, findings)
     if installation is None:
         reason = "there is no game to look at"
     else:
-        playable = probe_maps(installation, tasks, notes)
-        reason = asyncio.run(examine_until_signalled(installation, playable, plan, notes))
-    notes.rest_unknown((check.name for check in checks), reason)
-    note_game_memory(notes)
+        playable = probe_maps(installation, tasks, findings)
+        reason = asyncio.run(_examine_until_signalled(installation, playable, plan, findings))
+        _note_room_for_games(findings)
 
-    findings = judge(checks, notes.measured)
+    found = findings.in_order(checks.all_checks(tasks), reason)
     width = min(max(shutil.get_terminal_size().columns, NARROW), WIDE)
-    print(as_json(findings) if args.json else as_text(findings, width))
-    return exit_status(findings)
+    print(as_json(found) if args.json else as_text(found, width))
+    return exit_status(found)
 
 
-async def examine_until_signalled(
-    installation: Installation, playable: Playable | None, plan: Plan, notes: Notes
+async def _examine_until_signalled(
+    installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> str:
-    """`examine`; SIGTERM ends it as Ctrl-C does, in that the games are closed first."""
+    """`examine`; SIGTERM ends it as Ctrl-C does: the games are closed first."""
     task = asyncio.current_task()
     assert task is not None
     terminated = False
@@ -73,24 +74,22 @@ async def examine_until_signalled(
         terminated = True
         task.cancel()
 
-    loop = asyncio.get_running_loop()
     with suppress(NotImplementedError):  # Windows
-        loop.add_signal_handler(signal.SIGTERM, terminate)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
     try:
-        return await examine(installation, playable, plan, notes)
+        return await examine(installation, playable, plan, findings)
     except asyncio.CancelledError:
         if terminated:
             raise Stopped(signal.SIGTERM) from None
         raise
 
 
-def note_game_memory(notes: Notes) -> None:
-    """How much memory there is means something only beside what a game takes."""
-    memory, growth = notes.measured["memory"], notes.measured.get("memory growth")
-    if isinstance(memory, Memory) and isinstance(growth, Growth):
-        notes.put("memory", replace(memory, game_bytes=growth.last_bytes))
+def _note_room_for_games(findings: Findings) -> None:
+    """Judge the machine's memory by what a game took."""
+    memory, growth = findings.measured(checks.memory), findings.measured(checks.memory_growth)
+    if memory is not None and growth is not None and "last_bytes" in growth:
+        findings.note(checks.memory, **{**memory, "game_bytes": growth["last_bytes"]})
 
 
-def say(name: str) -> None:
-    """Shows what is being looked at."""
+def _say(name: str) -> None:
     print(f"sc2pool doctor: {name} …", file=sys.stderr, flush=True)

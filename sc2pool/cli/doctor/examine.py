@@ -1,10 +1,10 @@
-"""The examination of a running game: two launches, all probes, and an end in bounded time.
+"""Launches games and has them measured, within a time limit.
 
-The first game is stepped, and asked to exit at last; the second one, whose launch finds all files
+The first game is stepped, and at last asked to exit. The second one, whose launch finds all files
 cached, plays in real time and is killed.
 
 Rules: every game that is launched is closed, whatever happens; a failure ends what depends on it
-and no more.
+and no more; a game is never stopped while a request is in flight, and is always resumed.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import psutil
 
-from sc2pool.cli.doctor import realtime, stepping
-from sc2pool.cli.doctor.measurements import Durations, Kill, Markers, Version, YesNo
-from sc2pool.cli.doctor.notes import Notes, ProbeFailed
-from sc2pool.cli.doctor.place import Playable
+from sc2pool.cli.doctor import checks, stepping
+from sc2pool.cli.doctor.findings import Check, Findings, ProbeFailed
+from sc2pool.cli.doctor.machine import Playable
+from sc2pool.cli.doctor.stepping import durations, observe
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
+from sc2pool.processes.suspend import STOPS_WITHIN_S, ProcessTree
 from sc2pool.protocol import requests
 
-READY_MARKERS = ("Listening on:", "Startup Phase 3 complete. Ready for commands.")
-LAUNCH = "launch"
-FIRST_LAUNCH_FACTOR = 2
+READY_MARKERS: Final = ("Listening on:", "Startup Phase 3 complete. Ready for commands.")
+FIRST_LAUNCH_FACTOR: Final = 2
 """A first launch may take this many times the limit, as in a pool."""
+AWAITED_LOOPS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Plan:
 
     resets: int = 50
     steps: int = 100
-    """Of each of the runs that are compared."""
+    """Of each of the episodes that are compared."""
     watch_s: float = 2.0
     """How long the game is watched in real time, and how long it is stopped."""
     timeout_s: float = 600.0
@@ -51,81 +53,130 @@ QUICK = Plan(resets=10, steps=40, watch_s=1.0)
 
 
 async def examine(
-    installation: Installation, playable: Playable | None, plan: Plan, notes: Notes
+    installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> str:
-    """Launches games and notes what they do.
+    """Launch games and note what they do.
 
     Args:
         installation: what to launch.
-        playable: what to play; without it the game is launched and greeted only.
+        playable: what to play; if None, the game is only launched and greeted.
         plan: how much is done.
-        notes: where to note it.
+        findings: where to note it.
 
     Returns:
-        Why what was not measured could not be.
+        Why the remaining checks could not be made.
     """
     reasons = []
     try:
         async with asyncio.timeout(plan.timeout_s):
-            for part in (examine_stepped, examine_realtime):
+            for part in (_examine_stepped, _examine_realtime):
                 try:
-                    await part(installation, playable, plan, notes)
+                    await part(installation, playable, plan, findings)
                 except ProbeFailed as failed:
                     reasons.append(f"what it needs failed: see {str(failed)!r}")
-                    if str(failed) == LAUNCH:
+                    if str(failed) == checks.launch.name:
                         break  # the same would happen again
     except TimeoutError:
-        notes.ran_out_of_time(plan.timeout_s)
+        findings.note_timeout(plan.timeout_s)
         reasons.append("the time was up (--timeout)")
     return reasons[0] if reasons else "no map to play was found"
 
 
-async def examine_stepped(
-    installation: Installation, playable: Playable | None, plan: Plan, notes: Notes
+async def _examine_stepped(
+    installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> None:
-    """The first game: greeted, stepped, restarted, asked to exit."""
-    async with launched(installation, plan, notes, LAUNCH) as game:
-        notes.put("version", Version(game.version, game.base_build, installation.base_build))
-        notes.put("proven listener", YesNo(game.listener_proven))
+    async with _launched(installation, plan, findings, checks.launch) as game:
+        findings.note(checks.version, game.version, game.base_build, installation.base_build)
+        findings.note(checks.proven_listener, game.listener_proven)
         log = game.log_tail(lines=1000)
-        printed = tuple(marker for marker in READY_MARKERS if marker in log)
-        missing = tuple(marker for marker in READY_MARKERS if marker not in log)
-        notes.put("ready markers", Markers(printed, missing))
-        with notes.trying("reply ids"):
+        printed = [marker for marker in READY_MARKERS if marker in log]
+        missing = [marker for marker in READY_MARKERS if marker not in log]
+        findings.note(checks.ready_markers, printed, missing)
+        with findings.trying(checks.reply_ids):
             reply = await game.request(requests.ping())
-            notes.put("reply ids", YesNo(reply.HasField("id")))
+            findings.note(checks.reply_ids, reply.HasField("id"))
         if playable is not None:
-            await stepping.probe(game, playable, plan.steps, plan.resets, notes)
+            await stepping.probe(game, playable, plan.steps, plan.resets, findings)
 
 
-async def examine_realtime(
-    installation: Installation, playable: Playable | None, plan: Plan, notes: Notes
+async def _examine_realtime(
+    installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> None:
-    """The second game: launched again, played in real time, killed."""
-    async with launched(installation, plan, notes, "launch again") as game:
+    async with _launched(installation, plan, findings, checks.launch_again) as game:
         try:
             if playable is not None:
-                await realtime.probe(game, playable, plan.watch_s, notes)
+                await _probe_realtime(game, playable, plan.watch_s, findings)
         finally:
             begun_s = time.monotonic()
             game.close()
             took_s = time.monotonic() - begun_s
-            notes.put("kill", Kill(took_s, gone=not psutil.pid_exists(game.pid)))
+            findings.note(checks.kill, took_s, gone=not psutil.pid_exists(game.pid))
 
 
 @asynccontextmanager
-async def launched(
-    installation: Installation, plan: Plan, notes: Notes, name: str
+async def _launched(
+    installation: Installation,
+    plan: Plan,
+    findings: Findings,
+    check: Check[[int, float, float, float, float]],
 ) -> AsyncIterator[Game]:
-    """Launches a game, notes how long that took under `name`, and closes it after the block."""
+    """Launch a game, note how long that took, and close it after the block."""
     begun_s = time.monotonic()
-    with notes.trying(name):
-        # Its own deadline tells more than the one for everything, so it comes first.
+    with findings.trying(check):
+        # The launch's own deadline gives a more exact fault than the one for everything.
         limit_s = min(plan.limits.launch_s * FIRST_LAUNCH_FACTOR, 0.9 * plan.timeout_s)
-        deadline = Deadline.after(limit_s)
-        game = await Game.launch(installation, plan.limits, deadline=deadline)
-        notes.put(name, Durations.of([time.monotonic() - begun_s]))
+        game = await Game.launch(installation, plan.limits, deadline=Deadline.after(limit_s))
+        findings.note(check, *durations([time.monotonic() - begun_s]))
     try:
         yield game
     finally:
         game.close()
+
+
+async def _probe_realtime(
+    game: Game, playable: Playable, watch_s: float, findings: Findings
+) -> None:
+    """Begin an episode in real time, watch it, and stop it for a while."""
+    setup, map_path = playable
+    with findings.trying(checks.real_time):
+        await game.start_episode(replace(setup, realtime=True), map_path, None)
+        begin, begin_s = await _loop_at(game)
+        await asyncio.sleep(watch_s)
+        end, end_s = await _loop_at(game)
+        findings.note(checks.real_time, end - begin, end_s - begin_s)
+    with findings.trying(checks.awaited_loop):
+        now, now_s = await _loop_at(game)
+        asked = now + AWAITED_LOOPS
+        got, got_s = await _loop_at(game, asked)
+        findings.note(checks.awaited_loop, now, asked, got, got_s - now_s)
+    if end <= begin:
+        findings.note_unknown(checks.stop_and_go_on, "the game does not move by itself")
+        return
+    with findings.trying(checks.stop_and_go_on):
+        before, before_s = await _loop_at(game)
+        tree = ProcessTree(game.pid)
+        stopped_at_s = time.monotonic()
+        tree.stop(Deadline.after(STOPS_WITHIN_S))
+        try:
+            await asyncio.sleep(watch_s)
+        finally:
+            tree.resume()
+        stopped_s = time.monotonic() - stopped_at_s
+        at_once, _ = await _loop_at(game)
+        await asyncio.sleep(watch_s)
+        after, after_s = await _loop_at(game)
+        findings.note(
+            checks.stop_and_go_on,
+            loop_before=before,
+            loop_at_once=at_once,
+            loop_after=after,
+            stopped_s=stopped_s,
+            ran_s=after_s - before_s - stopped_s,
+            loops_per_s=(end - begin) / (end_s - begin_s),
+        )
+
+
+async def _loop_at(game: Game, game_loop: int | None = None) -> tuple[int, float]:
+    """The game's loop now, or once it has come to `game_loop`, and the time of the reply."""
+    answer = await observe(game, game_loop)
+    return answer.observation.game_loop, time.monotonic()

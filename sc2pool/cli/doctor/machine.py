@@ -1,4 +1,4 @@
-"""Probes of the machine: Python, memory, disk, limits, ports. Nothing is started."""
+"""Measures the installation and the machine. Nothing is started."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -14,58 +15,114 @@ from typing import Final
 
 import psutil
 
-from sc2pool.cli.doctor.measurements import (
-    Cores,
-    Limit,
-    Memory,
-    Package,
-    Ports,
-    PythonSetup,
-    Space,
-    YesNo,
-)
-from sc2pool.cli.doctor.notes import Notes, ProbeFailed
-from sc2pool.cli.doctor.verdict import Unknown
+from sc2pool.cli.doctor import checks
+from sc2pool.cli.doctor.findings import Findings, ProbeFailed
+from sc2pool.config import GameSetup
+from sc2pool.errors import ConfigError
+from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
 from sc2pool.game.launch import owns_port
 from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
+from sc2pool.tasks.minigames.scores import PUBLISHED
+from sc2pool.tasks.registry import BUILT_IN, resolve
 
 _SHARED_MEMORY: Final = Path("/dev/shm")
 _CGROUP: Final = Path("/sys/fs/cgroup")
 _WIRE: Final = ("protobuf", "pys2clientprotocol")
-"""What the game is spoken to with; they come with burnysc2."""
+"""The packages that encode requests; burnysc2 requires them."""
+
+Playable = tuple[GameSetup, Path]
+"""What is played in the examination, and its map."""
 
 
-def probe_machine(notes: Notes) -> None:
-    """Looks at all that can be looked at without a game."""
-    notes.put("python", python_setup())
-    notes.put("cores", Cores(usable_cores(), os.cpu_count() or 1))
-    notes.put("memory", memory())
-    with suppress(ProbeFailed), notes.trying("disk"):
-        notes.put("disk", space(Path(tempfile.gettempdir())))
+# ---- the installation ---------------------------------------------------------------------------
+
+
+def tasks_by_map() -> dict[str, list[str]]:
+    """The maps of the mini-games and of all built-in tasks, each with its built-in tasks."""
+    tasks: dict[str, list[str]] = {name: [] for name in PUBLISHED}
+    for name in BUILT_IN:
+        tasks.setdefault(resolve(name).map_name, []).append(name)
+    return tasks
+
+
+def probe_installation(game: str, findings: Findings) -> Installation | None:
+    """Find the installation; None if there is none."""
+    try:
+        with findings.trying(checks.game):
+            found = find(game)
+    except ProbeFailed:
+        return None
+    findings.note(checks.game, found.root, found.executable, found.base_build, found.found_by)
+    return found
+
+
+def probe_maps(
+    installation: Installation, tasks: Mapping[str, Sequence[str]], findings: Findings
+) -> Playable | None:
+    """Look for each of the maps.
+
+    Returns:
+        The first that can be played; None if there is none.
+    """
+    playable = None
+    maps = installation.maps or installation.root / "Maps"
+    for name, players in tasks.items():
+        path = locate(installation, name)
+        belongs_to = maps / "mini_games" / f"{name}{MAP_SUFFIX}"
+        findings.note(checks.map_check(name), path, belongs_to, players)
+        if path is not None and playable is None:
+            setup = resolve(players[0]).game_setup() if players else GameSetup(name)
+            playable = setup, path
+    return playable
+
+
+def locate(installation: Installation, map_name: str) -> Path | None:
+    """The map's file, None if it is not installed."""
+    try:
+        return find_map(installation, map_name)
+    except ConfigError:
+        return None
+
+
+# ---- the machine --------------------------------------------------------------------------------
+
+
+def probe_machine(findings: Findings) -> None:
+    """Measure Python, memory, disk, limits and ports."""
+    findings.note(checks.python, sys.version_info[:3], required_packages())
+    findings.note(checks.cores, usable_cores(), os.cpu_count() or 1)
+    findings.note(checks.memory, *free_and_total_memory())
+    with suppress(ProbeFailed), findings.trying(checks.disk):
+        folder = Path(tempfile.gettempdir())
+        findings.note(checks.disk, folder, *free_and_total_space(folder))
     if _SHARED_MEMORY.is_dir():
-        notes.put("shared memory", space(_SHARED_MEMORY))
+        space = free_and_total_space(_SHARED_MEMORY)
+        findings.note(checks.shared_memory, _SHARED_MEMORY, *space)
     else:
-        notes.put("shared memory", Unknown("this system has no /dev/shm"))
-    probe_limits(notes)
-    with suppress(ProbeFailed), notes.trying("ports"):
+        findings.note_unknown(checks.shared_memory, "this system has no /dev/shm")
+    probe_limits(findings)
+    with suppress(ProbeFailed), findings.trying(checks.ports):
         candidates = candidate_ports(ephemeral_range())
         lease = PortLease.acquire()
         lease.release()
-        notes.put("ports", Ports(candidates.start, candidates.stop - 1, lease.port))
-    with suppress(ProbeFailed), notes.trying("listener"):
-        notes.put("listener", YesNo(listener_is_told()))
+        findings.note(checks.ports, candidates.start, candidates.stop - 1, lease.port)
+    with suppress(ProbeFailed), findings.trying(checks.listener):
+        findings.note(checks.listener, listener_is_known())
 
 
-def python_setup() -> PythonSetup:
-    """The interpreter, and the packages sc2pool requires of it."""
-    packages = []
+def required_packages() -> list[checks.Package]:
+    """The packages that sc2pool requires."""
+    wanted = {}
     for requirement in metadata.requires("sc2pool") or []:
-        wanted, _, condition = requirement.partition(";")
-        name, _, least = wanted.strip().partition(">=")
+        package, _, condition = requirement.partition(";")
         if "extra" not in condition:
-            packages.append(Package(name, version_of(name), least))
-    packages += [Package(name, version_of(name), "") for name in _WIRE]
-    return PythonSetup(sys.version_info[:3], tuple(packages))
+            name, _, least = package.strip().partition(">=")
+            wanted[name] = least
+    wanted |= dict.fromkeys(_WIRE, "")
+    return [
+        checks.Package(name=name, version=version_of(name), least=least)
+        for name, least in wanted.items()
+    ]
 
 
 def version_of(package: str) -> str | None:
@@ -83,44 +140,44 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def memory() -> Memory:
-    """Main memory; in a container with a limit of its own, what is left of that."""
+def free_and_total_memory() -> tuple[int, int]:
+    """Bytes of main memory, within the limit of the container if there is one."""
     system = psutil.virtual_memory()
     available, total = system.available, system.total
     with suppress(OSError, ValueError):  # "max", or no such container
         limit = int((_CGROUP / "memory.max").read_text())
         used = int((_CGROUP / "memory.current").read_text())
         available, total = min(available, limit - used), min(total, limit)
-    return Memory(available, total)
+    return available, total
 
 
-def space(place: Path) -> Space:
-    """The file system that `place` is on."""
+def free_and_total_space(place: Path) -> tuple[int, int]:
+    """Bytes of the file system that `place` is on."""
     usage = shutil.disk_usage(place)
-    return Space(place, usage.free, usage.total)
+    return usage.free, usage.total
 
 
-def probe_limits(notes: Notes) -> None:
+def probe_limits(findings: Findings) -> None:
     """This process's limits, which games inherit."""
     if sys.platform == "win32":
-        for name in ("open files", "processes"):
-            notes.put(name, Unknown("Windows has no such limit"))
+        for check in (checks.open_files, checks.processes):
+            findings.note_unknown(check, "Windows has no such limit")
         return
     import resource  # noqa: PLC0415
 
-    for name, number in (
-        ("open files", resource.RLIMIT_NOFILE),
-        ("processes", resource.RLIMIT_NPROC),
+    for check, number in (
+        (checks.open_files, resource.RLIMIT_NOFILE),
+        (checks.processes, resource.RLIMIT_NPROC),
     ):
         soft, hard = (
-            None if value == resource.RLIM_INFINITY else value
-            for value in resource.getrlimit(number)
+            None if limit == resource.RLIM_INFINITY else limit
+            for limit in resource.getrlimit(number)
         )
-        notes.put(name, Limit(soft, hard))
+        findings.note(check, soft, hard)
 
 
-def listener_is_told() -> bool:
-    """Whether the system tells that a port which this process listens on is its own."""
+def listener_is_known() -> bool:
+    """Whether the system reports this process as the listener of a port that it listens on."""
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
         return owns_port([psutil.Process()], port) is True

@@ -1,35 +1,25 @@
-"""Probes of a stepped game: seeds, bursts, restarts, memory, the episode's end, the exit.
+"""Measures a stepped game: seeds, bursts, restarts, memory, the episode's end, the exit.
 
-Rules: the game is asked through the same calls that the pool uses, where there is one, so what is
-timed is what a pool waits for; single requests go through `Game.request`. What is compared was
-played with the same actions.
+Rules: where a pool has a call for something, the probe uses it, so it measures what a pool waits
+for; single requests go through `Game.request`. Episodes that are compared were played with the
+same actions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 from s2clientprotocol import debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.doctor.asking import ask, observe
-from sc2pool.cli.doctor.compare import beginning, first_difference
-from sc2pool.cli.doctor.measurements import (
-    Comparison,
-    Durations,
-    EpisodeEnd,
-    Growth,
-    HardReset,
-    ProcessTest,
-    Variety,
-    YesNo,
-)
-from sc2pool.cli.doctor.notes import Notes
-from sc2pool.cli.doctor.place import Playable
-from sc2pool.cli.doctor.verdict import Unknown
+from sc2pool.cli.doctor import checks
+from sc2pool.cli.doctor.findings import Findings
+from sc2pool.cli.doctor.machine import Playable
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, Rung
@@ -42,12 +32,55 @@ from sc2pool.tasks.sc2_player import as_actions
 STEP_MUL: Final = 8
 SEED: Final = 20_240_601
 STEPS_AFTER_RESTART: Final = 4
-"""So many are compared with those after create_game, and played after each timed reset."""
+"""Steps played after each timed reset, and compared with those after create_game."""
 LONG_STEP_LOOPS: Final = 240
 LONGEST_EPISODE_LOOPS: Final = 14_400
-"""The longest of the mini-games; an episode that lasts longer is ended by a command."""
+"""Length of the longest mini-game; a command ends an episode that lasts longer."""
 OBSERVATIONS_AFTER_END: Final = 4
 EXIT_S: Final = 5.0
+
+
+async def probe(
+    game: Game, playable: Playable, steps: int, resets: int, findings: Findings
+) -> None:
+    """Measure everything that stepping can show; at last the game is asked to exit.
+
+    Args:
+        game: a launched game.
+        playable: what is played.
+        steps: of each of the episodes that are compared.
+        resets: how many are timed.
+        findings: where to note the results.
+    """
+    await _probe_seeds(game, playable, steps, findings)
+    await _probe_restarts(game, playable, resets, findings)
+    await _probe_end(game, playable, findings)
+    await _probe_exit(game, findings)
+
+
+def durations(samples_s: Sequence[float]) -> tuple[int, float, float, float, float]:
+    """Count, first, median, 95th percentile and longest of some samples, at least one."""
+    p50_s, p95_s = map(float, np.percentile(samples_s, (50, 95)))
+    return len(samples_s), samples_s[0], p50_s, p95_s, max(samples_s)
+
+
+async def _ask(game: Game, request: sc_pb.Request) -> sc_pb.Response:
+    """One request that must be carried out, unless the game has ended meanwhile."""
+    reply = await game.request(request)
+    if not replies.is_game_over(reply):
+        replies.require(reply, replies.expected_kind(request))
+    return reply
+
+
+async def observe(game: Game, game_loop: int | None = None) -> sc_pb.ResponseObservation:
+    """The state now, or in real time once the game has come to `game_loop`."""
+    reply = await game.request(requests.observation(game_loop))
+    replies.require(reply, "observation")
+    replies.check_observation(reply.observation, first_loop=0, last_loop=replies.LAST_LOOP)
+    return reply.observation
+
+
+# ---- seeds and bursts ---------------------------------------------------------------------------
 
 
 class Played(NamedTuple):
@@ -56,107 +89,88 @@ class Played(NamedTuple):
     observations: list[sc_pb.Observation]
     """The first one, and that of each step."""
     took_s: list[float]
-    """Of each step."""
+    """Duration of each step."""
 
 
-Play = Callable[[Game, sc_pb.Observation, PlayableArea, int], Coroutine[Any, Any, Played]]
-
-
-async def probe(game: Game, playable: Playable, steps: int, resets: int, notes: Notes) -> None:
-    """Everything that is known of a game by stepping it; at last the game is asked to exit."""
-    await probe_seeds(game, playable, steps, notes)
-    await probe_restarts(game, playable, resets, notes)
-    await probe_end(game, playable, notes)
-    await probe_exit(game, notes)
-
-
-async def probe_seeds(game: Game, playable: Playable, steps: int, notes: Notes) -> None:
-    """Plays one seed four times, in bursts and by single requests; restarts it; plays another."""
+async def _probe_seeds(game: Game, playable: Playable, steps: int, findings: Findings) -> None:
+    """Play one seed four times, in bursts and by single requests; restart it; play another."""
     creations_s: list[float] = []
 
     async def create(seed: int) -> tuple[sc_pb.Observation, PlayableArea]:
-        with notes.trying("create+join"):
+        with findings.trying(checks.create_join):
             begun_s = time.monotonic()
             await game.start_episode(*playable, seed)
             creations_s.append(time.monotonic() - begun_s)
             first = (await game.observe()).observation
             return first, PlayableArea.of(await game.game_info())
 
-    runs: dict[Play, list[Played]] = {play_in_bursts: [], play_one_by_one: []}
-    for play, name in 2 * ((play_in_bursts, "burst step"), (play_one_by_one, "single step")):
+    in_bursts: list[Played] = []
+    one_by_one: list[Played] = []
+    for check, played in 2 * ((checks.burst_step, in_bursts), (checks.single_step, one_by_one)):
         first, area = await create(SEED)
-        with notes.trying(name):
-            runs[play].append(await play(game, first, area, steps))
-            notes.put(name, Durations.of(t for run in runs[play] for t in run.took_s))
-    note_comparisons(runs[play_in_bursts], runs[play_one_by_one], notes)
+        with findings.trying(check):
+            played.append(await _play(game, first, area, steps, burst=played is in_bursts))
+            findings.note(check, *durations([t for each in played for t in each.took_s]))
+    _compare(in_bursts, one_by_one, findings)
 
-    reference = runs[play_in_bursts][0].observations[: STEPS_AFTER_RESTART + 1]
-    with notes.trying("restart and seed"):
-        await ask(game, requests.restart_game())
+    reference = in_bursts[0].observations[: STEPS_AFTER_RESTART + 1]
+    with findings.trying(checks.restart_and_seed):
+        await _ask(game, requests.restart_game())
         first = (await observe(game)).observation
-        again = (await play_one_by_one(game, first, area, STEPS_AFTER_RESTART)).observations
+        again = (await _play(game, first, area, STEPS_AFTER_RESTART, burst=False)).observations
     other, _ = await create(SEED + 1)
-    notes.put("seed", Variety(2, len({beginning(o) for o in (reference[0], other)})))
-    if beginning(other) == beginning(reference[0]):
-        notes.put("restart and seed", Unknown("this map begins the same under another seed too"))
+    distinct = len({beginning(reference[0]), beginning(other)})
+    findings.note(checks.seed, 2, distinct)
+    if distinct == 1:
+        reason = "this map begins the same under another seed too"
+        findings.note_unknown(checks.restart_and_seed, reason)
     else:
-        notes.put("restart and seed", Comparison(len(again), first_difference(reference, again)))
-    notes.put("create+join", Durations.of(creations_s))
+        difference = first_difference(reference, again)
+        findings.note(checks.restart_and_seed, len(again), difference)
+    findings.note(checks.create_join, *durations(creations_s))
 
 
-def note_comparisons(bursts: list[Played], singles: list[Played], notes: Notes) -> None:
-    """Holds runs of the same seed and actions against each other."""
+def _compare(bursts: Sequence[Played], singles: Sequence[Played], findings: Findings) -> None:
+    """Compare episodes of the same seed and actions."""
     compared = len(bursts[0].observations)
-    same_way = first_difference(*(run.observations for run in bursts)) or first_difference(
+    difference = first_difference(*(run.observations for run in bursts)) or first_difference(
         *(run.observations for run in singles)
     )
-    notes.put("determinism", Comparison(2 * compared, same_way))
-    if same_way:
-        notes.put(
-            "bursts", Unknown("the same seed does not give the same episode in the first place")
-        )
-        return
-    between = first_difference(bursts[0].observations, singles[0].observations)
-    notes.put("bursts", Comparison(compared, between))
+    findings.note(checks.determinism, 2 * compared, difference)
+    if difference:
+        reason = "the same seed does not give the same episode in the first place"
+        findings.note_unknown(checks.bursts, reason)
+    else:
+        difference = first_difference(bursts[0].observations, singles[0].observations)
+        findings.note(checks.bursts, compared, difference)
 
 
-async def play_in_bursts(
-    game: Game, first: sc_pb.Observation, area: PlayableArea, steps: int
+async def _play(
+    game: Game, first: sc_pb.Observation, area: PlayableArea, steps: int, *, burst: bool
 ) -> Played:
-    """Plays as sc2pool does: action, step and observation at once."""
+    """Play as sc2pool does, in bursts, or as other clients do, one request after the other."""
     played = Played([first], [])
     for number in range(steps):
-        actions = walk(played.observations[-1], area, number)
+        actions = _walk(played.observations[-1], area, number)
         begun_s = time.monotonic()
-        step = await game.step(actions, STEP_MUL)
+        if burst:
+            step = await game.step(actions, STEP_MUL)
+            observation, ended = step.observed.observation, step.ended
+        else:
+            if actions:
+                await _ask(game, requests.action(actions))
+            await _ask(game, requests.step(STEP_MUL))
+            observation = (await observe(game)).observation
+            ended = game.status is Status.ENDED
         played.took_s.append(time.monotonic() - begun_s)
-        played.observations.append(step.observed.observation)
-        if step.ended:
+        played.observations.append(observation)
+        if ended:
             break
     return played
 
 
-async def play_one_by_one(
-    game: Game, first: sc_pb.Observation, area: PlayableArea, steps: int
-) -> Played:
-    """Plays as other clients do: each request waits for the reply to the one before."""
-    played = Played([first], [])
-    for number in range(steps):
-        actions = walk(played.observations[-1], area, number)
-        begun_s = time.monotonic()
-        if actions:
-            await ask(game, requests.action(actions))
-        await ask(game, requests.step(STEP_MUL))
-        answer = await observe(game)
-        played.took_s.append(time.monotonic() - begun_s)
-        played.observations.append(answer.observation)
-        if game.status is Status.ENDED:
-            break
-    return played
-
-
-def walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_pb.Action]:
-    """The own units walk from one quarter of the area to the next: there is something to see."""
+def _walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_pb.Action]:
+    """Send the own units from one quarter of the area to the next, so that something happens."""
     tags = [unit.tag for unit in seen.raw_data.units if unit.alliance == raw_pb2.Self]
     if not tags:
         return []
@@ -165,44 +179,47 @@ def walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_pb
     return as_actions([commands.move(tags, (x, y))])
 
 
-async def probe_restarts(game: Game, playable: Playable, resets: int, notes: Notes) -> None:
-    """Resets without a seed, as a pool does them: times, memory, beginnings."""
-    beginnings = []
+# ---- restarts and ends --------------------------------------------------------------------------
+
+
+async def _probe_restarts(game: Game, playable: Playable, resets: int, findings: Findings) -> None:
+    """Reset without a seed, as a pool does: times, memory, beginnings."""
     took_s: list[float] = []
     hard_reset_after = None
-    with notes.trying("restart"):
+    with findings.trying(checks.restart):
         await game.start_episode(*playable, None)
-        beginnings.append(beginning((await game.observe()).observation))
+        beginnings = [beginning((await game.observe()).observation)]
         rss_bytes = game.rss_bytes()
-        for number in range(1, resets + 1):
+        for number in range(resets):
             begun_s = time.monotonic()
             rung = await game.start_episode(*playable, None)
             first = (await game.observe()).observation
             if rung is Rung.RESTART:
                 took_s.append(time.monotonic() - begun_s)
             elif hard_reset_after is None and game.recycle_due:
-                hard_reset_after = number - 1
+                hard_reset_after = number
             beginnings.append(beginning(first))
             for _ in range(STEPS_AFTER_RESTART):
                 await game.step([], STEP_MUL)
         if took_s:
-            notes.put("restart", Durations.of(took_s))
+            findings.note(checks.restart, *durations(took_s))
         else:
-            notes.put("restart", Unknown("the game was never restarted, but created anew"))
-    notes.put("memory growth", Growth(rss_bytes, game.rss_bytes(), resets))
-    notes.put("restart variety", Variety(len(beginnings), len(set(beginnings))))
-    notes.put("hard reset", HardReset(resets, hard_reset_after))
+            reason = "the game was never restarted, but created anew"
+            findings.note_unknown(checks.restart, reason)
+    findings.note(checks.memory_growth, rss_bytes, game.rss_bytes(), resets)
+    findings.note(checks.restart_variety, len(beginnings), len(set(beginnings)))
+    findings.note(checks.hard_reset, resets, hard_reset_after)
 
 
-async def probe_end(game: Game, playable: Playable, notes: Notes) -> None:
-    """Plays the episode to its end by single requests, and restarts the ended game."""
-    with notes.trying("episode end"):
-        by_command = not await play_on(game, LONGEST_EPISODE_LOOPS)
+async def _probe_end(game: Game, playable: Playable, findings: Findings) -> None:
+    """Play the episode to its end by single requests, and restart the ended game."""
+    with findings.trying(checks.episode_end):
+        by_command = not await _play_on(game, LONGEST_EPISODE_LOOPS)
         if by_command:
-            await game.request(debug(end_game=debug_pb2.DebugEndGame()))
-            if not await play_on(game, LONG_STEP_LOOPS):
-                notes.put("episode end", Unknown("the episode does not end"))
-                notes.put("restart after end", Unknown("the episode does not end"))
+            await game.request(_debug(end_game=debug_pb2.DebugEndGame()))
+            if not await _play_on(game, LONG_STEP_LOOPS):
+                for check in (checks.episode_end, checks.restart_after_end):
+                    findings.note_unknown(check, "the episode does not end")
                 return
         further = None
         for number in range(OBSERVATIONS_AFTER_END):
@@ -210,32 +227,31 @@ async def probe_end(game: Game, playable: Playable, notes: Notes) -> None:
             if answer.player_result:
                 further = number
                 break
-        game_loop = answer.observation.game_loop
-        notes.put("episode end", EpisodeEnd(game_loop, further, by_command))
-    with notes.trying("restart after end"):
+        findings.note(checks.episode_end, answer.observation.game_loop, further, by_command)
+    with findings.trying(checks.restart_after_end):
         rung = await game.start_episode(*playable, None)
         await game.observe()
-        notes.put("restart after end", YesNo(rung is Rung.RESTART))
+        findings.note(checks.restart_after_end, rung is Rung.RESTART)
 
 
-async def play_on(game: Game, loops: int) -> bool:
-    """Steps the game so far, or to its end; whether it has ended."""
+async def _play_on(game: Game, loops: int) -> bool:
+    """Step the game this many loops, or to its end; return whether it has ended."""
     for _ in range(0, loops, LONG_STEP_LOOPS):
-        # A game may say that it has ended, and in its status that it has not.
-        over = replies.is_game_over(await ask(game, requests.step(LONG_STEP_LOOPS)))
+        # A game may reply that it has ended while its status does not.
+        over = replies.is_game_over(await _ask(game, requests.step(LONG_STEP_LOOPS)))
         if over or game.status is Status.ENDED:
             return True
     return False
 
 
-async def probe_exit(game: Game, notes: Notes) -> None:
-    """Asks the game to exit; the game is of no use after that."""
-    with notes.trying("exit on request"):
+async def _probe_exit(game: Game, findings: Findings) -> None:
+    """Ask the game to exit; it cannot be used after that."""
+    with findings.trying(checks.exit_on_request):
         begun_s = time.monotonic()
         deadline = Deadline.after(EXIT_S)
         exit_test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.exit)
-        request = debug(test_process=exit_test)
-        ended, answer = False, "it answers as if nothing were"
+        request = _debug(test_process=exit_test)
+        ended, answer = False, "it answers as before"
         try:
             while not deadline.expired():
                 reply = await game.request(request)
@@ -246,9 +262,63 @@ async def probe_exit(game: Game, notes: Notes) -> None:
                 await asyncio.sleep(0.01)
         except GameFault as fault:
             ended, answer = fault.kind is FaultKind.GAME_EXITED, fault.detail.partition(";")[0]
-        notes.put("exit on request", ProcessTest(ended, time.monotonic() - begun_s, answer))
+        findings.note(checks.exit_on_request, ended, time.monotonic() - begun_s, answer)
 
 
-def debug(**command: Any) -> sc_pb.Request:
+def _debug(**command: Any) -> sc_pb.Request:
     """A debug request with one command."""
     return sc_pb.Request(debug=sc_pb.RequestDebug(debug=[debug_pb2.DebugCommand(**command)]))
+
+
+# ---- comparing episodes -------------------------------------------------------------------------
+
+Leaf = tuple[str, Any]
+"""The path of a field, and its value."""
+
+
+def first_difference(ours: Sequence[sc_pb.Observation], theirs: Sequence[sc_pb.Observation]) -> str:
+    """Where two episodes first differ, in words; empty if they are the same.
+
+    A new game may give the same unit another tag, so tags are compared by the order in which they
+    appear. All other values have to be equal to the bit.
+    """
+    our_tags: dict[int, int] = {}
+    their_tags: dict[int, int] = {}
+    for index, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+        pairs = zip_longest(
+            _leaves(one, our_tags), _leaves(other, their_tags), fillvalue=("", "nothing")
+        )
+        for mine, yours in pairs:
+            if mine != yours:
+                return f"observation {index}, {_differing(mine, yours)}"
+    if len(ours) != len(theirs):
+        return f"{len(ours)} observations on one side, {len(theirs)} on the other"
+    return ""
+
+
+def beginning(observation: sc_pb.Observation) -> tuple[Leaf, ...]:
+    """All of an observation but its tags, as something that can be compared and hashed."""
+    return tuple(_leaves(observation, {}))
+
+
+def _leaves(message: Any, tags: dict[int, int], path: str = "") -> Iterator[Leaf]:
+    """Every value in a message, with its path; tags are replaced by numbers, kept in `tags`."""
+    for field_, value in message.ListFields():
+        here = f"{path}.{field_.name}" if path else field_.name
+        repeated = not isinstance(value, str | bytes) and hasattr(value, "__len__")
+        for index, one in enumerate(value if repeated else (value,)):
+            place = f"{here}[{index}]" if repeated else here
+            if field_.message_type is not None:
+                yield place, "present"
+                yield from _leaves(one, tags, place)
+            elif field_.type == field_.TYPE_UINT64 and one:  # only tags have this type; 0 is none
+                yield place, tags.setdefault(one, len(tags) + 1)
+            else:
+                yield place, one
+
+
+def _differing(mine: Leaf, yours: Leaf) -> str:
+    if mine[0] == yours[0]:
+        values = [f"{len(v)} bytes" if isinstance(v, bytes) else str(v) for _, v in (mine, yours)]
+        return f"{mine[0]}: {values[0]} and {values[1]}"
+    return f"{mine[0] or 'its end'} on one side, {yours[0] or 'its end'} on the other"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.doctor.compare import beginning, first_difference
+from sc2pool.cli.doctor.stepping import beginning, first_difference
 
 
 def seen(loop: int, *units: tuple[int, float], target: int = 0) -> sc_pb.Observation:

@@ -1,0 +1,294 @@
+"""What a check is, the findings of one run, and the report: text for people, JSON for programs.
+
+A check holds a pure function: its parameters are what was measured, its result is the verdict.
+`Findings.note` calls it and keeps both, so the type checker compares each measurement with its
+check.
+
+Rule: a failure inside `trying(check)` is recorded for that check and ends what depends on it, as
+`ProbeFailed`; no probe catches what a game can raise.
+
+In the text a check is one line, with its advice below it. Checks that were not possible follow
+their part, grouped by reason. What has to be fixed, and how, comes last, with one closing sentence.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from typing import Any, Final, Generic, NamedTuple, ParamSpec
+
+import psutil
+
+from sc2pool.errors import FaultKind, GameFault, SC2PoolError
+
+P = ParamSpec("P")
+
+
+class Part(StrEnum):
+    """A part of the report."""
+
+    INSTALLATION = "installation"
+    MACHINE = "machine"
+    TIMES = "times and memory of the game"
+    BEHAVIOUR = "behaviour of the game"
+
+
+class Outcome(StrEnum):
+    """How a check went."""
+
+    OK = "ok"
+    DIFFERS = "differs"
+    """It works, but not as sc2pool was developed and tested with, or not as well."""
+    FAILED = "failed"
+    """It does not work; sc2pool cannot be used before it is fixed."""
+    NOT_POSSIBLE = "not possible"
+    """There was nothing to measure, or something that it needs was missing."""
+
+
+class Verdict(NamedTuple):
+    """What a measurement means."""
+
+    outcome: Outcome
+    figure: str
+    """What was measured, in words and with units."""
+    advice: str = ""
+    """What it means and what to do about it; empty if nothing has to be done."""
+
+
+@dataclass(frozen=True)
+class Check(Generic[P]):
+    """One question that is asked of the installation, the machine or a game."""
+
+    name: str
+    part: Part
+    purpose: str
+    """The question it answers, or what sc2pool needs it for."""
+    judge: Callable[P, Verdict]
+    """A pure function from the measurement to the verdict."""
+    remedy: str = ""
+    """What to do if the measurement itself failed, and not because of a game's fault."""
+
+
+class Finding(NamedTuple):
+    """A check, its verdict, and the measurement by parameter names."""
+
+    check: Check[...]
+    verdict: Verdict
+    measured: Mapping[str, Any]
+
+
+class ProbeFailed(Exception):
+    """A measurement failed, and the failure has been noted; the text is the check's name."""
+
+
+FAULT_ADVICE: Final[dict[FaultKind, str]] = {
+    FaultKind.LAUNCH_FAILED: (
+        "the game ended by itself while it started: its last words are above. On Linux without a "
+        "screen it needs no display, but its libraries: ldd on the executable names missing ones"
+    ),
+    FaultKind.GAME_EXITED: (
+        "the game ended: its last words are above. If it was killed by SIGKILL and no one did "
+        "that, the system was out of memory"
+    ),
+    FaultKind.DEADLINE: (
+        "the game runs but does not answer: it hangs, or the machine is far too busy. If it was "
+        "the launch: a first one can take minutes, so run this again, with a longer --timeout"
+    ),
+    FaultKind.CONNECTION_LOST: (
+        "the game closed its connection: its last words may say why; repair the installation"
+    ),
+    FaultKind.BAD_REPLY: (
+        "the game answers what the protocol does not allow: too old, or too new for the installed "
+        "s2clientprotocol (pip install -U pys2clientprotocol)"
+    ),
+    FaultKind.PORT_TAKEN: (
+        "another program listens on the ports that games are started on, or a firewall is in the "
+        "way"
+    ),
+}
+"""What to do, by what the game did."""
+
+
+class Findings:
+    """The findings of one run of the doctor.
+
+    Args:
+        say: called with the name of each check that is begun, to show progress.
+    """
+
+    def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
+        self._by_name: dict[str, Finding] = {}
+        self._say = say
+        self._under_way: Check[...] | None = None
+
+    def note(self, check: Check[P], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Record what was measured; the arguments are those of the check's function."""
+        measured = inspect.signature(check.judge).bind(*args, **kwargs)
+        measured.apply_defaults()
+        verdict = check.judge(*args, **kwargs)
+        self._by_name[check.name] = Finding(check, verdict, measured.arguments)
+
+    def note_unknown(self, check: Check[...], reason: str) -> None:
+        """Record that there was nothing to measure."""
+        verdict = Verdict(Outcome.NOT_POSSIBLE, reason)
+        self._by_name[check.name] = Finding(check, verdict, {"reason": reason})
+
+    def note_failure(self, check: Check[...], detail: str, kind: FaultKind | None = None) -> None:
+        """Record that the measurement failed.
+
+        Args:
+            check: what was measured.
+            detail: what happened.
+            kind: the game's fault; None if the failure was not a game's.
+        """
+        advice = check.remedy if kind is None else FAULT_ADVICE.get(kind, "")
+        verdict = Verdict(Outcome.FAILED, detail, advice)
+        self._by_name[check.name] = Finding(check, verdict, {"detail": detail, "kind": kind})
+
+    @contextmanager
+    def trying(self, check: Check[...]) -> Iterator[None]:
+        """Record a failure in the block as the outcome of this check.
+
+        Raises:
+            ProbeFailed: something failed, and has been recorded.
+        """
+        self._say(check.name)
+        self._under_way = check
+        try:
+            yield
+        except GameFault as fault:
+            self.note_failure(check, fault.detail, fault.kind)
+            raise ProbeFailed(check.name) from fault
+        except (SC2PoolError, OSError, psutil.Error) as error:
+            self.note_failure(check, str(error))
+            raise ProbeFailed(check.name) from error
+        self._under_way = None
+
+    def note_timeout(self, timeout_s: float) -> None:
+        """Record that the time was up during the check that is under way."""
+        if self._under_way is not None:
+            detail = f"this was not done when the {timeout_s:g} s were up"
+            self.note_failure(self._under_way, detail, FaultKind.DEADLINE)
+
+    def measured(self, check: Check[...]) -> Mapping[str, Any] | None:
+        """What was measured for this check; None if it was not looked at."""
+        finding = self._by_name.get(check.name)
+        return None if finding is None else finding.measured
+
+    def in_order(self, checks: Sequence[Check[...]], reason: str) -> list[Finding]:
+        """One finding for each check; `reason` says why the others could not be made."""
+        for check in checks:
+            if check.name not in self._by_name:
+                self.note_unknown(check, reason)
+        return [self._by_name[check.name] for check in checks]
+
+
+# ---- the report ---------------------------------------------------------------------------------
+
+_OUTCOME_WIDTH = max(map(len, Outcome)) + 2
+_ADVICE = "→ "
+
+
+def exit_status(findings: Sequence[Finding]) -> int:
+    """0 if sc2pool works with this game, 1 if something has to be fixed first."""
+    return int(any(finding.verdict.outcome is Outcome.FAILED for finding in findings))
+
+
+def conclusion(findings: Sequence[Finding]) -> str:
+    """The report in one sentence."""
+    counts = Counter(finding.verdict.outcome for finding in findings)
+    counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
+    if exit_status(findings):
+        return f"sc2pool does not work with this game as things are: {counted}."
+    return f"sc2pool works with this game: {counted}."
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """The report with all measurements."""
+    checks = [
+        {
+            "name": check.name,
+            "part": check.part,
+            "purpose": check.purpose,
+            **verdict._asdict(),
+            "measured": measured,
+        }
+        for check, verdict, measured in findings
+    ]
+    works = exit_status(findings) == 0
+    whole = {"works": works, "conclusion": conclusion(findings), "checks": checks}
+    return json.dumps(whole, indent=2, default=str)
+
+
+def as_text(findings: Sequence[Finding], width: int) -> str:
+    """The whole report, in lines of at most `width` characters but for long words."""
+    lines: list[str] = []
+    for part, group in groupby(findings, key=lambda finding: finding.check.part):
+        members = list(group)
+        made = [f for f in members if f.verdict.outcome is not Outcome.NOT_POSSIBLE]
+        name_width = max((len(finding.check.name) for finding in made), default=0) + 2
+        lines += [part.upper(), ""]
+        for finding in made:
+            lines += _rows(finding, name_width, width)
+        lines += [*_not_possible(members, width), ""]
+    lines += _to_fix(findings, width)
+    return "\n".join([*lines, *_wrap(conclusion(findings), width)])
+
+
+def _rows(finding: Finding, name_width: int, width: int) -> list[str]:
+    check, verdict, _ = finding
+    indent = " " * (_OUTCOME_WIDTH + name_width)
+    head = f"{verdict.outcome:{_OUTCOME_WIDTH}}{check.name:{name_width}}"
+    question = f"{check.purpose} " if check.purpose.endswith("?") else ""
+    # The rest of a long detail (the end of a log) is shown once, with the advice at the end.
+    figure, _, more = verdict.figure.partition("\n")
+    rows = _wrap(question + figure + (" (see below)" if more else ""), width, head, indent)
+    if verdict.advice and verdict.outcome is not Outcome.FAILED:
+        rows += _wrap(verdict.advice, width, indent + _ADVICE, indent + "  ")
+    return rows
+
+
+def _not_possible(findings: Sequence[Finding], width: int) -> list[str]:
+    """One entry for each reason: a game that is missing prevents many checks."""
+    names: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.verdict.outcome is Outcome.NOT_POSSIBLE:
+            names.setdefault(finding.verdict.figure, []).append(finding.check.name)
+    head, indent = f"{Outcome.NOT_POSSIBLE:{_OUTCOME_WIDTH}}", " " * _OUTCOME_WIDTH
+    return [
+        line
+        for reason, prevented in names.items()
+        for line in _wrap(f"{', '.join(prevented)}: {reason}", width, head, indent)
+    ]
+
+
+def _to_fix(findings: Sequence[Finding], width: int) -> list[str]:
+    failed = [finding for finding in findings if finding.verdict.outcome is Outcome.FAILED]
+    if not failed:
+        return []
+    lines = ["WHAT IS WRONG, AND HOW TO FIX IT", ""]
+    for number, (check, verdict, _) in enumerate(failed, start=1):
+        first, *more = verdict.figure.splitlines()
+        lines += _wrap(first, width, f"{number}. {check.name}: ", "   ")
+        lines += [f"   | {line}" for line in more]
+        if verdict.advice:
+            lines += _wrap(verdict.advice, width, "   " + _ADVICE, "     ")
+    return [*lines, ""]
+
+
+def _wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        max(width, len(rest) + 30),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
