@@ -30,7 +30,7 @@ from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.operations import qualified
+from sc2pool.tasks.players.operations import qualified
 
 
 class SubprocSC2VecEnv(VecEnv):

@@ -13,10 +13,10 @@ from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import find, find_map
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.gym_player import GymSpec
 from sc2pool.tasks.player import PlayerSpec
+from sc2pool.tasks.players.gym_player import GymSpec
+from sc2pool.tasks.players.sc2_player import TaskSpec
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.sc2_player import TaskSpec
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 

@@ -30,7 +30,7 @@ class Calls:
     def run(
         self, seats: Sequence[Seat], operation: str, payload: bytes, deadline: Deadline = NEVER
     ) -> list[Any]:
-        """Run an operation of `sc2pool.tasks.operations` on these seats' targets.
+        """Run an operation of `sc2pool.tasks.players.operations` on these seats' targets.
 
         Args:
             seats: whose; one may be asked more than once.

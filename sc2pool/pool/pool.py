@@ -308,7 +308,7 @@ class Pool:
     def call(
         self, envs: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
     ) -> list[Any]:
-        """Run an operation of `sc2pool.tasks.operations` on the targets of these envs.
+        """Run an operation of `sc2pool.tasks.players.operations` on the targets of these envs.
 
         A method of an env may have to ask its game: those that are paused go on while it runs.
 

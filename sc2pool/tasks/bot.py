@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -33,8 +33,8 @@ from sc2.protocol import ConnectionAlreadyClosedError, ProtocolError
 
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.player import masks_of, resolve
-from sc2pool.tasks.queue_pair import PolicyPair, QueuePair, Transition
+from sc2pool.tasks.episode_rules import EpisodeRules, awaited
+from sc2pool.tasks.queue_pair import PolicyPair, QueuePair
 
 
 class RLBotAI(TaskDefinition, BotAI):
@@ -44,10 +44,6 @@ class RLBotAI(TaskDefinition, BotAI):
         queue_pair: where actions come from and transitions go; the pool gives its own.
         policy: instead of a queue pair, a function (it may be `async`) from an observation to an
             action, for playing without a learner.
-
-    Attributes:
-        episode_over: the last transition has been put.
-        score_change: change of the game's score in the last step.
     """
 
     def __init__(
@@ -60,10 +56,13 @@ class RLBotAI(TaskDefinition, BotAI):
         if (queue_pair is None) == (policy is None):
             raise ConfigError(f"{type(self).__name__} takes either a queue pair or a policy")
         self.queue_pair = PolicyPair(policy) if queue_pair is None and policy else queue_pair
-        self.options: Mapping[str, Any] = {}
-        self.episode_over = False
-        self.score_change = 0.0
-        self._last_score: float | None = None
+        self.options = {}
+        self._rules = EpisodeRules(self)
+
+    @property
+    def episode_over(self) -> bool:
+        """Whether the episode's last transition has been made."""
+        return self._rules.over
 
     @abstractmethod
     def act(self, action: Any) -> Awaitable[None] | None:
@@ -72,32 +71,16 @@ class RLBotAI(TaskDefinition, BotAI):
         Orders reach the game together with the step; their results are not returned.
         """
 
-    @abstractmethod
-    def observe(self) -> Any:
-        """What the learner sees. May be `async`.
-
-        Returns:
-            An element of the observation space: its shape and dtype, no NaN. Anything else is
-            raised in the trainer, as `ObservationError`; an exception, as `UserCodeError`.
-        """
-
-    def reward(self) -> float | Awaitable[float]:
-        """The reward of the last step; by default the change of the game's score."""
-        return self.score_change
-
     async def on_step(self, iteration: int) -> None:  # noqa: ARG002
         """Put the transition that led here, and take the next action."""
         self.client.game_step = self.step_mul  # for python-sc2's own loop
         observed_s = time.monotonic()
-        loop = self.state.game_loop
-        truncated = self.max_loops is not None and loop >= self.max_loops
-        terminated = bool(await resolve(self.terminated()))
-        await self._put(terminated=terminated, truncated=truncated)
+        await self._put(game_ended=False)
         if self.episode_over:
             await self.client.leave()
         else:
             action = await self._pair.get_action()
-            await resolve(self.act(action))
+            await awaited(self.act(action))
             self.last_action = action
             if self.realtime:  # the pool, which knows it better, says so again
                 self.delay_s = time.monotonic() - observed_s
@@ -108,8 +91,7 @@ class RLBotAI(TaskDefinition, BotAI):
             return
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             await self._see_final_state()
-        truncated = self.max_loops is not None and self.state.game_loop >= self.max_loops
-        await self._put(terminated=not truncated, truncated=truncated)
+        await self._put(game_ended=True)
 
     def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
         """The map's description and the newest observation, as the game sent them."""
@@ -123,21 +105,10 @@ class RLBotAI(TaskDefinition, BotAI):
             info = sc_pb.Response(game_info=self.game_info._proto)
             self._prepare_step(state, info)
 
-    async def _put(self, *, terminated: bool, truncated: bool) -> None:
-        score = self.state.score.score
-        first = self._last_score is None
-        self.score_change = 0.0 if self._last_score is None else float(score - self._last_score)
-        self._last_score = score
-        self.episode_over = terminated or truncated
+    async def _put(self, *, game_ended: bool) -> None:
+        state = self.state
         self._pair.put(
-            Transition(
-                await resolve(self.observe()),
-                0.0 if first else float(await resolve(self.reward())),
-                terminated,
-                truncated,
-                await resolve(self.info()),
-                await masks_of(self),
-            )
+            await self._rules.transition(state.game_loop, state.score.score, game_ended=game_ended)
         )
 
     @property

@@ -2,6 +2,7 @@
 
 A target is a point `(x, y)` in map coordinates, or a unit's tag (an int). The general ability ids
 are the game's own (`RequestData`, abilities that others remap to).
+`as_actions` checks what `act` returned and wraps it for the game.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from s2clientprotocol import common_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.errors import UserCodeError
+
+Commands = Iterable[raw_pb2.ActionRawUnitCommand]
 Target = tuple[float, float] | int
 
 SMART = 1
@@ -62,3 +67,29 @@ def stop(tags: Iterable[int]) -> raw_pb2.ActionRawUnitCommand:
 def hold_position(tags: Iterable[int]) -> raw_pb2.ActionRawUnitCommand:
     """Stand still and attack only what is in range."""
     return command(HOLD_POSITION, tags)
+
+
+def as_actions(commands: object) -> list[sc_pb.Action]:
+    """The API's actions for what a task's `act` returned.
+
+    Args:
+        commands: an iterable of unit commands, or None for no command.
+
+    Raises:
+        UserCodeError: anything else.
+    """
+    if commands is None:
+        return []
+    if not isinstance(commands, Iterable):
+        raise UserCodeError(f"{_EXPECTED}; got {commands!r}")
+    actions = []
+    for i, unit_command in enumerate(commands):
+        if not isinstance(unit_command, raw_pb2.ActionRawUnitCommand):
+            raise UserCodeError(f"{_EXPECTED}; item {i} is {unit_command!r}")
+        action = sc_pb.Action()
+        action.action_raw.unit_command.CopyFrom(unit_command)
+        actions.append(action)
+    return actions
+
+
+_EXPECTED = "act must return a list of raw_pb2.ActionRawUnitCommand (see sc2pool.tasks.commands)"

@@ -6,6 +6,7 @@ an instance lives for one episode.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from sc2pool.tasks.player import Episode
 
 
-class TaskDefinition:
+class TaskDefinition(ABC):
     """The class attributes of a task.
 
     Attributes:
@@ -63,6 +64,22 @@ class TaskDefinition:
     """In real time: how long after the observation before it that action came; else 0."""
     options: Mapping[str, Any]
     """The options of this episode's reset; empty unless the user gave some."""
+
+    score_change: float = 0.0
+    """The change of the game's score in the last step; 0 at the episode's start."""
+
+    @abstractmethod
+    def observe(self) -> Any:
+        """What the learner sees. May be `async`.
+
+        Returns:
+            An element of the observation space: its shape and dtype, no NaN. Anything else is
+            raised in the trainer, as `ObservationError`; an exception, as `UserCodeError`.
+        """
+
+    def reward(self) -> float | Awaitable[float]:
+        """The reward of the last step; by default the change of the game's score."""
+        return self.score_change
 
     def terminated(self) -> bool | Awaitable[bool]:
         """Whether the episode is over by the task's own rule; the game's end needs no rule."""
@@ -137,6 +154,9 @@ def check_definition(cls: type[TaskDefinition]) -> None:
                 f"task {cls.__name__}: class attribute {name!r} must be a {kind.__name__}, "
                 f"got {given!r}"
             )
+    missing = ", ".join(sorted(f"{hook}()" for hook in cls.__abstractmethods__))
+    if missing:
+        raise ConfigError(f"task {cls.__name__} must define {missing}")
     try:
         check_loops("step_mul", cls.step_mul)
         if cls.max_loops is not None:

@@ -22,7 +22,7 @@ from gymnasium import spaces
 from sc2pool.errors import ConfigError
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.player import resolve
+from sc2pool.tasks.episode_rules import awaited
 
 _KEYS = ("observation", "last_action", "delay_periods")
 
@@ -60,7 +60,7 @@ class ActionInFlight(TaskDefinition):
         task: Any = super()  # the task that this is mixed into
         last = self._nothing_done if self.last_action is None else self.last_action
         periods = self.delay_s * LOOPS_PER_S / self.step_mul
-        parts = (await resolve(task.observe()), last, np.array([periods], np.float32))
+        parts = (await awaited(task.observe()), last, np.array([periods], np.float32))
         return dict(zip(_KEYS, parts, strict=True))
 
 

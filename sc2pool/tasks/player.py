@@ -9,19 +9,17 @@ what the user's code raises leaves it as it is.
 
 from __future__ import annotations
 
-import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 from gymnasium import spaces
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.tasks.queue_pair import Masks, QueuePair
+from sc2pool.tasks.queue_pair import QueuePair
 
 if TYPE_CHECKING:
     from sc2pool.game.clock import Tick
@@ -101,8 +99,8 @@ class Player(ABC):
     def target(self) -> Any:
         """The object that `get_attr`, `set_attr` and `env_method` act on."""
 
-    def rung(self) -> str:
-        """How the running episode was reached: the rung of the reset ladder."""
+    def reset_kind(self) -> str:
+        """How the running episode was begun: "restart" or "create" of a game, or "reset"."""
         return "reset"
 
     @property
@@ -175,20 +173,3 @@ class PlayerSpec(Protocol):
     def player(self) -> Player:
         """Make the player; called once, in the worker."""
         ...
-
-
-_PLAIN = frozenset({np.ndarray, float, int, bool, dict, list, tuple, type(None)})
-
-
-async def resolve(value: Any) -> Any:
-    """The value of a hook that may be `async`."""
-    if type(value) in _PLAIN:  # what nearly every hook returns; to ask costs a microsecond
-        return value
-    return await value if inspect.isawaitable(value) else value
-
-
-async def masks_of(task: Any) -> Masks | None:
-    """The task's action masks; None where it has none."""
-    hook = getattr(task, "action_masks", None)
-    masks: Masks | None = None if hook is None else await resolve(hook())
-    return masks

@@ -24,9 +24,9 @@ from sc2pool.tasks import registry
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode
+from sc2pool.tasks.players.task_episode import TaskEpisode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.task_episode import TaskEpisode
 
 
 class Policy(Protocol):

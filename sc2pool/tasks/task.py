@@ -18,19 +18,17 @@ Rules: a new object per episode; every hook may be `async`; a hook sees the newe
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.definition import TaskDefinition
 
 if TYPE_CHECKING:
     from sc2pool.game.game import Game
-
-Commands = Iterable[raw_pb2.ActionRawUnitCommand]
 
 
 class Task(TaskDefinition):
@@ -42,15 +40,12 @@ class Task(TaskDefinition):
         game_info: the map's description, a `sc2api_pb2.ResponseGameInfo`, fetched once a game.
         action_results: the `ActionResult` values the game gave to the last step's commands.
         game: the running game, for queries and debug requests (`await self.game.request(…)`).
-        score_change: change of the game's score in the last step (0 at the episode's start).
     """
 
     lazy_observation: Observed
     game_info: sc_pb.ResponseGameInfo
     game: Game
-    options: Mapping[str, Any]
     action_results: tuple[int, ...] = ()
-    score_change: float = 0.0
 
     @property
     def response(self) -> sc_pb.ResponseObservation:
@@ -78,21 +73,12 @@ class Task(TaskDefinition):
         return self.game_info, self.observation
 
     @abstractmethod
-    def act(self, action: Any) -> Commands | Awaitable[Commands]:
+    def act(self, action: Any) -> Commands | Awaitable[Commands | None] | None:
         """Turn an action of the action space into unit commands (see `sc2pool.tasks.commands`).
 
-        May be `async`. What it raises is raised in the trainer, as `UserCodeError`.
-        """
-
-    @abstractmethod
-    def observe(self) -> Any:
-        """What the learner sees. May be `async`.
+        May be `async`.
 
         Returns:
-            An element of the observation space: its shape and dtype, no NaN. Anything else is
-            raised in the trainer, as `ObservationError`; an exception, as `UserCodeError`.
+            The unit commands of this step; None, like an empty list, for no command. Anything else
+            is raised in the trainer, as `UserCodeError`; so is an exception.
         """
-
-    def reward(self) -> float | Awaitable[float]:
-        """The reward of the last step; by default the change of the game's score."""
-        return self.score_change

@@ -20,8 +20,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol import requests
 from sc2pool.tasks import commands
-from sc2pool.tasks.sc2_player import as_actions
-from sc2pool.tasks.task import Commands, Task
+from sc2pool.tasks.commands import Commands, as_actions
+from sc2pool.tasks.task import Task
 
 STEP_MUL = 8
 LAST_LOOP = 480

@@ -18,7 +18,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.tasks import commands
-from sc2pool.tasks.task import Commands, Task
+from sc2pool.tasks.commands import Commands
+from sc2pool.tasks.task import Task
 
 MAP_NAME = "Chased"
 RADII = (9.0, 9.5, 10.0, 10.5)

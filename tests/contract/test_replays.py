@@ -12,7 +12,7 @@ import pytest
 
 from sc2pool.config import PoolConfig, ReplayPolicy
 from sc2pool.errors import UserCodeError
-from sc2pool.tasks.replays import REPLAY
+from sc2pool.tasks.players.replays import REPLAY
 
 from .tasks import Failing, Paid, PaidBot
 
@@ -51,7 +51,7 @@ def test_every_kth_and_the_best(vec_task, tmp_path, task, spares):
                 assert done
                 assert loops_of(info[REPLAY]) == 24
                 named.append(info[REPLAY])
-    assert [re.search(r"(best|every).*episode\d", name)[0][-7:] for name in named] == [
+    assert [re.search(r"(best|every).*episode\d", name)[0][-8:] for name in named] == [
         "episode0",
         "episode1",
         "episode3",

@@ -13,9 +13,9 @@ from sc2pool.deadline import Deadline
 from sc2pool.game.installation import Installation, find_map
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode
+from sc2pool.tasks.players.sc2_player import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.sc2_player import TaskSpec
 
 Policy = Callable[[Any], Any]
 

@@ -46,10 +46,10 @@ HEAVY = {
     "psutil": ("processes/", "game/", "pool/instances/watchdog.py", "realtime/", "cli/"),
     "sc2": (
         "tasks/bot.py",
-        "tasks/bot_player.py",
+        "tasks/players/bot_player.py",
         "tasks/minigames/move_to_beacon_bot.py",
         "tasks/policy_bot.py",
-        "tasks/task_episode.py",
+        "tasks/players/task_episode.py",
     ),
     "matplotlib": ("cli/",),
     "prometheus_client": ("pool/report/metrics.py",),

@@ -26,8 +26,8 @@ from sc2pool.game.game import Game, Rung
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.status import Status
 from sc2pool.tasks import commands
+from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.sc2_player import as_actions
 
 STEP_MUL: Final = 8
 SEED: Final = 20_240_601

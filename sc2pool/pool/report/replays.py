@@ -4,7 +4,7 @@
     best-20260131-235959-env3-ticket120-return26.SC2Replay       no episode before had this return
     faulty-20260131-235959-env3-ticket120.SC2Replay              the user's code failed in it
 
-Workers choose (`sc2pool.tasks.replays`) and send; here, in the trainer, is known what all envs have
+Workers choose (`tasks.players.replays`) and send; here, in the trainer, is known what all envs have
 played, so what is best is decided here. Rules: of each reason the newest `keep` files of this pool
 stay, and files that this pool has not written are never touched; a file is whole as soon as it has
 its name; one that cannot be written (a full disk) is a warning in the log, never more.
@@ -24,7 +24,7 @@ from typing import Any
 from sc2pool.config import ReplayPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.pool.instances.seats import Seat
-from sc2pool.tasks.replays import REPLAY, PlayedReplay
+from sc2pool.tasks.players.replays import REPLAY, PlayedReplay
 
 log = logging.getLogger("sc2pool")
 

@@ -75,7 +75,7 @@ class LiveView:
         if latest_view is None:
             return
         # Only now: a worker without a game never loads the protocol.
-        from sc2pool.tasks.view import map_of, view_of  # noqa: PLC0415
+        from sc2pool.tasks.players.view import map_of, view_of  # noqa: PLC0415
 
         observation, game_info = latest_view
         if game_info is not self._shown_map:

@@ -34,8 +34,8 @@ from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.worker.lifeline import end_group_with
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.worker_end import WorkerEnd
-from sc2pool.tasks.operations import OPERATIONS
 from sc2pool.tasks.player import Player
+from sc2pool.tasks.players.operations import OPERATIONS
 from sc2pool.waiting import WorkerLoop
 
 _OWN_TASKS = 2
@@ -126,7 +126,7 @@ class Worker:
             self._reply_bell,
             strict=self.player.strict,
             send_aside=self._send_aside,
-            rung=self.player.rung,
+            rung=self.player.reset_kind,
             recycle_due=self._player_is_worn_out,
             tick=self.player.tick if self.player.realtime else None,
             delay=self.player.delay,

@@ -13,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.tasks import commands
+from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
@@ -20,7 +21,7 @@ from sc2pool.tasks.minigames.geometry import (
     nearest_direction,
     walk_target,
 )
-from sc2pool.tasks.task import Commands, Task
+from sc2pool.tasks.task import Task
 from sc2pool.tasks.units import (
     ENEMY_ROACHES,
     OWN_MARINES,

@@ -18,8 +18,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.tasks import commands
+from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearing_of, walk_target
-from sc2pool.tasks.task import Commands, Task
+from sc2pool.tasks.task import Task
 from sc2pool.tasks.units import BEACONS, OWN_MARINES, Floats, Units, select
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gymnasium import spaces
 from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2.data import AIBuild, Difficulty, Race
@@ -14,7 +15,8 @@ from sc2pool.config import Computer, Limits
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.sc2_player import TaskSpec
+from sc2pool.tasks.players.sc2_player import TaskSpec
+from sc2pool.tasks.task import Task
 
 
 def with_attributes(**attributes: Any) -> type[MoveToBeacon]:
@@ -69,6 +71,15 @@ def test_a_computer_of_no_kind(given, told):
 def test_wrong_attributes(attributes, told):
     with pytest.raises(ConfigError, match=told):
         check_definition(with_attributes(**attributes))
+
+
+def test_a_task_without_its_hooks():
+    class Empty(Task):
+        map_name = "MoveToBeacon"
+        observation_space = action_space = spaces.Discrete(2)
+
+    with pytest.raises(ConfigError, match=r"task Empty must define act\(\), observe\(\)"):
+        check_definition(Empty)
 
 
 def spec(**overrides: Any) -> TaskSpec:

@@ -25,11 +25,11 @@ from sc2pool import QueuePair, Task
 from sc2pool.errors import GameFault
 from sc2pool.protocol.observed import Observed
 from sc2pool.render import FRAME_SHAPE
-from sc2pool.tasks.bot_player import prepare_step, understood
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
+from sc2pool.tasks.players.bot_player import prepare_step, understood
+from sc2pool.tasks.players.view import map_of, view_of
 from sc2pool.tasks.registry import BUILT_IN, resolve
 from sc2pool.tasks.units import BEACON, MARINE, MINERAL_SHARD, ROACH
-from sc2pool.tasks.view import map_of, view_of
 
 Info = sc_pb.ResponseGameInfo
 Seen = sc_pb.ResponseObservation

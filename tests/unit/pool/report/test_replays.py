@@ -13,7 +13,7 @@ from sc2pool.config import ReplayPolicy
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.replays import REPLAY, PlayedReplay
+from sc2pool.tasks.players.replays import REPLAY, PlayedReplay
 
 
 @pytest.fixture

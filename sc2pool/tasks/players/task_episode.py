@@ -16,9 +16,9 @@ from sc2.game_state import GameState
 from sc2.protocol import ConnectionAlreadyClosedError, ProtocolError
 
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.player import resolve
+from sc2pool.tasks.commands import as_actions
+from sc2pool.tasks.episode_rules import EpisodeRules, awaited
 from sc2pool.tasks.queue_pair import QueuePair
-from sc2pool.tasks.sc2_player import as_actions, transition
 from sc2pool.tasks.task import Task
 
 
@@ -46,34 +46,32 @@ class TaskEpisode:
         self._pair = pair
         self._client = client
         self._realtime = realtime
-        self._score: int | None = None
-        """At the last transition; None before the first."""
-        self._over = False
+        self._rules = EpisodeRules(task)
         task.game = ClientGame(client)  # type: ignore[assignment]  # answers `request`
         task.game_info = game_info
 
     async def start(self, state: GameState) -> None:
         """The first observation is there."""
         self._task.lazy_observation = Observed.of(state.response_observation)
-        await resolve(self._task.on_start())
+        await awaited(self._task.on_start())
 
     async def step(self, state: GameState) -> None:
-        """Put the transition that led here; then act, or leave where the episode is over."""
+        """Put the transition that led here; then act, or leave if the episode is over."""
         self._client.game_step = self._task.step_mul  # for python-sc2's own loop
         observed_s = time.monotonic()
-        await self._put(Observed.of(state.response_observation), ended=False)
-        if self._over:
+        await self._put(Observed.of(state.response_observation), game_ended=False)
+        if self._rules.over:
             await self._client.leave()
             return
         action = await self._pair.get_action()
-        wanted = as_actions(await resolve(self._task.act(action)))
+        commands = as_actions(await awaited(self._task.act(action)))
         self._task.last_action = action
         if self._realtime:
             self._task.delay_s = time.monotonic() - observed_s
         self._task.action_results = ()
-        if wanted:
+        if commands:
             try:
-                reply = await self._client._execute(action=sc_pb.RequestAction(actions=wanted))
+                reply = await self._client._execute(action=sc_pb.RequestAction(actions=commands))
             except ProtocolError as error:
                 if not error.is_game_over_error:  # in real time it ends when it likes
                     raise
@@ -82,28 +80,20 @@ class TaskEpisode:
 
     async def end(self) -> None:
         """The game is over: put the last transition, seen from the game's final state."""
-        if self._over or self._score is None:
+        if self._rules.over or not self._rules.begun:
             return
         observed = self._task.lazy_observation
         # python-sc2 ends without showing the bot the last observation; look at it here.
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             response = await self._client.observation()
             observed = Observed.of(response.observation)
-        await self._put(observed, ended=True)
+        await self._put(observed, game_ended=True)
 
-    async def _put(self, observed: Observed, *, ended: bool) -> None:
-        task = self._task
-        task.lazy_observation = observed
-        reward, terminated, truncated = 0.0, ended, False
-        if self._score is not None:
-            task.score_change = float(observed.score - self._score)
-            limit = task.max_loops
-            truncated = limit is not None and observed.game_loop >= limit
-            terminated = (ended and not truncated) or bool(await resolve(task.terminated()))
-            reward = await resolve(task.reward())
-        self._score = observed.score
-        self._over = terminated or truncated
-        self._pair.put(await transition(task, reward, terminated=terminated, truncated=truncated))
+    async def _put(self, observed: Observed, *, game_ended: bool) -> None:
+        self._task.lazy_observation = observed
+        self._pair.put(
+            await self._rules.transition(observed.game_loop, observed.score, game_ended=game_ended)
+        )
 
 
 class ClientGame:

@@ -13,8 +13,8 @@ from typing import Any
 
 import gymnasium
 
-from sc2pool.tasks.operations import set_attr
 from sc2pool.tasks.player import Episode, Player
+from sc2pool.tasks.players.operations import set_attr
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 EnvFn = Callable[[], "gymnasium.Env[Any, Any]"]

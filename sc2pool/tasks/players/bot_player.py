@@ -28,8 +28,8 @@ from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.player import Episode
+from sc2pool.tasks.players.sc2_player import SC2Player, TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair
-from sc2pool.tasks.sc2_player import SC2Player, TaskSpec
 
 # python-sc2 reports each unit it cannot afford and the like; in a pool that is n logs at once.
 logger.disable("sc2")
@@ -158,7 +158,7 @@ class BotPlayer(SC2Player):
                 break
             await bot._after_step()
             step = await game.step(client.take_orders(), bot.step_mul)
-            self.tell_delay(bot)
+            self.set_delay(bot)
             seen = step.observed.response
             with understood("the observation"):
                 prepare_step(bot, GameState(seen))

@@ -1,8 +1,7 @@
 """The SC2 player: a task on a game.
 
 `play` is the whole life of an episode of a `Task`. Rules: a new task object per episode; one
-burst (action, step, observation) per env step; an episode that ends at the task's `max_loops` is
-truncated, one that the game or the task ends before is terminated.
+burst (action, step, observation) per env step; `EpisodeRules` judges each observation.
 """
 
 from __future__ import annotations
@@ -25,11 +24,13 @@ from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.definition import TaskDefinition, check_loops
-from sc2pool.tasks.player import Episode, GameFacts, Player, masks_of, resolve
-from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.tasks.replays import REPLAY, Chooser, LastHeld, PlayedReplay
-from sc2pool.tasks.task import Commands, Task
+from sc2pool.tasks.episode_rules import EpisodeRules, awaited
+from sc2pool.tasks.player import Episode, GameFacts, Player
+from sc2pool.tasks.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
+from sc2pool.tasks.queue_pair import QueuePair
+from sc2pool.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class TaskSpec:
         if issubclass(self.task, Task):
             return TaskPlayer(self)
         # Only a bot needs python-sc2, which costs each worker 0.4 s and 80 MB.
-        from sc2pool.tasks.bot_player import BotPlayer  # noqa: PLC0415
+        from sc2pool.tasks.players.bot_player import BotPlayer  # noqa: PLC0415
 
         return BotPlayer(self)
 
@@ -92,7 +93,7 @@ class SC2Player(Player):
         self.metadata = {"render_fps": fps, **spec.task.metadata}
         self.render_mode = spec.render_mode
         self._game: Game | None = None
-        self._rung = ""
+        self._reset_kind = ""
         self._replays = None if spec.replays is None else Chooser(spec.replays)
         self.task: TaskDefinition | None = None
         self._loop_before_pause = 0
@@ -134,9 +135,10 @@ class SC2Player(Player):
         """As `play`."""
 
     async def start_episode(self, episode: Episode) -> Observed:
-        """Climb down the reset ladder; the episode's first observation."""
-        rung = await self.game.start_episode(self.setup, self.spec.map_path, episode.seed)
-        self._rung = str(rung)
+        """Begin the episode in the game's cheapest way; its first observation."""
+        self._reset_kind = str(
+            await self.game.start_episode(self.setup, self.spec.map_path, episode.seed)
+        )
         observed = await self.game.observe()
         self._seen_before_pause_s = time.monotonic()
         return observed
@@ -152,23 +154,17 @@ class SC2Player(Player):
         for name, value in {**self.spec.overrides, **self.attributes}.items():
             setattr(task, name, value)
 
-    def tell_delay(self, task: TaskDefinition) -> None:
-        """Let the task know how late the newest step was."""
+    def set_delay(self, task: TaskDefinition) -> None:
+        """Set the task's `delay_s` to how late the newest step was."""
         tick = self.game.tick
         if tick is not None:
             task.delay_s = tick.gap_s
 
-    def time_is_up(self, game_loop: int) -> bool:
-        """Whether the task's own time limit is reached."""
-        assert self.task is not None
-        limit = self.task.max_loops  # the object's own, which `set_attr` may have changed
-        return limit is not None and game_loop >= limit
-
     def target(self) -> Any:
         return Unstarted(self) if self.task is None else self.task
 
-    def rung(self) -> str:
-        return self._rung
+    def reset_kind(self) -> str:
+        return self._reset_kind
 
     def exit_fault(self) -> GameFault:
         return self.game.exit_fault()
@@ -266,49 +262,20 @@ class TaskPlayer(SC2Player):
         assert isinstance(task, Task)
         self.new_task(task, episode)
         game = self.game
-        task.lazy_observation = await self.start_episode(episode)
+        task.lazy_observation = observed = await self.start_episode(episode)
         task.game = game
         task.game_info = await game.game_info()
-        score = task.lazy_observation.score
-        await resolve(task.on_start())
-        pair.put(await transition(task, 0.0, terminated=False, truncated=False))
-        over = False
-        while not over:
+        await awaited(task.on_start())
+        rules = EpisodeRules(task)
+        pair.put(await rules.transition(observed.game_loop, observed.score))
+        while not rules.over:
             action = await pair.get_action()
-            wanted = await resolve(task.act(action))
-            step = await game.step(as_actions(wanted), task.step_mul)
+            commands = as_actions(await awaited(task.act(action)))
+            step = await game.step(commands, task.step_mul)
             task.last_action = action
-            self.tell_delay(task)
+            self.set_delay(task)
             task.action_results = tuple(step.action_results)
             task.lazy_observation = observed = step.observed
-            task.score_change = float(observed.score - score)
-            score = observed.score
-            truncated = self.time_is_up(observed.game_loop)
-            terminated = (step.ended and not truncated) or await resolve(task.terminated())
-            over = terminated or truncated
-            reward = await resolve(task.reward())
             pair.put(
-                await transition(task, reward, terminated=bool(terminated), truncated=truncated)
+                await rules.transition(observed.game_loop, observed.score, game_ended=step.ended)
             )
-
-
-def as_actions(commands: Commands) -> list[sc_pb.Action]:
-    """Wrap unit commands as the API's actions."""
-    actions = []
-    for command in commands:
-        action = sc_pb.Action()
-        action.action_raw.unit_command.CopyFrom(command)
-        actions.append(action)
-    return actions
-
-
-async def transition(task: Task, reward: float, *, terminated: bool, truncated: bool) -> Transition:
-    """What the task makes of the newest observation."""
-    return Transition(
-        await resolve(task.observe()),
-        float(reward),
-        terminated,
-        truncated,
-        await resolve(task.info()),
-        await masks_of(task),
-    )

@@ -1,0 +1,100 @@
+"""The rules of an episode: what an observation of the game means for the learner.
+
+    `Task` in the pool, `Task` under python-sc2's loop, `RLBotAI` under both
+        └─ each observation ─► EpisodeRules ─► Transition
+
+Rules, the same for all of them:
+- the hooks are called once for each observation, in this order: `observe`, `reward`,
+  `terminated`, `info`, `action_masks`; so the later ones can use what `observe` has found;
+- the first observation has reward 0, and asks neither `reward` nor `terminated`: no step led to it;
+- an episode that reaches `max_loops` is truncated; one that the game ends before is terminated;
+- `terminated` is asked on the last observation too, so an episode can be terminated and truncated;
+- `score_change` is the change of the game's score since the observation before.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.queue_pair import Transition
+
+
+class EpisodeRules:
+    """Turns the observations of one episode into transitions.
+
+    Args:
+        task: the episode's task object; its hooks see the newest observation already.
+
+    Attributes:
+        begun: the first transition has been made.
+        over: the last transition has been made.
+    """
+
+    def __init__(self, task: TaskDefinition) -> None:
+        self._task = task
+        self._score: int | None = None
+        self.over = False
+
+    @property
+    def begun(self) -> bool:
+        return self._score is not None
+
+    async def transition(
+        self, game_loop: int, score: int, *, game_ended: bool = False
+    ) -> Transition:
+        """The transition of the newest observation.
+
+        Args:
+            game_loop: the observation's.
+            score: the game's own score in it.
+            game_ended: whether the game has ended with it.
+        """
+        task, before = self._task, self._score
+        self._score = score
+        task.score_change = 0.0 if before is None else float(score - before)
+        observation = await awaited(task.observe())
+        reward, terminated, truncated = 0.0, game_ended, False
+        if before is not None:
+            reward = float(await awaited(task.reward()))
+            terminated, truncated = how_it_ends(
+                game_loop,
+                task.max_loops,
+                game_ended=game_ended,
+                task_ends=bool(await awaited(task.terminated())),
+            )
+        self.over = terminated or truncated
+        info = await awaited(task.info())
+        hook = getattr(task, "action_masks", None)
+        masks = None if hook is None else await awaited(hook())
+        return Transition(observation, reward, terminated, truncated, info, masks)
+
+
+def how_it_ends(
+    game_loop: int, max_loops: int | None, *, game_ended: bool, task_ends: bool
+) -> tuple[bool, bool]:
+    """Whether a step's observation terminates the episode, and whether it truncates it.
+
+    Args:
+        game_loop: the observation's.
+        max_loops: the task's time limit, or None.
+        game_ended: whether the game has ended. Mini-games end by themselves at their time limit:
+            if that is the task's limit too, the episode is truncated, not terminated.
+        task_ends: what the task's `terminated` says.
+    """
+    truncated = max_loops is not None and game_loop >= max_loops
+    return task_ends or (game_ended and not truncated), truncated
+
+
+_PLAIN = frozenset({np.ndarray, float, int, bool, dict, list, tuple, type(None)})
+"""Types that nearly every hook returns; `isawaitable` would cost a microsecond for each."""
+
+
+async def awaited(value: Any) -> Any:
+    """What a hook returned; a hook that is `async` is awaited."""
+    if type(value) in _PLAIN:
+        return value
+    return await value if inspect.isawaitable(value) else value

@@ -1,0 +1,36 @@
+"""What `act` may return."""
+
+from __future__ import annotations
+
+import pytest
+
+from sc2pool.errors import UserCodeError
+from sc2pool.tasks.commands import as_actions, move, stop
+
+
+@pytest.mark.parametrize("none", [None, [], (), iter(())], ids=repr)
+def test_no_command(none):
+    assert as_actions(none) == []
+
+
+def test_commands_from_any_iterable():
+    orders = [move([1], (2.0, 3.0)), stop([1])]
+    for given in (orders, tuple(orders), iter(orders)):
+        assert [action.action_raw.unit_command for action in as_actions(given)] == orders
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (5, "; got 5"),
+        (stop([1]), "; got ability_id: 3665"),
+        ([stop([1]), (1, 2)], r"; item 1 is \(1, 2\)"),
+        ("move", "; item 0 is 'm'"),
+        ([None], "; item 0 is None"),
+    ],
+    ids=["number", "one command", "tuple in it", "text", "None in it"],
+)
+def test_what_is_no_command(wrong, told):
+    expected = r"act must return a list of raw_pb2.ActionRawUnitCommand \(see sc2pool.tasks.c"
+    with pytest.raises(UserCodeError, match=f"{expected}.*{told}"):
+        as_actions(wrong)

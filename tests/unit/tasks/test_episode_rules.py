@@ -1,0 +1,134 @@
+"""What an observation means for the learner, without a game."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from gymnasium import spaces
+
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.episode_rules import EpisodeRules, how_it_ends
+
+
+@pytest.mark.parametrize(
+    ("game_loop", "max_loops", "game_ended", "task_ends", "expected"),
+    [
+        (8, None, False, False, (False, False)),
+        (8, 16, False, False, (False, False)),
+        (16, 16, False, False, (False, True)),
+        (20, 16, False, False, (False, True)),  # in real time a step may end late
+        (8, 16, True, False, (True, False)),
+        (8, None, True, False, (True, False)),
+        (8, 16, False, True, (True, False)),
+        (16, 16, True, False, (False, True)),  # the map's own time limit, too
+        (16, 16, False, True, (True, True)),
+        (16, 16, True, True, (True, True)),
+    ],
+)
+def test_how_it_ends(game_loop, max_loops, game_ended, task_ends, expected):
+    ends = how_it_ends(game_loop, max_loops, game_ended=game_ended, task_ends=task_ends)
+    assert ends == expected
+
+
+class Recording(TaskDefinition):
+    map_name = "x"
+    observation_space = action_space = spaces.Discrete(100)
+    max_loops = 24
+    ends_at = 99
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def observe(self) -> int:
+        self.calls.append("observe")
+        return len(self.calls)
+
+    def reward(self) -> float:
+        self.calls.append("reward")
+        return super().reward()
+
+    def terminated(self) -> bool:
+        self.calls.append("terminated")
+        return len(self.calls) >= self.ends_at
+
+    def info(self) -> dict[str, Any]:
+        self.calls.append("info")
+        return {}
+
+    def action_masks(self) -> Any:
+        self.calls.append("action_masks")
+        return [True]
+
+
+class AsyncRecording(Recording):
+    async def observe(self) -> int:
+        return super().observe()
+
+    async def reward(self) -> float:
+        return super().reward()
+
+    async def terminated(self) -> bool:
+        return super().terminated()
+
+    async def info(self) -> dict[str, Any]:
+        return super().info()
+
+    async def action_masks(self) -> Any:
+        return super().action_masks()
+
+
+FIRST = ["observe", "info", "action_masks"]
+LATER = ["observe", "reward", "terminated", "info", "action_masks"]
+
+
+@pytest.mark.parametrize("task", [Recording, AsyncRecording])
+def test_each_hook_is_called_once_an_observation(task):
+    played = task()
+    rules = EpisodeRules(played)
+    assert not rules.begun
+
+    async def play():
+        return [await rules.transition(loop, 5 + loop) for loop in (0, 8, 16, 24)]
+
+    first, *rest = asyncio.run(play())
+    assert played.calls == FIRST + 3 * LATER
+    assert (first.observation, first.reward) == (1, 0.0), "its score is not a reward"
+    assert [t.observation for t in rest] == [4, 9, 14]
+    assert [t.reward for t in rest] == [8.0] * 3
+    assert [(t.terminated, t.truncated) for t in (first, *rest)] == [(False, False)] * 3 + [
+        (False, True)
+    ]
+    assert first.action_masks == [True]
+    assert rules.begun
+    assert rules.over
+
+
+def test_the_task_is_asked_at_the_games_end_too():
+    played = Recording()
+    played.ends_at = 2 * len(LATER)
+
+    async def play(rules):
+        await rules.transition(0, 0)
+        return await rules.transition(24, 0, game_ended=True)
+
+    last = asyncio.run(play(EpisodeRules(played)))
+    assert (last.terminated, last.truncated) == (False, True)
+    played.calls.clear()
+    played.ends_at = 1
+    last = asyncio.run(play(EpisodeRules(played)))
+    assert (last.terminated, last.truncated) == (True, True)
+
+
+def test_a_game_that_has_ended_at_the_first_observation():
+    rules = EpisodeRules(Recording())
+    only = asyncio.run(rules.transition(30, 7, game_ended=True))
+    assert (only.reward, only.terminated, only.truncated) == (0.0, True, False)
+
+
+def test_a_late_first_observation_is_no_end():
+    rules = EpisodeRules(Recording())
+    first = asyncio.run(rules.transition(30, 7))
+    assert not first.truncated
+    assert not rules.over
