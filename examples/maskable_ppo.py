@@ -3,7 +3,8 @@
     pip install 'sc2pool[contrib]'
     python examples/maskable_ppo.py [--steps 200000] [--n 8] [--game auto|real|PATH]
 
-Read it from top to bottom. The masks come with the observations, so asking for them costs nothing.
+Read it from top to bottom. The masks come with the observations, so `action_masks` costs no
+extra request.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ def main() -> None:
 
     torch.set_num_threads(1)  # the games need the cores more than the small network does
 
-    # The games. A spare one keeps the next episode ready, so that no reset is waited for.
+    # The games. A spare game holds the next episode ready, so no step waits for a reset.
     games = SubprocSC2VecEnv(n=arguments.n, task="DefeatRoaches", game=arguments.game, spares=1)
     try:
         print(f"{arguments.n} games of {games.stats()['game_version']}")
         env = VecMonitor(games)
 
-        # The learner. It asks `env.env_method("action_masks")` before each of its steps.
+        # The learner. It calls `env.env_method("action_masks")` before each step.
         model = MaskablePPO(
             "MlpPolicy",
             env,
@@ -53,7 +54,7 @@ def main() -> None:
         arguments.out.mkdir(parents=True, exist_ok=True)
         model.save(arguments.out / "model.zip")
 
-        # How good it is now, on the same games, each time with its best action.
+        # The evaluation, on the same games, with deterministic actions.
         mean, deviation = evaluate_policy(model, env, n_eval_episodes=arguments.n)
         print(f"mean return {mean:.1f} ± {deviation:.1f} over {arguments.n} episodes")
     finally:

@@ -2,9 +2,9 @@
 
     python examples/ppo_make_vec.py [--steps 150000] [--n 8] [--game auto|real|PATH]
 
-Read it from top to bottom. It needs gymnasium, torch and sc2pool, and nothing of SB3. Autoreset is
-gymnasium's NEXT_STEP: an episode's last observation comes with its last step, and the step after
-that is the reset, from which there is nothing to learn.
+Read it from top to bottom. It needs gymnasium, torch and sc2pool, but not SB3. Autoreset is
+gymnasium's NEXT_STEP: the last step of an episode returns its last observation, and the next step
+is the reset, which is not learned from.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def layer(inputs: int, outputs: int, gain: float = 2**0.5) -> nn.Linear:
-    made = nn.Linear(inputs, outputs)
-    nn.init.orthogonal_(made.weight, gain)
-    nn.init.zeros_(made.bias)
-    return made
+def init_layer(inputs: int, outputs: int, gain: float = 2**0.5) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
 
 
 class Agent(nn.Module):
@@ -55,32 +55,40 @@ class Agent(nn.Module):
     def __init__(self, inputs: int, actions: int) -> None:
         super().__init__()
         self.critic = nn.Sequential(
-            layer(inputs, 64), nn.Tanh(), layer(64, 64), nn.Tanh(), layer(64, 1, 1.0)
+            init_layer(inputs, 64),
+            nn.Tanh(),
+            init_layer(64, 64),
+            nn.Tanh(),
+            init_layer(64, 1, 1.0),
         )
         self.actor = nn.Sequential(
-            layer(inputs, 64), nn.Tanh(), layer(64, 64), nn.Tanh(), layer(64, actions, 0.01)
+            init_layer(inputs, 64),
+            nn.Tanh(),
+            init_layer(64, 64),
+            nn.Tanh(),
+            init_layer(64, actions, 0.01),
         )
 
     def forward(self, observations: torch.Tensor) -> tuple[Categorical, torch.Tensor]:
         return Categorical(logits=self.actor(observations)), self.critic(observations).squeeze(-1)
 
 
-def main() -> None:  # noqa: PLR0915 - to be read from top to bottom
+def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
     args = parse_arguments()
     torch.set_num_threads(1)  # the games need the cores more than the small network does
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
 
-    # The games. A spare one keeps the next episode ready, so that no reset is waited for.
+    # The games. A spare game holds the next episode ready, so no step waits for a reset.
     envs = gymnasium.make_vec(args.env_id, num_envs=args.n, game=args.game, spares=1)
     try:
         assert isinstance(envs.unwrapped, SC2VectorEnv)
         print(f"{args.n} games of {envs.unwrapped.stats()['game_version']}")
         envs = RecordEpisodeStatistics(envs)
-        seen_space, action_space = envs.single_observation_space, envs.single_action_space
-        assert isinstance(seen_space, spaces.Box), f"no Box: {seen_space}"
-        assert isinstance(action_space, spaces.Discrete), f"not Discrete: {action_space}"
-        inputs = int(np.prod(seen_space.shape))
+        observation_space, action_space = envs.single_observation_space, envs.single_action_space
+        assert isinstance(observation_space, spaces.Box), f"not a Box: {observation_space}"
+        assert isinstance(action_space, spaces.Discrete), f"not a Discrete: {action_space}"
+        inputs = int(np.prod(observation_space.shape))
         agent = Agent(inputs, int(action_space.n))
         optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
 
@@ -88,7 +96,7 @@ def main() -> None:  # noqa: PLR0915 - to be read from top to bottom
         observations = torch.zeros((args.rollout + 1, args.n, inputs))
         actions = torch.zeros(size, dtype=torch.long)
         log_probs, rewards, values = torch.zeros(size), torch.zeros(size), torch.zeros(size)
-        terminated, over = torch.zeros(size), torch.zeros(size)
+        terminated, ended = torch.zeros(size), torch.zeros(size)
         resets = torch.zeros((args.rollout + 1, args.n), dtype=torch.bool)
 
         first, _ = envs.reset(seed=args.seed)
@@ -98,35 +106,36 @@ def main() -> None:  # noqa: PLR0915 - to be read from top to bottom
         for update in range(updates):
             optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - update / updates)
 
-            # Play.
+            # The rollout.
             observations[0], resets[0] = observations[-1].clone(), resets[-1].clone()
             for t in range(args.rollout):
                 with torch.no_grad():
                     policy, values[t] = agent(observations[t])
                 actions[t] = policy.sample()
                 log_probs[t] = policy.log_prob(actions[t])
-                seen, reward, terminations, truncations, infos = envs.step(actions[t].numpy())
-                observations[t + 1] = torch.as_tensor(seen).view(args.n, inputs)
+                observation, reward, terminations, truncations, infos = envs.step(
+                    actions[t].numpy()
+                )
+                observations[t + 1] = torch.as_tensor(observation).view(args.n, inputs)
                 rewards[t] = torch.as_tensor(reward)
                 terminated[t] = torch.as_tensor(terminations)
-                over[t] = torch.as_tensor(terminations | truncations)
-                resets[t + 1] = over[t] > 0  # whether the next step is a reset
+                ended[t] = torch.as_tensor(terminations | truncations)
+                resets[t + 1] = ended[t] > 0  # the next step is a reset
                 if "episode" in infos:
                     returns += infos["episode"]["r"][infos["_episode"]].tolist()
 
-            # Advantages. The observation after the last step of an episode is its own.
+            # Advantages (GAE). The observation after an episode's last step is still the episode's.
             with torch.no_grad():
-                _, value_after = agent(observations[-1])
+                _, next_value = agent(observations[-1])
             advantages, running = torch.zeros(size), torch.zeros(args.n)
             for t in reversed(range(args.rollout)):
-                target = rewards[t] + args.gamma * (1 - terminated[t]) * value_after
-                onward = args.gamma * args.gae_lambda * (1 - over[t])
-                running = target - values[t] + onward * running
+                delta = rewards[t] + args.gamma * (1 - terminated[t]) * next_value - values[t]
+                running = delta + args.gamma * args.gae_lambda * (1 - ended[t]) * running
                 advantages[t] = running
-                value_after = values[t]
-            targets = advantages + values
+                next_value = values[t]
+            value_targets = advantages + values
 
-            # Learn, from all steps that were none of autoreset's.
+            # The update, with all steps that are not autoreset's.
             (usable,) = torch.nonzero(~resets[:-1].flatten(), as_tuple=True)
             flat_observations = observations[:-1].reshape(-1, inputs)
             for _ in range(args.epochs):
@@ -140,7 +149,7 @@ def main() -> None:  # noqa: PLR0915 - to be read from top to bottom
                     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
                     clipped = ratio.clamp(1 - args.clip, 1 + args.clip)
                     policy_loss = -torch.min(ratio * advantage, clipped * advantage).mean()
-                    value_loss = 0.5 * (value - targets.flatten()[rows]).square().mean()
+                    value_loss = 0.5 * (value - value_targets.flatten()[rows]).square().mean()
                     loss = policy_loss + 0.5 * value_loss - args.entropy * policy.entropy().mean()
                     optimizer.zero_grad()
                     loss.backward()

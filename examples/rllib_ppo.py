@@ -1,10 +1,10 @@
-"""Trains RLlib's PPO on games that run in real time, and stand still while it learns.
+"""Trains RLlib's PPO on games in real time, which are paused during updates.
 
     pip install 'sc2pool[ray]'
     python examples/rllib_ppo.py [--iterations 50] [--runners 1] [--n 8] [--game auto|real|PATH]
 
-Read it from top to bottom. An env runner steps its games together (`vector_entry_point`); with
-RLlib's own way, one game after the other, most actions come late.
+Read it from top to bottom. An env runner steps its games together (`vector_entry_point`). By
+default RLlib steps one game after the other, and most actions come late.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from sc2pool.realtime.rllib import PauseBetweenSamples
 
 FRAGMENT = 64
-"""Steps in each game before a pause. With step_mul 8 it takes 64 × 8 / 22.4 = 23 s, and RLlib
-throws away what it does not have after `sample_timeout_s`, 60 s."""
-FRAGMENTS = 2
-"""So many make an update."""
+"""Steps in each game between two pauses. With step_mul 8 they take 64 × 8 / 22.4 = 23 s; RLlib
+discards samples that are not complete after `sample_timeout_s`, 60 s."""
+FRAGMENTS_PER_UPDATE = 2
+"""Fragments per update."""
 
 
-def main(words: list[str] | None = None) -> None:
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=50, help="updates")
     parser.add_argument("--runners", type=int, default=1, help="env runners; 0: this process")
     parser.add_argument("--n", type=int, default=8, help="games of each env runner")
     parser.add_argument("--fragment", type=int, default=FRAGMENT, help="steps in each game")
     parser.add_argument("--game", default="auto", help="auto, real, or an installation's path")
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args(argv)
 
-    batch = FRAGMENTS * arguments.fragment * arguments.n
+    batch = FRAGMENTS_PER_UPDATE * arguments.fragment * arguments.n
     config = (
         PPOConfig()
         .environment(
@@ -56,11 +56,11 @@ def main(words: list[str] | None = None) -> None:
     algorithm = config.build_algo()
     try:
         for iteration in range(arguments.iterations):
-            played = algorithm.train()["env_runners"]
-            pause = played["pause"]
+            result = algorithm.train()["env_runners"]
+            pause = result["pause"]
             print(
-                f"iteration {iteration}: {played['num_env_steps_sampled_lifetime']:.0f} steps, "
-                f"mean return {played.get('episode_return_mean', float('nan')):.1f}, "
+                f"iteration {iteration}: {result['num_env_steps_sampled_lifetime']:.0f} steps, "
+                f"mean return {result.get('episode_return_mean', float('nan')):.1f}, "
                 f"paused for {pause['paused_s']:.1f} s, "
                 f"in which {pause['loops_passed']:.0f} game loops passed"
             )

@@ -1,4 +1,4 @@
-"""SuperTux, a game that knows nothing of reinforcement learning, as an env in real time.
+"""SuperTux, a game without any interface for programs, as an env in real time.
 
 env = gymnasium.make("examples.supertux:SuperTux-v0")
 """
@@ -10,5 +10,5 @@ import gymnasium
 gymnasium.register(
     "SuperTux-v0",
     entry_point="examples.supertux.env:SuperTuxEnv",
-    nondeterministic=True,  # the game has no seed, and runs by its own clock
+    nondeterministic=True,  # the game has no seed and runs on its own clock
 )

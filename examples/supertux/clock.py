@@ -1,34 +1,34 @@
 """The elastic clock: when the next action is due.
 
-    due ────────► due + period ────────► …          an action that comes late shortens its period
-    due ──────────────────► now ─► now + period     one that comes a whole period late begins anew
+    due ────────► due + period ────────► …          a late action shortens its own period
+    due ──────────────────► now ─► now + period     if it is a whole period late, the clock restarts
 
-The clock knows no unit. The env counts the game's own ticks with it, not seconds: while the game
-is paused none pass, so a pause is no miss, whoever has paused it.
+The clock has no unit of its own. The env counts the game's ticks with it instead of seconds: a
+paused game has no ticks, so no pause counts as a miss.
 """
 
 from __future__ import annotations
 
 
 class ElasticClock:
-    """Decision periods that follow one another, as far as actions come in time.
+    """Consecutive decision periods.
 
     Args:
-        period: length of a decision period, in whatever `now` counts.
-        now: when the first one begins.
+        period: length of a decision period, in the unit of `now`.
+        now: beginning of the first period.
     """
 
     def __init__(self, period: int, now: int) -> None:
         self._period = period
         self.due = now
-        """When the next action is due: the end of the period that runs."""
+        """When the next action is due: the end of the current period."""
         self.late = 0
-        """How late the newest action was."""
+        """Delay of the newest action."""
         self.misses = 0
-        """Whole periods that passed without a new action."""
+        """Number of whole periods without a new action."""
 
     def begin_period(self, now: int) -> None:
-        """A new action is there: its period begins, and ends at `due`."""
+        """Begin the period of a new action; it ends at `due`."""
         self.late = max(0, now - self.due)
         missed = self.late // self._period
         if missed:

@@ -1,9 +1,9 @@
-"""A screen of one's own: an X server without a monitor, started and ended with this object.
+"""A virtual display: an X server without a monitor (Xvfb), started and ended with this object.
 
-Rules: the server takes the first number that is free, by itself, and says which; it listens on
-Linux's abstract socket alone, so there is no file that it could leave behind (a lock file there is
-only where it is not started as root; it removes that at its end, and the next server does so after
-a kill); it ends with the thread that started it.
+Rules: the server chooses the first free display number and reports it. It listens on Linux's
+abstract socket only, so it leaves no socket file behind. (It writes a lock file only if it does not
+run as root. It removes the file when it ends; after a kill the next server removes it.) It ends
+with the thread that started it.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ class VirtualDisplay:
     """A running Xvfb.
 
     Args:
-        folder: for its log.
+        folder: where its log is written.
 
     Raises:
         ConfigError: Xvfb is not installed.
-        GameFault: it does not start.
+        GameFault: Xvfb does not start.
     """
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "xvfb.log"
-        number_fd, told_fd = os.pipe()
-        with os.fdopen(number_fd, "rb", buffering=0) as told:
+        read_fd, write_fd = os.pipe()
+        with os.fdopen(read_fd, "rb", buffering=0) as number_pipe:
             try:
-                self._server = self._start(folder, told_fd)
+                self._server = self._start(folder, write_fd)
             finally:
-                os.close(told_fd)
+                os.close(write_fd)
             try:
-                self.name = f":{self._number(told)}"
-                """As `DISPLAY` wants it."""
+                self.name = f":{self._read_number(number_pipe)}"
+                """Value of the environment variable `DISPLAY`."""
             except BaseException:
                 self.close()
                 raise
 
-    def _start(self, folder: Path, told_fd: int) -> subprocess.Popen[bytes]:
+    def _start(self, folder: Path, number_fd: int) -> subprocess.Popen[bytes]:
         command = [
-            *(program(DISPLAY_SERVER), "-displayfd", str(told_fd)),
+            *(program(DISPLAY_SERVER), "-displayfd", str(number_fd)),
             *("-screen", "0", f"{WIDTH}x{HEIGHT}x24"),
             *("-nolisten", "unix", "-nolisten", "tcp", "-nolock"),
-            "-r",  # a key that is held down is pressed once
+            "-r",  # no auto-repeat of a key that is held down
         ]
         with self._log.open("wb") as log:
             return subprocess.Popen(
@@ -68,42 +68,44 @@ class VirtualDisplay:
                 stdout=log,
                 stderr=log,
                 preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
-                pass_fds=[told_fd],
+                pass_fds=[number_fd],
             )
 
-    def _number(self, told: IO[bytes]) -> int:
+    def _read_number(self, number_pipe: IO[bytes]) -> int:
         line = b""
         while not line.endswith(b"\n"):
-            readable, _, _ = select.select([told], [], [], _STARTS_WITHIN_S)
-            part = told.read(16) if readable else b""
+            readable, _, _ = select.select([number_pipe], [], [], _STARTS_WITHIN_S)
+            part = number_pipe.read(16) if readable else b""
             if not part:
                 raise self._start_fault()
             line += part
         return int(line)
 
     def _start_fault(self) -> GameFault:
-        how = self._ended() or f"it took over {_STARTS_WITHIN_S} s"
+        how = self._end_of_server() or f"it took over {_STARTS_WITHIN_S} s"
         tail = self._log.read_text(errors="replace").strip().splitlines()[-5:]
         return GameFault(
             FaultKind.LAUNCH_FAILED, "\n".join([f"Xvfb did not start: {how}; its log:", *tail])
         )
 
-    def _ended(self) -> str:
-        """How the server has ended; empty if it has not."""
-        with suppress(subprocess.TimeoutExpired):  # its connections close a little earlier
+    def _end_of_server(self) -> str:
+        """How the server has ended; empty if it runs."""
+        with suppress(subprocess.TimeoutExpired):  # its connections close shortly before it ends
             self._server.wait(_ENDS_WITHIN_S)
         code = self._server.poll()
         return "" if code is None else f"it ended: {describe_exit(code)}"
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """In the block, what is raised because the server has ended becomes a `GameFault`."""
+        """Turn an exception in the block into a `GameFault` if the server has ended."""
         try:
             yield
         except GameFault:
             raise
-        except Exception as error:  # each of its clients has an error of its own for that
-            how = self._ended()
+        except (
+            Exception
+        ) as error:  # each client library has its own exception for a lost connection
+            how = self._end_of_server()
             if not how:
                 raise
             raise GameFault(FaultKind.CONNECTION_LOST, f"Xvfb: {how}") from error
@@ -113,6 +115,6 @@ class VirtualDisplay:
         self._server.terminate()
         try:
             self._server.wait(_ENDS_WITHIN_S)
-        except subprocess.TimeoutExpired:  # a stopped one hears nothing else
+        except subprocess.TimeoutExpired:  # a stopped process ignores SIGTERM
             self._server.kill()
             self._server.wait()

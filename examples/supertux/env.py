@@ -1,10 +1,11 @@
-"""`SuperTuxEnv`: run to the right, in a game that waits for nobody.
+"""`SuperTuxEnv`: run to the right, in a game that does not wait for actions.
 
-The game runs 66 ticks a second whether somebody acts or not. A step says which keys are held down
-from now on, and returns when its decision period of seven ticks (105 ms) is over; they stay held
-until the next step. Periods are counted by the elastic clock, in ticks of the game: an env that is
-paused misses none. Rules: a fault of the game's leaves an env as `GameFault`, which a pool mends
-with a new game; what the env starts ends with it, and with the thread that made it.
+The game runs 66 ticks a second, with or without actions. A step sets which keys are held down, and
+returns at the end of its decision period of seven ticks (105 ms); the keys stay down until the next
+step. The elastic clock counts periods in ticks of the game, so a paused env misses none.
+
+Rules: if the game fails, the env raises `GameFault`, and a pool replaces the env. The processes
+that the env starts end with it, and with the thread that made it.
 """
 
 from __future__ import annotations
@@ -26,50 +27,49 @@ from examples.supertux.needs import check_installed
 from examples.supertux.screen import SMALL_SHAPE, Frame, Screen
 
 ACTIONS: Final = ((), ("Right",), ("space",), ("Right", "space"))
-"""The keys that each action holds down: none, run, jump, run and jump."""
+"""Keys that each action holds down: none, run, jump, run and jump."""
 PERIOD_TICKS: Final = 7
-"""A decision period."""
+"""Length of a decision period."""
 LANDING_TICKS: Final = 14
-"""Until he stands, when an episode begins."""
+"""Time at the beginning of an episode until Tux stands on the ground."""
 TIME_LIMIT_TICKS: Final = 2000
-"""An episode that lasts longer is truncated: half a minute."""
+"""Maximum length of an episode, half a minute; then it is truncated."""
 GOAL_PX: Final = 2900.0
-"""Whoever comes so far to the right has made it."""
+"""Horizontal position that ends the episode as reached."""
 _SCREEN_PX: Final = 640.0
-"""What the game shows at once, from left to right."""
+"""Width of the game's view."""
 _STEP_WITHIN_S: Final = 5.0
 _RESET_WITHIN_S: Final = 20.0
 _SCALE: Final = np.array([GOAL_PX, 480.0, 320.0, 700.0], np.float32)
-"""What x, y and the speeds are divided by."""
+"""Divisors of x, y and the two speeds."""
 _STATE_SIZE: Final = len(_SCALE) + 2 + len(ACTIONS)
 
 Observation = dict[str, Any]
 
 
 class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
-    """SuperTux on a level of its own, on a display of its own.
+    """SuperTux on a level made for training, on a display of its own.
 
     Observation, a dict:
-        `frame`: the screen, grey and small, 1 × 60 × 80, uint8.
-        `state`: float32, 10: x and y, horizontal and vertical speed, how much of the time limit has
-            passed, how late the last action came (in periods), and which action is in force
-            (one-hot).
+        `frame`: the screen in grey, 1 × 60 × 80, uint8.
+        `state`: float32 (10,): x and y, horizontal and vertical speed, elapsed fraction of the time
+            limit, delay of the last action (in periods), current action (one-hot).
 
     Action: `Discrete(4)`, see `ACTIONS`. Reward: progress to the right, in screens of 640 pixels.
     Terminated when Tux dies or reaches the goal, truncated after 2,000 ticks.
 
-    Info: `tick` (of the game's process), `late_ticks` (that passed between the last observation and
-    this action), `misses` (periods of this episode without a new action), `x` (pixels), `died`,
-    `unattended` (he died while an action was overdue by a period or more), `goal`.
+    Info: `tick` (of the game's process), `late_ticks` (delay of this step's action), `misses`
+    (periods of this episode without a new action), `x` (pixels), `died`, `unattended` (Tux died
+    while an action was late by a period or more), `goal`.
 
-    The game knows no seed, so `reset(seed=…)` does not make it repeat itself.
+    The game has no seed, so `reset(seed=…)` does not make episodes repeatable.
 
     Raises:
         ConfigError: the game, Xvfb or a Python package is not installed.
-        GameFault: a program does not start or, later, has ended or does not answer.
+        GameFault: a program does not start, has ended, or does not respond.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012 - gymnasium declares it as the instance's
+    metadata: dict[str, Any] = {  # noqa: RUF012 - gymnasium declares it as an instance attribute
         "render_modes": ["rgb_array"],
         "render_fps": round(1 / (PERIOD_TICKS * TICK_S)),
     }
@@ -96,7 +96,7 @@ class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
             owned.callback(self._game.close)
             self._owned = owned.pop_all()
         self.game_pid = self._game.pid
-        """What a `PauseGate` of one's own would stop."""
+        """Process id of the game, for a `PauseGate`."""
 
     def reset(
         self,
@@ -123,20 +123,20 @@ class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
         self._keyboard.hold(())
         self._action = 0
         self._unattended = False
-        self._began = self._game.begin_run(_RESET_WITHIN_S).tick
-        # He begins in the air, from where he could not jump.
+        self._began = self._game.begin_episode(_RESET_WITHIN_S).tick
+        # Tux begins in the air, where he cannot jump.
         landed = self._began + LANDING_TICKS
         self._before = self._game.wait_for(lambda state: state.tick >= landed, _STEP_WITHIN_S)
         self._clock = ElasticClock(PERIOD_TICKS, self._before.tick)
         return self._before
 
     def _act(self, action: int) -> State:
-        """The state at the end of the action's period, or when he has died."""
+        """The state at the end of the action's period, or at Tux's death."""
         self._action = action
         self._keyboard.hold(ACTIONS[action])
-        found = self._game.state
-        self._clock.begin_period(found.tick)
-        self._unattended = found.died and self._clock.late >= PERIOD_TICKS
+        state = self._game.state
+        self._clock.begin_period(state.tick)
+        self._unattended = state.died and self._clock.late >= PERIOD_TICKS
         self._before = self._game.wait_for(self._period_is_over, _STEP_WITHIN_S)
         return self._before
 
@@ -167,5 +167,5 @@ class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
         return self._screen.colours() if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
-        """End the game and the display, and delete what they wrote; may be called again."""
+        """End the game and the display, and delete their files; may be called again."""
         self._owned.close()

@@ -1,11 +1,11 @@
-"""The game's process, and what it tells of the run: a state each tick of 15 ms.
+"""The game's process, and the state that it reports at each tick of 15 ms.
 
     level.stl ─► state.nut ─► the game's log ─► a thread here ─► `state`
-    `begin_run` ─► episode.nut, which state.nut looks at each tick ─► the level begins anew
+    `begin_episode` ─► episode.nut, which state.nut reads at each tick ─► the level restarts
 
-Rules: the log is read all the time, because a game whose pipe is full waits, and that would be a
-pause that nobody asked for; what goes wrong is a `GameFault`; nothing is asked of a game that is
-to end. It ends with the thread that started it.
+Rules: a thread reads the log all the time, because a full pipe would block the game. Every failure
+is a `GameFault`. The game is ended with SIGKILL, not by a request. It ends with the thread that
+started it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from examples.supertux.display import HEIGHT, WIDTH
-from examples.supertux.keys import LEAST_HELD_S, Keyboard
+from examples.supertux.keys import MIN_PRESS_S, Keyboard
 from examples.supertux.needs import GAME, program
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
@@ -30,11 +30,11 @@ from sc2pool.processes.with_parent import die_with_parent
 
 LEVEL: Final = Path(__file__).with_name("level.stl")
 TICK_S: Final = 0.015
-"""How long a tick of the game's lasts."""
+"""Duration of a tick."""
 _STARTS_WITHIN_S: Final = 30.0
 _ATTEMPTS: Final = 3
 _INTRO_FADES_WITHIN_S: Final = 2.0
-_TICKS_THAT_PROVE_IT: Final = 4
+_TICKS_THAT_PROVE_PLAY: Final = 4
 _REAP_S: Final = 5.0
 _LOG_LINES: Final = 20
 _MARK: Final = b"[SCRIPTING] run "
@@ -42,12 +42,12 @@ _MARK: Final = b"[SCRIPTING] run "
 
 @dataclass(frozen=True)
 class State:
-    """How the run stood at one tick.
+    """State of the game at one tick.
 
     Attributes:
-        episode: as given to `begin_run`.
-        tick: of the game's process, over all episodes.
-        died: Tux has died in this episode; all that follows is how he stood then.
+        episode: number of the episode, counted by `begin_episode`.
+        tick: ticks since the game's process started, over all episodes.
+        died: Tux has died in this episode; the fields below are those of his death.
         x: pixels from the left.
         y: pixels from the top.
         speed_x: pixels a second.
@@ -64,7 +64,7 @@ class State:
 
 
 def parse_state(line: bytes) -> State | None:
-    """The state that a line of the game's log tells; None for any other line."""
+    """Parse a line of the game's log; None if it is not a state."""
     if not line.startswith(_MARK):
         return None
     episode, tick, died, x, y, speed_x, speed_y = line[len(_MARK) :].split()
@@ -74,11 +74,11 @@ def parse_state(line: bytes) -> State | None:
 
 
 class SuperTux:
-    """A running game, made with `started`.
+    """A running game; make it with `started`.
 
     Args:
-        display: where it is to be seen.
-        folder: for its settings and the file that it is told episodes by.
+        display: name of the display that it draws on.
+        folder: where its settings and `episode.nut` are written.
     """
 
     def __init__(self, display: str, folder: Path) -> None:
@@ -86,7 +86,7 @@ class SuperTux:
         self._episode = 0
         self._state: State | None = None
         self._ended = False
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._log: deque[bytes] = deque(maxlen=_LOG_LINES)
         self._write_episode()
         command = [
@@ -115,17 +115,17 @@ class SuperTux:
 
     @property
     def state(self) -> State:
-        """The newest one there is; `started` has seen to it that there is one."""
-        assert self._state is not None, "it has told none yet"
+        """The newest state; there is one after `started`."""
+        assert self._state is not None, "no state reported yet"
         return self._state
 
     @classmethod
     def started(cls, display: str, folder: Path, keyboard: Keyboard) -> SuperTux:
-        """A game whose level runs.
+        """Start a game and wait until its level runs.
 
         Raises:
             ConfigError: the game is not installed.
-            GameFault: it does not start.
+            GameFault: the game does not start.
         """
         attempts = 0
         while True:
@@ -134,7 +134,7 @@ class SuperTux:
             try:
                 game._leave_intro(keyboard)
             except BaseException as error:
-                # One press was taken for two, see below.
+                # One key press counted as two, see `_leave_intro`.
                 again = isinstance(error, GameFault) and game._ended and attempts < _ATTEMPTS
                 game.close()
                 if not again:
@@ -143,58 +143,58 @@ class SuperTux:
                 return game
 
     def _leave_intro(self, keyboard: Keyboard) -> None:
-        """Wait until the level runs: the game shows its name first, until a key is pressed.
+        """Press a key to leave the intro, and wait until the level runs.
 
-        On a busy machine a frame may take two ticks, and the press counts in both: the second time
-        it leaves the level, and with it the game.
+        On a busy machine a frame may span two ticks, and the press counts in both: the second one
+        leaves the level, and the game ends.
         """
         deadline = Deadline.after(_STARTS_WITHIN_S)
         first = self._await(lambda _: True, deadline, FaultKind.LAUNCH_FAILED).tick
         while self.state.tick == first and not self._ended and not deadline.expired():
-            for keys, seconds in ((("Return",), LEAST_HELD_S), ((), _INTRO_FADES_WITHIN_S)):
+            for keys, seconds in ((("Return",), MIN_PRESS_S), ((), _INTRO_FADES_WITHIN_S)):
                 keyboard.hold(keys)
-                with self._news:
-                    self._news.wait_for(lambda: self._moved(first), seconds)
-        runs = first + _TICKS_THAT_PROVE_IT
+                with self._changed:
+                    self._changed.wait_for(lambda: self._moved(first), seconds)
+        runs = first + _TICKS_THAT_PROVE_PLAY
         self._await(lambda state: state.tick >= runs, deadline, FaultKind.LAUNCH_FAILED)
 
-    def begin_run(self, within_s: float) -> State:
-        """Begin the level anew; the first state of the new episode.
+    def begin_episode(self, within_s: float) -> State:
+        """Restart the level and return the first state of the new episode.
 
         Raises:
-            GameFault: it has ended, or does not begin within this time.
+            GameFault: the game has ended, or the episode does not begin within this time.
         """
         self._episode += 1
         self._write_episode()
         return self.wait_for(lambda state: state.episode == self._episode, within_s)
 
     def wait_for(self, reached: Callable[[State], bool], within_s: float) -> State:
-        """The first state that this is true of.
+        """Wait for a state with `reached(state)` and return it.
 
         Raises:
-            GameFault: the game has ended, or there was none within this time.
+            GameFault: the game has ended, or there is no such state within this time.
         """
         return self._await(reached, Deadline.after(within_s), FaultKind.DEADLINE)
 
     def _await(
         self, reached: Callable[[State], bool], deadline: Deadline, kind: FaultKind
     ) -> State:
-        with self._news:
+        with self._changed:
             while True:
                 state = self._state
                 if state is not None and reached(state):
                     return state
                 if self._ended or deadline.expired():
-                    raise self._fault(kind, "it does not get on")
-                self._news.wait(deadline.remaining_s())
+                    raise self._fault(kind, "it does not advance")
+                self._changed.wait(deadline.remaining_s())
 
     def _moved(self, tick: int) -> bool:
         return self._ended or self.state.tick != tick
 
     def _fault(self, kind: FaultKind, what: str) -> GameFault:
-        """The fault that tells what is wrong: that it has ended, or else `what`."""
+        """The fault to raise: that the game has ended, or else `what`."""
         if self._ended:
-            with suppress(subprocess.TimeoutExpired):  # its log ends a little earlier
+            with suppress(subprocess.TimeoutExpired):  # its log closes shortly before it ends
                 self._process.wait(_REAP_S)
             code = self._process.poll()
             what = f"it ended: {'exit code unknown' if code is None else describe_exit(code)}"
@@ -212,12 +212,12 @@ class SuperTux:
             if state is None:
                 self._log.append(line.rstrip())
                 continue
-            with self._news:
+            with self._changed:
                 self._state = state
-                self._news.notify_all()
-        with self._news:
+                self._changed.notify_all()
+        with self._changed:
             self._ended = True
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def _write_episode(self) -> None:
         new = self._folder / "episode.new"

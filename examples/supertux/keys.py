@@ -1,4 +1,4 @@
-"""A keyboard for one display: presses reach the game as a person's would (XTEST)."""
+"""A virtual keyboard for one display: the game receives its key presses like a person's (XTEST)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
-LEAST_HELD_S: Final = 0.1
-"""The game looks at its keys once a tick; a shorter press may pass unseen on a busy machine."""
+MIN_PRESS_S: Final = 0.1
+"""Minimum duration of a press: the game reads its keys once a tick, and late on a busy machine."""
 
 
 class Keyboard:
-    """Holds keys down, named as X11 names them: `"Right"`, `"space"`.
+    """Holds keys down; keys have their X11 names, such as `"Right"` and `"space"`.
 
     Args:
-        display: its name, `":1"`.
+        display: name of the display, for example `":1"`.
     """
 
     def __init__(self, display: str) -> None:
-        # `needs` has told what to install where it is missing.
+        # Imported here, after `needs` has checked that it is installed.
         from Xlib import XK, X  # noqa: PLC0415
         from Xlib.display import Display  # noqa: PLC0415
         from Xlib.error import ConnectionClosedError  # noqa: PLC0415
@@ -28,11 +28,11 @@ class Keyboard:
         self._keysym = XK.string_to_keysym
         self._fake = xtest.fake_input
         self._press, self._release = X.KeyPress, X.KeyRelease
-        self._gone = ConnectionClosedError
+        self._connection_error = ConnectionClosedError
         self._held: frozenset[str] = frozenset()
 
     def hold(self, keys: Collection[str]) -> None:
-        """Hold down these keys and no others; one that is down already stays so."""
+        """Hold down these keys and no others; a key that is down already is not pressed again."""
         wanted = frozenset(keys)
         for key in self._held - wanted:
             self._send(self._release, key)
@@ -45,6 +45,6 @@ class Keyboard:
         self._fake(self._display, event, self._display.keysym_to_keycode(self._keysym(key)))
 
     def close(self) -> None:
-        """Leave the display, which may be gone."""
-        with suppress(self._gone):
+        """Close the connection; the display may have ended before."""
+        with suppress(self._connection_error):
             self._display.close()

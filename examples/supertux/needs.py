@@ -1,4 +1,4 @@
-"""What must be installed, and what to do where it is not."""
+"""Checks that the game, Xvfb and two Python packages are installed; says how to install them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ APT: Final = "apt-get install --no-install-recommends supertux xvfb libgl1-mesa-
 PIP: Final = "pip install 'sc2pool[supertux]'"
 _MODULES: Final = ("mss", "Xlib")
 _GAME_FOLDER: Final = "/usr/games"
-"""Where Debian puts games; not on everybody's PATH."""
+"""Where Debian installs games; not in every user's PATH."""
 
 
 def program(name: str) -> str:
     """The path of an installed program.
 
     Raises:
-        ConfigError: it is not installed; says how to install it.
+        ConfigError: the program is not installed; says how to install it.
     """
     path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_GAME_FOLDER}")
     if path is None:
@@ -31,10 +31,10 @@ def program(name: str) -> str:
 
 
 def check_installed() -> None:
-    """See that all is there before anything is started.
+    """Check everything before anything is started.
 
     Raises:
-        ConfigError: something is not; says how to install it.
+        ConfigError: something is missing; says how to install it.
     """
     program(GAME)
     program(DISPLAY_SERVER)

@@ -1,4 +1,4 @@
-"""What is to be seen on a display, as arrays."""
+"""Screen capture of a display, as arrays."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from numpy.typing import NDArray
 from examples.supertux.display import HEIGHT, WIDTH
 
 SHRINK: Final = 4
-"""So many pixels across and down become one."""
+"""Pixels per side of the square that becomes one pixel."""
 SMALL_SHAPE: Final = (1, HEIGHT // SHRINK, WIDTH // SHRINK)
-"""Of a small frame: channel, rows, columns, as Stable-Baselines3's CNN wants it."""
+"""Shape of a small frame: channel, rows, columns, as Stable-Baselines3's CNN expects it."""
 _WEIGHTS_BGR: Final = np.array([29, 150, 77], np.uint16)
-"""Of the colours in a grey value, of 256; black stays 0, white becomes 255."""
+"""Weights of blue, green and red in a grey value, in 1/256; black becomes 0, white 255."""
 _WHOLE: Final = {"left": 0, "top": 0, "width": WIDTH, "height": HEIGHT}
 
 Frame = NDArray[np.uint8]
 
 
 class Screen:
-    """Captures the screen of one display; about a millisecond a look.
+    """Captures the screen of one display; a capture takes about a millisecond.
 
     Args:
-        display: its name, `":1"`.
+        display: name of the display, for example `":1"`.
     """
 
     def __init__(self, display: str) -> None:
-        # `needs` has told what to install where it is missing.
+        # Imported here, after `needs` has checked that they are installed.
         import mss  # noqa: PLC0415
         from mss.exception import ScreenShotError  # noqa: PLC0415
 
-        self._gone = ScreenShotError
+        self._connection_error = ScreenShotError
         self._capture = mss.MSS(display=display)
 
     def colours(self) -> Frame:
@@ -50,8 +50,8 @@ class Screen:
         return frame
 
     def close(self) -> None:
-        """Leave the display, which may be gone."""
-        with suppress(self._gone):
+        """Close the connection; the display may have ended before."""
+        with suppress(self._connection_error):
             self._capture.close()
 
 

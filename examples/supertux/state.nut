@@ -1,12 +1,12 @@
-// Tells the env, once a game tick, how the run stands, and begins it anew when the env wants that.
+// Reports the state of the game to the env at each tick, and restarts the level on its request.
 //
 //     run EPISODE TICK DIED X Y SPEED_X SPEED_Y
 //
-// The table `state` outlives levels and respawns, so ticks are counted over the process's life.
-// Speeds are in pixels a second. Tux jumps with at most 580; one who dies is thrown up with 700,
-// and that is how it is seen. What is told of him afterwards is how he stood when he died.
+// The table `state` outlives levels and respawns, so ticks are counted since the process started.
+// Speeds are in pixels a second. A jump has at most 580 and a death throws Tux up with 700, so the
+// speed shows a death. After it, the reported position and speed are those of the death.
 
-import("episode.nut"); // state.wanted <- the episode that the env is in
+import("episode.nut"); // sets state.wanted, the current episode of the env
 
 if (!("tick" in state)) {
   state.tick <- 0;
@@ -19,7 +19,7 @@ if (state.episode != state.wanted) {
   state.died = false;
 }
 
-// Whether to go on: after `restart` this script is run anew, and the old one must end.
+// Returns false if this script must end: `restart` starts it anew.
 function tell() {
   state.tick++;
   local tux = sector.Tux;

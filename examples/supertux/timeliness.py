@@ -1,8 +1,8 @@
-"""How well a learner keeps up with a game that waits for nobody.
+"""How well a learner keeps up with a game in real time.
 
-Averages hide what matters here, so it is told as median, 99th percentile and maximum, and as what
-was lost: periods in which the game got no new action, and deaths in such a time. Rule: it stands at
-the games, not at the learner, so it also sees the steps that a learner drops.
+Averages hide rare long delays. So it reports the median, the 99th percentile and the maximum, the
+number of periods without a new action, and the deaths in such periods. Rule: it wraps the games
+themselves, so it also counts the steps that a learner drops.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from examples.supertux.game import TICK_S
 
 
 class Timeliness(VecEnvWrapper):
-    """Looks at the infos of all steps of `SuperTuxEnv`s.
+    """Collects the infos of all steps of `SuperTuxEnv`s.
 
     Args:
         venv: the games.
@@ -25,10 +25,10 @@ class Timeliness(VecEnvWrapper):
     def __init__(self, venv: VecEnv) -> None:
         super().__init__(venv)
         self.late_ticks: list[int] = []
-        """Of each step: how long its action was overdue."""
+        """Delay of each step's action."""
         self.deaths = 0
         self.deaths_unattended = 0
-        """Those that came while an action was overdue by a period or more."""
+        """Deaths while an action was late by a period or more."""
         self.goals = 0
 
     def reset(self) -> VecEnvObs:
@@ -37,7 +37,7 @@ class Timeliness(VecEnvWrapper):
     def step_wait(self) -> VecEnvStepReturn:
         step = self.venv.step_wait()
         for info in step[3]:
-            if "late_ticks" in info:  # the pool makes up a step after a fault
+            if "late_ticks" in info:  # missing in the synthetic step after a fault
                 self.late_ticks.append(info["late_ticks"])
                 self.deaths += info["died"]
                 self.deaths_unattended += info["unattended"]
@@ -45,7 +45,7 @@ class Timeliness(VecEnvWrapper):
         return step
 
     def report(self) -> dict[str, float]:
-        """The figures so far; times in ms."""
+        """All figures since the start; times in ms."""
         late = np.array(self.late_ticks or [0])
         p50, p99 = np.percentile(late, (50, 99)) * TICK_S * 1000
         return {

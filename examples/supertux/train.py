@@ -1,10 +1,10 @@
-"""Trains PPO on SuperTux, and tells what the game went through while the learner learned.
+"""Trains PPO on SuperTux, and reports what happened in the game during updates.
 
     pip install 'sc2pool[supertux]'
     python -m examples.supertux.train [--steps 4096] [--n 1] [--while-learning pause|act|run]
 
-While the learner learns, the game stands still (`pause`), or is played on by an actor (`act`), or
-runs on and nobody acts (`run`). Read it from top to bottom.
+During an update the game is paused (`pause`), or an actor keeps playing (`act`), or the game runs
+without an action (`run`). Read it from top to bottom.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
 
     torch.set_num_threads(1)  # the games need the other cores
 
-    # Each env is a worker with a game and a display of its own below it.
+    # Each env has a worker, a game and a display of its own.
     games = SubprocSC2VecEnv([SuperTuxEnv] * arguments.n)
     try:
         timeliness = Timeliness(games)
@@ -45,13 +45,13 @@ def main() -> None:
             n_epochs=10,
             learning_rate=5e-4,
             ent_coef=0.01,
-            gamma=0.98,  # five seconds
+            gamma=0.98,  # a horizon of five seconds
             seed=arguments.seed,
             device="cpu",
             verbose=1,
         )
-        gate = PauseDuringTraining() if arguments.while_learning == "pause" else None
-        model.learn(arguments.steps, callback=gate)
+        callback = PauseDuringTraining() if arguments.while_learning == "pause" else None
+        model.learn(arguments.steps, callback=callback)
         arguments.out.mkdir(parents=True, exist_ok=True)
         model.save(arguments.out / "model.zip")
         for name, value in timeliness.report().items():
