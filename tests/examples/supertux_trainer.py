@@ -1,7 +1,7 @@
 """A training program that waits to be killed: `supertux_trainer.py paused|alone`.
 
-It has paused two games behind a pool, or plays one in its own process. It prints the pids of all
-that it has started, with their programs' names.
+It pauses two games behind a pool, or plays one in its own process. It prints the pids and program
+names of all processes it has started.
 """
 
 from __future__ import annotations

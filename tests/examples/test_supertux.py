@@ -41,14 +41,14 @@ pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 ROOT = str(Path(__file__).parents[2])
 STAND, RUN, JUMP, RUN_AND_JUMP = range(4)
 DIES_WITHIN_S = 4.0
-"""Who stands still at the start."""
+"""Time until Tux dies if he does not move at the start."""
 PAUSE_S = 2.0
 UPDATE_S = 4.0
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[SuperTuxEnv]:
-    """A game for all tests that leave it running."""
+    """A game shared by all tests that do not end it."""
     env = SuperTuxEnv("rgb_array")
     yield env
     env.close()
@@ -92,13 +92,13 @@ def test_jumps(env):
 
 
 @pytest.mark.timing
-def test_who_stands_still_dies(env):
+def test_tux_dies_if_he_stands_still(env):
     for _ in range(2):  # the next episode is like the first one
         began_tick = env.reset()[1]["tick"]
         info, total = play(env, STAND, 100)
         assert (info["died"], info["goal"], total) == (True, False, 0.0)
         assert (info["tick"] - began_tick) * 0.015 < DIES_WITHIN_S
-        # No step mends that, nor does it last.
+        # The next step is terminated too; the next episode is not.
         assert env.step(np.int64(RUN))[2]
 
 
@@ -116,7 +116,7 @@ def test_the_goal(env, monkeypatch):
     assert not info["died"]
 
 
-def test_an_action_that_is_late_is_counted(env):
+def test_a_late_action_is_counted(env):
     play(env, STAND, 2)
     time.sleep(3.5 * PERIOD_TICKS * 0.015)
     observation, _, _, _, info = env.step(np.int64(STAND))
@@ -134,22 +134,22 @@ def test_the_picture(env):
 
 
 @pytest.mark.timing
-def test_with_a_gate_of_ones_own_nothing_passes(env):
+def test_no_tick_passes_in_a_pause_gate(env):
     play(env, STAND, 2)
     with PauseGate(env.game_pid) as gate, gate.pausing():
-        time.sleep(0.3)  # what the game had drawn before gets to the screen
+        time.sleep(0.3)  # frames drawn before reach the screen
         picture, tick = env.render(), env._game.state.tick
         time.sleep(PAUSE_S)
         assert env._game.state.tick == tick
         assert (env.render() == picture).all()
     misses_before = env._clock.misses
     info, _ = play(env, STAND, 1)
-    # Nor is it made up for, or counted. A busy machine may add a little of its own.
+    # The pause is neither made up for nor counted. A busy machine may add some ticks.
     assert info["tick"] - tick < PAUSE_S / 0.015 / 2
     assert info["misses"] - misses_before < PAUSE_S / (PERIOD_TICKS * 0.015) / 4
 
 
-def test_without_a_gate_he_dies(env):
+def test_tux_dies_without_a_gate(env):
     play(env, STAND, 2)
     env._game.wait_for(lambda state: state.died, within_s=20)
     info, _ = play(env, RUN, 1)
@@ -157,13 +157,13 @@ def test_without_a_gate_he_dies(env):
     assert info["unattended"]
 
 
-def test_gymnasium_is_content():
+def test_gymnasiums_env_checker_passes():
     env = gymnasium.make("examples.supertux:SuperTux-v0").unwrapped
-    check_env(env, skip_render_check=True)  # it would make one more for each mode
+    check_env(env, skip_render_check=True)  # it would start another game for each mode
     env.close()
 
 
-def test_close_leaves_nothing(run_temp):
+def test_close_leaves_no_process_and_no_file(run_temp):
     older, folders = psutil.Process().children(recursive=True), game_folders(run_temp)
     env = SuperTuxEnv()
     env.reset()
@@ -193,7 +193,7 @@ def has_socket(display: str) -> bool:
     ("name", "kinds"),
     [
         ("supertux2", {FaultKind.GAME_EXITED}),
-        ("Xvfb", {FaultKind.CONNECTION_LOST, FaultKind.GAME_EXITED}),  # which ends as well
+        ("Xvfb", {FaultKind.CONNECTION_LOST, FaultKind.GAME_EXITED}),  # the game ends, too
     ],
 )
 def test_a_program_that_is_killed_is_a_fault(name, kinds):
@@ -212,13 +212,13 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
         assert raised.value.kind in kinds
         with pytest.raises(GameFault):
             env.reset()
-        with suppress(Exception):  # the capture has noticed as well when it is closed
+        with suppress(Exception):  # so that the capture has lost its connection before close
             env._screen.small()
     finally:
         env.close()
 
 
-def test_a_game_that_ends_before_it_begins_is_started_once_more():
+def test_a_game_that_ends_at_its_start_is_started_again():
     older = psutil.Process().children(recursive=True)
     killed = []
 
@@ -279,7 +279,7 @@ def test_two_behind_the_pool():
 
 
 class Still(VecEnvWrapper):
-    """Whatever the learner does, Tux stands still."""
+    """Replaces every action: Tux stands still."""
 
     def reset(self) -> VecEnvObs:
         return self.venv.reset()
@@ -292,10 +292,10 @@ class Still(VecEnvWrapper):
 
 
 class FirstUpdateIsSlow:
-    """A learner whose first update takes longer than one who stands still has to live."""
+    """A learner whose first update takes longer than Tux lives if he stands still."""
 
     def train(self) -> None:
-        if self._n_updates == 0:  # nobody looks at what comes after the second
+        if self._n_updates == 0:  # no step follows the second update
             time.sleep(UPDATE_S)
         super().train()
 

@@ -1,4 +1,4 @@
-"""What of the SuperTux env needs no game."""
+"""The parts of the SuperTux env that need no game."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sc2pool.errors import ConfigError
     ("comes_at", "late", "misses", "next_due"),
     [
         ([0, 7, 14], 0, 0, 21),
-        ([1, 9], 2, 0, 14),  # the next one is due where it was
+        ([1, 9], 2, 0, 14),  # the next one is due at the same tick
         ([0, 13], 6, 0, 14),
-        ([0, 14], 7, 1, 21),  # a whole period late: begins anew
+        ([0, 14], 7, 1, 21),  # a whole period late: the clock restarts
         ([0, 30, 38], 1, 3, 44),
-        ([0, 3], 0, 0, 14),  # nobody is punished for being early
+        ([0, 3], 0, 0, 14),  # an early action changes nothing
     ],
 )
 def test_the_clock(comes_at, late, misses, next_due):
@@ -32,9 +32,9 @@ def test_the_clock(comes_at, late, misses, next_due):
     assert (clock.late, clock.misses, clock.due) == (late, misses, next_due)
 
 
-def test_a_state_is_told_from_what_else_the_game_says():
-    told = parse_state(b"[SCRIPTING] run 3 412 1 96.5 385.196 0 -700\n")
-    assert told == State(3, 412, True, 96.5, 385.196, 0.0, -700.0)
+def test_a_state_is_parsed_and_other_lines_are_ignored():
+    state = parse_state(b"[SCRIPTING] run 3 412 1 96.5 385.196 0 -700\n")
+    assert state == State(3, 412, True, 96.5, 385.196, 0.0, -700.0)
     assert parse_state(b"[SCRIPTING] run away\n"[:11]) is None
     assert parse_state(b"[WARNING] level_parser.cpp:181 run 1 2\n") is None
 
@@ -49,14 +49,14 @@ def test_a_small_frame():
     assert small[0, :3, :3].tolist() == [[0, 255, 0], [76, 0, 0], [0, 0, 0]]
 
 
-def test_no_game_says_what_to_install(monkeypatch, tmp_path):
+def test_a_missing_game_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("examples.supertux.needs._GAME_FOLDER", str(tmp_path))
     with pytest.raises(ConfigError, match=r"no program supertux2; .*apt-get install .*supertux"):
         SuperTuxEnv()
 
 
-def test_no_python_package_says_what_to_install(monkeypatch, tmp_path):
+def test_a_missing_python_package_says_what_to_install(monkeypatch, tmp_path):
     for name in ("supertux2", "Xvfb"):
         (tmp_path / name).touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Envs and learners for the tests of `AsyncPPO`; an importable module, as a user's own would be."""
+"""Envs and models for the tests of `AsyncPPO`; a module, so the child process can import it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL = {"net_arch": [8]}
 
 
 class Counting(gymnasium.Env[Any, int]):
-    """Observes how many steps were taken in all; an episode is cut short after five."""
+    """Observes the number of steps since its creation; an episode is truncated after five."""
 
     observation_space: spaces.Space[Any] = spaces.Box(0, np.inf, (1,), np.float32)
     action_space = spaces.Discrete(3)
@@ -56,7 +56,7 @@ class CountingDict(Counting):
 
 
 class SlowUpdates(AsyncPPO):
-    """Takes its time over an update."""
+    """Sleeps before each update."""
 
     update_s = 0.2
 
@@ -67,11 +67,11 @@ class SlowUpdates(AsyncPPO):
 
 class VerySlowUpdates(SlowUpdates):
     update_s = 0.6
-    """13 loops of real time."""
+    """13 game loops in real time."""
 
 
 class SlowPPO(PPO):
-    """SB3's own, as slow as that."""
+    """SB3's PPO with the same sleep."""
 
     def train(self) -> None:
         time.sleep(VerySlowUpdates.update_s)
@@ -79,7 +79,7 @@ class SlowPPO(PPO):
 
 
 class FailingUpdates(AsyncPPO):
-    """Its second update fails."""
+    """Raises in the second update."""
 
     def train(self) -> None:
         if self._n_updates:

@@ -1,4 +1,4 @@
-"""A training whose updates a process computes, without an end; prints the pids of its children."""
+"""Endless training with an update process; prints the pids of its child processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sc2pool import AsyncPPO
 
 
-class TellsChildren(BaseCallback):
+class PrintsChildren(BaseCallback):
     def _on_training_start(self) -> None:
         print(json.dumps([child.pid for child in psutil.Process().children()]), flush=True)
 
@@ -28,4 +28,4 @@ AsyncPPO(
     policy_kwargs=SMALL,
     device="cpu",
     actor="process",
-).learn(10**9, callback=TellsChildren())
+).learn(10**9, callback=PrintsChildren())

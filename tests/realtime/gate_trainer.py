@@ -1,4 +1,4 @@
-"""Starts a program with a child, pauses it, and waits to be ended; prints their pids."""
+"""Starts a program with a child process, pauses it, prints their pids, and waits to be killed."""
 
 from __future__ import annotations
 

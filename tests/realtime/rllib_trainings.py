@@ -1,7 +1,7 @@
 """RLlib's PPO on games in real time: `rllib_trainings.py GAME TEMP REPORT`, with RLlib installed.
 
-All trainings share one Ray session, which takes longer to begin than any of them. The report is a
-JSON object of what each has told. TEMP is for Ray's files; its sockets bear no long path.
+All trainings share one Ray session, because its start takes longer than any of them. The report is
+a JSON object with the result of each. TEMP is for Ray's files; its sockets need a short path.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sc2pool.realtime.rllib import PauseBetweenSamples
 GAME, TEMP, REPORT = sys.argv[1:]
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "rllib_ppo.py")
 UPDATE_S = 0.5
-"""11 loops of real time."""
+"""11 game loops in real time."""
 FRAGMENT = 4
 SAMPLE_TIMEOUT_S = 5.0
 SLOW_STEP_S = 0.8
@@ -40,7 +40,7 @@ SLOW_STEP_S = 0.8
 
 
 class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """As fast as its env, until it is told otherwise."""
+    """Delays each step by `delay_s`."""
 
     delay_s = 0.0
 
@@ -50,9 +50,9 @@ class Slow(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class SlowLearner(PPOTorchLearner):
-    """Takes its time over an update, and looks at the games before and after it."""
+    """Has slow updates; records the status of the games before and after each."""
 
-    seen: list[list[str]] = []  # noqa: RUF012 - the report is this program's
+    seen: list[list[str]] = []  # noqa: RUF012 - shared by all learners of this program
 
     def update(self, *arguments: Any, **keywords: Any) -> Any:
         self.seen.append(games())
@@ -63,7 +63,7 @@ class SlowLearner(PPOTorchLearner):
 
 
 def games() -> list[str]:
-    """The status of each game that runs on this installation."""
+    """Process status of each game of this installation."""
     found = psutil.process_iter(["cmdline", "status"])
     return [
         process.info["status"]
@@ -87,7 +87,7 @@ def config(num_env_runners: int = 0, **env_runners: Any) -> Any:
 
 
 def training(updates: int, fragments: int, **env_runners: Any) -> Any:
-    """PPO that makes several updates in an iteration, each with several fragments."""
+    """PPO with several updates per iteration, and several fragments per update."""
     envs = env_runners.get("num_envs_per_env_runner", 1)
     batch = FRAGMENT * envs * fragments
     return (
@@ -102,7 +102,7 @@ def training(updates: int, fragments: int, **env_runners: Any) -> Any:
     )
 
 
-def told(result: dict[str, Any]) -> dict[str, Any]:
+def summary(result: dict[str, Any]) -> dict[str, Any]:
     seen, SlowLearner.seen = SlowLearner.seen, []
     return {
         "pause": result["env_runners"]["pause"],
@@ -121,21 +121,19 @@ def error_of(call: Callable[[], Any]) -> list[str]:
 
 def in_this_process() -> dict[str, Any]:
     algorithm = training(updates=2, fragments=2).build_algo()
-    report = told(algorithm.train())
+    report = summary(algorithm.train())
     algorithm.stop()
     return report
 
 
 def in_another_process() -> dict[str, Any]:
-    """Two envs that RLlib steps one after the other; when they are slow, its patience ends."""
+    """Two envs that RLlib steps one after the other; then slow ones, which exceed its timeout."""
     algorithm = training(
         updates=2, fragments=2, num_env_runners=1, num_envs_per_env_runner=2
     ).build_algo()
-    report = told(algorithm.train())
+    report = summary(algorithm.train())
     algorithm.env_runner_group.foreach_env_runner(slow_down, local_env_runner=False)
-    began_s = time.monotonic()
     report["too slow"] = error_of(algorithm.train)
-    report["told after_s"] = time.monotonic() - began_s
     algorithm.stop()
     return report
 
@@ -145,7 +143,7 @@ def slow_down(runner: SingleAgentEnvRunner) -> None:
 
 
 def without_algorithm(mode: str) -> dict[str, Any]:
-    """An env runner of two envs that are stepped together."""
+    """An env runner whose two envs are stepped together."""
     runner = SingleAgentEnvRunner(
         config=config(num_envs_per_env_runner=2, gym_env_vectorize_mode=mode)
     )
@@ -166,25 +164,25 @@ def build_with_too_long_a_fragment() -> None:
 
 
 def example() -> str:
-    """What the example prints."""
+    """The output of the example."""
     printed = io.StringIO()
-    words = ["--iterations", "2", "--runners", "0", "--n", "2", "--fragment", "2", "--game", GAME]
+    argv = ["--iterations", "2", "--runners", "0", "--n", "2", "--fragment", "2", "--game", GAME]
     with redirect_stdout(printed):
-        runpy.run_path(EXAMPLE)["main"](words)
+        runpy.run_path(EXAMPLE)["main"](argv)
     return printed.getvalue()
 
 
 def make_game(settings: dict[str, Any]) -> Any:
-    words = {"task": TellsLoop, "game": GAME, "realtime": True}
+    options = {"task": TellsLoop, "game": GAME, "realtime": True}
     if "num_envs" in settings:
-        return SC2VectorEnv(n=settings["num_envs"], **words)
-    return Slow(SC2GymEnv(**words))
+        return SC2VectorEnv(n=settings["num_envs"], **options)
+    return Slow(SC2GymEnv(**options))
 
 
 def main() -> None:
     register_env("game", make_game)
     ray.init(
-        num_cpus=1,  # the env runner's; it begins with as many processes
+        num_cpus=1,  # for the env runner; Ray starts as many processes
         include_dashboard=False,
         log_to_driver=False,
         logging_level="error",

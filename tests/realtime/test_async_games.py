@@ -1,4 +1,4 @@
-"""Games in real time are fed while an update goes on."""
+"""Games in real time get actions during an update."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ N_STEPS = 6
 UPDATES = 3
 PERIOD = TellsLoop.step_mul
 LOST_WITHOUT = (UPDATES - 1) * (int(VerySlowUpdates.update_s * 22.4) // PERIOD - 1)
-"""Decision periods that pass without an action in the updates between two rollouts."""
+"""Minimum number of periods without an action, if nothing acts during the updates."""
 
 
 class Loops(VecEnvWrapper):
-    """Notes the loops that the games were in at each step, whoever hears of it."""
+    """Records each game's loop at every step, including steps that the learner drops."""
 
     def __init__(self, venv: VecEnv) -> None:
         super().__init__(venv)
@@ -37,12 +37,12 @@ class Loops(VecEnvWrapper):
 
 
 def periods_lost(make_env: Any, kind: Any, **options: Any) -> list[int]:
-    """Of each of two games: decision periods that passed without an action in a training."""
+    """Periods without an action in a training, for each of two games."""
     env = make_env(n=2)
-    noting = Loops(env)
+    recorded = Loops(env)
     model = kind(
         "MlpPolicy",
-        VecMonitor(noting),
+        VecMonitor(recorded),
         n_steps=N_STEPS,
         batch_size=2 * N_STEPS,
         n_epochs=1,
@@ -54,24 +54,24 @@ def periods_lost(make_env: Any, kind: Any, **options: Any) -> list[int]:
     assert env.stats()["recycles"] == {}
     return [
         sum((after - before) // PERIOD - 1 for before, after in itertools.pairwise(game))
-        for game in zip(*noting.loops, strict=True)
+        for game in zip(*recorded.loops, strict=True)
     ]
 
 
-def test_no_decision_is_missed_in_an_update(make_env):
-    # Some are lost all the same where the machine has no time to spare.
+def test_the_actor_keeps_acting_during_an_update(make_env):
+    # A busy machine still loses some.
     assert max(periods_lost(make_env, VerySlowUpdates)) < LOST_WITHOUT
 
 
-def test_nor_where_a_process_updates(make_env):
+def test_the_actor_keeps_acting_while_a_process_updates(make_env):
     assert max(periods_lost(make_env, VerySlowUpdates, actor="process")) < LOST_WITHOUT
 
 
-def test_without_an_actor_they_are_missed(make_env):
+def test_ppo_loses_the_periods_of_its_updates(make_env):
     assert min(periods_lost(make_env, SlowPPO)) >= LOST_WITHOUT
 
 
-def test_games_that_wait(make_env):
+def test_games_in_step_mode(make_env):
     env = make_env(n=2, realtime=False)
     model = AsyncPPO(
         "MlpPolicy", VecMonitor(env), n_steps=32, batch_size=64, policy_kwargs=SMALL, device="cpu"

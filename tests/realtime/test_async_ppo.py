@@ -1,4 +1,4 @@
-"""`AsyncPPO` is PPO to everything around it, and leaves nothing behind."""
+"""`AsyncPPO` behaves like PPO to env, callbacks and files, and leaves no thread or process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def model_of(kind: Any = AsyncPPO, env: VecEnv | None = None, **options: Any) ->
 
 
 class Recording(BaseCallback):
-    """Notes in which order it is called, by which thread, and what it is shown."""
+    """Records the order of calls, their threads, and the local variables at each step."""
 
     def __init__(self, last_call: int | None = None) -> None:
         super().__init__()
@@ -65,26 +65,26 @@ class Recording(BaseCallback):
         self.threads: set[str] = set()
         self._last_call = last_call
 
-    def _note(self, call: str) -> None:
+    def _record(self, call: str) -> None:
         self.calls.append(f"{call} {self.model.num_timesteps}")
         self.threads.add(threading.current_thread().name)
 
     def _on_training_start(self) -> None:
-        self._note("training_start")
+        self._record("training_start")
 
     def _on_rollout_start(self) -> None:
-        self._note("rollout_start")
+        self._record("rollout_start")
 
     def _on_step(self) -> bool:
-        self._note("step")
+        self._record("step")
         self.steps.append(dict(self.locals))
         return self.n_calls != self._last_call
 
     def _on_rollout_end(self) -> None:
-        self._note("rollout_end")
+        self._record("rollout_end")
 
     def _on_training_end(self) -> None:
-        self._note("training_end")
+        self._record("training_end")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_callbacks_are_called_as_by_ppo(kind, last_call):
     assert len(model.ep_info_buffer) == episodes > 0
 
 
-def test_a_step_is_what_the_env_has_played():
+def test_callbacks_see_the_steps_that_the_env_played():
     recording = Recording()
     model_of().learn(4 * ROLLOUT, callback=recording)
     for step in recording.steps:
@@ -119,8 +119,8 @@ def test_a_step_is_what_the_env_has_played():
         assert seen == list(range(seen[0], seen[0] + N_STEPS)), "a rollout has no holes"
 
 
-class LooksAtBuffer(BaseCallback):
-    """Checks a whole rollout before it is learned from."""
+class ChecksBuffer(BaseCallback):
+    """Checks the rollout buffer before each update."""
 
     checked = 0
 
@@ -133,7 +133,7 @@ class LooksAtBuffer(BaseCallback):
         assert counts.tolist() == list(range(int(counts[0]), int(counts[0]) + N_STEPS))
         for row, count in enumerate(counts):
             assert buffer.episode_starts[row].tolist() == [count % 5 == 0] * N
-            if (count + 1) % 5 == 0:  # cut short here
+            if (count + 1) % 5 == 0:  # truncated here
                 last = th.full((1, 1), float(count + 1))
                 expected = 1.0 + self.model.gamma * policy.predict_values(last).item()
             else:
@@ -142,8 +142,8 @@ class LooksAtBuffer(BaseCallback):
         self.checked += 1
 
 
-def test_the_buffer_is_filled_as_by_ppo():
-    callback = LooksAtBuffer()
+def test_the_buffer_is_filled_like_ppos():
+    callback = ChecksBuffer()
     model = model_of(gamma=0.9)
     model.learn(5 * ROLLOUT, callback=callback)
     assert callback.checked == 5
@@ -162,11 +162,11 @@ def test_weights_reach_the_actor_and_the_learner(kind):
     assert model.logger.name_to_value["train/n_updates"] == 3
 
 
-def test_saved_and_loaded_also_in_the_midst_of_it(tmp_path):
+def test_save_and_load_during_and_after_learn(tmp_path):
     model = model_of(actor="thread", max_lag=1, weight_cap=3.0)
     model.learn(2 * ROLLOUT, callback=CheckpointCallback(N_STEPS, str(tmp_path)))
-    midst = AsyncPPO.load(tmp_path / f"rl_model_{ROLLOUT}_steps.zip")
-    assert midst.num_timesteps == ROLLOUT
+    checkpoint = AsyncPPO.load(tmp_path / f"rl_model_{ROLLOUT}_steps.zip")
+    assert checkpoint.num_timesteps == ROLLOUT
     model.save(tmp_path / "model")
     loaded = AsyncPPO.load(tmp_path / "model", env=counting())
     assert (loaded.actor, loaded.max_lag, loaded.weight_cap) == ("thread", 1, 3.0)
@@ -179,14 +179,14 @@ def test_saved_and_loaded_also_in_the_midst_of_it(tmp_path):
     PPO.load(tmp_path / "model").predict(observation)
 
 
-def test_ppos_own_model_can_be_gone_on_with(tmp_path):
+def test_a_model_saved_by_ppo_can_be_trained_further(tmp_path):
     model_of(PPO).save(tmp_path / "model")
     loaded = AsyncPPO.load(tmp_path / "model", env=counting())
     loaded.learn(ROLLOUT)
     assert loaded.num_timesteps == ROLLOUT
 
 
-def test_env_and_model_go_on_where_they_were():
+def test_env_and_model_continue_after_learn():
     env = counting()
     model = model_of(env=env)
     model.learn(ROLLOUT)
@@ -196,11 +196,11 @@ def test_env_and_model_go_on_where_they_were():
     model.learn(ROLLOUT, reset_num_timesteps=False)
     assert model.num_timesteps == 2 * ROLLOUT
     steps = env.get_attr("_steps")[0]
-    assert env.get_attr("resets")[0] == 1 + steps // 5, "none but after an episode's end"
+    assert env.get_attr("resets")[0] == 1 + steps // 5, "no reset except at the end of an episode"
     env.step(np.zeros(N, int))
 
 
-def test_what_the_env_raises_is_raised():
+def test_learn_raises_the_exception_of_the_env():
     model = model_of(env=counting(fails_at=N_STEPS + 5))
     recording = Recording()
     with pytest.raises(ZeroDivisionError, match="the env has failed"):
@@ -209,7 +209,7 @@ def test_what_the_env_raises_is_raised():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_an_update_raises_is_raised(kind):
+def test_learn_raises_the_exception_of_an_update(kind):
     model = model_of(FailingUpdates, actor=kind)
     with pytest.raises(FloatingPointError, match="the update has failed") as raised:
         model.learn(100 * ROLLOUT)
@@ -223,13 +223,13 @@ class Raises(BaseCallback):
         raise LookupError("the callback has failed")
 
 
-def test_what_a_callback_raises_is_raised():
+def test_learn_raises_the_exception_of_a_callback():
     with pytest.raises(LookupError, match="the callback has failed"):
         model_of().learn(ROLLOUT, callback=Raises())
 
 
 class Interrupting(Counting):
-    """Somebody presses Ctrl-C, once, while the learner waits for a step."""
+    """Sends SIGINT once, like Ctrl-C, while the learner waits for a step."""
 
     pressed = False
 
@@ -246,7 +246,7 @@ def test_ctrl_c():
         model.learn(10**9)
 
 
-def test_an_update_in_the_process_is_the_same():
+def test_an_update_in_the_child_process_has_the_same_result():
     options = {"learning_rate": lambda progress: 0.01 * progress, "n_epochs": 3, "gamma": 0.5}
     env = counting()
     model = model_of(env=env, **options)
@@ -275,7 +275,7 @@ class Killed(AsyncPPO):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_the_update_process_is_killed():
+def test_a_killed_update_process_is_a_learner_error():
     with pytest.raises(LearnerError, match="has ended with code -9"):
         model_of(Killed, actor="process").learn(ROLLOUT)
 
@@ -292,7 +292,7 @@ def test_the_update_process_ends_with_the_trainer():
 
 
 class Changing(BaseCallback):
-    """Changes the learner between two updates."""
+    """Changes the model between two updates."""
 
     def _on_step(self) -> bool:
         return True
@@ -307,7 +307,7 @@ class Changing(BaseCallback):
         self.model.lr_schedule = lambda progress: 0.0
 
 
-def test_what_a_callback_changes_holds_in_the_update_process():
+def test_changes_by_a_callback_reach_the_update_process():
     model = model_of(actor="process")
     model.learn(ROLLOUT, callback=Changing())
     assert model._n_updates == 5
@@ -315,7 +315,7 @@ def test_what_a_callback_changes_holds_in_the_update_process():
 
 
 @pytest.mark.parametrize("options", [{"use_sde": True, "sde_sample_freq": 3}, {}])
-def test_continuous_actions_within_their_bounds(options):
+def test_continuous_actions_are_clipped_to_their_bounds(options):
     env = make_vec_env("Pendulum-v1", n_envs=N)
     recording = Recording()
     model_of(env=env, **options).learn(2 * ROLLOUT, callback=recording)
@@ -342,51 +342,51 @@ def test_normalised_observations(tmp_path):
 
 
 @pytest.mark.timing
-def test_a_slow_learner_stalls_nobody_and_drops_are_counted(tmp_path):
+def test_a_slow_learner_does_not_stall_the_actor_and_dropped_steps_are_counted(tmp_path):
     env = counting()
     model = model_of(SlowUpdates, env=env)
     model.set_logger(configure(str(tmp_path), ["json"]))
     model.learn(3 * ROLLOUT)
-    told = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
     played = env.get_attr("_steps")[0] * N
-    assert played > 3 * ROLLOUT + told[-1]["async/dropped_steps"]
-    assert told[-1]["async/dropped_steps"] > ROLLOUT
-    assert told[-1]["async/stale_steps"] == 0
-    assert [line["async/lag_max"] for line in told] == [0, 1, 1]
-    assert told[-1]["async/update_gap_s_max"] < SlowUpdates.update_s
-    assert 0 < told[-1]["async/gap_s_p50"] <= told[-1]["async/gap_s_p99"]
-    assert told[-1]["async/weight_mean"] == pytest.approx(1.0, abs=0.1)
+    assert played > 3 * ROLLOUT + log[-1]["async/dropped_steps"]
+    assert log[-1]["async/dropped_steps"] > ROLLOUT
+    assert log[-1]["async/stale_steps"] == 0
+    assert [line["async/lag_max"] for line in log] == [0, 1, 1]
+    assert log[-1]["async/update_gap_s_max"] < SlowUpdates.update_s
+    assert 0 < log[-1]["async/gap_s_p50"] <= log[-1]["async/gap_s_p99"]
+    assert log[-1]["async/weight_mean"] == pytest.approx(1.0, abs=0.1)
 
 
-def test_where_the_game_waits_every_step_is_learned_from(tmp_path):
+def test_with_game_waits_every_step_is_learned_from(tmp_path):
     env = counting()
     model = model_of(SlowUpdates, env=env, game_waits=True)
     model.set_logger(configure(str(tmp_path), ["json"]))
     model.learn(3 * ROLLOUT)
-    told = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
-    assert [line["async/dropped_steps"] for line in told] == [0, 0, 0]
-    assert [line["async/lag_max"] for line in told] == [0, 1, 1]
+    log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    assert [line["async/dropped_steps"] for line in log] == [0, 0, 0]
+    assert [line["async/lag_max"] for line in log] == [0, 1, 1]
     played = env.get_attr("_steps")[0] * N
     assert 3 * ROLLOUT <= played <= 4 * ROLLOUT
 
 
-def test_what_is_too_old_is_not_learned_from(tmp_path):
+def test_steps_older_than_max_lag_are_discarded(tmp_path):
     model = model_of(SlowUpdates, max_lag=0)
     model.set_logger(configure(str(tmp_path), ["json"]))
     model.learn(3 * ROLLOUT)
-    told = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
-    assert [line["async/lag_max"] for line in told] == [0, 0, 0]
-    assert told[-1]["async/stale_steps"] > 0
+    log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    assert [line["async/lag_max"] for line in log] == [0, 0, 0]
+    assert log[-1]["async/stale_steps"] > 0
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"actor": "fork"}, "'fork'"),
         ({"max_lag": -1}, "got -1"),
         ({"weight_cap": 0.5}, "got 0.5"),
     ],
 )
-def test_arguments_that_cannot_be(options, told):
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_arguments_are_config_errors(options, message):
+    with pytest.raises(ConfigError, match=message):
         model_of(**options)

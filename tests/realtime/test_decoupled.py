@@ -1,4 +1,4 @@
-"""The decoupled loss: PPO's where the data is current, and what it does where it is not."""
+"""The decoupled loss: PPO's on current data, corrected on older data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tensors(seed: int, count: int) -> list[th.Tensor]:
     return [th.randn(50, generator=generator) * 0.3 for _ in range(count)]
 
 
-def test_where_all_policies_were_one_it_is_ppos_loss():
+def test_if_all_policies_are_one_it_is_ppos_loss():
     advantages, old, moved = tensors(1, 3)
     ours = (old + moved).requires_grad_()
     weights = importance_weights(old, old, cap=2.0)
@@ -48,7 +48,7 @@ def test_before_the_first_epoch_its_gradient_is_that_of_importance_sampling():
 
 
 def test_it_clips_around_the_proximal_policy_not_the_behaviour_policy():
-    # The learner has moved far since the data was gathered: no reason to stop it now.
+    # The policy has moved far since the rollout, but that is no reason to clip it.
     behaviour, proximal = th.tensor([-2.0]), th.tensor([-0.5])
     current = proximal.clone().requires_grad_()
     weights = importance_weights(proximal, behaviour, cap=2.0)
@@ -59,7 +59,7 @@ def test_it_clips_around_the_proximal_policy_not_the_behaviour_policy():
     assert far.grad.item() == 0.0
 
 
-def test_a_weight_is_capped_above_only_and_has_no_gradient():
+def test_importance_weights_are_capped_above_only_and_have_no_gradient():
     proximal = th.tensor([0.0, 0.0, 0.0], requires_grad=True)
     behaviour = th.log(th.tensor([0.1, 1.0, 4.0]))
     weights = importance_weights(proximal, behaviour, cap=3.0)
@@ -67,7 +67,9 @@ def test_a_weight_is_capped_above_only_and_has_no_gradient():
     assert not weights.requires_grad
 
 
-@pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")  # a short last one
+@pytest.mark.filterwarnings(
+    "ignore:You have specified a mini-batch size"
+)  # the last one is smaller
 @pytest.mark.parametrize(
     ("env_id", "options"),
     [
@@ -89,7 +91,7 @@ def test_on_current_data_an_update_is_ppos(env_id, options):
     theirs.collect_rollouts(env, callback, theirs.rollout_buffer, 64)
     ours.rollout_buffer = copy.deepcopy(theirs.rollout_buffer)
     np.random.seed(5)
-    np.random.permutation(128)  # ours lays out the buffer before the first epoch
+    np.random.permutation(128)  # ours draws one permutation when it flattens the buffer
     theirs.train()
     np.random.seed(5)
     ours.train()

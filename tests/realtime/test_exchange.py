@@ -1,4 +1,4 @@
-"""What the actor leaves for the learner: whole rollouts, in order, and a count of the rest."""
+"""The learner gets whole rollouts, in order, and the store counts the dropped steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N_STEPS = 3
 
 
 def step(number: int, version: int = 0) -> Step:
-    return Step(version, number, *[None] * 9)  # type: ignore[arg-type] - only these are looked at
+    return Step(version, number, *[None] * 9)  # type: ignore[arg-type] - the others are not read
 
 
 def add(store: RolloutStore, numbers: range, version: int = 0) -> list[bool]:
@@ -32,13 +32,13 @@ def test_rollouts_are_taken_whole_and_in_order():
     assert (store.dropped_steps, store.stale_steps) == (0, 0)
 
 
-def test_a_learner_that_is_too_slow_gets_the_newest_and_the_rest_is_counted():
+def test_a_slow_learner_gets_the_newest_rollout_and_dropped_steps_are_counted():
     store = RolloutStore(N_STEPS)
     add(store, range(10))
     assert store.dropped_steps == 6
     assert taken(store) == [6, 7, 8]
     add(store, range(10, 12))
-    assert taken(store) == [9, 10, 11], "the one in progress is not lost"
+    assert taken(store) == [9, 10, 11], "the rollout in progress is kept"
     assert store.dropped_steps == 6
 
 
@@ -61,7 +61,7 @@ def test_the_learner_waits_for_steps():
     feeding.join()
 
 
-def test_what_is_too_old_is_discarded_and_counted():
+def test_rollouts_that_are_too_old_are_discarded_and_counted():
     store = RolloutStore(N_STEPS)
     add(store, range(3), version=0)
     add(store, range(3, 5), version=1)
@@ -70,7 +70,7 @@ def test_what_is_too_old_is_discarded_and_counted():
     assert (store.stale_steps, store.dropped_steps) == (3, 0)
 
 
-def test_the_rest_of_a_rollout_that_began_too_early_may_be_young_enough(wait_for):
+def test_fresh_steps_after_stale_ones_are_kept(wait_for):
     store = RolloutStore(N_STEPS)
     add(store, range(5), version=0)
     seen: list[int] = []
@@ -83,7 +83,7 @@ def test_the_rest_of_a_rollout_that_began_too_early_may_be_young_enough(wait_for
     assert store.dropped_steps == 0
 
 
-def test_where_the_game_waits_nothing_is_dropped(wait_for):
+def test_with_game_waits_nothing_is_dropped(wait_for):
     store = RolloutStore(N_STEPS, game_waits=True)
     added: list[int] = []
 
@@ -103,7 +103,7 @@ def test_where_the_game_waits_nothing_is_dropped(wait_for):
     assert store.dropped_steps == 0
 
 
-def test_an_actor_that_is_stopped_waits_no_longer(wait_for):
+def test_a_released_actor_does_not_wait(wait_for):
     store = RolloutStore(N_STEPS, game_waits=True)
     acting = threading.Thread(target=add, args=(store, range(3)))
     acting.start()
@@ -112,7 +112,7 @@ def test_an_actor_that_is_stopped_waits_no_longer(wait_for):
     assert taken(store) == [0, 1, 2]
 
 
-def test_an_error_comes_after_the_steps_before_it():
+def test_an_error_is_raised_after_the_steps_before_it():
     store = RolloutStore(N_STEPS)
     add(store, range(4))
     store.fail(ZeroDivisionError("in the env"))

@@ -1,4 +1,4 @@
-"""VecNormalize's statistics stand still within a rollout, and are SB3's afterwards."""
+"""VecNormalize's statistics are constant within a rollout, and SB3's own afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def figures(statistics):
     return [statistics.mean.tolist(), statistics.var.tolist(), statistics.count]
 
 
-def test_they_move_when_told_to_and_as_sb3_moves_them():
+def test_statistics_change_in_commit_and_like_sb3s():
     generator = np.random.default_rng(1)
     theirs = RunningMeanStd(shape=(3,))
     theirs.update(generator.normal(2.0, 3.0, (20, 3)))
@@ -33,7 +33,7 @@ def test_they_move_when_told_to_and_as_sb3_moves_them():
 
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
-def test_a_copy_is_of_sb3s_class_and_has_what_is_in_force(how):
+def test_a_copy_is_of_sb3s_class_without_uncommitted_samples(how):
     ours = FrozenStatistics(RunningMeanStd(shape=(2,)))
     ours.update(np.ones((3, 2)))
     copied = how(ours)
@@ -41,7 +41,7 @@ def test_a_copy_is_of_sb3s_class_and_has_what_is_in_force(how):
     assert figures(copied) == figures(RunningMeanStd(shape=(2,)))
 
 
-def test_a_wrapped_env_is_as_it_was_afterwards():
+def test_a_wrapped_env_has_sb3s_statistics_afterwards():
     env = VecNormalize(make_vec_env("CartPole-v1", n_envs=2, seed=1))
     other = VecNormalize(make_vec_env("CartPole-v1", n_envs=2, seed=1))
     env.reset(), other.reset()

@@ -1,4 +1,4 @@
-"""The pause gate on programs that no pool knows of."""
+"""The pause gate on programs that no pool has started."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stopped(family: list[psutil.Process]) -> set[bool]:
     return {process.status() == psutil.STATUS_STOPPED for process in family}
 
 
-def test_counted(family):
+def test_pauses_are_counted(family):
     assert len(family) == 3
     with PauseGate(family[0].pid) as gate:
         gate.resume()
@@ -54,7 +54,7 @@ def test_counted(family):
         assert stopped(family) == {False}
 
 
-def test_closed_it_lets_everything_go_on(family):
+def test_close_resumes_the_tree(family):
     gate = PauseGate(family[0].pid)
     gate.pause()
     gate.pause()
@@ -66,7 +66,7 @@ def test_closed_it_lets_everything_go_on(family):
     assert stopped(family) == {False}
 
 
-def test_there_is_no_such_process():
+def test_a_process_that_has_ended_is_a_pause_error():
     ended = subprocess.Popen(["true"])
     ended.wait()
     with pytest.raises(PauseError, match=str(ended.pid)):
@@ -74,7 +74,7 @@ def test_there_is_no_such_process():
 
 
 @pytest.mark.parametrize("how", ["paused", "resumed", "never paused"])
-def test_a_paused_tree_ends_with_whoever_paused_it(how):
+def test_a_paused_tree_ends_with_the_program_that_paused_it(how):
     program = Path(__file__).with_name("gate_trainer.py")
     trainer = subprocess.Popen([sys.executable, program, how], stdout=subprocess.PIPE)
     assert trainer.stdout is not None

@@ -1,4 +1,4 @@
-"""Stable-Baselines3 learns while games in real time stand still."""
+"""Games in real time are paused while Stable-Baselines3 updates the policy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sc2pool.errors import ConfigError
 
 N_STEPS = 4
 UPDATE_S = 0.5
-"""11 loops of real time."""
+"""11 game loops in real time."""
 
 
 def stopped(env: SubprocSC2VecEnv) -> list[bool]:
@@ -28,7 +28,7 @@ def stopped(env: SubprocSC2VecEnv) -> list[bool]:
 
 
 class SlowLearner(PPO):
-    """PPO that takes its time over an update, and looks at the games before and after it."""
+    """PPO with slow updates; records before and after each whether the games are stopped."""
 
     seen: list[list[bool]]
     fails = False
@@ -52,7 +52,7 @@ def learner(env: Any) -> SlowLearner:
 
 
 class EndsAfter(BaseCallback):
-    """Ends the training in the middle of a rollout."""
+    """Ends the training within a rollout."""
 
     def __init__(self, calls: int) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class EndsAfter(BaseCallback):
         return self.n_calls < self._last
 
 
-def test_nothing_is_missed_in_two_updates(make_env, tmp_path):
+def test_no_loop_passes_in_two_updates(make_env, tmp_path):
     env = make_env()
     model = learner(env)
     model.set_logger(configure(str(tmp_path), ["json"]))
@@ -75,13 +75,13 @@ def test_nothing_is_missed_in_two_updates(make_env, tmp_path):
     assert pauses["count"] == 4
     assert pauses["paused_s"] >= 4 * UPDATE_S
     assert pauses["loops"] == 0
-    told = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
-    assert [line["pause/loops_passed"] for line in told] == [0, 0]
-    assert told[1]["pause/paused_s"] >= 2 * UPDATE_S
+    log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    assert [line["pause/loops_passed"] for line in log] == [0, 0]
+    assert log[1]["pause/paused_s"] >= 2 * UPDATE_S
     assert env.stats()["recycles"] == {}
 
 
-def test_without_it_the_games_go_on(make_env):
+def test_without_the_callback_the_games_run_during_updates(make_env):
     env = make_env()
     model = learner(env)
     model.learn(N_STEPS * 2)
@@ -99,7 +99,7 @@ def test_a_rollout_that_ends_early(make_env, first):
     assert model.num_timesteps == (N_STEPS + 2) * 2
     assert model.seen == [[True, True]] * 2
     assert stopped(env) == [True, True]
-    # The same callback serves the next training; whatever is paused goes on there.
+    # The same callback works in the next training, which resumes the paused games.
     model.learn(N_STEPS * 2, callback=callbacks[0 if first == "the pause" else 1])
     assert model.seen == [[True, True]] * 4
     env.resume()
@@ -120,7 +120,7 @@ def test_an_update_that_raises(make_env):
     assert env.stats()["pauses"]["loops"] == 0
 
 
-def test_another_env_is_told_at_once():
+def test_another_kind_of_env_is_a_config_error_before_the_first_step():
     model = PPO("MlpPolicy", make_vec_env("CartPole-v1"), n_steps=8, batch_size=8, device="cpu")
     with pytest.raises(ConfigError, match="needs a SubprocSC2VecEnv, got DummyVecEnv"):
         model.learn(8, callback=PauseDuringTraining())

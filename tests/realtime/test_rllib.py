@@ -1,6 +1,6 @@
-"""RLlib's PPO learns while games in real time stand still; what comes too late is told of.
+"""Games in real time are paused while RLlib's PPO updates; late samples are reported.
 
-The trainings are a program's, run once by whichever test comes first.
+A program runs all trainings once, started by the first test that needs its report.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def report(python_with_ray: str, freezing: Path) -> Callable[[], dict[str, Any]]:
-    """Runs the trainings, unless they were, and returns what they have told."""
+    """Returns the report of the trainings, and runs them at the first call."""
 
     @cache
     def run() -> dict[str, Any]:
-        # Ray's sockets are called after its folder, and a socket's name has 107 bytes at most.
+        # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
         folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
         written = Path(folder, "report.json")
         try:
@@ -56,34 +56,36 @@ def report(python_with_ray: str, freezing: Path) -> Callable[[], dict[str, Any]]
     return run
 
 
-def test_in_the_algorithms_process_nothing_is_missed(report):
-    told = report()["in this process"]
-    assert told["games in updates"] == [["stopped"]] * 4, "before and after each of two updates"
-    assert told["steps"] == 16, "four fragments, one update after two of them"
-    assert told["pause"]["loops_passed"] == 0
-    assert told["pause"]["paused_s"] >= UPDATE_S, "the pause that is not over does not count"
+def test_no_loop_passes_in_updates_with_envs_in_the_algorithms_process(report):
+    result = report()["in this process"]
+    assert result["games in updates"] == [["stopped"]] * 4, "before and after each of two updates"
+    assert result["steps"] == 16, "four fragments, one update after two of them"
+    assert result["pause"]["loops_passed"] == 0
+    assert result["pause"]["paused_s"] >= UPDATE_S, (
+        "the last pause has not ended and does not count"
+    )
 
 
-def test_nor_in_an_env_runners_own_process(report):
-    told = report()["in another process"]
-    assert told["games in updates"] == [["stopped"] * 2] * 4
-    assert told["steps"] == 32
-    assert told["pause"]["loops_passed"] == 0
-    assert told["pause"]["paused_s"] >= 2 * UPDATE_S
+def test_no_loop_passes_in_updates_with_an_env_runner_process(report):
+    result = report()["in another process"]
+    assert result["games in updates"] == [["stopped"] * 2] * 4
+    assert result["steps"] == 32
+    assert result["pause"]["loops_passed"] == 0
+    assert result["pause"]["paused_s"] >= 2 * UPDATE_S
 
 
 @pytest.mark.parametrize("mode", ["vector_entry_point", "async"])
-def test_nor_with_games_that_are_stepped_together(report, mode):
-    told = report()[mode]
-    assert told["games"] == [["stopped"] * 2] * 2
-    assert told["pause"]["loops_passed"] == 0
-    assert told["pause"]["paused_s"] >= 2 * UPDATE_S
+def test_no_loop_passes_between_samples_of_vectorised_games(report, mode):
+    result = report()[mode]
+    assert result["games"] == [["stopped"] * 2] * 2
+    assert result["pause"]["loops_passed"] == 0
+    assert result["pause"]["paused_s"] >= 2 * UPDATE_S
 
 
-def test_a_fragment_that_cannot_be_in_time_is_told_at_once(report):
-    kind, told = report()["too long a fragment"]
+def test_a_fragment_longer_than_the_timeout_is_an_error_before_the_first_step(report):
+    kind, message = report()["too long a fragment"]
     assert kind == "SampleTimeoutError"
-    assert told.startswith(
+    assert message.startswith(
         "50 steps in each of 1 envs, with step_mul 4 at 22.4 game loops a second, take at least "
         "8.9 s, but RLlib discards samples that are not complete after sample_timeout_s=5.0; "
         "expected at most 27 steps"
@@ -91,13 +93,13 @@ def test_a_fragment_that_cannot_be_in_time_is_told_at_once(report):
     assert report()["games in the end"] == []
 
 
-def test_samples_that_were_all_late_are_told_of_within_the_iteration(report):
-    kind, told = report()["in another process"]["too slow"]
+def test_late_samples_alone_are_an_error_within_the_iteration(report):
+    kind, message = report()["in another process"]["too slow"]
     assert kind == "SampleTimeoutError"
-    assert told.startswith("RLlib has discarded 1 samples that came after sample_timeout_s=5.0")
+    assert message.startswith("RLlib has discarded 1 samples that came after sample_timeout_s=5.0")
 
 
-def test_another_env_is_told_at_once(report):
+def test_another_kind_of_env_is_a_config_error_before_the_first_step(report):
     assert report()["another env"] == [
         "ConfigError",
         "PauseBetweenSamples needs SC2GymEnvs or an SC2VectorEnv, "

@@ -1,4 +1,4 @@
-"""Data four rollouts old: the decoupled loss learns from it, the shortcut does not."""
+"""On data four rollouts old, the decoupled loss learns; recomputed log-probs alone do not."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch as th
 from staleness import mean_return
 
 RANDOM = 22.0
-"""What a policy returns that has learned nothing."""
+"""Mean return of a random policy."""
 
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """So small a network gains nothing from more, and loses much where others want the cores."""
+    """A small network gains nothing from more threads, and loses much on a busy machine."""
     threads = th.get_num_threads()
     th.set_num_threads(1)
     yield
