@@ -69,9 +69,8 @@ class PauseGate:
             if self._closed:
                 raise ClosedError("the pause gate is closed")
             if self._pauses == 0:
-                self._report_to_guard(
-                    self._root
-                )  # first, because this program may end at any moment
+                # The guard first, because this program may end at any moment.
+                self._report_to_guard(self._root)
                 try:
                     self._tree.stop(Deadline.after(STOPS_WITHIN_S))
                 except BaseException:
