@@ -1,1 +1,1 @@
-"""The parts of `scripts/benchmark.py`: what is compared, and what it has to show."""
+"""The cases of `scripts/benchmark.py`."""

@@ -1,7 +1,6 @@
 """How many steps are left of an episode, so that none ends within a round.
 
-Resets are measured by a case of their own: a side whose reset takes seconds would else be compared
-by its resets alone.
+Resets have a case of their own; here they would outweigh the steps.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ WARM_UP_STEPS = 20
 
 
 class EpisodeBudget:
-    """Of the episodes of one side, which are stepped together.
+    """Counts the steps of one side's episodes, which begin and end together.
 
     Args:
         episode_steps: steps until an episode ends, of every env.
@@ -22,7 +21,7 @@ class EpisodeBudget:
         self._longest_run = 0
 
     def needs_reset(self) -> bool:
-        """Whether another round like those before may not fit into the episode."""
+        """True if the episode may be too short for another round."""
         return self._left <= 2 * self._longest_run + WARM_UP_STEPS
 
     def reset(self) -> None:
@@ -35,6 +34,6 @@ class EpisodeBudget:
         return self._left
 
     def spend(self, steps: int) -> None:
-        """So many steps were made."""
+        """Count steps that were made."""
         self._left -= steps
         self._longest_run = max(self._longest_run, steps)

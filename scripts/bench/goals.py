@@ -1,4 +1,4 @@
-"""What the benchmark has to show, as data, and whether it did."""
+"""What the benchmark must show, as data, and whether it did."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import sides
-from bench.report import Row, number
+from bench.report import Row
+from sc2pool.cli.bench.output import markdown, number
 
 POOL_ONLY, WHOLE_STACK, GAME_COST = "pool only", "whole stack", "game cost"
 RESETS, MEMORY = "resets", "memory"
@@ -22,7 +23,7 @@ class Goal:
     setting: str
     side: str
     against: str | None
-    """The ratio to this one is meant; None for the row's own figure."""
+    """The bound is on the ratio to this side; None: on the row's own figure."""
     bound: float
     at_most: bool = False
 
@@ -64,28 +65,28 @@ GOALS = (
 
 def goals_table(rows: Sequence[Row]) -> str:
     """Each goal that was measured, in Markdown; empty if none was."""
-    lines = []
-    for goal in GOALS:
-        figure = goal.figure(rows)
-        if figure is not None:
-            reached = "yes" if goal.reached(figure) else "**no**"
-            lines.append(
-                f"| {goal.case} | {goal.setting} | {goal} | {number(figure)} | {reached} |"
-            )
-    if not lines:
-        return ""
-    head = ["| case | setting | goal | measured | reached |", "|---|---|---|---|---|"]
-    return "\n".join(head + lines)
+    lines = [
+        (goal.case, goal.setting, str(goal), number(figure), yes_or_no(goal.reached(figure)))
+        for goal in GOALS
+        if (figure := goal.figure(rows)) is not None
+    ]
+    return markdown(("case", "setting", "goal", "measured", "reached"), lines) if lines else ""
+
+
+def yes_or_no(reached: bool) -> str:
+    return "yes" if reached else "**no**"
 
 
 def goals_as_dicts(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Each goal, with what was measured; `figure` and `reached` are None where nothing was."""
-    found = []
-    for goal in GOALS:
-        figure = goal.figure(rows)
-        reached = None if figure is None else goal.reached(figure)
-        found.append(
-            {"case": goal.case, "setting": goal.setting, "goal": str(goal)}
-            | {"figure": figure, "reached": reached}
-        )
-    return found
+    """Each goal and what was measured; `figure` and `reached` are None if nothing was."""
+    return [
+        {
+            "case": goal.case,
+            "setting": goal.setting,
+            "goal": str(goal),
+            "figure": figure,
+            "reached": None if figure is None else goal.reached(figure),
+        }
+        for goal in GOALS
+        for figure in [goal.figure(rows)]
+    ]

@@ -1,7 +1,7 @@
-"""The table as a picture: a panel for each case that was measured, with its goals as marks.
+"""The table as a picture: a panel for each case that was measured.
 
-Rule: what is drawn are the rows' own figures; bars that differ by orders of magnitude stand on a
-logarithmic axis with their figures written on them.
+Rule: it draws the rows' own figures; bars that differ by orders of magnitude have a logarithmic
+axis, and their figures written on them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from bench import game_cost, memory, pool_only, resets, sides, training, whole_stack
-from bench.report import STEPS_PER_S, Row, number
-from sc2pool.cli.bench.processes import ROLES
+from bench import sides
+from bench.cases import game_cost, memory, pool_only, resets, training, whole_stack
+from bench.report import STEPS_PER_S, Row
+from sc2pool.cli.bench.drawing import ROLE_COLOURS, new_figure, save, stack_cpu, tidy
+from sc2pool.cli.bench.output import number
 from sc2pool.cli.curve import BLUE, GREEN, GREY, PURPLE, SKY, VERMILION
 
 COLOURS = {
@@ -42,41 +42,40 @@ COLOURS = {
     resets.NEW_PAIR: VERMILION,
     "batch with new pair": PURPLE,
 }
-ROLE_COLOURS = dict(zip(ROLES, (VERMILION, BLUE, "#C9C9C9"), strict=True))
 MOST_LEVEL = 14
-"""With more bars than these, their figures stand upright."""
+"""With more bars in a panel, their figures are upright."""
 WIDEST = 0.19
-"""Of a bar, where the settings are 1 apart."""
+"""Of a bar; the distance between settings is 1."""
 PANEL_INCHES = (7.2, 3.9)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Bars in groups, one a setting."""
+    """Bars, a group for each setting."""
 
     title: str
     unit: str
     rows: list[Row]
     log: bool = True
     stacked: bool = False
-    """CPU time by role, in place of the rows' figures."""
+    """The bars are CPU time by role, not the rows' figures."""
 
 
 def panels(rows: Sequence[Row]) -> list[Panel]:
-    """What there is to draw."""
+    """A panel for each case that has rows."""
 
     def rates(case: str, leave_out: Sequence[str] = ()) -> list[Row]:
         found = (row for row in rows if row.case == case and row.unit == STEPS_PER_S)
         return [row for row in found if row.side not in leave_out]
 
     stack, cost = rates(whole_stack.CASE), rates(game_cost.CASE, [game_cost.ONE_GAME])
-    told = [row for row in stack if row.cpu_us_per_step]
+    with_cpu = [row for row in stack if row.cpu_us_per_step]
     times = [r for r in rows if r.case == resets.CASE and r.unit == "ms"]
     worker = [r for r in rows if r.case == memory.CASE and r.setting.endswith("worker, USS")]
     drawn = [
         *by_n("Pool only: empty envs", rates(pool_only.CASE)),
         Panel("Whole stack", STEPS_PER_S, stack),
-        Panel("Whole stack: CPU of a step", "µs", told, log=False, stacked=True),
+        Panel("Whole stack: CPU of a step", "µs", with_cpu, log=False, stacked=True),
         Panel("Games of a given cost", STEPS_PER_S, cost),
         Panel("Resets", "ms", times),
         Panel("Memory of an env's own processes (USS)", "MB", worker, log=False),
@@ -86,7 +85,7 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
 
 
 def by_n(title: str, rows: list[Row]) -> list[Panel]:
-    """A panel for each number of envs, which stands before the comma of the settings."""
+    """A panel for each number of envs, the first part of a setting."""
     numbers = dict.fromkeys(row.setting.partition(",")[0] for row in rows)
     return [
         Panel(f"{title}, {n}", STEPS_PER_S, [r for r in rows if r.setting.startswith(f"{n},")])
@@ -95,15 +94,14 @@ def by_n(title: str, rows: list[Row]) -> list[Panel]:
 
 
 def draw(path: Path, rows: Sequence[Row], machine: dict[str, Any]) -> None:
-    """Write the PNG file; nothing if there is nothing to draw."""
+    """Write the PNG file; none if no row can be drawn."""
     drawn = panels(rows)
     if not drawn:
         return
     columns = min(2, len(drawn))
     lines = -(-len(drawn) // columns)
     width, height = PANEL_INCHES
-    figure = Figure(figsize=(width * columns, height * lines + 0.7), dpi=110)
-    FigureCanvasAgg(figure)
+    figure = new_figure(width * columns, height * lines + 0.7)
     grid = figure.subplots(lines, columns, squeeze=False)
     for axes, panel in zip(grid.flat, drawn, strict=False):
         draw_panel(axes, panel)
@@ -118,7 +116,7 @@ def draw(path: Path, rows: Sequence[Row], machine: dict[str, Any]) -> None:
         ha="right",
     )
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.15 / (height * lines + 0.7)), h_pad=2.2, w_pad=2.5)
-    figure.savefig(path, format="png")
+    save(figure, path)
 
 
 def draw_panel(axes: Axes, panel: Panel) -> None:
@@ -127,10 +125,11 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
     names = list(dict.fromkeys(row.side for row in panel.rows))
     width = min(WIDEST, 0.84 / len(names))
     lowest, highest = np.inf, 0.0
+    tidy(axes, f"{panel.title}  [{panel.unit}]")
     for row in panel.rows:
         place = settings.index(row.setting) + width * (names.index(row.side) - (len(names) - 1) / 2)
         if panel.stacked:
-            total = draw_stack(axes, place, row, width)
+            total = stack_cpu(axes, place, row.cpu_us_per_step or {}, width * 0.92)
         else:
             total = row.figure
             axes.bar(place, total, width * 0.92, color=COLOURS.get(row.side, GREEN), zorder=2)
@@ -148,7 +147,6 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
             rotation=90 if panel.stacked or len(panel.rows) > MOST_LEVEL else 0,
         )
     axes.set_xlim(-0.5, len(settings) - 0.5)
-    axes.set_title(f"{panel.title}  [{panel.unit}]", loc="left", fontsize=10.5)
     axes.set_xticks(range(len(settings)), [wrapped(name) for name in settings], fontsize=8)
     axes.tick_params(axis="x", length=0)
     if panel.log:
@@ -159,23 +157,11 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
     else:
         axes.margins(y=0.45 if panel.stacked else 0.2)
     axes.tick_params(axis="y", labelsize=8)
-    axes.grid(axis="y", alpha=0.25, linewidth=0.6, zorder=0)
-    axes.spines[["top", "right", "left"]].set_visible(False)
     legend(axes, panel, names)
 
 
-def draw_stack(axes: Axes, place: float, row: Row, width: float) -> float:
-    """CPU time by role; the whole height."""
-    bottom = 0.0
-    for role in ROLES:
-        used_us = (row.cpu_us_per_step or {})[role]
-        axes.bar(place, used_us, width * 0.92, bottom, color=ROLE_COLOURS[role], zorder=2)
-        bottom += used_us
-    return bottom
-
-
 def legend(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
-    """Which colour is which, above the bars."""
+    """The names of the colours, above the bars."""
     colours = ROLE_COLOURS if panel.stacked else {n: COLOURS.get(n, GREEN) for n in names}
     handles = [axes.bar([0], [0], color=colour, label=name) for name, colour in colours.items()]
     axes.legend(

@@ -1,7 +1,6 @@
-"""The one table: rows of every case, with the same columns, and what they look like.
+"""The rows of every case, with the same columns, and their table.
 
-Rule: a row knows all of its figures; nothing is computed anew for the table, the JSON file, the
-picture or the goals.
+Rule: a row holds all of its figures; table, JSON file, picture and goals only show them.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
+from sc2pool.cli.bench.output import markdown, number
 from sc2pool.cli.bench.processes import ROLES
-from sc2pool.cli.bench.rounds import Round, cpu_us_per_step, ratio, steps_per_s
+from sc2pool.cli.bench.rounds import Rounds
 
 STEPS_PER_S = "steps/s"
 
@@ -30,12 +30,12 @@ class Row:
     lowest: float
     highest: float
     ratios: Mapping[str, float] = field(default_factory=dict)
-    """How many times another's figure, by its name."""
+    """How many times another side's figure, by its name."""
     cpu_us_per_step: Mapping[str, float] | None = None
     """By role."""
-    rounds: tuple[Round, ...] = ()
+    rounds: Rounds = field(default_factory=Rounds)
     values: tuple[float, ...] = ()
-    """What the median is of, where it is not of rounds."""
+    """What the median is taken of, if not of rounds."""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "rounds": [one.as_dict() for one in self.rounds]}
@@ -44,7 +44,7 @@ class Row:
 def throughput_rows(
     case: str,
     setting: str,
-    measured: Mapping[str, Sequence[Round]],
+    measured: Mapping[str, Rounds],
     against: Mapping[str, Iterable[str]],
 ) -> list[Row]:
     """A row for each side.
@@ -52,30 +52,27 @@ def throughput_rows(
     Args:
         case, setting: what was measured.
         measured: the rounds of each side.
-        against: by side, whom it is compared with; those that were not measured are left out.
+        against: by side, which others it is compared with, if they were measured.
     """
-    rows = []
-    for side, rounds in measured.items():
-        rates = [one.steps_per_s for one in rounds]
-        rows.append(
-            Row(
-                case,
-                setting,
-                side,
-                steps_per_s(rounds),
-                STEPS_PER_S,
-                min(rates),
-                max(rates),
-                {
-                    other: ratio(rounds, measured[other])
-                    for other in against.get(side, ())
-                    if other in measured
-                },
-                {role: cpu_us_per_step(rounds, role) for role in ROLES},
-                tuple(rounds),
-            )
+    return [
+        Row(
+            case,
+            setting,
+            side,
+            rounds.steps_per_s,
+            STEPS_PER_S,
+            min(rounds.rates),
+            max(rounds.rates),
+            {
+                other: rounds.ratio(measured[other])
+                for other in against.get(side, ())
+                if other in measured
+            },
+            {role: rounds.cpu_us_per_step(role) for role in ROLES},
+            rounds,
         )
-    return rows
+        for side, rounds in measured.items()
+    ]
 
 
 def value_row(
@@ -87,7 +84,7 @@ def value_row(
     unit: str,
     ratios: Mapping[str, float] | None = None,
 ) -> Row:
-    """A row that is not of rounds."""
+    """A row whose figure is the median of `values`."""
     low, high = min(values), max(values)
     return Row(
         case, setting, side, median(values), unit, low, high, ratios or {}, values=tuple(values)
@@ -96,31 +93,20 @@ def value_row(
 
 def table(rows: Sequence[Row]) -> str:
     """All rows in Markdown."""
-    lines = [
-        "| case | setting | side | median | min–max | ratio, round by round | "
-        "CPU µs/step: trainer | workers | games |",
-        "|---|---|---|---|---|---|---|---|---|",
+    ratios, cpu = "ratio, round by round", "CPU µs/step: trainer | workers | games"
+    head = ("case", "setting", "side", "median", "min–max", ratios, cpu)
+    return markdown(head, map(cells, rows))
+
+
+def cells(row: Row) -> list[str]:
+    """A row's cells."""
+    cpu_us = row.cpu_us_per_step or {}
+    return [
+        row.case,
+        row.setting,
+        row.side,
+        f"{number(row.figure)} {row.unit}",
+        f"{number(row.lowest)}–{number(row.highest)}",
+        ", ".join(f"{number(ratio)} × {other}" for other, ratio in row.ratios.items()),
+        *(number(cpu_us[role]) if cpu_us.get(role) else "" for role in ROLES),
     ]
-    for row in rows:
-        ratios = ", ".join(f"{number(r)} × {other}" for other, r in row.ratios.items())
-        cpu = row.cpu_us_per_step or {}
-        cells = [
-            row.case,
-            row.setting,
-            row.side,
-            f"{number(row.figure)} {row.unit}",
-            f"{number(row.lowest)}–{number(row.highest)}",
-            ratios,
-            *(number(cpu[role]) if cpu.get(role) else "" for role in ROLES),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def number(value: float) -> str:
-    """Three digits that count, or all those before the point."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    if abs(value) >= 10:
-        return f"{value:.1f}"
-    return f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"

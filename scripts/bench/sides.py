@@ -1,8 +1,8 @@
 """Vectorised envs of every kind as sides of a comparison: made, stepped, checked, closed.
 
-Rule: nothing heavy is imported at the top here or in `benchmark.py`, because what starts its
-workers with `multiprocessing` imports the main script in each of them; a worker's start and size
-shall be its own side's.
+Rule: nothing heavy is imported at the top here or in `benchmark.py`, because `multiprocessing`
+imports the main script in each worker, and a worker's start and memory must be those of its side
+alone.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bench import puffer
-from bench.bare import BareVec
-from bench.empty import EmptyEnv
+from bench.baselines import puffer
+from bench.baselines.bare import BareVec
+from bench.baselines.empty import EmptyEnv
+from bench.baselines.recipe import RecipeEnv
 from bench.episodes import WARM_UP_STEPS, EpisodeBudget
-from bench.recipe import RecipeEnv
 from bench.tasks import actions_on, bot_on, episode_steps, task_on
 from sc2pool.cli.bench.rounds import WARM_UP_S, step_for
 
@@ -38,7 +38,7 @@ WIRE = "bare wire"
 
 
 class EmptySide:
-    """Empty envs; their observations tell how often they were stepped, and that is checked."""
+    """Empty envs; checks that their observations count the steps."""
 
     def __init__(self, env: Any, n: int) -> None:
         self.env = env
@@ -70,7 +70,7 @@ class EmptySide:
 
 
 def empty_side(kind: str, n: int, observation_bytes: int, sleep_s: float = 0.0) -> EmptySide:
-    """n empty envs under one of the five."""
+    """n empty envs under the pool or one of its peers."""
     make = partial(EmptyEnv, observation_bytes, sleep_s)
     vec: Any
     if kind == BARE:
@@ -95,7 +95,7 @@ def empty_side(kind: str, n: int, observation_bytes: int, sleep_s: float = 0.0) 
 class GameSide:
     """Games that are stepped together.
 
-    Where an episode ends early all the same, that step's time is left out, and so are its steps.
+    If an episode ends early, the batch in which it ends is not counted, nor its time.
     """
 
     def __init__(self, env: Any, map_name: str, n: int) -> None:
@@ -169,9 +169,9 @@ class FirstReadySide:
 
 
 def game_side(kind: str, map_name: str, n: int, root: str) -> Any:
-    """n games of a map under one of the four."""
+    """n games of a map under the pool or one of its peers."""
     if kind == WIRE:
-        from bench.wire import WireSide  # noqa: PLC0415
+        from bench.baselines.wire import WireSide  # noqa: PLC0415
 
         return WireSide(n, map_name, root, episode_steps(map_name))
     if kind == RECIPE:

@@ -15,11 +15,11 @@ COSTS = {
     "burn 2 ms": {"burn_ms": 2.0},
     "sleep 5 ms": {"sleep_ms": 5.0},
 }
-"""What a step of the canned map's games takes, as the stand-in's maps say it."""
+"""Cost of a step on the canned map, in the format of the stand-in's maps."""
 
 
 def install(folder: Path) -> Installation:
-    """Write it, the maps of `canned_map` among the others."""
+    """Write the installation, with the maps of `canned_map`."""
     command = [sys.executable, "-m", "sc2pool.standin", "install", str(folder)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     installation = read_installation(folder, "the benchmark's stand-in")
@@ -31,5 +31,5 @@ def install(folder: Path) -> Installation:
 
 
 def canned_map(cost: str) -> str:
-    """The canned map whose games cost so much a step; as it is for any other cost."""
+    """The canned map with this cost of a step; the plain one for any other text."""
     return f"{CANNED} {cost}" if cost in COSTS else CANNED

@@ -1,4 +1,4 @@
-"""The tasks that are played by every side: the built-in ones, and walking on the canned maps."""
+"""The tasks that all sides play: the built-in ones, and walking on the canned maps."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.task import Task
 
 CANNED = "Canned"
-"""Maps of this name's beginning answer with a prepared observation, at no cost of their own."""
+"""Maps whose names begin with this answer with a prepared observation, which costs nothing."""
 CANNED_STEPS = 20_000
-"""Less than until their time limit, in env steps."""
+"""Env steps of an episode there; their time limit is later."""
 ATTACKS = (1, 2)
-"""Of DefeatRoaches: the marines fight at once, so few episodes end early."""
+"""Actions of DefeatRoaches with which the marines fight at once, so few episodes end early."""
 
 
 def task_on(map_name: str) -> type[Task]:
@@ -26,7 +26,7 @@ def task_on(map_name: str) -> type[Task]:
 
 
 def bot_on(map_name: str) -> type[Any] | None:
-    """The same task written with python-sc2's `BotAI`; None where there is none."""
+    """The same task written with python-sc2's `BotAI`; None if there is none."""
     walking: Any = resolve("MoveToBeaconBot")
     if map_name == "MoveToBeacon":
         return walking

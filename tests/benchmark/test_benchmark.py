@@ -58,7 +58,7 @@ def test_the_figures_are_those_of_the_rounds(measured):
 
 
 @pytest.mark.timing
-def test_cpu_time_goes_to_those_who_used_it(measured):
+def test_cpu_time_is_counted_by_role(measured):
     out, _ = measured
     for side, row in rows_of(out, "pool only").items():
         used_us = row["cpu_us_per_step"]
@@ -69,7 +69,7 @@ def test_cpu_time_goes_to_those_who_used_it(measured):
         assert all(used_us > 0 for used_us in row["cpu_us_per_step"].values()), side
         for one in row["rounds"]:
             cores = json.loads((out / "benchmark.json").read_text())["machine"]["cores"]
-            # A round's steps are all that is measured: nobody's whole life is in them.
+            # It is the CPU time of the round, not of a process's whole life.
             assert sum(one["cpu_s"].values()) < 1.5 * cores * one["seconds"] + 0.1, side
 
 
@@ -97,12 +97,12 @@ def test_goals_are_judged_by_their_bounds():
             own = 7.0 if goal.against else figure
             row = value_row(goal.case, goal.setting, goal.side, [own], unit="", ratios=ratios)
             assert goal.reached(goal.figure([row])) is verdict
-            told = "yes" if verdict else "**no**"
-            assert goals_table([row]).splitlines()[-1].endswith(f"| {told} |")
+            answer = "yes" if verdict else "**no**"
+            assert goals_table([row]).splitlines()[-1].endswith(f"| {answer} |")
     assert goals_table([]) == ""
 
 
-def test_ctrl_c_ends_everything_and_tells_what_there_is():
+def test_ctrl_c_ends_everything_and_prints_what_was_measured():
     options = ["--case", "whole-stack", "--maps", "Canned", "--n", "1", "--sides", "pool,wire"]
     with subprocess.Popen(
         [sys.executable, SCRIPT, *options, "--rounds", "1000", "--seconds", "0.2"],

@@ -1,1 +1,1 @@
-"""`sc2pool bench`, and the means of measuring that `scripts/benchmark.py` shares with it."""
+"""`sc2pool bench`, and what it shares with the measurements in `scripts/`."""

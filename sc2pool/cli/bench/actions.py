@@ -1,7 +1,7 @@
-"""Random actions that cost nothing while time is taken, and that the task allows.
+"""Random actions that the task allows, and that cost no time while it is measured.
 
-Drawn beforehand, unless the task tells by `action_masks` what is possible: then each batch is
-drawn from what is.
+They are drawn beforehand. If the task has `action_masks`, each batch is drawn from what its masks
+allow at that moment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the figures mean: which number of games looks best, and what limits it.
 
-Rule: pure functions from figures to sentences; each sentence names the figures it comes from.
+Rules: pure functions from figures to sentences; each sentence names the figures it comes from.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER
 
 GOOD_ENOUGH = 0.95
-"""Of the best rate: the smallest number of games that has it saves memory."""
+"""Share of the best rate that is enough: fewer games need less memory."""
 CORES_FULL = 0.85
-"""Of all cores' time; the rest goes to the system and to waiting."""
+"""Share of all cores' time from which the cores are the limit; the system takes some."""
 IN_STEP = 0.85
-"""Of n times one game's rate: the games hardly wait for each other."""
+"""Share of n times one game's rate from which the games hardly wait for each other."""
 DEAR_RESET_PERCENT = 10.0
+"""Spares pay if a reset adds at least this much to its batch."""
 MUCH_ELSE_CORES = 0.25
-"""What other programs may take before it is worth a word."""
+"""Cores that other programs may use before the advice mentions it."""
 
 
 class Limit(StrEnum):
@@ -43,8 +44,8 @@ def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_by
     Args:
         chosen: the best of `measured`.
         measured: the smallest pool first.
-        cores: that may be used.
-        free_bytes: memory that was free before any game was started.
+        cores: how many may be used.
+        free_bytes: free memory before the first game started.
     """
     if chosen.cores_busy + chosen.others_cores >= CORES_FULL * cores:
         return Limit.CORES
@@ -67,7 +68,7 @@ def advice(
     if chosen.others_cores >= MUCH_ELSE_CORES:
         said += [
             f"Other programs took {chosen.others_cores:.1f} cores meanwhile: measure again without "
-            "them, for all of this may look different then."
+            "them; the result may be different."
         ]
     return said + [line for line in [_about_spares(resets, limit)] if line]
 
@@ -76,8 +77,8 @@ def _why(
     limit: Limit, chosen: Measured, measured: Sequence[Measured], cores: int, free_bytes: int
 ) -> str:
     if limit is Limit.CORES:
-        whole_us = chosen.cpu_us_per_step()
-        share = {r: chosen.cpu_us_per_step(r) / whole_us for r in (GAME, WORKER, TRAINER)}
+        cpu_us = chosen.rounds.cpu_us_per_step
+        share = {role: cpu_us(role) / cpu_us() for role in (GAME, WORKER, TRAINER)}
         return (
             f"The cores limit it: {chosen.cores_busy:.1f} of {cores} work for it. Of a step's CPU "
             f"time the game takes {share[GAME]:.0%}, the worker {share[WORKER]:.0%} and the "
@@ -91,27 +92,28 @@ def _why(
             "included."
         )
     if limit is Limit.GAME:
-        more = (
+        try_more = (
             f"Twice as many may be faster still: try --n {2 * chosen.n}."
             if chosen is measured[-1]
             else "More of them were hardly faster."
         )
         return (
             f"The game itself limits it: {chosen.n} games give {chosen.steps_per_s:,.0f} steps a "
-            f"second, {chosen.steps_per_s / measured[0].steps_per_s * measured[0].n:.1f} times "
-            f"one, and only {chosen.cores_busy:.1f} of {cores} cores are busy. {more}"
+            f"second, {chosen.times(measured[0]):.1f} times "
+            f"one, and only {chosen.cores_busy:.1f} of {cores} cores are busy. {try_more}"
         )
     return (
         f"Each batch waits for its slowest game: {chosen.n} games give only "
-        f"{chosen.steps_per_s / measured[0].steps_per_s * measured[0].n:.1f} times what one gives, "
-        f"though only {chosen.cores_busy:.1f} of {cores} cores are busy. Stepping whoever is ready "
-        "first (`env.pool.send` and `recv(min_ready=…)`) helps, and so does a larger step_mul."
+        f"{chosen.times(measured[0]):.1f} times what one gives, "
+        f"though only {chosen.cores_busy:.1f} of {cores} cores are busy. Stepping the games that "
+        "are ready first (`env.pool.send` and `recv(min_ready=…)`) helps; so does a "
+        "larger step_mul."
     )
 
 
 def _relief(game_share: float, worker_share: float) -> str:
     if game_share >= 0.5:
-        return "Only fewer game steps help: a larger step_mul, if the task bears it."
+        return "Only fewer game steps help: a larger step_mul, if the task can afford it."
     if worker_share >= 0.5:
         return "Most of it is the task's own code: see what `observe` and `act` take."
     return "A larger step_mul makes fewer steps of the same game time."
@@ -123,18 +125,18 @@ def _about_spares(resets: Sequence[Resets], limit: Limit) -> str:
     if not with_spares or not without or not without[0].cost_percent:
         return ""
     bare, spared = without[0], with_spares[0]
-    rung = next(iter(bare.cost_percent))
-    before, after = bare.cost_percent[rung], spared.cost_percent.get(rung)
+    kind = next(iter(bare.cost_percent))
+    before, after = bare.cost_percent[kind], spared.cost_percent.get(kind)
     if after is None:
         return ""
-    told = (
+    measured = (
         f"A batch in which an episode ends takes {before:+.0f} % time without spares and "
         f"{after:+.0f} % with {spared.spares}"
     )
     if before < DEAR_RESET_PERCENT:
-        return f"{told}: spares are not worth their memory here, but for failures."
+        return f"{measured}: spares are worth their memory here only if games fail."
     if after >= before:
-        return f"{told}: they do not help here, the cores are taken."
+        return f"{measured}: they do not help here, because the cores are full."
     if limit is Limit.MEMORY:
-        return f"{told}: worth one game fewer in the batch, if episodes are short."
-    return f"{told}: use them."
+        return f"{measured}: worth one game fewer in the batch, if episodes are short."
+    return f"{measured}: use them."

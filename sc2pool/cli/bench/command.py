@@ -8,18 +8,16 @@ Rules: progress goes to stderr, the result to stdout; Ctrl-C ends every process.
 from __future__ import annotations
 
 import importlib.util
-import json
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from sc2pool.cli.bench.advice import advice, best
 from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.machine import machine_facts
+from sc2pool.cli.bench.output import markdown, write_json
 from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER
 from sc2pool.cli.options import check_writable, find_game
 from sc2pool.cli.stop import Stop
@@ -42,7 +40,7 @@ class BenchOptions:
     png: Path | None = None
 
     def check(self) -> Path:
-        """The installation to play; `ConfigError` for what cannot work, before any game runs."""
+        """The installation to play; `ConfigError` before any game runs if this cannot work."""
         installation = find_game(self.game, self.task)
         for option, path in (("--json", self.json), ("--png", self.png)):
             if path is not None:
@@ -55,7 +53,7 @@ class BenchOptions:
 
 
 def run(options: BenchOptions) -> int:
-    """Measure, and tell; the exit code."""
+    """Measure and print; returns the exit code."""
     installation = options.check()
     with Stop().handling():
         return _run(options, installation)
@@ -69,10 +67,10 @@ def _run(options: BenchOptions, game: Path) -> int:
     free_bytes = psutil.virtual_memory().available
     task = resolve(options.task)
 
-    measured, version = measure_sizes(task, game, options.ns, seconds=options.seconds, tell=_tell)
+    measured, version = measure_sizes(task, game, options.ns, seconds=options.seconds)
     chosen = best(measured)
     resets = [
-        measure_resets(task, game, chosen.n, spares, seconds=options.seconds, tell=_tell)
+        measure_resets(task, game, chosen.n, spares, seconds=options.seconds)
         for spares in sorted({0, options.spares})
     ]
     said = advice(measured, resets, machine["cores"], free_bytes)
@@ -88,62 +86,48 @@ def _run(options: BenchOptions, game: Path) -> int:
         "machine": machine,
         "free_bytes": free_bytes,
         "sizes": [one.as_dict() for one in measured],
-        "resets": [one.as_dict() for one in resets],
+        "resets": [asdict(one) for one in resets],
         "advice": said,
     }
-    _write(options, result, measured, f"{options.task}, game version {version}")
-    return 0
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _write(
-    options: BenchOptions, result: dict[str, Any], measured: Sequence[Measured], title: str
-) -> None:
     if options.json is not None:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        write_json(options.json, result)
     if options.png is not None:
         from sc2pool.cli.bench.picture import draw_sizes  # noqa: PLC0415 - slow to import
 
-        options.png.parent.mkdir(parents=True, exist_ok=True)
-        draw_sizes(options.png, measured, result["machine"]["cores"], title)
+        title = f"{options.task}, game version {version}"
+        draw_sizes(options.png, measured, machine["cores"], title)
+    return 0
 
 
 def sizes_table(measured: Sequence[Measured]) -> str:
-    """Rates, CPU time and memory by the number of games, in Markdown."""
-    lines = [
-        "| n | steps/s | min–max | times one game | CPU µs a step: trainer | worker | game "
-        "| cores busy | MB a worker | a game |",
-        "|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    one_game = measured[0].steps_per_s / measured[0].n
-    for one in measured:
-        rates = [round_.steps_per_s for round_ in one.rounds]
-        cells = [
+    """Rates, CPU time and memory by the number of games."""
+    rows = [
+        (
             f"{one.n}",
             f"{one.steps_per_s:,.0f}",
-            f"{min(rates):,.0f}–{max(rates):,.0f}",
-            f"{one.steps_per_s / one_game:.2f}",
-            *(f"{one.cpu_us_per_step(role):,.0f}" for role in (TRAINER, WORKER, GAME)),
+            f"{min(one.rounds.rates):,.0f}–{max(one.rounds.rates):,.0f}",
+            f"{one.times(measured[0]):.2f}",
+            *(f"{one.rounds.cpu_us_per_step(role):,.0f}" for role in (TRAINER, WORKER, GAME)),
             f"{one.cores_busy:.2f}",
             f"{one.worker_bytes / 1e6:,.0f}",
             f"{one.game_bytes / 1e6:,.0f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        )
+        for one in measured
+    ]
+    cpu = "CPU µs a step: trainer | worker | game"
+    head = ("n", "steps/s", "min–max", "times one game", cpu, "cores busy", "MB a worker | a game")
+    return markdown(head, rows, align="r" * 10)
 
 
 def resets_table(resets: Sequence[Resets]) -> str:
-    """Times of the rungs, and what they cost a batch, in Markdown."""
-    lines = ["| resets | takes | a batch with one takes |", "|---|--:|--:|"]
-    for one in resets:
-        for rung, taken_ms in one.rung_ms.items():
-            cost = one.cost_percent.get(rung)
-            lines.append(
-                f"| {rung}, n={one.n}, spares={one.spares} | {taken_ms:,.1f} ms | "
-                f"{'' if cost is None else f'{cost:+.0f} %'} |"
-            )
-    return "\n".join(lines)
+    """The time of each kind of reset, and what it costs a batch."""
+    rows = [
+        (
+            f"{kind}, n={one.n}, spares={one.spares}",
+            f"{taken_ms:,.1f} ms",
+            f"{one.cost_percent[kind]:+.0f} %" if kind in one.cost_percent else "",
+        )
+        for one in resets
+        for kind, taken_ms in one.reset_ms.items()
+    ]
+    return markdown(("resets", "takes", "a batch with one takes"), rows, align="lrr")

@@ -1,4 +1,4 @@
-"""What was measured on: the facts about a machine without which its figures say nothing."""
+"""Facts about the machine and its software, kept beside every figure measured on it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """The processor's name, as far as the system tells it."""
+    """The processor's name, as far as the system knows it."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -45,7 +45,7 @@ def usable_cores() -> int:
 
 
 def versions() -> dict[str, str]:
-    """Of what is measured and measured with; what is not installed is left out."""
+    """Versions of the packages that are measured or used to measure, if installed."""
     found = {}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):
@@ -54,9 +54,9 @@ def versions() -> dict[str, str]:
 
 
 def busy_cpu_s() -> float:
-    """CPU seconds that all programs of this machine have used since it started."""
+    """CPU seconds that all programs of this machine have used since boot."""
     times = psutil.cpu_times()
     idle = times.idle + getattr(times, "iowait", 0.0) + getattr(times, "steal", 0.0)
-    # A guest's time is in the user's as well.
+    # The user time includes the guests' time.
     guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
     return float(sum(times) - idle - guests)

@@ -1,13 +1,13 @@
 """Measures a task on the user's own installation, for several numbers of games.
 
 One pool at a time, because real games fill the memory; each is measured in several rounds. The
-figures are what a training would see: episodes end as they do, and their resets are in the rates.
+figures are those of a training: episodes end as usual, and the rates include their resets.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -16,6 +16,7 @@ import psutil
 from sc2pool.cli.bench.actions import Actions
 from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.machine import busy_cpu_s
+from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.processes import (
     GAME,
     WORKER,
@@ -23,15 +24,13 @@ from sc2pool.cli.bench.processes import (
     cpu_by_process,
     memory_by_role,
 )
-from sc2pool.cli.bench.resets import RESET_KINDS, Batches, play, rung_ms, short
-from sc2pool.cli.bench.rounds import measure, step_for
+from sc2pool.cli.bench.resets import RESET_KINDS, ShortEpisodes, short
+from sc2pool.cli.bench.rounds import alternate, step_for
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.tasks.definition import TaskDefinition
 
 ROUNDS = 3
 WARM_UP_STEPS = 10
-
-Tell = Callable[[str], None]
 
 
 class PoolSide:
@@ -55,9 +54,9 @@ class PoolSide:
 
 
 def measure_sizes(
-    task: type[TaskDefinition], game: Path, ns: Sequence[int], *, seconds: float, tell: Tell
+    task: type[TaskDefinition], game: Path, ns: Sequence[int], *, seconds: float
 ) -> tuple[list[Measured], str]:
-    """Pools of several sizes, the smallest first; those there is no memory for are left out.
+    """Pools of several sizes, the smallest first; those that do not fit into memory are left out.
 
     Returns:
         What was measured, and the game's version.
@@ -66,7 +65,7 @@ def measure_sizes(
     version = ""
     for n in sorted(set(ns)):
         if found and n * found[-1].env_bytes > psutil.virtual_memory().available:
-            tell(f"n={n}: left out, there is no memory for so many games")
+            tell(f"n={n}: left out, these games do not fit into the memory")
             continue
         tell(f"n={n}: starting")
         began_s = time.perf_counter()
@@ -74,11 +73,13 @@ def measure_sizes(
         try:
             side = PoolSide(env)
             started_s = time.perf_counter() - began_s
-            rounds = []
             busy_s, ours_s, began_s = busy_cpu_s(), cpu_by_process(), time.perf_counter()
-            for _ in range(ROUNDS):
-                rounds.append(measure(side, seconds / ROUNDS))
-                tell(f"n={n}: {rounds[-1].steps_per_s:,.0f} steps/s")
+            (rounds,) = alternate(
+                {f"n={n}": side},
+                ROUNDS,
+                seconds / ROUNDS,
+                lambda name, one: tell(f"{name}: {one.steps_per_s:,.0f} steps/s"),
+            ).values()
             used_s = sum(cpu_between(ours_s, cpu_by_process()).values())
             others_s = max(0.0, busy_cpu_s() - busy_s - used_s)
             others_cores = others_s / (time.perf_counter() - began_s)
@@ -91,30 +92,27 @@ def measure_sizes(
             int(median([one.pss_bytes for one in memory[role]][:n] or [0]))
             for role in (GAME, WORKER)
         )
-        found.append(Measured(n, tuple(rounds), started_s, game_bytes, worker_bytes, others_cores))
+        found.append(Measured(n, rounds, started_s, game_bytes, worker_bytes, others_cores))
     return found, version
 
 
 def measure_resets(
-    task: type[TaskDefinition], game: Path, n: int, spares: int, *, seconds: float, tell: Tell
+    task: type[TaskDefinition], game: Path, n: int, spares: int, *, seconds: float
 ) -> Resets:
-    """Short episodes in a pool with so many spares, half of the time with seeds."""
+    """Short episodes in a pool with spares, half of the time with seeds."""
     tell(f"resets with {spares} spares: starting")
     taken_ms: dict[str, float] = {}
     cost_percent: dict[str, float] = {}
     env = SubprocSC2VecEnv(n=n, task=short(task), game=game, spares=spares)
     try:
-        for name, (rung, seed) in RESET_KINDS.items():
-            if seed is not None:
-                env.seed(seed)
-            env.reset()
-            batches = Batches()
-            play(env, Actions(env), seconds / len(RESET_KINDS), batches)
-            median_ms = rung_ms(env, rung)
+        for kind in RESET_KINDS:
+            episodes = ShortEpisodes(env, kind)
+            episodes.play(seconds / len(RESET_KINDS))
+            median_ms = episodes.reset_ms()
             if median_ms is not None:
-                taken_ms[name] = median_ms
-            if batches.with_reset_ms:
-                cost_percent[name] = median(batches.cost_percent())
+                taken_ms[kind] = median_ms
+            if cost := episodes.cost_percent():
+                cost_percent[kind] = median(cost)
     finally:
         env.close()
     return Resets(n, spares, taken_ms, cost_percent)

@@ -1,7 +1,4 @@
-"""Rates and CPU time over the number of games, as a picture.
-
-Rules as in `sc2pool.cli.curve`, whose colours it has: drawn off screen, replaced in one piece.
-"""
+"""Rates and CPU time over the number of games, as a picture."""
 
 from __future__ import annotations
 
@@ -9,16 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
+from sc2pool.cli.bench.drawing import ROLE_COLOURS, new_figure, save, stack_cpu, tidy
 from sc2pool.cli.bench.figures import Measured
 from sc2pool.cli.bench.processes import ROLES
-from sc2pool.cli.curve import BLUE, GREY, SKY, VERMILION
-
-LIGHT = "#C9C9C9"
-ROLE_COLOURS = dict(zip(ROLES, (VERMILION, BLUE, LIGHT), strict=True))
+from sc2pool.cli.curve import BLUE, GREY, SKY
 
 
 def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str) -> None:
@@ -30,39 +23,28 @@ def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str)
         cores: of the machine.
         title: what was played.
     """
-    figure = Figure(figsize=(10, 4.2), dpi=120)
-    FigureCanvasAgg(figure)
+    figure = new_figure(10, 4.2)
     rates, costs = figure.subplots(1, 2)
+    tidy(rates, "env steps a second")
+    tidy(costs, "CPU time of a step, µs")
     _draw_rates(rates, measured)
     _draw_costs(costs, measured, cores)
     for axes in (rates, costs):
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axes.grid(axis="y", alpha=0.25, linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
         axes.set_xticks(range(len(measured)), [str(one.n) for one in measured])
         axes.set_xlabel("games")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     figure.tight_layout(w_pad=3)
-    unfinished = path.with_name(path.name + ".part")
-    figure.savefig(unfinished, format="png")
-    unfinished.replace(path)
+    save(figure, path)
 
 
 def _draw_rates(axes: Axes, measured: Sequence[Measured]) -> None:
     places = range(len(measured))
     one_game = measured[0].steps_per_s / measured[0].n
-    axes.plot(
-        places,
-        [one.n * one_game for one in measured],
-        color=GREY,
-        linewidth=1.4,
-        linestyle=(0, (5, 2)),
-        label="n × one game",
-    )
+    linear = [one.n * one_game for one in measured]
+    axes.plot(places, linear, color=GREY, linewidth=1.4, linestyle="--", label="n × one game")
     for place, one in zip(places, measured, strict=True):
-        rates = [single.steps_per_s for single in one.rounds]
-        axes.vlines(place, min(rates), max(rates), color=SKY, linewidth=5)
+        axes.vlines(place, min(one.rounds.rates), max(one.rounds.rates), color=SKY, linewidth=5)
         axes.annotate(
             f"{one.steps_per_s:,.0f}",
             (place, one.steps_per_s),
@@ -79,26 +61,20 @@ def _draw_rates(axes: Axes, measured: Sequence[Measured]) -> None:
         label="measured, min to max of the rounds",
     )
     axes.set_ylim(bottom=0)
-    axes.set_title("env steps a second", loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=8.5, loc="upper left")
 
 
 def _draw_costs(axes: Axes, measured: Sequence[Measured], cores: int) -> None:
     for place, one in enumerate(measured):
-        bottom = 0.0
-        for role in ROLES:
-            used_us = one.cpu_us_per_step(role)
-            axes.bar(place, used_us, 0.6, bottom, color=ROLE_COLOURS[role])
-            bottom += used_us
+        used_us = {role: one.rounds.cpu_us_per_step(role) for role in ROLES}
         axes.annotate(
             f"{one.cores_busy:.1f} of {cores}\ncores busy",
-            (place, bottom),
+            (place, stack_cpu(axes, place, used_us, 0.6)),
             (0, 3),
             textcoords="offset points",
             ha="center",
             fontsize=8,
         )
     axes.margins(y=0.35)
-    axes.set_title("CPU time of a step, µs", loc="left", fontsize=10)
     handles = [axes.bar([0], [0], color=colour, label=r) for r, colour in ROLE_COLOURS.items()]
     axes.legend(handles=handles, frameon=False, fontsize=8.5, loc="upper right", ncols=3)

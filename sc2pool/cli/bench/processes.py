@@ -1,12 +1,11 @@
 """CPU time and memory of this process and all that it has started, by their roles.
 
     trainer   the process that steps the batch: this one
-    worker    everything it has started that is no game
-    game      a process that was told where to listen, and its children
+    worker    everything below it that is no game
+    game      a process with `-listen` in its arguments, and its children
 
-Rules: only processes that live at both ends of a measurement are counted over it, and one that
-has begun in between from its own zero; one that has ended meanwhile takes its time along, so
-nothing that is measured may end a process. Nothing is told apart by a name.
+Rules: a measurement counts the processes that are alive at its end; one that has ended meanwhile
+is missing, so no process may end in a measurement. Roles do not depend on a program's name.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ LISTEN: Final = "-listen"
 
 @dataclass(frozen=True)
 class Memory:
-    """What a process takes.
+    """The memory of a process.
 
-    Linux tells how much of it is shared with others; elsewhere `pss_bytes` is the unique part too.
+    Linux knows how much of it is shared with others; elsewhere `pss_bytes` equals `uss_bytes`.
     """
 
     uss_bytes: int
-    """Pages of no other process: what would be free without it."""
+    """Pages of this process alone, which would be free without it."""
     pss_bytes: int
-    """The unique pages, and its share of those that several processes map."""
+    """Those pages, and its share of the pages that several processes map."""
 
 
 def family() -> list[tuple[psutil.Process, str]]:
@@ -72,7 +71,7 @@ class Used:
 def cpu_by_process() -> dict[psutil.Process, Used]:
     """CPU time used so far, of each process of the family.
 
-    A `psutil.Process` is equal to another of the same process, and to none that got its pid later.
+    Two `psutil.Process` are equal if pid and start time are, not if the pid was used again.
     """
     used = {}
     for process, role in family():
@@ -83,9 +82,9 @@ def cpu_by_process() -> dict[psutil.Process, Used]:
 
 def _cpu_s(process: psutil.Process) -> float:
     if sys.platform == "linux":
-        # The clock of another process's CPU time, in nanoseconds; psutil's source has steps of
-        # 10 ms, which is much where a hundred processes share a second. Its number is made of the
-        # pid as in `clock_getcpuclockid(3)`.
+        # The clock of another process's CPU time, in nanoseconds; psutil's figures have steps of
+        # 10 ms, which is too coarse for a hundred processes in a second. The clock's number is made
+        # from the pid as in `clock_getcpuclockid(3)`.
         return time.clock_gettime(~process.pid << 3 | 2)
     times = process.cpu_times()
     return float(times.user + times.system)
@@ -94,7 +93,7 @@ def _cpu_s(process: psutil.Process) -> float:
 def cpu_between(
     before: Mapping[psutil.Process, Used], after: Mapping[psutil.Process, Used]
 ) -> dict[str, float]:
-    """CPU seconds by role, between two answers of `cpu_by_process`."""
+    """CPU seconds by role, between two results of `cpu_by_process`."""
     used_s = dict.fromkeys(ROLES, 0.0)
     for process, used in after.items():
         used_s[used.role] += used.cpu_s - (before[process].cpu_s if process in before else 0.0)
@@ -102,7 +101,7 @@ def cpu_between(
 
 
 def memory_by_role() -> dict[str, list[Memory]]:
-    """What each process takes now, by role; largest first."""
+    """The memory of each process now, by role; largest first."""
     found: dict[str, list[Memory]] = {role: [] for role in ROLES}
     for process, role in family():
         with suppress(psutil.Error):

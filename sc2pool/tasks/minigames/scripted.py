@@ -2,7 +2,8 @@
 
 Each is a pure function from an observation to an action, as a trained policy is. They tell two
 things: that a task shows and permits what is needed to play it well, and, by their scores, whether
-a game that stands in for the real one is as easy or hard. `scripts/scores.py` measures them.
+a game that stands in for the real one is as easy or hard. `scripts/studies/scores.py` measures
+them.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pytest
 
 from sc2pool.cli.bench.advice import Limit, advice, best, limit_of
 from sc2pool.cli.bench.figures import Measured, Resets
-from sc2pool.cli.bench.rounds import Round
+from sc2pool.cli.bench.rounds import Round, Rounds
 
 MB = 1_000_000
 
@@ -15,7 +15,7 @@ def pool(n, rate, cpu_us=(10.0, 200.0, 800.0), env_mb=1000, others_cores=0.0):
     used_s = dict(
         zip(("trainer", "worker", "game"), (us * rate / 1e6 for us in cpu_us), strict=True)
     )
-    rounds = (Round(round(rate), 1.0, used_s),) * 3
+    rounds = Rounds([Round(round(rate), 1.0, used_s)] * 3)
     return Measured(n, rounds, 2.0, (env_mb - 30) * MB, 30 * MB, others_cores)
 
 
@@ -60,10 +60,10 @@ def test_the_sentences_name_their_figures():
 
 
 @pytest.mark.parametrize(
-    ("without", "spared", "told"),
-    [(400.0, 3.0, "use them"), (5.0, 1.0, "not worth"), (400.0, 450.0, "do not help")],
+    ("without", "spared", "said"),
+    [(400.0, 3.0, "use them"), (5.0, 1.0, "only if games fail"), (400.0, 450.0, "do not help")],
 )
-def test_about_spares(without, spared, told):
-    said = advice([pool(1, 500)], [resets(0, without), resets(1, spared)], 16, 64_000 * MB)
-    assert told in said[-1]
-    assert f"{without:+.0f} %" in said[-1]
+def test_about_spares(without, spared, said):
+    lines = advice([pool(1, 500)], [resets(0, without), resets(1, spared)], 16, 64_000 * MB)
+    assert said in lines[-1]
+    assert f"{without:+.0f} %" in lines[-1]

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from sc2pool.cli.bench.processes import cpu_between, cpu_by_process, memory_by_role
-from sc2pool.cli.bench.rounds import Round, alternate, ratio, step_for
+from sc2pool.cli.bench.rounds import Round, Rounds, alternate, step_for
 
 BURN_S = 0.3
 BURN = f"""
@@ -47,12 +47,12 @@ def test_the_order_alternates_and_every_round_is_prepared():
 
 def test_a_ratio_is_taken_round_by_round():
     def rounds(*rates):
-        return [Round(rate, 1.0, {}) for rate in rates]
+        return Rounds(Round(rate, 1.0, {}) for rate in rates)
 
     # Round by round it is always twice as fast, whatever the machine does meanwhile.
-    assert ratio(rounds(100, 20, 60), rounds(50, 10, 30)) == 2.0
+    assert rounds(100, 20, 60).ratio(rounds(50, 10, 30)) == 2.0
     with pytest.raises(ValueError, match="zip"):
-        ratio(rounds(1, 2), rounds(1))
+        rounds(1, 2).ratio(rounds(1))
 
 
 def test_steps_end_by_time_or_by_number():

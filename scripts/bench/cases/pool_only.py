@@ -1,15 +1,15 @@
-"""Case *pool only*: empty envs, so that nothing is measured but the pool around them.
+"""Case *pool only*: empty envs, so that only the pool around them is measured.
 
-The same env under the pool, under SB3's and gymnasium's, under PufferLib where it is installed, and
-over bare shared memory, which is the floor. Case *waiting*: what trainer and workers burn while all
-envs sleep, so that nobody's speed is bought with busy waiting.
+The same env under the pool, under SB3's and gymnasium's, under PufferLib if it is installed, and
+over bare shared memory, which is the limit. Case *waiting*: the CPU time of trainer and workers
+while all envs sleep; it shows busy waiting.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from bench import puffer
+from bench.baselines import puffer
 from bench.report import Row, throughput_rows, value_row
 from bench.settings import Settings
 from bench.sides import BARE, GYMNASIUM, POOL, PUFFER, SB3, empty_side
@@ -26,8 +26,8 @@ def pool_only(settings: Settings) -> list[Row]:
     """All sizes and numbers of envs."""
     rows = []
     peers = [SB3, GYMNASIUM, *([PUFFER] if puffer.is_installed() else []), BARE]
-    for n in settings.pick(NS, settings.ns):
-        for size_kb in settings.pick(SIZES_KB, settings.sizes_kb):
+    for n in settings.ns or NS:
+        for size_kb in settings.sizes_kb or SIZES_KB:
             setting = f"n={n}, {size_kb} KB"
             makers = {kind: partial(empty_side, kind, n, size_kb * 1024) for kind in (POOL, *peers)}
             measured = settings.compare(f"{CASE}, {setting}", makers)
@@ -36,9 +36,9 @@ def pool_only(settings: Settings) -> list[Row]:
 
 
 def waiting(settings: Settings) -> list[Row]:
-    """What is burnt while the envs sleep, as a share of one core."""
+    """CPU time while the envs sleep, as a share of one core."""
     rows = []
-    for n in settings.pick((N_SLEEPING,), settings.ns)[-1:]:
+    for n in (settings.ns or (N_SLEEPING,))[-1:]:
         setting = f"n={n}, envs sleep {SLEEP_S * 1000:g} ms"
         makers = {
             kind: partial(empty_side, kind, n, 1024, SLEEP_S) for kind in (POOL, SB3, GYMNASIUM)

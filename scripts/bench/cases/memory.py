@@ -1,26 +1,25 @@
-"""Case *memory*: what a worker and the trainer take, of the pool and of SB3's `SubprocVecEnv`.
+"""Case *memory*: memory of workers and trainer, with the pool and with SB3's `SubprocVecEnv`.
 
-Each side runs under a trainer of its own, which has imported nothing but what that side needs:
+Each side runs under a trainer of its own, which imports only what that side needs:
 
-    python -m bench.memory SIDE N ROOT      prints what its processes take, as JSON
+    python -m bench.cases.memory SIDE N ROOT      prints the memory of its processes, as JSON
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench import child
 from bench.report import Row, value_row
 from bench.settings import Settings
 from bench.sides import POOL_BOT, POOL_TASK, RECIPE, SB3, empty_side, game_side
+from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER, memory_by_role
-from sc2pool.processes.with_parent import die_with_parent
 
 CASE = "memory"
 N = 8
@@ -30,18 +29,18 @@ SB3_ENV = f"{SB3}, gymnasium env"
 MAP = "MoveToBeacon"
 OBSERVATION_BYTES = 1024
 PER_ENV = {RECIPE: 2}
-"""Processes of an env beside its game, where they are not one."""
+"""Processes of an env beside its game, if more than one."""
 LIMIT_S = 300.0
 
 
 def memory(settings: Settings) -> list[Row]:
     """USS and PSS by role."""
     rows = []
-    for n in settings.pick((N,), settings.ns):
+    for n in settings.ns or (N,):
         found = {
             side: probe(settings, side, n)
             for side in (SB3_ENV, POOL_ENV, POOL_TASK, POOL_BOT, RECIPE)
-            if settings.sides is None or any(part in side for part in settings.sides)
+            if settings.wants(side)
         }
         for role in (WORKER, TRAINER, GAME):
             for measure in ("uss_bytes", "pss_bytes"):
@@ -50,12 +49,12 @@ def memory(settings: Settings) -> list[Row]:
 
 
 def role_rows(found: dict[str, Any], n: int, role: str, measure: str) -> list[Row]:
-    """One kind of process, by one measure: what an env has of it, in MB."""
+    """One role, by one measure: the memory per env, in MB."""
     by_side = {}
     for side, by_role in found.items():
         per_env = PER_ENV.get(side, 1) if role == WORKER else 1
         expected = 1 if role == TRAINER else n * per_env
-        # The largest: beside the workers there are multiprocessing's own helpers.
+        # The largest, because multiprocessing has helpers of its own beside the workers.
         sizes = sorted((one[measure] for one in by_role[role]), reverse=True)[:expected]
         if sizes:
             envs = len(sizes) // per_env
@@ -77,23 +76,22 @@ def role_rows(found: dict[str, Any], n: int, role: str, measure: str) -> list[Ro
 
 def probe(settings: Settings, side: str, n: int) -> dict[str, Any]:
     """Run one side under its own trainer."""
-    settings.tell(f"{CASE}: {side}")
-    command = [sys.executable, "-m", "bench.memory", side, str(n), str(settings.installation.root)]
-    done = subprocess.run(
-        command,
-        cwd=Path(__file__).parents[1],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        preexec_fn=die_with_parent(),  # it takes no lock
-        stdout=subprocess.PIPE,
-        timeout=LIMIT_S,
-        check=True,
-    )
-    found: dict[str, Any] = json.loads(done.stdout)
+    tell(f"{CASE}: {side}")
+    with child.start(
+        "bench.cases.memory", side, n, settings.root, stdout=subprocess.PIPE
+    ) as trainer:
+        try:
+            printed, _ = trainer.communicate(timeout=LIMIT_S)
+        finally:
+            trainer.kill()
+    if trainer.returncode != 0:
+        raise RuntimeError(f"{CASE}: {side} ended with {trainer.returncode}")
+    found: dict[str, Any] = json.loads(printed)
     return found
 
 
 def main(side: str, n: int, root: str) -> None:
-    """One side: make it, step it, look at it."""
+    """One side: make it, step it, and print its memory."""
     made = {
         SB3_ENV: partial(empty_side, SB3, n, OBSERVATION_BYTES),
         POOL_ENV: partial(empty_side, "SubprocSC2VecEnv", n, OBSERVATION_BYTES),

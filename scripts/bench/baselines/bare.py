@@ -1,11 +1,11 @@
-"""Bare shared memory and eventfds: the least that stepping n processes together can cost.
+"""Bare shared memory and eventfds: the least cost of stepping n processes together.
 
     trainer: actions ─► shared memory, n rings │ n waits, one fresh copy of all rows
     child:   wait ─► env.step ─► its row in shared memory ─► ring
 
-Nothing is checked, nobody is watched, an exception hangs the batch: it is a floor to compare with
-and not a pool. One child is waited for by a blocking read, several by an edge-triggered epoll,
-which needs no read: each way was measured to be the faster one there.
+Nothing is checked, no process is watched, an exception hangs the batch: it is a limit to compare
+with and not a pool. It waits for one child with a blocking read, and for several with an
+edge-triggered epoll, which needs no read; each was measured to be the faster way for its case.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ import mmap
 import os
 import select
 import struct
-import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
-from bench.empty import EmptyEnv
-from sc2pool.processes.with_parent import die_with_parent
+from bench import child
+from bench.baselines.empty import EmptyEnv
 
 ONE = struct.pack("=Q", 1)
 
@@ -39,7 +37,7 @@ class Board:
 
     @classmethod
     def map(cls, memory_fd: int, n: int, observation_bytes: int) -> Board:
-        """Map it, where it has its size already."""
+        """Map memory that has its size already."""
         memory = mmap.mmap(memory_fd, board_bytes(n, observation_bytes))
         actions = np.frombuffer(memory, np.int64, n)
         rewards = np.frombuffer(memory, np.float64, n, 8 * n)
@@ -49,7 +47,7 @@ class Board:
 
 
 def board_bytes(n: int, observation_bytes: int) -> int:
-    """Its size; the flags are given eight bytes each, so that the rows are aligned."""
+    """Its size; a flag takes eight bytes, so that the rows are aligned."""
     return n * (24 + observation_bytes)
 
 
@@ -66,26 +64,19 @@ class BareVec:
         self._epoll = select.epoll()
         for bell in self._replies:
             self._epoll.register(bell, select.EPOLLIN | select.EPOLLET)
-        self._children: list[subprocess.Popen[bytes]] = []
-        for row in range(n):
-            inherited = (self._memory_fd, self._requests[row], self._replies[row])
-            arguments = map(str, (*inherited, row, n, observation_bytes))
+        self._children = []
+        for row, bells in enumerate(zip(self._requests, self._replies, strict=True)):
+            inherited = (self._memory_fd, *bells)
+            arguments = (*inherited, row, n, observation_bytes)
             self._children.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", "bench.bare", *arguments],
-                    pass_fds=inherited,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                    cwd=Path(__file__).parents[1],
-                    preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
-                    start_new_session=True,
-                )
+                child.start("bench.baselines.bare", *arguments, pass_fds=inherited)
             )
 
     def reset(self) -> None:
-        """The children have done it."""
+        """Nothing: the children reset at their start."""
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Observations, rewards and dones, none of them written again."""
+        """Observations, rewards and dones; no later step writes into them."""
         board = self._board
         board.actions[:] = actions
         for bell in self._requests:
@@ -100,15 +91,15 @@ class BareVec:
 
     def close(self) -> None:
         """End the children."""
-        for child in self._children:
-            child.kill()
-            child.wait()
+        for process in self._children:
+            process.kill()
+            process.wait()
         self._epoll.close()
         for descriptor in (self._memory_fd, *self._requests, *self._replies):
             os.close(descriptor)
 
 
-def child(arguments: list[str]) -> NoReturn:
+def serve(arguments: list[str]) -> NoReturn:
     """Step an env whenever the bell rings, until killed."""
     memory_fd, request, reply, row, n, size_bytes = map(int, arguments)
     board = Board.map(memory_fd, n, size_bytes)
@@ -124,4 +115,4 @@ def child(arguments: list[str]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    child(sys.argv[1:])
+    serve(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""`scripts/scores.py` prints its table."""
+"""`scripts/studies/scores.py` prints its table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "scores.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "studies" / "scores.py"
 
 
 @pytest.mark.standin("the bounds in its table are checked against its rules")

@@ -1,4 +1,4 @@
-"""`scripts/realtime_report.py`, in its shortest form: that it runs, and what it must show."""
+"""The report on real time, in its shortest form: that it runs, and what it must show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "realtime_report.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "studies" / "realtime_report.py"
 UPDATE_S = 0.5
 """Of the quick form."""
 LOOPS_PER_S = 22.4

@@ -1,8 +1,8 @@
-"""PufferLib's `Multiprocessing`, where it is installed, stepped like the others.
+"""PufferLib's `Multiprocessing`, if it is installed, stepped like the others.
 
-Its trainer and workers spin while they wait, and its workers go on with that for half a second
-when nothing more comes; whoever is measured beside them waits for `SETTLE_S` first. Its batches
-are views of its shared memory, which the next step overwrites; they are taken as they are.
+Its trainer and workers spin while they wait, the workers for half a second after the last action;
+so all other sides wait for `SETTLE_S` before a round. Its batches are views of its shared memory,
+which the next step overwrites; they are not copied.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SETTLE_S = 0.7
 
 
 def is_installed() -> bool:
-    """Whether there is anything to compare with."""
+    """True if it can be compared with."""
     return importlib.util.find_spec("pufferlib") is not None
 
 
@@ -37,7 +37,7 @@ class PufferVec:
             num_envs=n,
             num_workers=n,
             batch_size=n,
-            overwork=True,  # more workers than cores, as everybody else has
+            overwork=True,  # more workers than cores, like the other sides
         )
 
     def reset(self) -> None:

@@ -1,7 +1,7 @@
 """PPO beside AsyncPPO on MoveToBeacon in step mode: what they learn per step, and how fast.
 
-    .venv/bin/python scripts/async_learning.py --out learning       # three seeds of each
-    .venv/bin/python scripts/async_learning.py --out learning --quick
+    .venv/bin/python scripts/studies/async_learning.py --out learning       # three seeds of each
+    .venv/bin/python scripts/studies/async_learning.py --out learning --quick
 
 Both have the same settings. The number of epochs is chosen so that an update takes as long as a
 rollout: it is measured first, with PPO. Written are `async_learning.json` and `async_learning.png`,

@@ -1,7 +1,7 @@
-"""The empty env: all that is left of its steps is the pool that carries them.
+"""The empty env: the cost of its step is the cost of the pool around it.
 
-Its observation begins with the number of steps made, so that whoever is fast because it hands out
-old observations is found out. Light to import: every worker of every side imports it.
+Its observation begins with the number of steps made, so that an old observation is detected. Light
+to import: every worker of every side imports it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gymnasium import spaces
 
 
 class EmptyEnv(gymnasium.Env):
-    """Never over; float32 observations of so many bytes, eight actions, no info.
+    """Never over; float32 observations, eight actions, no info.
 
     Args:
         observation_bytes: a multiple of 4.
-        sleep_s: what a step takes, without any CPU.
+        sleep_s: how long a step takes, without CPU time.
     """
 
     action_space = spaces.Discrete(8)

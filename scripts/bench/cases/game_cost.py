@@ -1,17 +1,17 @@
-"""Case *games of a given cost*: the canned game, told to burn CPU or to sleep in each step.
+"""Case *games of a given cost*: the canned game, which burns CPU or sleeps in each step.
 
-A game that burns takes this machine's cores from pool and recipe alike, so the bare wire tells how
-much there is to be had. A game that sleeps stands for one on a core of its own: n of them could
-give n times what one alone gives to the bare wire, as long as the cores bear the rest. With them
-the cost of a step is also taken at several n, for it should not rise.
+A game that burns takes this machine's cores from pool and recipe alike, so the bare wire is the
+limit. A game that sleeps stands for one on a core of its own: n of them could give n times what one
+alone gives to the bare wire, if the cores can do the rest. With sleeping games the CPU time of a
+step is also measured at several n; it should not rise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from statistics import median
+from operator import methodcaller
 from typing import Any
 
 import psutil
@@ -20,8 +20,8 @@ from bench.report import Row, throughput_rows, value_row
 from bench.settings import Settings
 from bench.sides import POOL_FIRST_READY, POOL_TASK, RECIPE, WIRE, FirstReadySide, game_side
 from bench.standin import canned_map
+from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.processes import ROLES
-from sc2pool.cli.bench.rounds import Round
 
 CASE = "game cost"
 BURNS = ("nothing", "burn 0.5 ms", "burn 2 ms")
@@ -33,7 +33,7 @@ MIN_READY = 8
 ONE_GAME = f"{WIRE}, one game"
 ALONE = "n × one game alone"
 GAMES_PER_ENV = 2
-"""The pool's and the bare wire's."""
+"""One of the pool, one of the bare wire."""
 BYTES_PER_GAME = 120_000_000
 """A game of the stand-in with its worker."""
 
@@ -41,14 +41,13 @@ BYTES_PER_GAME = 120_000_000
 def burning(settings: Settings) -> list[Row]:
     """Games that use the CPU."""
     rows = []
-    for cost in settings.pick(BURNS, settings.costs):
+    for cost in settings.costs or BURNS:
         if cost == SLEEP:
             continue
-        for n in settings.pick(N_BURNING, settings.ns):
+        for n in settings.ns or N_BURNING:
             setting = f"n={n}, {cost}"
-            root = str(settings.installation.root)
             makers = {
-                kind: partial(game_side, kind, canned_map(cost), n, root)
+                kind: partial(game_side, kind, canned_map(cost), n, settings.root)
                 for kind in (POOL_TASK, RECIPE, WIRE)
             }
             measured = settings.compare(f"{CASE}, {setting}", makers)
@@ -58,7 +57,7 @@ def burning(settings: Settings) -> list[Row]:
 
 
 def sleeping(settings: Settings) -> list[Row]:
-    """Games that use none, against n times what one alone gives."""
+    """Games that sleep, against n times what one alone gives."""
     rows: list[Row] = []
     for n in wanted_ns(settings, NS_SLEEPING, GAMES_PER_ENV):
         setting = f"n={n}, {SLEEP}"
@@ -66,7 +65,7 @@ def sleeping(settings: Settings) -> list[Row]:
         alone = measured.pop(ONE_GAME, None)
         against = {POOL_TASK: (WIRE,), POOL_FIRST_READY: (WIRE,)}
         for row in throughput_rows(CASE, setting, measured, against):
-            share = {ALONE: share_of(row.rounds, alone, n)} if alone else {}
+            share = {ALONE: row.rounds.ratio(alone) / n} if alone else {}
             rows.append(replace(row, ratios={**share, **row.ratios}))
         if alone:
             rows += throughput_rows(CASE, setting, {ONE_GAME: alone}, {})
@@ -75,7 +74,7 @@ def sleeping(settings: Settings) -> list[Row]:
 
 def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
     """The pool in sync and first-ready on the same games, the bare wire, and one game alone."""
-    root, map_name = str(settings.installation.root), canned_map(SLEEP)
+    root, map_name = settings.root, canned_map(SLEEP)
     pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
     return {
         POOL_TASK: pool,
@@ -85,42 +84,33 @@ def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def share_of(rounds: Sequence[Round], alone: Sequence[Round], n: int) -> float:
-    """Of n times one game's own rate, round by round; the median."""
-    return median(
-        ours.steps_per_s / (n * one.steps_per_s) for ours, one in zip(rounds, alone, strict=True)
-    )
-
-
 def scaling(settings: Settings) -> list[Row]:
-    """How the CPU time of a step rises with the number of games, which sleep."""
-    root, map_name = str(settings.installation.root), canned_map(SLEEP)
+    """How the CPU time of a step grows with the number of games, which sleep."""
+    root, map_name = settings.root, canned_map(SLEEP)
     ns = wanted_ns(settings, NS_SCALING, 1)
     makers = {f"n={n}": partial(game_side, POOL_TASK, map_name, n, root) for n in ns}
     measured = settings.compare(f"{CASE}, CPU of a step", makers)
     rows = []
     for roles, name in ((ROLES, "CPU of a step, all"), (ROLES[:2], "CPU of a step, without games")):
-        first = next(iter(measured.values()), [])
+        smallest = next(iter(measured), "")
         for n, rounds in measured.items():
-            used_us = [one.cpu_us_per_step(*roles) for one in rounds]
-            rise = median(
-                a.cpu_us_per_step(*roles) / b.cpu_us_per_step(*roles)
-                for a, b in zip(rounds, first, strict=True)
-            )
-            ratios = {next(iter(measured)): rise} if rounds is not first else {}
+            cpu_us = methodcaller("cpu_us_per_step", *roles)
+            used_us = [cpu_us(one) for one in rounds]
+            rise = rounds.ratio(measured[smallest], cpu_us)
+            ratios = {smallest: rise} if n != smallest else {}
             rows.append(value_row(CASE, f"{n}, {SLEEP}", name, used_us, unit="µs", ratios=ratios))
     return rows
 
 
 def wanted_ns(settings: Settings, own: tuple[int, ...], games_per_env: int) -> list[int]:
     """The numbers of sleeping games to measure; none if another cost was asked for."""
-    if SLEEP not in settings.pick((SLEEP,), settings.costs):
+    if SLEEP not in (settings.costs or (SLEEP,)):
         return []
     free_bytes = psutil.virtual_memory().available
     ns = []
-    for n in settings.pick(own, settings.ns):
+    for n in settings.ns or own:
         if n * games_per_env * BYTES_PER_GAME < free_bytes:
             ns.append(n)
         else:
-            settings.tell(f"{CASE}: no memory for n={n}")
+            tell(f"{CASE}: n={n} does not fit into the memory")
     return ns

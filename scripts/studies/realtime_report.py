@@ -1,7 +1,7 @@
 """What happens in games that do not wait while a learner learns, by how one learns.
 
-    .venv/bin/python scripts/realtime_report.py --out DIR        # table, JSON and PNG
-    .venv/bin/python scripts/realtime_report.py --n 1 --learner 'pause gate' --after-stop catch-up
+    python scripts/studies/realtime_report.py --out DIR        # table, JSON and PNG
+    python scripts/studies/realtime_report.py --n 1 --after-stop catch-up
 
 Plain PPO, the pause gate and AsyncPPO train on the same game, with updates of the same length; each
 step says how long its action was in coming (`sc2pool.game.clock`). A tick is one game loop; a lost

@@ -1,4 +1,4 @@
-"""The recipe's bot: puts what it sees on one queue, takes what to do from the other."""
+"""The recipe's bot: puts observations on one queue, gets actions from the other."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The recipe: how python-sc2 is brought under SB3 today, as a small honest baseline.
+"""The recipe: the usual bridge from python-sc2 to SB3, as a small fair baseline.
 
     trainer ─ SubprocVecEnv ─► env in SB3's worker ─ actions, mp.Queue ──► process of python-sc2
                                       ◄──────────── transitions, mp.Queue ─ `on_step` of its bot
 
 Many bridges are made like this: python-sc2 owns its loop, so it gets a process of its own; `step`
-puts an action and gets what comes back. Rules: nothing is slower than it has to be. No sleep, no
-log, no polling; `on_step` blocks in `get` at once; observations and commands are computed by the
-same task as on the other sides, from the raw observation; only python-sc2's own loop and the
-queues are as they are.
+puts an action and gets the transition. Rules: nothing is slower than necessary. No sleep, no log,
+no polling; `on_step` blocks in `get` at once; the same task as on the other sides computes
+observations and commands from the raw observation; python-sc2's own loop and the queues are
+unchanged.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RecipeEnv(gymnasium.Env):
         self._process = context.Process(
             target=play,
             args=(*self._arguments, self._actions, self._transitions),
-            daemon=True,  # else a worker that is interrupted would wait for it for ever
+            daemon=True,  # else an interrupted worker would wait for it without limit
         )
         self._process.start()
         return self._get(timeout_s=STARTED_WITHIN_S)[0], {}
@@ -88,12 +88,12 @@ def play(map_name: str, root: str, actions: Queue[Any], transitions: Queue[Any])
     from sc2.main import run_game  # noqa: PLC0415
     from sc2.player import Bot  # noqa: PLC0415
 
-    from bench.recipe_bot import RecipeBot  # noqa: PLC0415
+    from bench.baselines.recipe_bot import RecipeBot  # noqa: PLC0415
     from bench.tasks import task_on  # noqa: PLC0415
 
     logger.remove()
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123
-        os.dup2(nowhere.fileno(), 1)  # the games write there, and python-sc2 lets them
+        os.dup2(nowhere.fileno(), 1)  # the games write to python-sc2's stdout
     try:
         bot = RecipeBot(task_on(map_name), actions, transitions)
         run_game(maps.get(map_name), [Bot(Race.Terran, bot)], realtime=False)

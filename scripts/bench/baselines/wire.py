@@ -1,19 +1,18 @@
-"""The bare wire: what n games give when nobody waits for anybody and nothing is looked at.
+"""The bare wire: the rate of n games that never wait for each other, their replies unread.
 
     action + step + observation in one write ─► game ─► three frames ─► the next write …
 
-n processes, a game and a websocket each, no barrier between them; of a reply only its frame's
-boundary is read. This is the limit for whoever steps the games. After each round one observation
-is read, so that it is known that all the steps were made.
+n processes, a game and a websocket each, no barrier between them; only the boundary of a reply's
+frame is read. This is the upper limit for every pool. After each round one observation is read, to
+prove that all steps were made.
 
-    python -m bench.wire ROOT MAP      one of the n; driven by lines of JSON on its stdin
+    python -m bench.baselines.wire ROOT MAP      one of the n; reads lines of JSON on stdin
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import subprocess
 import sys
@@ -25,12 +24,12 @@ from typing import Any, NoReturn
 import picows
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from bench import child
 from bench.episodes import WARM_UP_STEPS, EpisodeBudget
 from sc2pool.cli.bench.rounds import WARM_UP_S
 from sc2pool.game.installation import find_map, read_installation
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.game.process import GameProcess
-from sc2pool.processes.with_parent import die_with_parent
 from sc2pool.protocol import requests
 
 FRAMES = 3
@@ -39,21 +38,12 @@ N_BURSTS = 64
 
 
 class WireSide:
-    """n such processes as a side of a comparison."""
+    """n of these processes as a side of a comparison."""
 
     def __init__(self, n: int, map_name: str, root: str, episode_steps: int) -> None:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._children = [
-            subprocess.Popen(
-                [sys.executable, "-m", "bench.wire", root, map_name],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                cwd=Path(__file__).parents[1],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
-                start_new_session=True,
-            )
-            for _ in range(n)
+            child.start("bench.baselines.wire", root, map_name, **pipes) for _ in range(n)
         ]
         self._episode_steps = episode_steps
         self._budget = EpisodeBudget(episode_steps)
@@ -72,23 +62,23 @@ class WireSide:
         return total, total / sum(steps / elapsed_s for steps, elapsed_s in done)
 
     def _ask(self, *question: Any) -> list[Any]:
-        for child in self._children:
-            print(json.dumps(question), file=child.stdin, flush=True)
-        answers = [child.stdout.readline() for child in self._children]
+        for process in self._children:
+            print(json.dumps(question), file=process.stdin, flush=True)
+        answers = [process.stdout.readline() for process in self._children]
         if not all(answers):
             raise RuntimeError("a process of the bare wire has ended")
         return [json.loads(answer) for answer in answers]
 
     def close(self) -> None:
         """A closed stdin ends each child, and with it its game."""
-        for child in self._children:
-            child.stdin.close()
-        for child in self._children:
+        for process in self._children:
+            process.stdin.close()
+        for process in self._children:
             with suppress(subprocess.TimeoutExpired):
-                child.wait(5.0)
-            child.kill()
-            child.wait()
-            child.stdout.close()
+                process.wait(5.0)
+            process.kill()
+            process.wait()
+            process.stdout.close()
 
 
 class Wire(picows.WSListener):
@@ -108,7 +98,7 @@ class Wire(picows.WSListener):
         return await self._waited_for
 
     async def run(self, bursts: list[bytes], seconds: float, most: int) -> tuple[int, float]:
-        """Burst after burst, the next one as soon as the last reply is there."""
+        """Send burst after burst, the next one when the last reply has come."""
         self._bursts = bursts
         self._waited_for = asyncio.get_running_loop().create_future()
         self._frames = self._steps = 0
@@ -141,7 +131,7 @@ class Wire(picows.WSListener):
 
 
 def frame(*messages: sc_pb.Request) -> bytes:
-    """Whole websocket messages, all in one piece; masked with zero."""
+    """Whole websocket messages in one piece; their mask is zero."""
     frames = []
     for message in messages:
         payload = message.SerializeToString()
@@ -154,7 +144,7 @@ def frame(*messages: sc_pb.Request) -> bytes:
 
 
 def random_walks(observation: sc_pb.Observation, area: Any, step_mul: int) -> list[bytes]:
-    """Bursts that order the own units to places on the map."""
+    """Bursts that send the own units to random places on the map."""
     tags = [unit.tag for unit in observation.raw_data.units if unit.alliance == 1]
     rng = random.Random(0)
     bursts = []
@@ -172,7 +162,7 @@ def random_walks(observation: sc_pb.Observation, area: Any, step_mul: int) -> li
 
 
 async def connect(port: int) -> Wire:
-    """Waits until the game answers."""
+    """Wait until the game answers."""
     until_s = time.monotonic() + READY_WITHIN_S
     while True:
         try:
@@ -188,7 +178,7 @@ async def connect(port: int) -> Wire:
 
 
 async def serve(root: str, map_name: str) -> None:
-    """Launch a game and do what the lines on stdin say, until there are no more."""
+    """Launch a game and obey the commands on stdin until it is closed."""
     from bench.tasks import task_on  # noqa: PLC0415
 
     task = task_on(map_name)

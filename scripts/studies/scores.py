@@ -1,6 +1,6 @@
 """Measures what random and scripted players score on the built-in mini-games.
 
-    python scripts/scores.py [--game auto|real|PATH] [--episodes 20] [--task NAME ...]
+    python scripts/studies/scores.py [--game auto|real|PATH] [--episodes 20] [--task NAME ...]
 
 Prints a Markdown table with the published scores beside the measured ones and two verdicts:
 whether the scripted player lies between 0.85 times the human and 1.2 times the grandmaster, and

@@ -1,7 +1,7 @@
 """How PPO learns from data that is some rollouts old, with three losses.
 
-    .venv/bin/python scripts/staleness.py                       # CartPole, 4 rollouts old
-    .venv/bin/python scripts/staleness.py --lag 0 --seeds 1
+    .venv/bin/python scripts/studies/staleness.py                       # CartPole, 4 rollouts old
+    .venv/bin/python scripts/studies/staleness.py --lag 0 --seeds 1
 
 plain       PPO's own: it clips around the policy that has gathered the data.
 recomputed  The old log-probs are computed anew before the epochs, and nothing else: the data is

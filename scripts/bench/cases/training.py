@@ -1,8 +1,8 @@
 """Case *training*: PPO's env steps a second, end to end, with the policy and the resets.
 
-The same hyperparameters on the same task and games: over the pool, over SB3's `SubprocVecEnv` with
-the recipe in it, and over the same with `SC2GymEnv` in it. Unlike the other cases this one has the
-resets in it, as a training has: the recipe starts a new game for every episode.
+The same hyperparameters on the same task and games: over the pool, and over SB3's `SubprocVecEnv`
+with the recipe or `SC2GymEnv` in it. Unlike the other cases this one includes the resets, as a
+training does: the recipe starts a new game for every episode.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bench.recipe import RecipeEnv
+from bench.baselines.recipe import RecipeEnv
 from bench.report import Row, throughput_rows
 from bench.settings import Settings
 from bench.sides import POOL_TASK, RECIPE, SB3, START_METHOD
@@ -25,13 +25,13 @@ MAP = "MoveToBeacon"
 ROLLOUT_STEPS = 128
 HYPERPARAMETERS: dict[str, Any] = {"n_steps": ROLLOUT_STEPS, "n_epochs": 4, "seed": 0}
 ROLLOUTS = math.ceil(episode_steps(MAP) / ROLLOUT_STEPS)
-"""So many are an episode of every env at least, with its reset."""
+"""Of a round: at least an episode of every env, with its reset."""
 OVER_GYM_ENV = f"{SB3} over SC2GymEnv"
 OVER_RECIPE = f"{SB3} over the {RECIPE}"
 
 
 class TrainingSide:
-    """A model that learns, for as long as an episode of every env at a time."""
+    """A model that learns; each call is at least an episode of every env."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         from stable_baselines3 import PPO  # noqa: PLC0415
@@ -48,7 +48,7 @@ class TrainingSide:
             raise
 
     def prepare(self) -> None:
-        """Training goes on where it was."""
+        """Nothing: training continues."""
 
     def run(self, seconds: float) -> tuple[int, float]:
         return step_for(partial(self._learn, ROLLOUTS), seconds)
@@ -65,14 +65,12 @@ class TrainingSide:
 def training(settings: Settings) -> list[Row]:
     """The three, in turn."""
     rows = []
-    root = str(settings.installation.root)
-    for n in settings.pick((N,), settings.ns):
+    recipe, gym = partial(RecipeEnv, MAP, settings.root), partial(gym_env, settings.root)
+    for n in settings.ns or (N,):
         makers = {
-            POOL_TASK: partial(TrainingSide, partial(pool, n, root)),
-            OVER_RECIPE: partial(
-                TrainingSide, partial(subproc, [partial(RecipeEnv, MAP, root)] * n)
-            ),
-            OVER_GYM_ENV: partial(TrainingSide, partial(subproc, [partial(gym_env, root)] * n)),
+            POOL_TASK: partial(TrainingSide, partial(pool, n, settings.root)),
+            OVER_RECIPE: partial(TrainingSide, partial(subproc, [recipe] * n)),
+            OVER_GYM_ENV: partial(TrainingSide, partial(subproc, [gym] * n)),
         }
         setting = f"n={n}, {MAP}, PPO"
         measured = settings.compare(f"{CASE}, {setting}", makers)

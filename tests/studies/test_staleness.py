@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 import torch as th
-from staleness import mean_return
+from studies.staleness import mean_return
 
 RANDOM = 22.0
 """Mean return of a random policy."""

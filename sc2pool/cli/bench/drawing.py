@@ -1,0 +1,57 @@
+"""What all pictures of measurements share: the canvas, plain axes, bars of CPU time.
+
+Rules: drawn off screen, without pyplot's global state; the file is replaced in one piece. The
+colours are those of `sc2pool.cli.curve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from sc2pool.cli.bench.processes import ROLES
+from sc2pool.cli.curve import BLUE, VERMILION
+
+ROLE_COLOURS = dict(zip(ROLES, (VERMILION, BLUE, "#C9C9C9"), strict=True))
+
+
+def new_figure(width_inches: float, height_inches: float, **options: Any) -> Figure:
+    """An empty picture; `options` as matplotlib's `Figure` takes them."""
+    figure = Figure(figsize=(width_inches, height_inches), dpi=115, **options)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write the PNG file, with its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    figure.savefig(unfinished, format="png")
+    unfinished.replace(path)
+
+
+def tidy(axes: Axes, title: str = "") -> None:
+    """Light horizontal lines behind the data, and no frame above and to the right."""
+    axes.grid(axis="y", alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if title:
+        axes.set_title(title, loc="left", fontsize=10.5)
+
+
+def stack_cpu(axes: Axes, place: float, cpu_us: Mapping[str, float], width: float) -> float:
+    """Draw a bar of CPU time, a part for each role.
+
+    Returns:
+        Its height: the sum.
+    """
+    bottom = 0.0
+    for role in ROLES:
+        axes.bar(place, cpu_us[role], width, bottom, color=ROLE_COLOURS[role])
+        bottom += cpu_us[role]
+    return bottom
