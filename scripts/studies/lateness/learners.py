@@ -16,8 +16,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from sc2pool import PauseDuringTraining
-from sc2pool.realtime.async_ppo import AsyncPPO
+from sc2pool import AsyncPPO, PauseDuringTraining
 
 
 class LongUpdates(OnPolicyAlgorithm):
