@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from sc2pool.envs.registration import register_with_gymnasium
+from sc2pool.optional import needed_for
 
 if TYPE_CHECKING:
     from sc2pool.envs.callbacks import PoolStatsCallback
@@ -59,7 +60,8 @@ register_with_gymnasium()
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    with needed_for(f"sc2pool.{name}"):
+        return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
     SC2PoolError
     ├── ConfigError        what was asked for cannot be: unknown task, missing map, bad path, n=0
+    │   ├── MissingPackageError  a feature's package is not installed; names the extra to install
     │   └── SampleTimeoutError  RLlib waits for a sample less long than games in real time need
     ├── ActionError        an action outside its space; nothing was sent to any game
     ├── ObservationError   a task's observation has the wrong shape, dtype, or holds NaN
@@ -29,6 +30,10 @@ class SC2PoolError(Exception):
 
 class ConfigError(SC2PoolError, ValueError):
     """The pool, the game or the task cannot be set up as asked; retrying cannot help."""
+
+
+class MissingPackageError(ConfigError, ImportError):
+    """A feature needs a package that is not installed; the message says what to install."""
 
 
 class SampleTimeoutError(ConfigError):

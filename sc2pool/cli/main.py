@@ -23,6 +23,7 @@ from sc2pool import __version__
 from sc2pool.cli.stop import Stopped
 from sc2pool.cli.top_table import NAMES
 from sc2pool.errors import SC2PoolError
+from sc2pool.optional import needed_for
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     args = make_parser().parse_args(argv)
     try:
-        return int(args.run(args))
+        with needed_for("this command"):
+            return int(args.run(args))
     except SC2PoolError as error:
         print(f"sc2pool: {error}", file=sys.stderr)
         return 2

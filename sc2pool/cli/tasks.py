@@ -21,7 +21,7 @@ from sc2pool.cli.table import columns
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
-from sc2pool.tasks.registry import BUILT_IN, resolve
+from sc2pool.tasks.registry import available, resolve
 
 LOOKS = ("task", "observation", "action", "step_mul", "max loops", "masks")
 SCORES = ("task", "map", "installed", "random (max)", "human", "grandmaster", "FullyConv")
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         installation = find(args.game)
     except ConfigError as error:
         note = str(error)
-    rows = [describe(name, installation) for name in BUILT_IN]
+    rows = [describe(name, installation) for name in available()]
     if args.json:
         print(as_json(rows, installation, note))
         return 0

@@ -17,6 +17,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Computer, GameSetup, race_number
 from sc2pool.errors import ConfigError
+from sc2pool.optional import needed_for
 
 if TYPE_CHECKING:
     from sc2pool.tasks.player import Episode
@@ -95,8 +96,12 @@ class TaskDefinition(ABC):
         Returns:
             uint8, (480, 640, 3). A task's own `render` may return another shape, the same for
             every frame.
+
+        Raises:
+            MissingPackageError: Pillow is not installed.
         """
-        from sc2pool.render.frame import draw  # noqa: PLC0415 - only who renders needs Pillow
+        with needed_for("render()"):  # only a rendered task needs Pillow
+            from sc2pool.render.frame import draw  # noqa: PLC0415
 
         game_info, observation = self._seen()
         figures: dict[str, object] = {}

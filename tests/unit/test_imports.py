@@ -18,12 +18,13 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 PACKAGE = Path(sc2pool.__file__).parent
-FOUNDATIONS = {"config", "deadline", "waiting", "errors"}
+FOUNDATIONS = {"config", "deadline", "waiting", "errors", "optional"}
 MAY_IMPORT = {
     "config": {"errors"},
     "deadline": set(),
     "waiting": set(),
     "errors": set(),
+    "optional": {"errors"},
     "protocol": FOUNDATIONS,
     "processes": FOUNDATIONS,
     "game": FOUNDATIONS | {"protocol", "processes"},

@@ -23,7 +23,7 @@ from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
 from sc2pool.game.launch import owns_port
 from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
 from sc2pool.tasks.minigames.scores import PUBLISHED
-from sc2pool.tasks.registry import BUILT_IN, resolve
+from sc2pool.tasks.registry import available, resolve
 
 _SHARED_MEMORY: Final = Path("/dev/shm")
 _CGROUP: Final = Path("/sys/fs/cgroup")
@@ -40,7 +40,7 @@ Playable = tuple[GameSetup, Path]
 def tasks_by_map() -> dict[str, list[str]]:
     """The maps of the mini-games and of all built-in tasks, each with its built-in tasks."""
     tasks: dict[str, list[str]] = {name: [] for name in PUBLISHED}
-    for name in BUILT_IN:
+    for name in available():
         tasks.setdefault(resolve(name).map_name, []).append(name)
     return tasks
 

@@ -22,6 +22,7 @@ from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
+from sc2pool.optional import require
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.commands import as_actions
@@ -39,6 +40,7 @@ class TaskSpec:
 
     Raises:
         ConfigError: `step_mul` or `max_loops` is given and is no whole number of at least 1.
+        MissingPackageError: frames are wanted, and Pillow is not installed.
     """
 
     task: type[TaskDefinition]
@@ -57,6 +59,8 @@ class TaskSpec:
     def __post_init__(self) -> None:
         for name, loops in self.overrides.items():
             check_loops(name, loops)
+        if self.render_mode is not None and self.task.render is TaskDefinition.render:
+            require(f"render_mode={self.render_mode!r}", "PIL")
 
     @property
     def overrides(self) -> dict[str, int]:

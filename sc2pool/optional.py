@@ -1,0 +1,60 @@
+"""What is said if a package is missing that only some users install.
+
+Rule: the core of sc2pool imports none of these packages; a feature that needs one imports it at
+its first use, inside `needed_for`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Final
+
+from sc2pool.errors import MissingPackageError
+
+EXTRAS: Final = {
+    "stable_baselines3": ("stable-baselines3", "sb3"),
+    "torch": ("torch", "sb3"),
+    "sc2": ("burnysc2", "bot"),
+    "loguru": ("burnysc2", "bot"),
+    "PIL": ("pillow", "render"),
+    "matplotlib": ("matplotlib", "train"),
+    "tensorboard": ("tensorboard", "train"),
+    "prometheus_client": ("prometheus_client", "metrics"),
+}
+"""By module: the distribution that provides it, and the extra that installs it."""
+
+
+@contextmanager
+def needed_for(what: str) -> Iterator[None]:
+    """Report a failed import in the block as one clear error.
+
+    Args:
+        what: the feature that needs the import.
+
+    Raises:
+        MissingPackageError: a package of an extra is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRAS:
+            raise
+        raise _missing(what, module) from error
+
+
+def require(what: str, module: str) -> None:
+    """Check that a feature's package can be imported, without importing it.
+
+    Raises:
+        MissingPackageError: it cannot.
+    """
+    if find_spec(module) is None:
+        raise _missing(what, module)
+
+
+def _missing(what: str, module: str) -> MissingPackageError:
+    distribution, extra = EXTRAS[module]
+    return MissingPackageError(f"{what} needs {distribution}: pip install 'sc2pool[{extra}]'")

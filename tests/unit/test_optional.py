@@ -1,0 +1,127 @@
+"""The core needs no package of an extra; a feature that needs one says which extra to install."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sc2pool.errors import ConfigError, MissingPackageError
+from sc2pool.optional import EXTRAS, needed_for
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+# Python imports a module of this name at its start: in the trainer, and in every worker.
+SITECUSTOMIZE = f"""
+from importlib.machinery import PathFinder
+
+find_spec = PathFinder.find_spec
+
+
+def find_none_of_the_extras(fullname, path=None, target=None):
+    if fullname.partition(".")[0] in {sorted(EXTRAS)!r}:
+        return None
+    return find_spec(fullname, path, target)
+
+
+PathFinder.find_spec = find_none_of_the_extras
+"""
+
+CORE = """
+import gymnasium
+import sc2pool
+from sc2pool.errors import MissingPackageError
+
+
+def fails(make):
+    try:
+        made = make()
+    except MissingPackageError as error:
+        print("MISSING", error)
+    else:
+        print("MISSING nothing for", made)
+
+
+if __name__ == "__main__":
+    for name in ("SubprocSC2VecEnv", "PoolStatsCallback", "AsyncPPO", "RLBotAI", "PolicyBot"):
+        fails(lambda: getattr(sc2pool, name))
+    fails(lambda: sc2pool.SC2GymEnv(task="MoveToBeaconBot"))
+    fails(lambda: sc2pool.SC2GymEnv(render_mode="rgb_array"))
+    for make in (
+        lambda: sc2pool.SC2GymEnv(),
+        lambda: sc2pool.SC2VectorEnv(n=1, task="DefeatRoaches"),
+        lambda: sc2pool.SC2VectorEnv([lambda: gymnasium.make("CartPole-v1")]),
+    ):
+        env = make()
+        env.reset(seed=1)
+        env.step(env.action_space.sample())
+        env.close()
+        print("PLAYED", type(env).__name__)
+"""
+
+EXPECTED = """\
+MISSING sc2pool.SubprocSC2VecEnv needs stable-baselines3: pip install 'sc2pool[sb3]'
+MISSING sc2pool.PoolStatsCallback needs stable-baselines3: pip install 'sc2pool[sb3]'
+MISSING sc2pool.AsyncPPO needs torch: pip install 'sc2pool[sb3]'
+MISSING sc2pool.RLBotAI needs burnysc2: pip install 'sc2pool[bot]'
+MISSING sc2pool.PolicyBot needs burnysc2: pip install 'sc2pool[bot]'
+MISSING task MoveToBeaconBot needs burnysc2: pip install 'sc2pool[bot]'
+MISSING render_mode='rgb_array' needs pillow: pip install 'sc2pool[render]'
+PLAYED SC2GymEnv
+PLAYED SC2VectorEnv
+PLAYED SC2VectorEnv
+"""
+
+
+def run_without_extras(tmp_path, standin_dir, *command):
+    (tmp_path / "sitecustomize.py").write_text(SITECUSTOMIZE)
+    return subprocess.run(
+        [sys.executable, *command],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "SC2PATH": str(standin_dir)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_the_core_plays_without_the_extras(tmp_path, standin_dir):
+    program = tmp_path / "core.py"
+    program.write_text(CORE)
+    done = run_without_extras(tmp_path, standin_dir, program)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "told"),
+    [
+        (["tasks"], 0, "MoveToBeaconImage"),
+        (["bench", "--seconds", "1"], 2, "needs stable-baselines3: pip install 'sc2pool[sb3]'"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_the_command_without_the_extras(tmp_path, standin_dir, command, exit_code, told):
+    done = run_without_extras(tmp_path, standin_dir, "-m", "sc2pool", *command)
+    assert (done.returncode, told in done.stdout + done.stderr) == (exit_code, True), done.stderr
+
+
+def test_each_package_is_in_the_extra_that_the_error_names():
+    extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    for distribution, extra in EXTRAS.values():
+        if distribution != "torch":  # SB3 requires it
+            assert any(line.startswith(f"{distribution}>=") for line in extras[extra]), distribution
+
+
+def test_another_missing_module_is_not_explained():
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"), needed_for("x"):
+        import no_such_module  # noqa: F401
+
+
+def test_it_is_an_import_error_too():
+    assert issubclass(MissingPackageError, ImportError)
+    assert issubclass(MissingPackageError, ConfigError)
