@@ -1,14 +1,15 @@
-"""What all tests share: a game to play, a bounded wait, and the check that nothing is left.
+"""Fixtures of all tests: a game to play, a bounded wait, and the check that nothing is left behind.
 
     pytest                      every test; games are the stand-in
     pytest --game=real          the contract with the game (CONTRACT), on SC2PATH's installation
     pytest --game=PATH          the same on the installation at PATH
+    pytest -m "not timing"      without upper bounds on measured time, for a busy machine
 
-A test that any game should pass plays `game_installation`; one whose expectations are the
-stand-in's own plays `standin_dir`, or is marked `standin(reason)` and skipped with `--game`.
+A test that any game should pass plays `game_installation`. A test that expects the stand-in's
+behaviour plays `standin_dir`, or is marked `standin(reason)` and skipped with `--game`.
 
-Everything a test starts can be told from what other programs run: its temporary files lie under
-one folder of this run, and so do the temp folders that workers and games are started with.
+The temporary files of a run, also those of its workers and games, are in one folder, so that tests
+can tell their own processes and files from those of other programs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from sc2pool.game.installation import Installation, find
 
 WaitFor = Callable[..., None]
 CONTRACT = ("tests/unit/protocol", "tests/game", "tests/tasks")
-"""What `--game` alone runs."""
+"""The tests that `--game` runs by default."""
 CHOSEN = pytest.StashKey[Installation]()
 
 
@@ -47,8 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell starts what it runs in the background with Ctrl-C ignored, and so would all that the
-    # tests start, and press Ctrl-C on.
+    # A shell starts background jobs with SIGINT ignored, and child processes inherit that; but some
+    # tests send SIGINT to programs that they have started.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     game = config.getoption("--game")
     if game is None:
@@ -77,12 +78,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def run_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The temp folder of this run, for this process and all that it starts; and a cache."""
+    """The temp folder of this run, for this process and all its children; and a cache folder."""
     folder: Path = tmp_path_factory.mktemp("run-temp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", str(folder))
-        # The user's fault bundles stay; outside the folder, for what is in there must be gone.
+        # Fault reports stay after a test, so the cache is outside of the temp folder.
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield folder
 
@@ -104,7 +105,7 @@ def game_installation(request: pytest.FixtureRequest, standin_dir: Path) -> Inst
 
 @pytest.fixture(scope="session")
 def python_with_ray() -> str:
-    """The interpreter that has RLlib; the test is skipped where there is none."""
+    """The interpreter that has RLlib; the test is skipped if there is none."""
     beside = Path(__file__).parents[1] / ".venv" / "ray" / "bin" / "python"
     if find_spec("ray") is not None:
         return sys.executable
@@ -115,7 +116,7 @@ def python_with_ray() -> str:
 
 @pytest.fixture(scope="session")
 def recorded_dir() -> Path:
-    """Messages recorded from real games; the test is skipped where there are none."""
+    """The folder of messages recorded from real games; the test is skipped if there is none."""
     beside = Path(__file__).parents[2] / "shared" / "recorded"
     folder = Path(os.environ.get("SC2POOL_RECORDED", beside))
     if not folder.is_dir():
@@ -145,7 +146,7 @@ def nothing_is_left(request: pytest.FixtureRequest, run_temp: Path) -> Iterator[
     left = before.what_is_left()
     deadline_s = time.monotonic() + GONE_WITHIN_S
     while left and time.monotonic() < deadline_s:
-        gc.collect()  # a pool that was dropped, not closed, goes with the garbage
+        gc.collect()  # a pool that was dropped without close ends when it is collected
         time.sleep(0.01)
         left = before.what_is_left()
     before.end_new_processes()

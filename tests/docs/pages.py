@@ -1,12 +1,12 @@
-"""Pages of documentation as programs: what their code blocks say, ready to be run.
+"""Documentation pages as programs: extracts their code blocks, so that tests can run them.
 
     blocks(page)     the fenced code blocks, each with its language and its place
-    program(page)    the page's Python as one program, every line where it stands in the page; what
-                     needs RLlib, which has an environment of its own, is another one
-    commands(page)   the shell commands, as a shell would split them
+    program(page)    the page's Python as one program, with the page's line numbers; blocks that
+                     need RLlib, which has its own environment, are a second program
+    commands(page)   the shell commands, split as a shell would
 
-Rules: a block says its language, or it is an error, so that none escapes by saying nothing; a
-program tells of each block that it has come to its end.
+Rules: a block without a language is an error, so no block is left out; a program prints a line at
+the end of each block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 PYTHON = "python"
 SHELL = "sh"
 TEXT = "text"
-"""What nobody can run: a tree of files, what a program prints."""
+"""Blocks that are not run: a file tree, the output of a program."""
 ENDED = "ran to the end of line"
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[^`]*)")
@@ -36,16 +36,16 @@ class Block:
     language: str
     code: str
     line: int
-    """That of its first line of code, the page's first line being 1."""
+    """Number of its first line of code; the page's first line is 1."""
 
     @property
     def needs_ray(self) -> bool:
-        """Whether it is Python that imports RLlib."""
+        """True if it is Python that imports RLlib."""
         return self.language == PYTHON and _RAY.search(self.code) is not None
 
     @property
     def end(self) -> int:
-        """The line of the fence that closes it."""
+        """Number of the closing fence's line."""
         return self.line + self.code.count("\n")
 
 
@@ -53,7 +53,7 @@ def blocks(text: str) -> list[Block]:
     """The code blocks of a page.
 
     Raises:
-        ValueError: a block without a language, or of one that nobody runs, or without an end.
+        ValueError: a block without a language, with an unknown language, or without an end.
     """
     found, lines = [], text.splitlines()
     numbered = iter(enumerate(lines, 1))
@@ -80,7 +80,7 @@ def program(text: str, with_ray: bool = False) -> tuple[str, list[str]]:
     """The page's Python as one program, and the lines it prints when all of it was run.
 
     Args:
-        with_ray: of the blocks that need RLlib, instead of the others.
+        with_ray: take the blocks that need RLlib instead of the others.
     """
     lines = [""] * (len(text.splitlines()) + 1)
     expected = []
@@ -94,7 +94,7 @@ def program(text: str, with_ray: bool = False) -> tuple[str, list[str]]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The shell commands in blocks, and those of `sc2pool` in the text, without comments."""
+    """The commands in shell blocks, and the `sc2pool` commands in the text, without comments."""
     for block in blocks(text):
         if block.language == SHELL:
             for line in block.code.replace("\\\n", " ").splitlines():
@@ -106,5 +106,5 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def find_pages(root: Path) -> list[Path]:
-    """The pages people read: the README, and everything in `docs`."""
+    """The README and all pages in `docs`."""
     return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]

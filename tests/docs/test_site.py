@@ -1,4 +1,4 @@
-"""The documentation can be built, without a warning: links, anchors and all that is generated."""
+"""The documentation builds without a warning: links, anchors and the generated reference."""
 
 from __future__ import annotations
 

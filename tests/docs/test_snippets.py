@@ -1,8 +1,8 @@
-"""Every code block of the README and of `docs/` does what it says: all Python is run, all
-commands are parsed by those they are given to.
+"""Every code block of the README and of `docs/` works: all Python is run, and each command is
+parsed by its program.
 
-A page's Python is one program: its blocks in their order, each line where it stands in the page,
-so a failure names the page's own line. It plays the stand-in, in a process and a folder of its own.
+A page's Python is one program: its blocks in order, with the page's line numbers, so a failure
+names the page's line. It plays the stand-in, in its own process and folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WITH_RAY = [page for page in PAGES if program(page.read_text(), with_ray=True)[1
 PAGE_TIMEOUT_S = 150.0
 PYTHONS = {"python", ".venv/bin/python"}
 OTHER_PROGRAMS = {"mkdocs", "tensorboard", "unzip", "mkdir", "my_python_sc2_bot.py"}
-"""Whose arguments are their own business."""
+"""Programs whose arguments are not checked."""
 
 pytestmark = pytest.mark.standin("snippets are run with the figures of its rules")
 
@@ -39,7 +39,7 @@ def name_of(page: Path) -> str:
 def run_page(
     page: Path, folder: Path, game: Path, python_with_ray: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run all Python of a page, or what needs RLlib if there is an interpreter that has it."""
+    """Run all Python of a page; with an interpreter for RLlib, the blocks that need RLlib."""
     file = folder / f"{page.stem}.md.py"
     file.write_text(program(page.read_text(), python_with_ray is not None)[0])
     return subprocess.run(
@@ -87,7 +87,7 @@ def test_all_commands_of_the_page_can_be_given(page: Path, capsys: pytest.Captur
 
 
 def problem_with(words: list[str]) -> str | None:
-    """What is wrong with a command; None if nothing is."""
+    """The error in a command; None if there is none."""
     while words and re.fullmatch(r"[A-Z0-9_]+=.*", words[0]):
         words = words[1:]
     if not words:
@@ -110,7 +110,7 @@ def problem_with(words: list[str]) -> str | None:
     elif program.removeprefix("./").startswith(("scripts/", "examples/")):
         problem = None if (ROOT / program).is_file() else "there is no such script"
     elif program not in OTHER_PROGRAMS:
-        problem = "nobody knows this program"
+        problem = "unknown program"
     return problem
 
 
@@ -124,7 +124,7 @@ def problem_with_arguments(arguments: list[str]) -> str | None:
 
 
 def problem_with_extras(text: str) -> str | None:
-    """The same for what pip is to install."""
+    """The same for arguments of pip."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for named in re.findall(r"(?:sc2pool|\.)\[([a-z,]+)\]", text):
         for extra in named.split(","):
@@ -159,7 +159,7 @@ def test_a_block_that_fails_fails_its_page_at_its_own_line(tmp_path: Path, stand
     assert done.stdout.splitlines() == [f"{ENDED} 5"]
 
 
-def test_a_page_that_leaves_early_has_not_told_of_all_its_blocks(tmp_path: Path, standin_dir: Path):
+def test_a_page_that_exits_early_lacks_blocks(tmp_path: Path, standin_dir: Path):
     page = tmp_path / "leaving.md"
     page.write_text("```python\nraise SystemExit(0)\n```\n")
     done = run_page(page, tmp_path, standin_dir)
