@@ -34,7 +34,7 @@ def main() -> None:
     # The games. A spare game holds the next episode ready, so no step waits for a reset.
     games = SubprocSC2VecEnv(n=arguments.n, task="DefeatRoaches", game=arguments.game, spares=1)
     try:
-        print(f"{arguments.n} games of {games.stats()['game_version']}")
+        print(f"{arguments.n} games of {games.stats().game_version}")
         env = VecMonitor(games)
 
         # The learner. It calls `env.env_method("action_masks")` before each step.

@@ -83,7 +83,7 @@ def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
     envs = gymnasium.make_vec(args.env_id, num_envs=args.n, game=args.game, spares=1)
     try:
         assert isinstance(envs.unwrapped, SC2VectorEnv)
-        print(f"{args.n} games of {envs.unwrapped.stats()['game_version']}")
+        print(f"{args.n} games of {envs.unwrapped.stats().game_version}")
         envs = RecordEpisodeStatistics(envs)
         observation_space, action_space = envs.single_observation_space, envs.single_action_space
         assert isinstance(observation_space, spaces.Box), f"not a Box: {observation_space}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sc2pool.envs.gym import SC2GymEnv
     from sc2pool.envs.sb3 import SubprocSC2VecEnv
     from sc2pool.envs.vector import SC2VectorEnv
+    from sc2pool.pool.report.stats import PoolStats
     from sc2pool.realtime.async_ppo.learner import AsyncPPO
     from sc2pool.realtime.sb3 import PauseDuringTraining
     from sc2pool.tasks.bot import RLBotAI
@@ -31,6 +32,7 @@ __all__ = [
     "AsyncPPO",
     "PauseDuringTraining",
     "PolicyBot",
+    "PoolStats",
     "PoolStatsCallback",
     "QueuePair",
     "RLBotAI",
@@ -44,6 +46,7 @@ _HOME = {
     "AsyncPPO": "sc2pool.realtime.async_ppo.learner",
     "PauseDuringTraining": "sc2pool.realtime.sb3",
     "PolicyBot": "sc2pool.tasks.policy_bot",
+    "PoolStats": "sc2pool.pool.report.stats",
     "PoolStatsCallback": "sc2pool.envs.callbacks",
     "QueuePair": "sc2pool.tasks.queue_pair",
     "RLBotAI": "sc2pool.tasks.bot",

@@ -160,8 +160,8 @@ class PoolConfig:
     recycle: RecyclePolicy = field(default_factory=RecyclePolicy)
     watchdog_interval_s: float = 1.0
     """How often every process is looked at."""
-    bundle_dir: Path | None = None
-    """Where fault bundles are kept; None for the user's cache."""
+    fault_report_dir: Path | None = None
+    """The folder for fault reports; None for the user's cache."""
     metrics_port: int | None = None
     """Tell Prometheus the pool's counters at http://HOST:PORT/metrics; None for not at all."""
     metrics_host: str = "127.0.0.1"

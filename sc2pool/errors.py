@@ -86,7 +86,7 @@ class FaultKind(StrEnum):
     HUNG = "hung"
     MEMORY = "memory"
     USER_CODE = "user-code"
-    """Not the game's: raised, never repaired; named for its bundle only."""
+    """User code error: raised, never retried; only a fault report has this kind."""
 
 
 class Phase(StrEnum):

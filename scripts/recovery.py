@@ -43,10 +43,10 @@ RESET_S = 1.0
 STEP_S = 0.02
 EPISODE_STEPS = 400
 
-BUNDLES = tempfile.TemporaryDirectory(prefix="recovery-")
+REPORTS = tempfile.TemporaryDirectory(prefix="recovery-")
 LENIENT = PoolConfig(
     restart=RestartPolicy(per_env=10**6, per_env_window_s=0.1, per_pool_per_env=10**6),
-    bundle_dir=Path(BUNDLES.name),
+    fault_report_dir=Path(REPORTS.name),
 )
 """Accepts any number of recycles and never waits before a launch."""
 
@@ -88,19 +88,19 @@ def measure_recovery(n: int, kills: int, spares: int) -> tuple[list[float], list
     try:
         env.reset()
         for kill in range(kills):
-            while any(instance["state"] != "ready" for instance in env.stats()["instances"][n:]):
+            while any(instance.state != "ready" for instance in env.stats().instances[n:]):
                 env.step(np.zeros(n, np.int64))
             victim = kill % n
             env.step_async([LINGER if index == victim else 0 for index in range(n)])
             time.sleep(INTO_THE_STEP_S)
             killed_s = time.monotonic()
-            os.kill(env.stats()["instances"][victim]["pid"], signal.SIGKILL)
+            os.kill(env.stats().instances[victim].pid, signal.SIGKILL)
             _, _, dones, _ = env.step_wait()
             recovered_s.append(time.monotonic() - killed_s)
             assert dones[victim]
-            events = env.stats()["events"]
-            fault = next(event for event in reversed(events) if event["event"] == "fault")
-            seen_s.append(fault["at_s"] - killed_s)
+            events = env.stats().events
+            fault = next(event for event in reversed(events) if event.event == "fault")
+            seen_s.append(fault.at_s - killed_s)
     finally:
         env.close()
     return seen_s, recovered_s
@@ -140,8 +140,8 @@ def leaks(recycles: int) -> None:
         for number in range(recycles + 2):
             if number in (2, 2 + recycles // 2):
                 rows.append(belongings())
-            victim = env.stats()["instances"][number % 2]
-            pid = victim["pid"] if number % 4 < 2 else victim["worker_pid"]
+            victim = env.stats().instances[number % 2]
+            pid = victim.pid if number % 4 < 2 else victim.worker_pid
             os.kill(pid, signal.SIGKILL)
             while not env.step(np.zeros(2, np.int64))[2].any():
                 pass

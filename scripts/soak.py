@@ -48,22 +48,27 @@ SHOWN_EVERY_S = 30.0
 LOOK_EVERY_S = 1.0
 GROWTH_BYTES = 16_000_000
 """The trainer's memory may grow by this much, however long it runs."""
-BUNDLES_KEPT = 50
+REPORTS_KEPT = 50
 VIOLATIONS_KEPT = 100
+SHOWN = {
+    *("game_version", "env_steps", "episodes", "launches"),
+    *("recovery_s", "reset_s", "watchdog_cpu_s"),
+}
+"""The pool's statistics in the figures."""
 
 
 class Soak:
     """A run: steps the pool, and checks and counts what comes of it."""
 
-    def __init__(self, options: argparse.Namespace, bundles: Path) -> None:
+    def __init__(self, options: argparse.Namespace, reports: Path) -> None:
         self.options = options
-        self.bundles = bundles
+        self.reports = reports
         self.ledger = Ledger()
         self.checker = Checker(ahead=options.n + options.spares)
         self.violations: list[str] = []
         self.violation_count = 0
         self.rss_bytes: list[int] = []
-        self.most_bundles = 0
+        self.most_reports = 0
         self.env = SubprocSC2VecEnv(
             n=options.n,
             task=AuditTask,
@@ -74,11 +79,11 @@ class Soak:
                 limits=LIMITS,
                 restart=RestartPolicy(per_env=ANY_NUMBER, per_pool_per_env=ANY_NUMBER),
                 watchdog_interval_s=0.5,
-                bundle_dir=bundles,
+                fault_report_dir=reports,
             ),
         )
         self.injector = Injector(
-            lambda: self.env.stats()["instances"], self.ledger, options.fault_every, options.seed
+            lambda: self.env.stats().instances, self.ledger, options.fault_every, options.seed
         )
 
     def run(self) -> None:
@@ -106,7 +111,7 @@ class Soak:
 
     def settled(self) -> bool:
         """Whether every harm has been noticed by now, and every fault told."""
-        self.ledger.take_events(self.env.stats()["events"])
+        self.ledger.take_events(self.env.stats().events)
         return self.ledger.settled()
 
     def take(self, records: Sequence[Record]) -> None:
@@ -125,21 +130,21 @@ class Soak:
                 print(f"VIOLATION {violation}", flush=True)
 
     def look(self) -> None:
-        """Once a second: the pool's events, the trainer's memory, the folder of bundles."""
-        self.ledger.take_events(self.env.stats()["events"])
+        """Once a second: the pool's events, the trainer's memory, the folder of fault reports."""
+        self.ledger.take_events(self.env.stats().events)
         self.rss_bytes.append(psutil.Process().memory_info().rss)
-        self.most_bundles = max(self.most_bundles, sum(1 for _ in self.bundles.iterdir()))
+        self.most_reports = max(self.most_reports, sum(1 for _ in self.reports.iterdir()))
 
     def show(self, elapsed_s: float) -> None:
         """One line of where we are."""
         stats = self.env.stats()
-        recovery = stats["recovery_s"]
+        took = stats.recovery_s
         print(
-            f"{elapsed_s:6.0f} s  {stats['env_steps']:9,} steps"
-            f"  {stats['episodes']:7,} episodes"
+            f"{elapsed_s:6.0f} s  {stats.env_steps:9,} steps"
+            f"  {stats.episodes:7,} episodes"
             f"  faults {len(self.ledger.injected)} injected,"
             f" {len(self.ledger.events)} seen, {len(self.ledger.told)} marked"
-            f"  recovery p50 {recovery.get('p50', 0.0):.2f} p95 {recovery.get('p95', 0.0):.2f} s"
+            f"  recovery {'none' if took is None else f'p50 {took.p50:.2f} p95 {took.p95:.2f} s'}"
             f"  violations {self.violation_count}"
             f"  RSS {self.rss_bytes[-1] / 1e6:,.1f} MB",
             flush=True,
@@ -148,23 +153,20 @@ class Soak:
     def figures(self) -> dict[str, Any]:
         """All counts, as plain data."""
         stats, ledger = self.env.stats(), self.ledger
-        ledger.take_events(stats["events"])
+        ledger.take_events(stats.events)
         self.blame(self.checker.unanswered() if not self.options.first_ready else ())
         self.blame(ledger.reconcile())
-        if sum(stats["recycles"].values()) != len(ledger.events):
-            self.blame([f"the pool counts {stats['recycles']}, its events {ledger.by('kind')}"])
+        if sum(stats.recycles.values()) != len(ledger.events):
+            self.blame([f"the pool counts {stats.recycles}, its events {ledger.by('cause')}"])
         first, last, growth = growth_of(self.rss_bytes)
         if growth > GROWTH_BYTES:
             self.blame([f"the trainer's memory has grown by {growth / 1e6:,.1f} MB"])
-        if self.most_bundles > BUNDLES_KEPT + 1:  # the newest may stand before the oldest is gone
-            self.blame([f"{self.most_bundles} bundles were kept"])
+        if self.most_reports > REPORTS_KEPT + 1:  # the newest may stand before the oldest is gone
+            self.blame([f"{self.most_reports} fault reports were kept"])
         return {
-            "game_version": stats["game_version"],
-            "env_steps": stats["env_steps"],
-            "episodes": stats["episodes"],
-            "launches": stats["launches"],
+            **{name: value for name, value in stats.as_dict().items() if name in SHOWN},
             "faults_injected": dict(self.injector.done.most_common()),
-            "faults_seen": ledger.by("kind"),
+            "faults_seen": ledger.by("cause"),
             "faults_by_phase": ledger.by("phase"),
             "faults_injected_total": len(ledger.injected),
             "faults_seen_total": len(ledger.events),
@@ -172,10 +174,7 @@ class Soak:
             "faults_of_spares": len(ledger.of_spares()),
             "faults_shadowed": len(ledger.shadowed()),
             "synthetic_transitions": self.checker.synthetic,
-            "recovery_s": stats["recovery_s"],
-            "reset_s": stats["reset_s"],
-            "watchdog_cpu_s": stats["watchdog_cpu_s"],
-            "most_bundles": self.most_bundles,
+            "most_reports": self.most_reports,
             "trainer_rss_bytes": {"first": first, "last": last, "growth": growth},
         }
 
@@ -232,12 +231,12 @@ def main() -> int:
     logging.disable(logging.WARNING)  # the faults are ours, and counted
     temp = Path(tempfile.mkdtemp(prefix="sc2pool-soak-"))
     os.environ["TMPDIR"] = tempfile.tempdir = str(temp)
-    bundles = temp / "bundles"
-    bundles.mkdir()
+    reports = temp / "faults"
+    reports.mkdir()
     before = Belongings(temp)
     began_s = time.monotonic()
     try:
-        soak = Soak(options, bundles)
+        soak = Soak(options, reports)
         try:
             soak.run()
             report = soak.figures()

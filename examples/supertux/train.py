@@ -56,8 +56,8 @@ def main() -> None:
         model.save(arguments.out / "model.zip")
         for name, value in timeliness.report().items():
             print(f"{name:>20}: {value}")
-        pauses = games.stats()["pauses"]
-        print(f"{'paused':>20}: {pauses['count']} times, {pauses['paused_s']:.1f} s")
+        pauses = games.stats().pauses
+        print(f"{'paused':>20}: {pauses.count} times, {pauses.paused_s:.1f} s")
     finally:
         games.close()
 

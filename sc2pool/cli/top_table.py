@@ -80,11 +80,6 @@ def causes(counts: Mapping[str, int]) -> str:
     return "  ".join(f"{cause} {count}" for cause, count in ordered)
 
 
-def faults(counts: Mapping[str, int]) -> int:
-    """How many of these recycles were faults; soft limits are none."""
-    return sum(count for cause, count in counts.items() if not cause.startswith("soft-"))
-
-
 def seat_key(row: Row) -> tuple[bool, int]:
     """Envs by number, then spares."""
     kind, _, number = row["seat"].partition(" ")
@@ -107,7 +102,7 @@ COLUMNS: Sequence[Column] = (
     Column("steps/s", 8, _of("steps_per_s"), tenths),
     Column("memory", 7, _of("memory_bytes"), size),
     Column("cpu", 5, _of("cpu_share"), percent),
-    Column("faults", 6, lambda row: faults(row["recycles"]), whole),
+    Column("faults", 6, _of("faults"), whole),
     Column("recycles", 24, lambda row: causes(row["recycles"]) or None, str, is_text=True),
 )
 """Where an env of the user's own has no game, `pid` is its worker's: see `rows`."""
@@ -145,7 +140,7 @@ def head_lines(pool: Row, age_s: float) -> list[str]:
         f"{pool['env_steps']:,} steps, {rate}/s · {pool['episodes']:,} episodes · "
         f"{pool['launches']} launches · {pool['resets']:,} resets",
         f"recycles: {causes(pool['recycles']) or 'none'}"
-        + (f" · recovered within {recovery['max']:.1f} s" if recovery["count"] else ""),
+        + (f" · recovered within {recovery['max']:.1f} s" if recovery else ""),
     ]
 
 
@@ -172,13 +167,14 @@ def event_lines(pool: Row, count: int) -> list[str]:
     told = []
     for event in reversed(pool["events"]):
         if event["event"] == "fault":
-            what = f"{event['kind']} while {event['phase']}: {event['detail']}"
+            what = f"{event['cause']} while {event['phase']}: {event['detail']}"
         elif event["event"] == "recycle":
-            what = f"recycled for its {event['cause']}"
+            what = f"recycled for its {event['cause'].removeprefix('soft-')}"
         else:
             continue
+        ago = duration(pool["at_s"] - event["at_s"])
         told.append(
-            f"{duration(event['ago_s']):>6} ago  {event['seat']}, instance {event['instance']}: "
+            f"{ago:>6} ago  {event['seat']}, instance {event['instance']}: "
             + " ".join(what.split())
         )
     return told[:count]

@@ -74,7 +74,7 @@ def run(options: TrainOptions) -> int:
             config=PoolConfig(metrics_port=options.metrics_port),
         )
         try:
-            train(env, options, game_version=env.stats()["game_version"], stop=stop)
+            train(env, options, game_version=env.stats().game_version or "", stop=stop)
         finally:
             env.close()
     return 0 if stop.signal is None else 128 + stop.signal

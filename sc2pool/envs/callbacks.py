@@ -1,4 +1,4 @@
-"""What a pool counts, in Stable-Baselines3's log: TensorBoard, CSV, wherever the model logs to.
+"""A pool's statistics in Stable-Baselines3's log: TensorBoard, CSV, wherever the model logs to.
 
 model.learn(100_000, callback=PoolStatsCallback())
 """
@@ -6,13 +6,14 @@ model.learn(100_000, callback=PoolStatsCallback())
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields
 
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
+from sc2pool.pool.report.rates import Rates
+from sc2pool.pool.report.stats import PoolStats
 
 _RECORD_EVERY_S = 1.0
 
@@ -20,9 +21,10 @@ _RECORD_EVERY_S = 1.0
 class PoolStatsCallback(BaseCallback):
     """Records the pool's counters under `pool/`, with the model's own figures.
 
-    After each rollout, but at most once a second: `pool/steps_per_s`, `pool/episodes`,
-    `pool/launches`, `pool/resets`, `pool/faults`, `pool/recycles/CAUSE` for each cause so far,
-    `pool/memory_bytes` (of all games together), `pool/reset_s_p95/RUNG`, `pool/recovery_s_max`.
+    After each rollout, but at most once a second: `pool/steps_per_s` since the record before, each
+    counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`, `pool/resets`, …),
+    `pool/faults`, `pool/recycles/CAUSE` for each cause so far, `pool/memory_bytes` (of all games
+    together), `pool/reset_s_p95/KIND` and `pool/recovery_s_max`.
 
     Raises:
         ConfigError: the model's env is not a `SubprocSC2VecEnv`, nor wraps one.
@@ -30,26 +32,27 @@ class PoolStatsCallback(BaseCallback):
 
     def __init__(self, verbose: int = 0) -> None:
         super().__init__(verbose)
-        self._recorded_at_s: float | None = None
-        self._recorded_steps = 0
+        self._rates = Rates(_RECORD_EVERY_S)
+        self._next_record_s = 0.0
 
     def _on_training_start(self) -> None:
-        self._recorded_at_s = None
-        self._pool()  # a wrong env is told before the first step, not after the first rollout
+        self._rates = Rates(_RECORD_EVERY_S)
+        self._next_record_s = 0.0
+        self._pool()  # a wrong env raises before the first step, not after the first rollout
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_end(self) -> None:
         now_s = time.monotonic()
-        since_s = None if self._recorded_at_s is None else now_s - self._recorded_at_s
-        if since_s is not None and since_s < _RECORD_EVERY_S:
+        if now_s < self._next_record_s:
             return
+        self._next_record_s = now_s + _RECORD_EVERY_S
         stats = self._pool().stats()
-        steps = int(stats["env_steps"])
-        if since_s is not None:
-            self.logger.record("pool/steps_per_s", (steps - self._recorded_steps) / since_s)
-        self._recorded_at_s, self._recorded_steps = now_s, steps
+        self._rates.note(now_s, {"steps": stats.env_steps})
+        steps_per_s = self._rates.per_s("steps")
+        if steps_per_s is not None:
+            self.logger.record("pool/steps_per_s", steps_per_s)
         for name, value in figures(stats).items():
             self.logger.record(f"pool/{name}", value)
 
@@ -62,14 +65,17 @@ class PoolStatsCallback(BaseCallback):
         return env
 
 
-def figures(stats: Mapping[str, Any]) -> dict[str, float]:
-    """The pool's stats (see `Pool.stats`) as single figures."""
-    recycles = stats["recycles"]
-    told: dict[str, float] = {name: stats[name] for name in ("episodes", "launches", "resets")}
-    told["faults"] = sum(n for cause, n in recycles.items() if not cause.startswith("soft-"))
-    told |= {f"recycles/{cause}": count for cause, count in recycles.items()}
-    told["memory_bytes"] = sum(row["memory_bytes"] or 0 for row in stats["instances"])
-    told |= {f"reset_s_p95/{rung or 'first'}": s["p95"] for rung, s in stats["reset_s"].items()}
-    if stats["recovery_s"]["count"]:
-        told["recovery_s_max"] = stats["recovery_s"]["max"]
-    return told
+def figures(stats: PoolStats) -> dict[str, float]:
+    """The pool's statistics as single figures."""
+    found: dict[str, float] = {
+        field.name: getattr(stats, field.name)
+        for field in fields(stats)
+        if "metric" in field.metadata and field.metadata["metric"].kind == "counter"
+    }
+    found["faults"] = stats.faults
+    found |= {f"recycles/{cause}": count for cause, count in stats.recycles.items()}
+    found["memory_bytes"] = sum(row.memory_bytes or 0 for row in stats.instances)
+    found |= {f"reset_s_p95/{kind}": took.p95 for kind, took in stats.reset_s.items()}
+    if stats.recovery_s is not None:
+        found["recovery_s_max"] = stats.recovery_s.max
+    return found

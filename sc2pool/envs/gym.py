@@ -17,6 +17,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import task_spec
 from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
+from sc2pool.pool.report.stats import PoolStats
 from sc2pool.tasks.definition import TaskDefinition
 
 
@@ -139,8 +140,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Let the game go on; without effect if it is not paused."""
         self.pool.resume()
 
-    def stats(self) -> dict[str, Any]:
-        """The pool's counters as plain data; see `sc2pool.pool.report.snapshot.describe`."""
+    def stats(self) -> PoolStats:
+        """The pool's counters, and what each instance is doing."""
         return self.pool.stats()
 
     def close(self) -> None:

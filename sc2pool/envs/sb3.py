@@ -29,6 +29,7 @@ from sc2pool.envs.specs import EnvFn, check_seed, check_spares, player_specs
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
+from sc2pool.pool.report.stats import PoolStats
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.players.operations import qualified
 
@@ -187,7 +188,7 @@ class SubprocSC2VecEnv(VecEnv):
     def pause(self, indices: VecEnvIndices = None) -> None:
         """Stop the games of these envs, until their next step or reset, or `resume`.
 
-        Not a game loop passes meanwhile; `stats()["pauses"]` tells whether that is so. It may be
+        Not a game loop passes meanwhile; `stats().pauses` says whether that is so. It may be
         called again; as many calls of `resume` belong to it.
 
         Raises:
@@ -200,8 +201,8 @@ class SubprocSC2VecEnv(VecEnv):
         """Let the games of these envs go on; without effect on those that are not paused."""
         self.pool.resume(None if indices is None else self._envs(indices))
 
-    def stats(self) -> dict[str, Any]:
-        """The pool's counters as plain data; see `sc2pool.pool.report.snapshot.describe`."""
+    def stats(self) -> PoolStats:
+        """The pool's counters, and what each instance is doing."""
         return self.pool.stats()
 
     def close(self) -> None:

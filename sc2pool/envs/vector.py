@@ -33,6 +33,7 @@ from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.layout import Array, space_layout
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
+from sc2pool.pool.report.stats import PoolStats
 from sc2pool.pool.selective import SelectivePool
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.registry import resolve
@@ -329,8 +330,8 @@ class SC2VectorEnv(EnvCalls):
         with self._pending.gymnasiums_errors():
             self.pool.resume()
 
-    def stats(self) -> dict[str, Any]:
-        """The pool's counters as plain data; see `sc2pool.pool.report.snapshot.describe`."""
+    def stats(self) -> PoolStats:
+        """The pool's counters, and what each instance is doing."""
         return self.pool.stats()
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:

@@ -133,7 +133,7 @@ def fault_info(report: FaultReport) -> dict[str, Any]:
         "detail": report.fault.detail,
         "instance": report.instance,
         "recovery_s": time.monotonic() - report.at_s,
-        "bundle": report.bundle,
+        "fault_report": report.folder,
     }
 
 

@@ -38,6 +38,7 @@ from sc2pool.pool.ipc.messages import Hello
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.slot import MASKED
 from sc2pool.pool.pauses import Pauses
+from sc2pool.pool.report.stats import PoolStats
 from sc2pool.pool.transitions import Transitions, bind
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec
@@ -263,7 +264,7 @@ class Pool:
         if replays is not None:
             for seat, outcome in zip(seats, outcomes, strict=True):
                 if outcome is not None:
-                    replays.settle(seat, outcome.info)
+                    replays.settle(seat.name, outcome.info)
         return self._gatherer.gather(seats, outcomes)
 
     # Pauses.
@@ -360,11 +361,8 @@ class Pool:
             return None
         return source.end.mask()
 
-    def stats(self) -> dict[str, Any]:
-        """Counters of the pool and what each instance is doing, as plain data.
-
-        The keys are told in `sc2pool.pool.report.snapshot.describe`. May be called from any thread.
-        """
+    def stats(self) -> PoolStats:
+        """Counters of the pool, and what each instance is doing; may be called from any thread."""
         return self._supervisor.stats_now()
 
     @property

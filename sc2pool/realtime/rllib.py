@@ -27,7 +27,7 @@ from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 
 _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 _LOGGED_PAUSES = {"paused_s": "paused_s", "loops_passed": "loops"}
-"""Names in the result, and in a pool's `stats()["pauses"]`."""
+"""Names in the result, and in a pool's `stats().pauses`."""
 
 
 class PauseBetweenSamples(RLlibCallback):
@@ -73,9 +73,9 @@ class PauseBetweenSamples(RLlibCallback):
         del samples, keywords
         env = env_runner.env.unwrapped
         _of_each_pool(env, "pause")
-        pauses = [stats["pauses"] for stats in _of_each_pool(env, "stats")]
+        pauses = [stats.pauses for stats in _of_each_pool(env, "stats")]
         for name, key in _LOGGED_PAUSES.items():
-            total = sum(pause[key] for pause in pauses)
+            total = sum(getattr(pause, key) for pause in pauses)
             metrics_logger.log_value(
                 ("pause", name), total - self._logged[name], reduce="lifetime_sum"
             )

@@ -53,9 +53,9 @@ class PauseDuringTraining(BaseCallback):
         pool = self._pool()
         pool.pause()
         self._paused = True
-        pauses = pool.stats()["pauses"]
-        self.logger.record("pause/paused_s", pauses["paused_s"])
-        self.logger.record("pause/loops_passed", pauses["loops"])
+        pauses = pool.stats().pauses
+        self.logger.record("pause/paused_s", pauses.paused_s)
+        self.logger.record("pause/loops_passed", pauses.loops)
 
     def _on_training_end(self) -> None:
         if not self._paused:

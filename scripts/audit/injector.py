@@ -15,12 +15,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 import psutil
 
 from audit.ledger import Ledger
 from audit.task import HARMS
+from sc2pool.pool.report.stats import InstanceStats
 
 BY_SIGNAL = {
     "game KILL": signal.SIGKILL,
@@ -31,9 +31,6 @@ BY_SIGNAL = {
     "worker TERM": signal.SIGTERM,
 }
 BY_API = tuple(f"game {harm}" for harm in HARMS[1:])
-
-Instance = dict[str, Any]
-"""One entry of `stats()["instances"]`."""
 
 
 class Injector:
@@ -48,7 +45,7 @@ class Injector:
 
     def __init__(
         self,
-        instances: Callable[[], Sequence[Instance]],
+        instances: Callable[[], Sequence[InstanceStats]],
         ledger: Ledger,
         every_s: float,
         seed: int | None,
@@ -84,13 +81,13 @@ class Injector:
                     place
                     for place, env in enumerate(envs)
                     # One that is not playing gets no action: its env has a fault to tell of.
-                    if instances[env]["state"] == "playing"
-                    and instances[env]["instance"] not in self._ledger.injected
+                    if instances[env].state == "playing"
+                    and instances[env].instance not in self._ledger.injected
                 ]
                 if places:
                     place = self._rng.choice(places)
                     harm = self._wanted.pop()
-                    self._note(instances[envs[place]]["instance"], harm)
+                    self._note(instances[envs[place]].instance, harm)
                     harms[place] = HARMS.index(harm.split()[1])
         return harms
 
@@ -109,13 +106,13 @@ class Injector:
         self._rng.shuffle(instances)
         for victim in instances:
             pid = pid_of(victim, target)
-            if pid is None or victim["instance"] in self._ledger.injected:
+            if pid is None or victim.instance in self._ledger.injected:
                 continue
-            self._note(victim["instance"], harm)
+            self._note(victim.instance, harm)
             try:
                 os.kill(pid, BY_SIGNAL[harm])
             except ProcessLookupError:
-                self._ledger.withdraw(victim["instance"])
+                self._ledger.withdraw(victim.instance)
                 self.done[harm] -= 1
             return
 
@@ -124,10 +121,10 @@ class Injector:
         self.done[harm] += 1
 
 
-def pid_of(instance: Instance, target: str) -> int | None:
+def pid_of(instance: InstanceStats, target: str) -> int | None:
     """The worker's or the game's process, also while it launches; None where there is none yet."""
     with suppress(psutil.Error):
-        worker = psutil.Process(instance["worker_pid"])
+        worker = psutil.Process(instance.worker_pid)
         if worker.ppid() != os.getpid() or worker.status() == psutil.STATUS_ZOMBIE:
             return None
         if target == "worker":

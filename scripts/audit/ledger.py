@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from audit.checker import Mark
+from sc2pool.pool.report.stats import PoolEvent
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Ledger:
     """What is known of each instance that was harmed or failed."""
 
     injected: dict[int, str] = field(default_factory=dict)
-    events: dict[int, dict[str, Any]] = field(default_factory=dict)
+    events: dict[int, PoolEvent] = field(default_factory=dict)
     told: dict[int, Told] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     _seen_until_s: float = 0.0
@@ -54,19 +55,19 @@ class Ledger:
                 self.wrong.append(f"the fault of instance {mark.instance} is told twice")
             self.told[mark.instance] = Told(env, mark, at_s)
 
-    def take_events(self, events: Iterable[dict[str, Any]]) -> None:
+    def take_events(self, events: Iterable[PoolEvent]) -> None:
         """The newest events of the pool, in their order; those known already are passed over."""
         for event in events:
-            if event["at_s"] <= self._seen_until_s:
+            if event.at_s <= self._seen_until_s:
                 continue
-            self._seen_until_s = event["at_s"]
-            if event["event"] != "fault":
+            self._seen_until_s = event.at_s
+            if event.event != "fault":
                 continue
-            if event["instance"] in self.events:
-                self.wrong.append(f"instance {event['instance']} has failed twice")
+            if event.instance in self.events:
+                self.wrong.append(f"instance {event.instance} has failed twice")
             # The end of a game's log may be in it, and a run has thousands of these.
-            brief = {"detail": event["detail"].partition("\n")[0]}
-            self.events[event["instance"]] = event | brief
+            brief = event.detail.partition("\n")[0]
+            self.events[event.instance] = replace(event, detail=brief)
 
     def unnoticed(self) -> set[int]:
         """Instances that were harmed and have not failed so far."""
@@ -75,7 +76,7 @@ class Ledger:
     def shadowed(self) -> set[int]:
         """Failed before the trainer was told of an earlier fault of the same env."""
         spans = [
-            (self.events[number]["seat"], self.events[number]["at_s"], told.at_s)
+            (self.events[number].seat, self.events[number].at_s, told.at_s)
             for number, told in self.told.items()
             if number in self.events
         ]
@@ -84,14 +85,14 @@ class Ledger:
             for number, event in self.events.items()
             if number not in self.told
             and any(
-                seat == event["seat"] and since_s < event["at_s"] < until_s
+                seat == event.seat and since_s < event.at_s < until_s
                 for seat, since_s, until_s in spans
             )
         }
 
     def of_spares(self) -> set[int]:
         """Failed while no env had them."""
-        return {n for n, event in self.events.items() if event["seat"].startswith("spare")}
+        return {n for n, event in self.events.items() if event.seat.startswith("spare")}
 
     def untold(self) -> set[int]:
         """Failed, and the trainer should be told and has not been so far."""
@@ -108,19 +109,19 @@ class Ledger:
             found.append(f"instance {number}: {self.injected[number]} went unnoticed")
         for number in self.events.keys() - self.injected.keys():
             event = self.events[number]
-            about = f"{event['kind']} while {event['phase']}: {event['detail']}"
+            about = f"{event.cause} while {event.phase}: {event.detail}"
             found.append(f"instance {number} failed, and nobody had harmed it: {about}")
         for number, told in self.told.items():
             event = self.events.get(number)
             given = (f"env {told.env}", told.mark.kind)
             if event is None:
                 found.append(f"instance {number} is told to have failed, and has not")
-            elif (event["seat"], str(event["kind"])) != given:
+            elif (event.seat, event.cause) != given:
                 found.append(f"instance {number} is told as {given}, but it was {event}")
         for number in self.untold():
             found.append(f"the fault of instance {number} is not told: {self.events[number]}")
         return found
 
-    def by(self, key: str) -> dict[str, int]:
-        """Count of faults by `kind`, `phase` or another key of the events."""
-        return dict(Counter(str(event[key]) for event in self.events.values()).most_common())
+    def by(self, key: Literal["cause", "phase"]) -> dict[str, int]:
+        """Count of faults by `cause` or `phase`."""
+        return dict(Counter(getattr(event, key) for event in self.events.values()).most_common())

@@ -147,7 +147,7 @@ def train(learner: str, options: argparse.Namespace, seed: int, n_epochs: int) -
         model = model_of(kind, VecMonitor(env), seed, n_epochs, **more)
         model.learn(options.steps, callback=noting)
         wall_s = time.monotonic() - noting.began_s
-        played = env.stats()["env_steps"]
+        played = env.stats().env_steps
     finally:
         env.close()
     return Run(learner, seed, wall_s, model.num_timesteps, played, noting.episodes)

@@ -38,7 +38,7 @@ def main() -> None:
         try:
             random_scores = play(env, random_policy(env.action_space), options.episodes)
             scripted_scores = play(env, SCRIPTED[task], options.episodes)
-            version = env.stats()["game_version"]
+            version = env.stats().game_version
         finally:
             env.close()
         print(row(task, random_scores, scripted_scores, published), flush=True)

@@ -29,7 +29,7 @@ def make_env(standin_dir: Path, tmp_path: Path) -> Iterator[Callable[..., Subpro
     envs: list[SubprocSC2VecEnv] = []
 
     def make(**options: Any) -> SubprocSC2VecEnv:
-        config = replace(QUICK, bundle_dir=tmp_path)
+        config = replace(QUICK, fault_report_dir=tmp_path)
         defaults = {"n": 3, "task": AuditTask, "game": standin_dir, "seed": SEED, "config": config}
         envs.append(SubprocSC2VecEnv(**(defaults | options)))
         return envs[-1]

@@ -54,26 +54,26 @@ class Bad:
         self.batch += 1
         if self.batch in STRIKES:
             seat, target, number = STRIKES[self.batch]
-            victim = self.env.stats()["instances"][seat]
+            victim = self.env.stats().instances[seat]
             pid = pid_of(victim, target)
-            if pid is not None and victim["instance"] not in self.ledger.injected:
-                self.ledger.inject(victim["instance"], f"{target} {number.name}")
+            if pid is not None and victim.instance not in self.ledger.injected:
+                self.ledger.inject(victim.instance, f"{target} {number.name}")
                 os.kill(pid, number)
 
     def harms(self, envs: Sequence[int]) -> list[int]:
         """With the next action of each of these envs."""
         harms = [0] * len(envs)
         if self.batch in ASKED:
-            victim = self.env.stats()["instances"][envs[0]]
-            if victim["state"] == "playing" and victim["instance"] not in self.ledger.injected:
-                self.ledger.inject(victim["instance"], ASKED[self.batch])
+            victim = self.env.stats().instances[envs[0]]
+            if victim.state == "playing" and victim.instance not in self.ledger.injected:
+                self.ledger.inject(victim.instance, ASKED[self.batch])
                 harms[0] = HARMS.index(ASKED[self.batch])
         return harms
 
     def take(self, records: list[Record]) -> None:
         """After each batch."""
         self.ledger.take_marks(marks_of(records), time.monotonic())
-        self.ledger.take_events(self.env.stats()["events"])
+        self.ledger.take_events(self.env.stats().events)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: in
     assert bad.ledger.reconcile() == []
     assert len(bad.ledger.events) >= len(STRIKES)
     assert checker.synthetic >= len(ASKED)
-    assert received == env.stats()["env_steps"]
-    assert sum(env.stats()["recycles"].values()) == len(bad.ledger.injected)
+    assert received == env.stats().env_steps
+    assert sum(env.stats().recycles.values()) == len(bad.ledger.injected)
 
 
 STEPS = EPISODE_STEPS + 5
@@ -118,7 +118,7 @@ def recorded(env: Any, steps: int = STEPS) -> list[Record]:
 @pytest.fixture(scope="module")
 def tape(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Tape:
     """A sound pool's run, with a fault in it."""
-    config = PoolConfig(bundle_dir=tmp_path_factory.mktemp("bundles"))
+    config = PoolConfig(fault_report_dir=tmp_path_factory.mktemp("faults"))
     env = SubprocSC2VecEnv(n=2, task=AuditTask, game=standin_dir, config=config)
     try:
         tape = Tape(env)

@@ -109,4 +109,4 @@ def test_a_forked_child_leaves_its_parents_pool_alone(vec):
             os._exit(0)
     os.waitpid(child, 0)
     assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]]
-    assert made.stats()["recycles"] == {}
+    assert made.stats().recycles == {}

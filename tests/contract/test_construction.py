@@ -63,8 +63,8 @@ def test_make_vec_env_makes_it(pools):
 def test_a_task_launches_one_game_for_each_env_and_no_other(vec_task):
     made = vec_task(n=2)
     made.reset()
-    assert made.stats()["launches"] == 2
-    assert [instance["instance"] for instance in made.stats()["instances"]] == [0, 1]
+    assert made.stats().launches == 2
+    assert [instance.instance for instance in made.stats().instances] == [0, 1]
 
 
 class NoSpaces(Task):

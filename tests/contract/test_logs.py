@@ -23,15 +23,15 @@ def test_records_carry_env_instance_and_phase(vec_task, caplog):
     caplog.set_level(logging.INFO, "sc2pool")
     env = vec_task(n=2)
     env.reset()
-    struck = env.stats()["instances"][1]
-    psutil.Process(struck["pid"]).kill()
+    struck = env.stats().instances[1]
+    psutil.Process(struck.pid).kill()
     env.step(np.array([env.action_space.sample() for _ in range(2)]))
     records = [record for record in caplog.records if record.name == "sc2pool"]
-    ups = [record for record in records if record.getMessage().endswith(f"port {struck['port']}")]
+    ups = [record for record in records if record.getMessage().endswith(f"port {struck.port}")]
     assert [(up.env, up.instance, up.phase, up.levelname) for up in ups] == [
         ("env 1", 1, "launching", "INFO")
     ]
-    assert f"process {struck['pid']}" in ups[0].getMessage()
+    assert f"process {struck.pid}" in ups[0].getMessage()
     (fault,) = [record for record in records if record.levelno == logging.WARNING]
     assert (fault.env, fault.instance) == ("env 1", 1)
     assert fault.phase in ("idle", "stepping")

@@ -34,7 +34,7 @@ def test_counters_reach_tensorboard(vec_task, tmp_path, monkeypatch):
     model = PPO("MlpPolicy", VecMonitor(env), n_steps=8, batch_size=16, n_epochs=1, device="cpu")
     model.set_logger(configure(str(tmp_path), ["tensorboard"]))
     model.learn(32, callback=PoolStatsCallback())
-    psutil.Process(env.stats()["instances"][1]["pid"]).kill()
+    psutil.Process(env.stats().instances[1].pid).kill()
     model.learn(32, callback=CallbackList([PoolStatsCallback()]), reset_num_timesteps=False)
     model.logger.close()
     values = logged(tmp_path)

@@ -77,7 +77,7 @@ def test_make_vec_makes_one_pool(pools, standin_dir, mode):
     assert env.spec.id == ID
     assert str(env) == f"SC2VectorEnv({ID}, num_envs=2)"
     assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-    assert len(env.stats()["instances"]) == 3
+    assert len(env.stats().instances) == 3
     assert env.reset()[0] in env.observation_space
     assert env.step(env.action_space.sample())[0] in env.observation_space
 

@@ -167,8 +167,8 @@ def test_a_game_that_died_between_two_steps_shows_its_last_frame(vec_task):
     made.reset()
     made.step([0, 0])
     before = made.get_images()
-    os.kill(made.stats()["instances"][0]["pid"], signal.SIGKILL)
-    while made.stats()["recycles"] == {}:
+    os.kill(made.stats().instances[0].pid, signal.SIGKILL)
+    while made.stats().recycles == {}:
         after = made.get_images()
         assert [frame.shape for frame in after] == [FRAME_SHAPE] * 2
         np.testing.assert_array_equal(after[0], before[0])
@@ -181,11 +181,11 @@ def test_a_game_that_died_between_two_steps_shows_its_last_frame(vec_task):
 def test_a_game_that_died_before_it_was_drawn_is_black(vec_task):
     made = vec_task(Placed, n=1, render_mode="rgb_array")
     made.reset()
-    os.kill(made.stats()["instances"][0]["pid"], signal.SIGKILL)
+    os.kill(made.stats().instances[0].pid, signal.SIGKILL)
     deaths = 0
     while not deaths:
         (frame,) = made.get_images()
-        deaths = sum(made.stats()["recycles"].values())
+        deaths = sum(made.stats().recycles.values())
         made.pool._frames.clear()
     (frame,) = made.get_images()
     assert frame.shape == FRAME_SHAPE

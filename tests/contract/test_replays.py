@@ -19,7 +19,7 @@ from .tasks import Failing, Paid, PaidBot
 
 def keeping(directory: Path, **fields: Any) -> PoolConfig:
     return PoolConfig(
-        replays=ReplayPolicy(directory, **fields), bundle_dir=directory.parent / "bundles"
+        replays=ReplayPolicy(directory, **fields), fault_report_dir=directory.parent / "faults"
     )
 
 

@@ -52,8 +52,8 @@ def test_the_next_step_resets_by_default(vector):
         assert infos["_count"].tolist() == [count > 0 for count in counts], "0: a reset's info"
         assert infos.get("keywords", {}) == {}, "an autoreset passes no keywords"
     assert made.get_attr("actions") == ([1] * 4, [2] * 5), "a step that resets sends no action"
-    assert made.stats()["env_steps"] == 9
-    assert made.stats()["episodes"] == 3
+    assert made.stats().env_steps == 9
+    assert made.stats().episodes == 3
 
 
 def test_the_same_step_resets_and_keeps_what_was_last(vector):

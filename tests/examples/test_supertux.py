@@ -260,7 +260,7 @@ def test_two_behind_the_pool():
         _, _, _, infos = pool.step(np.array([STAND, STAND]))
         passed = [info["tick"] - tick for info, tick in zip(infos, before, strict=True)]
         assert max(passed) < PAUSE_S / 0.015 / 2
-        assert pool.stats()["pauses"]["count"] == 2
+        assert pool.stats().pauses.count == 2
 
         psutil.Process(games[0]).kill()
         done = [False, False]
@@ -322,7 +322,7 @@ def test_while_ppo_learns(gate):
         if gate:
             assert report["deaths unattended"] == 0
             assert max(timeliness.late_ticks) * 0.015 < UPDATE_S / 2
-            assert pool.stats()["pauses"]["paused_s"] > UPDATE_S
+            assert pool.stats().pauses.paused_s > UPDATE_S
         else:
             assert report["deaths unattended"] == 1
             assert report["periods missed"] * PERIOD_TICKS * 0.015 > DIES_WITHIN_S / 2

@@ -71,7 +71,7 @@ def step(env: SubprocSC2VecEnv, *actions: int) -> Any:
 
 def processes_of(env: SubprocSC2VecEnv, index: int) -> dict[str, psutil.Process]:
     """Game and worker of one env."""
-    game = psutil.Process(env.stats()["instances"][index]["pid"])
+    game = psutil.Process(env.stats().instances[index].pid)
     return {"game": game, "worker": psutil.Process(game.ppid())}
 
 

@@ -124,7 +124,7 @@ class Run:
 
     def __init__(self, env: SubprocSC2VecEnv) -> None:
         self.env = env
-        self._recycles = Counter(env.stats()["recycles"])
+        self._recycles = Counter(env.stats().recycles)
         env.seed(SEED)
         self.observations = [env.reset()]
         self.rewards: list[Any] = []
@@ -143,7 +143,7 @@ class Run:
 
     def recycles(self) -> list[str]:
         """What instances were replaced for in this run."""
-        return sorted((Counter(self.env.stats()["recycles"]) - self._recycles).elements())
+        return sorted((Counter(self.env.stats().recycles) - self._recycles).elements())
 
 
 def assert_undisturbed(run: Run, quiet: Recording) -> None:
@@ -177,12 +177,12 @@ def test_harm(
 ) -> None:
     run = Run(env)
     run.play(HARM_STEP - 1)
-    instance = env.stats()["instances"][0]
+    instance = env.stats().instances[0]
     order: dict[str, Any] = {"seconds": TOO_LONG_S}
     if phase == "launching":
         strike(processes_of(env, 0)["game"].pid, "KILL")  # so that another is launched
     else:
-        order["pid"] = instance["pid"]
+        order["pid"] = instance.pid
     faulty.order(harm, POINTS[phase], **order)
     run.play(STEPS - HARM_STEP + 1)
 
@@ -190,19 +190,19 @@ def test_harm(
     kinds = KINDS[harm]
     if phase == "stepping":
         assert_env_0_cut_short(run, quiet_run, kinds)
-        assert_fault(run.infos[HARM_STEP - 1][0], kinds, "stepping", instance["instance"])
+        assert_fault(run.infos[HARM_STEP - 1][0], kinds, "stepping", instance.instance)
     elif phase == "launching":
         # The game that was to take over does not come up either: still one mark, of the first.
         assert_env_0_cut_short(run, quiet_run, {"game-exited"})
         kinds = kinds | {"game-exited"}
-        fault = next(e for e in reversed(env.stats()["events"]) if e["event"] == "fault")
+        fault = next(e for e in reversed(env.stats().events) if e.event == "fault")
         # What is too much in the launch's last reply is found with the next one.
-        assert fault["phase"] == ("resetting" if harm == "duplicate" else "launching")
+        assert fault.phase == ("resetting" if harm == "duplicate" else "launching")
     else:
         assert_undisturbed(run, quiet_run)
         assert not any("sc2pool.fault" in info for infos in run.infos for info in infos)
         told = run.reset_infos[EPISODE - 1]
-        assert_fault(told[0], kinds, "resetting", instance["instance"])
+        assert_fault(told[0], kinds, "resetting", instance.instance)
         assert "sc2pool.fault" not in told[1]
     recycles = run.recycles()
     assert set(recycles) <= kinds
@@ -245,13 +245,13 @@ def test_in_a_restart(env: SubprocSC2VecEnv, faulty: Faulty, harm: str) -> None:
     env.seed(None)
     env.reset()
     run.play(2 * EPISODE - 1)
-    instance = env.stats()["instances"][0]
-    faulty.order(harm, "restart_game", pid=instance["pid"], seconds=TOO_LONG_S)
+    instance = env.stats().instances[0]
+    faulty.order(harm, "restart_game", pid=instance.pid, seconds=TOO_LONG_S)
     run.play(2)
     assert faulty.done
     assert [dones.tolist() for dones in run.dones[-2:]] == [[True, True], [False, False]]
     told = run.reset_infos[-2]
-    assert_fault(told[0], KINDS[harm], "resetting", instance["instance"])
+    assert_fault(told[0], KINDS[harm], "resetting", instance.instance)
     assert told[1] == {}
     assert set(run.infos[-2][0]) == {"TimeLimit.truncated", "terminal_observation"}
     assert len(run.recycles()) == 1

@@ -73,4 +73,4 @@ def test_games_killed_while_they_launch_are_tried_again(
     script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
     env = make_env(n=1, game=installation(script))
     env.reset()
-    assert env.stats()["recycles"] == {"game-exited": 2}
+    assert env.stats().recycles == {"game-exited": 2}

@@ -76,7 +76,7 @@ def play_on_after(
         assert_same_bytes(observations[1], expected[QUIET_STEPS + 1 + number][1])
         assert not dones.any()
         assert infos == [{"TimeLimit.truncated": False}] * 2
-    assert sum(env.stats()["recycles"].values()) == 1
+    assert sum(env.stats().recycles.values()) == 1
 
 
 @pytest.mark.parametrize("harm", EXPECTED_KINDS)
@@ -156,7 +156,7 @@ def assert_replaced_before_the_first_observation(
     assert_same_bytes(observations, undisturbed.observations[1][:2])
     assert not dones.any()
     assert infos == [{"TimeLimit.truncated": False}] * 2
-    assert sum(env.stats()["recycles"].values()) == 1
+    assert sum(env.stats().recycles.values()) == 1
 
 
 @pytest.mark.parametrize("harm", ["game KILL", "worker KILL"])
@@ -206,7 +206,7 @@ def test_ports_are_free_again(make_env: MakeEnv) -> None:
     """The lease of a killed game can be taken by the next."""
     env = make_env()
     env.reset()
-    ports = [instance["port"] for instance in env.stats()["instances"]]
+    ports = [instance.port for instance in env.stats().instances]
     assert [try_lock(lease_directory() / f"{port}.lock") for port in ports] == [None, None]
     step(env, harm_action("game KILL"), 0)
     env.close()

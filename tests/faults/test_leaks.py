@@ -49,6 +49,6 @@ def test_twelve_recycles(make_env: MakeEnv, wait_for: Callable[..., None]) -> No
             strike(processes_of(env, index)[target].pid, "KILL")
         assert step(env, 0, 0)[2].all()
         step(env, 0, 0)
-    assert sum(env.stats()["recycles"].values()) == 2 * ROUNDS
+    assert sum(env.stats().recycles.values()) == 2 * ROUNDS
     # The games of killed workers are reaped by the system, when it comes to it.
     wait_for(lambda: belongings() == before, 5.0)

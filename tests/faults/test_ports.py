@@ -35,5 +35,5 @@ def test_the_game_gets_another_port_and_the_impostor_not_a_byte(
     if harm == "port stolen":
         assert visits
     stats = env.stats()
-    assert int(port) not in [instance["port"] for instance in stats["instances"]]
-    assert stats["recycles"] == {}
+    assert int(port) not in [instance.port for instance in stats.instances]
+    assert stats.recycles == {}

@@ -62,16 +62,14 @@ def assert_recycled_unseen(
             )
         assert env.reset_infos == [{}, {}]
     stats = env.stats()
-    assert stats["recycles"] == recycles
-    assert stats["recovery_s"] == {"count": 0}
-    told = [event["cause"] for event in stats["events"] if event["event"] == "recycle"]
-    assert [f"soft-{cause}" for cause in told] == [
-        name for name, count in recycles.items() for _ in range(count)
-    ]
+    assert stats.recycles == recycles
+    assert stats.recovery_s is None
+    told = [event.cause for event in stats.events if event.event == "recycle"]
+    assert told == [name for name, count in recycles.items() for _ in range(count)]
 
 
 def memory_of(env: SubprocSC2VecEnv, index: int) -> int:
-    return env.stats()["instances"][index]["memory_bytes"] or 0
+    return env.stats().instances[index].memory_bytes or 0
 
 
 @pytest.mark.parametrize("spares", [0, 1])
@@ -92,7 +90,7 @@ def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
         if number == 1:
             # Growth counts from the watchdog's first look at the game.
             wait_for(lambda: memory_of(env, 0))
-            pid = env.stats()["instances"][0]["pid"]
+            pid = env.stats().instances[0].pid
             faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
         elif number == 2:
             wait_for(lambda: memory_of(env, 0) > TAKEN_BYTES)
@@ -120,7 +118,7 @@ def test_over_the_hard_limit_of_memory(
         task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES)
     )
     env.reset()
-    pid = env.stats()["instances"][0]["pid"]
+    pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
     # The watchdog may catch it while it grows, else it strikes in the next step, or right after
     # that one's reply.
@@ -135,7 +133,7 @@ def test_over_the_hard_limit_of_memory(
     for number, (observations, _, dones, _) in enumerate(played, start=1):
         assert_same_bytes(observations[1], quiet_run.observations[number][1])
         assert not dones[1]
-    assert env.stats()["recycles"] == {"memory": 1}
+    assert env.stats().recycles == {"memory": 1}
 
 
 def test_a_game_that_needs_a_hard_reset(make_env: MakeEnv, faulty: Faulty) -> None:
@@ -147,13 +145,13 @@ def test_a_game_that_needs_a_hard_reset(make_env: MakeEnv, faulty: Faulty) -> No
     while not faulty.done:
         ended += int(step(env, 0)[2].sum())
         assert ended <= 2
-    assert env.stats()["recycles"] == {}
+    assert env.stats().recycles == {}
     for _ in range(5):
         _, _, dones, (info,) = step(env, 0)
         assert "sc2pool.fault" not in info
     assert dones.all()
     assert env.reset_infos == [{}]
-    assert env.stats()["recycles"] == {"soft-game-loops": 1}
+    assert env.stats().recycles == {"soft-game-loops": 1}
 
 
 def test_an_env_of_the_user_is_never_recycled() -> None:
@@ -167,8 +165,8 @@ def test_an_env_of_the_user_is_never_recycled() -> None:
         for _ in range(8):
             step(env, 0)
         stats = env.stats()
-        assert stats["episodes"] == 4
-        assert stats["recycles"] == {}
-        assert [instance["instance"] for instance in stats["instances"]] == [0]
+        assert stats.episodes == 4
+        assert stats.recycles == {}
+        assert [instance.instance for instance in stats.instances] == [0]
     finally:
         env.close()

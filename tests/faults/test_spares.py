@@ -46,10 +46,10 @@ def assert_same_run(given: Recording, expected: Recording) -> None:
 
 def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
     """Kills the games of all spares that have one; how many, once their workers have told."""
-    struck = [instance for instance in env.stats()["instances"][N:] if instance["pid"]]
+    struck = [instance for instance in env.stats().instances[N:] if instance.pid]
     for instance in struck:
-        worker = psutil.Process(instance["worker_pid"])
-        strike(instance["pid"], "KILL")
+        worker = psutil.Process(instance.worker_pid)
+        strike(instance.pid, "KILL")
         wait_for(lambda w=worker: w.status() == psutil.STATUS_ZOMBIE)
     return len(struck)
 
@@ -72,7 +72,7 @@ def test_any_number_of_spares(
     spares: int,
 ) -> None:
     env = spared(spares)
-    assert len(env.stats()["instances"]) == N + spares
+    assert len(env.stats().instances) == N + spares
     assert_same_run(record(env, STEPS), quiet)
     # Again, and the spares are killed, ready or not.
     env.seed(SEED)
@@ -86,7 +86,7 @@ def test_any_number_of_spares(
         assert_same_bytes(rewards, quiet.rewards[number])
         assert_same_bytes(dones, quiet.dones[number])
         assert not any("sc2pool.fault" in info for info in infos)
-    assert env.stats()["recycles"] == ({"game-exited": struck} if struck else {})
+    assert env.stats().recycles == ({"game-exited": struck} if struck else {})
 
 
 def test_a_killed_env_takes_the_next_episode(spared: Callable[..., SubprocSC2VecEnv]) -> None:
@@ -154,15 +154,15 @@ def test_a_spare_takes_over_without_a_launch(
     env = spared(1)
     env.reset()
     # The spare gets ready by and by; the pool takes notice in its steps.
-    wait_for(lambda: step(env, 0, 0, 0) and env.stats()["instances"][N]["state"] == "ready", 30.0)
-    pids = [instance["pid"] for instance in env.stats()["instances"]]
+    wait_for(lambda: step(env, 0, 0, 0) and env.stats().instances[N].state == "ready", 30.0)
+    pids = [instance.pid for instance in env.stats().instances]
     victim = psutil.Process(pids[0])
     victim.kill()
     wait_for(lambda: not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE)
     _, _, dones, infos = step(env, 0, 0, 0)
     assert dones[0]
     assert "sc2pool.fault" in infos[0]
-    taken = [instance["pid"] for instance in env.stats()["instances"]]
+    taken = [instance.pid for instance in env.stats().instances]
     assert taken[:N] == [pids[N], *pids[1:N]]
 
 

@@ -40,12 +40,12 @@ def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) 
 def test_a_full_disk_stops_nobody(
     trainer: Callable[..., Trainer], installation: Callable[[str], Path]
 ) -> None:
-    """A limit on the size of files stands in for it: neither bundles nor logs can be written."""
+    """A limit on the size of files stands in for it: no fault report or log can be written."""
     talkative = installation("seq -f 'line %092.0f' 20")  # two thousand bytes
     unlucky = trainer("finds the disk full", game=talkative)
     said = unlucky.wait_for_stage("played on")
     assert [told["kind"] for told in said["told"]] == ["game-exited"] * 2
-    assert [told["bundle"] for told in said["told"]] == [None, None]
+    assert [told["fault_report"] for told in said["told"]] == [None, None]
     assert said["recycles"] == {"game-exited": 2}
     assert said["env_steps"] == 16
 

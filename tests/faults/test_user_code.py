@@ -101,4 +101,4 @@ def test_a_wrong_action_is_never_sent(make_env: MakeEnv, undisturbed: Recording)
         with pytest.raises(ActionError, match=message):
             env.step(actions)
         assert_same_bytes(step(env, 0, 0)[0], undisturbed.observations[number][:2])
-    assert env.stats()["env_steps"] == 2 * len(BAD_ACTIONS)
+    assert env.stats().env_steps == 2 * len(BAD_ACTIONS)

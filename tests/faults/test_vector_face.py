@@ -83,7 +83,7 @@ def test_a_killed_game_is_one_truncation(make_vector, untouched, mode, kill):
     fault = infos["sc2pool.fault"]
     assert fault["kind"].tolist() == ["game-exited", None]
     assert fault["instance"][0] == 0
-    assert Path(fault["bundle"][0]).is_dir()
+    assert Path(fault["fault_report"][0]).is_dir()
     assert "SIGKILL" in fault["detail"][0]
     np.testing.assert_array_equal(observations[1], untouched[QUIET_STEPS + 1][1])
     last = untouched[QUIET_STEPS][0]
@@ -108,7 +108,7 @@ def test_a_killed_game_is_one_truncation(make_vector, untouched, mode, kill):
         observations, _, terminations, truncations, infos = env.step(QUIET)
         np.testing.assert_array_equal(observations[1], untouched[shown_last + number][1])
         assert (terminations.any(), truncations.any(), infos) == (False, False, {})
-    assert sum(env.stats()["recycles"].values()) == 1
+    assert sum(env.stats().recycles.values()) == 1
 
 
 def test_a_game_killed_while_another_is_reset_shows_in_its_own_next_step(make_vector, untouched):
@@ -152,7 +152,7 @@ def test_a_killed_worker_of_an_env_is_one_truncation_too(make_vector):
     env = SC2VectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2)
     try:
         env.reset(seed=0)
-        os.kill(env.stats()["instances"][0]["worker_pid"], signal.SIGKILL)
+        os.kill(env.stats().instances[0].worker_pid, signal.SIGKILL)
         _, _, _, truncations, infos = env.step(QUIET)
         assert truncations.tolist() == [True, False]
         assert infos["sc2pool.fault"]["kind"][0] == "worker-exited"

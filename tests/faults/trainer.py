@@ -27,7 +27,7 @@ CONFIGS = {
     ),
 }
 LARGEST_FILE_BYTES = 2048
-"""Enough for a queue pair, too little for the log of a talkative game and a bundle with it."""
+"""Enough for a queue pair, too little for the fault report of a talkative game."""
 
 
 def say(**what: Any) -> None:
@@ -64,7 +64,7 @@ def play_on_a_full_disk(pool: Pool) -> None:
 
 def counters(pool: Pool) -> dict[str, Any]:
     stats = pool.stats()
-    return {name: stats[name] for name in ("recycles", "env_steps")}
+    return {"recycles": stats.recycles, "env_steps": stats.env_steps}
 
 
 def main(game: str, ending: str, n: str = "2") -> None:
@@ -78,7 +78,7 @@ def main(game: str, ending: str, n: str = "2") -> None:
         pool = Pool([spec] * int(n), one_book=True, config=config)
         say(stage="resetting")
         pool.reset()
-        ports = [instance["port"] for instance in pool.stats()["instances"]]
+        ports = [instance.port for instance in pool.stats().instances]
         say(stage="training", children=children(), ports=ports)
         if ending == "exits":
             sys.exit(3)

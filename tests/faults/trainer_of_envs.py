@@ -63,7 +63,7 @@ def main(state: str) -> None:
     if state == "is paused":
         pool.pause()
     elif state == "is stopped":
-        psutil.Process(pool.stats()["instances"][0]["worker_pid"]).suspend()
+        psutil.Process(pool.stats().instances[0].worker_pid).suspend()
     elif state == "hangs":
         pool.send([HANG])
         hangs.wait()

@@ -51,7 +51,7 @@ def periods_lost(make_env: Any, kind: Any, **options: Any) -> list[int]:
         **options,
     )
     model.learn(UPDATES * 2 * N_STEPS)
-    assert env.stats()["recycles"] == {}
+    assert env.stats().recycles == {}
     return [
         sum((after - before) // PERIOD - 1 for before, after in itertools.pairwise(game))
         for game in zip(*recorded.loops, strict=True)
@@ -77,8 +77,8 @@ def test_games_in_step_mode(make_env):
         "MlpPolicy", VecMonitor(env), n_steps=32, batch_size=64, policy_kwargs=SMALL, device="cpu"
     )
     model.learn(3 * 64)
-    assert env.stats()["env_steps"] >= 3 * 64
-    assert env.stats()["recycles"] == {}
+    assert env.stats().env_steps >= 3 * 64
+    assert env.stats().recycles == {}
     env.reset()
     env.step([0, 0])
     with pytest.raises(ConfigError, match="plays on while it learns"):

@@ -32,7 +32,7 @@ def test_it_plays_in_time_and_is_told_when_it_does_not(make_env):
     _, info = step(env)
     assert info["sc2pool.lost_periods"] >= 3
     assert info["loop"] - loops[-1] >= 3 * RealtimeBot.step_mul
-    assert env.stats()["realtime"]["steps"] == 4
+    assert env.stats().realtime.steps == 4
 
 
 def test_it_is_paused_and_misses_nothing(make_env):
@@ -44,7 +44,7 @@ def test_it_is_paused_and_misses_nothing(make_env):
     dones, after = step(env)
     assert not dones.any()
     assert after["loop"] - before["loop"] <= 3 * RealtimeBot.step_mul
-    assert env.stats()["pauses"]["loops"] == 0
+    assert env.stats().pauses.loops == 0
 
 
 def test_deaths_reach_its_handlers_once_and_the_game_ends_with_the_last(make_env):

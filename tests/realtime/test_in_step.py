@@ -31,8 +31,8 @@ def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(make_e
     time.sleep(PERIOD_LOOPS / LOOPS_PER_S / 2)
     env.resume([1])
     env.step(ACTIONS)
-    skipped = env.stats()["realtime"]["envs"]["env 0"]["skipped_loops"]
+    skipped = env.stats().realtime.envs["env 0"].skipped_loops
     assert apart_s(env) > 1 / LOOPS_PER_S, "they are out of step"
     apart = min(apart_s(env) for _ in range(3))
     assert apart < 1 / LOOPS_PER_S
-    assert env.stats()["realtime"]["envs"]["env 0"]["skipped_loops"] > skipped
+    assert env.stats().realtime.envs["env 0"].skipped_loops > skipped

@@ -34,11 +34,11 @@ def step(env: SubprocSC2VecEnv) -> Any:
 
 def games(env: SubprocSC2VecEnv | SC2GymEnv) -> list[psutil.Process]:
     """Games of the envs, and then of the spares."""
-    return [psutil.Process(instance["pid"]) for instance in env.stats()["instances"]]
+    return [psutil.Process(instance.pid) for instance in env.stats().instances]
 
 
 def states(env: SubprocSC2VecEnv | SC2GymEnv) -> list[str]:
-    return [instance["state"] for instance in env.stats()["instances"]]
+    return [instance.state for instance in env.stats().instances]
 
 
 def play_until_spares_are_ready(env: SubprocSC2VecEnv) -> None:
@@ -67,7 +67,7 @@ def test_no_loop_passes_and_nobody_takes_it_for_a_fault(make_env):
     play_until_spares_are_ready(env)
     fall_in_step(env)
     before = [info["loop"] for info in step(env)[3]]
-    earlier = env.stats()["pauses"]
+    earlier = env.stats().pauses
     env.pause()
     assert are_stopped(games(env)) == [True] * 3
     assert states(env) == ["paused"] * 3
@@ -75,13 +75,13 @@ def test_no_loop_passes_and_nobody_takes_it_for_a_fault(make_env):
     assert are_stopped(games(env)) == [True] * 3
     after = [info["loop"] for info in step(env)[3]]
     stats = env.stats()
-    pauses = stats["pauses"]
-    assert pauses["count"] - earlier["count"] == 2, "the spare is paused until it is needed"
-    assert pauses["loops"] == 0
-    assert pauses["paused_s"] - earlier["paused_s"] >= 2 * PAUSE_S
+    pauses = stats.pauses
+    assert pauses.count - earlier.count == 2, "the spare is paused until it is needed"
+    assert pauses.loops == 0
+    assert pauses.paused_s - earlier.paused_s >= 2 * PAUSE_S
     assert all(late - early <= 4 + 4 for early, late in zip(before, after, strict=True))
     assert are_stopped(games(env)) == [False, False, True]
-    assert stats["recycles"] == {}
+    assert stats.recycles == {}
 
 
 def test_a_game_that_catches_up_is_told_of(make_env, standin_dir):
@@ -91,7 +91,7 @@ def test_a_game_that_catches_up_is_told_of(make_env, standin_dir):
     env.pause()
     time.sleep(PAUSE_S)
     (after,) = step(env)[3]
-    lost = env.stats()["pauses"]["loops"]
+    lost = env.stats().pauses.loops
     assert 22 <= lost <= 26
     assert after["loop"] - before["loop"] >= lost + 4
 
@@ -134,11 +134,11 @@ def test_not_with_a_step_pending(make_env):
 def test_a_reset_goes_on_too(make_env):
     env = make_env(spares=1)
     play_until_spares_are_ready(env)
-    held = env.stats()["instances"][-1]["episode"]
+    held = env.stats().instances[-1].episode
     env.pause()
     env.reset()
     assert are_stopped(games(env))[:2] == [False, False]
-    while states(env)[-1] != "paused" or env.stats()["instances"][-1]["episode"] == held:
+    while states(env)[-1] != "paused" or env.stats().instances[-1].episode == held:
         assert not step(env)[2].any()
     assert are_stopped(games(env)) == [False, False, True]
 
@@ -159,7 +159,7 @@ def test_an_env_that_is_over_takes_a_paused_spare(make_env):
     env = make_env(n=1, spares=1, task=Short)
     play_until_spares_are_ready(env)
     env.reset()
-    while states(env) != ["playing", "paused"] or env.stats()["instances"][0]["episode_steps"] != 1:
+    while states(env) != ["playing", "paused"] or env.stats().instances[0].episode_steps != 1:
         step(env)
     held = games(env)[1].pid
     env.pause()
@@ -170,9 +170,9 @@ def test_an_env_that_is_over_takes_a_paused_spare(make_env):
     assert not are_stopped(games(env))[0]
     for _ in range(5):
         step(env)
-    assert env.stats()["recycles"] == {}
-    assert env.stats()["pauses"]["count"] == 1
-    assert env.stats()["realtime"]["spares"]["held"] >= 1
+    assert env.stats().recycles == {}
+    assert env.stats().pauses.count == 1
+    assert env.stats().realtime.spares.held >= 1
 
 
 def test_a_spare_that_is_launched_meanwhile_begins_no_episode(make_env):
@@ -189,7 +189,7 @@ def test_a_spare_that_is_launched_meanwhile_begins_no_episode(make_env):
     assert are_stopped(games(env)) == [True, True]
     env.resume()
     assert states(env) == ["playing", "paused"]
-    assert env.stats()["recycles"] == {"game-exited": 1}
+    assert env.stats().recycles == {"game-exited": 1}
 
 
 def test_killed_while_paused(make_env):
@@ -237,8 +237,8 @@ def test_step_by_step_a_pause_is_nothing_special(make_env):
     time.sleep(0.5)
     after = [info["loop"] for info in step(env)[3]]
     assert after == [loop + 4 for loop in before]
-    assert env.stats()["pauses"]["loops"] == 0
-    assert env.stats()["recycles"] == {}
+    assert env.stats().pauses.loops == 0
+    assert env.stats().recycles == {}
 
 
 def test_a_single_env(freezing):
@@ -259,8 +259,8 @@ def test_an_env_of_the_users_with_grandchildren():
     env = SubprocSC2VecEnv([WithGrandchildren])
     try:
         env.reset()
-        (instance,) = env.stats()["instances"]
-        worker = psutil.Process(instance["worker_pid"])
+        (instance,) = env.stats().instances
+        worker = psutil.Process(instance.worker_pid)
         family = worker.children(recursive=True)
         assert len(family) == 2
         env.pause()

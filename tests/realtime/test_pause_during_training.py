@@ -23,7 +23,7 @@ UPDATE_S = 0.5
 
 
 def stopped(env: SubprocSC2VecEnv) -> list[bool]:
-    pids = [instance["pid"] for instance in env.stats()["instances"]]
+    pids = [instance.pid for instance in env.stats().instances]
     return [psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in pids]
 
 
@@ -71,14 +71,14 @@ def test_no_loop_passes_in_two_updates(make_env, tmp_path):
     assert stopped(env) == [True, True]
     env.resume()
     assert stopped(env) == [False, False]
-    pauses = env.stats()["pauses"]
-    assert pauses["count"] == 4
-    assert pauses["paused_s"] >= 4 * UPDATE_S
-    assert pauses["loops"] == 0
+    pauses = env.stats().pauses
+    assert pauses.count == 4
+    assert pauses.paused_s >= 4 * UPDATE_S
+    assert pauses.loops == 0
     log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
     assert [line["pause/loops_passed"] for line in log] == [0, 0]
     assert log[1]["pause/paused_s"] >= 2 * UPDATE_S
-    assert env.stats()["recycles"] == {}
+    assert env.stats().recycles == {}
 
 
 def test_without_the_callback_the_games_run_during_updates(make_env):
@@ -117,7 +117,7 @@ def test_an_update_that_raises(make_env):
     model.fails = False
     model.learn(N_STEPS * 2, callback=callback)
     assert model.seen == [[True, True]] * 4
-    assert env.stats()["pauses"]["loops"] == 0
+    assert env.stats().pauses.loops == 0
 
 
 def test_another_kind_of_env_is_a_config_error_before_the_first_step():

@@ -11,6 +11,8 @@ import pytest
 from realtime_tasks import InFlight, OneIsSlow, Short, TellsLoop, Unstoppable
 
 from sc2pool import SubprocSC2VecEnv
+from sc2pool.pool.report.lateness import HeldSpares
+from sc2pool.pool.report.stats import InstanceStats
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
 PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S
@@ -20,13 +22,12 @@ def step(env: SubprocSC2VecEnv) -> Any:
     return env.step(np.zeros(env.num_envs, np.int64))
 
 
-def instances(env: SubprocSC2VecEnv) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = env.stats()["instances"]
-    return rows
+def instances(env: SubprocSC2VecEnv) -> list[InstanceStats]:
+    return list(env.stats().instances)
 
 
 def play_until_the_spare_is_held(env: SubprocSC2VecEnv) -> None:
-    while instances(env)[-1]["state"] != "paused":
+    while instances(env)[-1].state != "paused":
         step(env)
 
 
@@ -46,14 +47,14 @@ def test_a_late_action_is_told_in_its_info_and_counted(make_env):
         assert info["sc2pool.gap_s"] >= 3.5 * PERIOD_S
         assert info["sc2pool.lost_periods"] >= 3
         assert info["sc2pool.skipped_loops"] >= 2 * TellsLoop.step_mul
-    told = env.stats()["realtime"]
-    assert told["steps"] == len(infos) == 6
-    assert told["gap_s"]["max"] == max(info["sc2pool.gap_s"] for info in infos)
+    told = env.stats().realtime
+    assert told.steps == len(infos) == 6
+    assert told.gap_s.max == max(info["sc2pool.gap_s"] for info in infos)
     for name in ("lost_periods", "skipped_loops"):
-        assert told[name] == sum(info[f"sc2pool.{name}"] for info in infos)
-    assert told["misses"] == sum(info["sc2pool.lost_periods"] > 0 for info in infos) >= 2
-    assert list(told["envs"]) == ["env 0", "env 1"]
-    assert sum(one["lost_periods"] for one in told["envs"].values()) == told["lost_periods"]
+        assert getattr(told, name) == sum(info[f"sc2pool.{name}"] for info in infos)
+    assert told.misses == sum(info["sc2pool.lost_periods"] > 0 for info in infos) >= 2
+    assert list(told.envs) == ["env 0", "env 1"]
+    assert sum(one.lost_periods for one in told.envs.values()) == told.lost_periods
 
 
 def test_step_by_step_nothing_is_late(make_env):
@@ -62,8 +63,8 @@ def test_step_by_step_nothing_is_late(make_env):
     time.sleep(2 * PERIOD_S)
     for info in step(env)[3]:
         assert not [key for key in info if key.startswith("sc2pool.")]
-    assert env.stats()["realtime"]["steps"] == 0
-    assert env.stats()["realtime"]["gap_s"] == {}
+    assert env.stats().realtime.steps == 0
+    assert env.stats().realtime.gap_s is None
 
 
 @pytest.mark.timing
@@ -95,28 +96,28 @@ def test_a_spare_misses_nothing_while_it_waits(make_env):
     env = make_env(n=1, spares=1, task=Short)
     env.reset()
     play_until_the_spare_is_held(env)
-    pid = instances(env)[-1]["pid"]
-    before = env.stats()["realtime"]["spares"]
+    pid = instances(env)[-1].pid
+    before = env.stats().realtime.spares
     time.sleep(1.0)
     play_to_the_end(env)
-    assert instances(env)[0]["pid"] == pid
+    assert instances(env)[0].pid == pid
     loops = [info["loop"] for info in [env.reset_infos[0], *step(env)[3]]]
     assert loops[1] - loops[0] <= 2 * Short.step_mul
-    spares = env.stats()["realtime"]["spares"]
-    assert spares == {"held": before["held"] + 1, "loops": 0, "problem": ""}
-    assert env.stats()["pauses"]["count"] == 0, "nobody has called for it"
+    spares = env.stats().realtime.spares
+    assert spares == HeldSpares(before.held + 1, loops=0, problem="")
+    assert env.stats().pauses.count == 0, "nobody has called for it"
 
 
 def test_what_a_spare_has_missed_is_told(make_env, standin_dir):
     env = make_env(n=1, spares=1, task=Short, game=standin_dir)
     env.reset()
     play_until_the_spare_is_held(env)
-    before = env.stats()["realtime"]["spares"]
+    before = env.stats().realtime.spares
     time.sleep(1.0)
     play_to_the_end(env)
-    spares = env.stats()["realtime"]["spares"]
-    assert spares["held"] == before["held"] + 1
-    assert spares["loops"] >= before["loops"] + 22
+    spares = env.stats().realtime.spares
+    assert spares.held == before.held + 1
+    assert spares.loops >= before.loops + 22
     (info,) = step(env)[3]
     assert info["sc2pool.skipped_loops"] >= 22
 
@@ -128,15 +129,15 @@ def test_where_games_cannot_be_held_there_are_no_spares(make_env, caplog):
     with caplog.at_level(logging.WARNING, "sc2pool"):
         env = make_env(n=1, spares=1, task=Briefly, seed=5)
         env.reset()
-        episodes = [instances(env)[0]["episode"]]
-        while instances(env)[-1]["state"] != "closed" or len(episodes) < 4:
+        episodes = [instances(env)[0].episode]
+        while instances(env)[-1].state != "closed" or len(episodes) < 4:
             if step(env)[2].any():
-                episodes.append(instances(env)[0]["episode"])
+                episodes.append(instances(env)[0].episode)
     assert episodes == list(range(len(episodes))), "none is lost with the spare"
-    assert "may not be stopped" in env.stats()["realtime"]["spares"]["problem"]
+    assert "may not be stopped" in env.stats().realtime.spares.problem
     said = [record.message for record in caplog.records if "no spares" in record.message]
     assert len(said) == 1
-    assert env.stats()["recycles"] == {}
+    assert env.stats().recycles == {}
 
 
 def test_the_action_in_flight_is_observed(make_env):
@@ -158,5 +159,5 @@ def test_games_begin_together(make_env):
         first, _ = step(env)[3]
         assert first["sc2pool.gap_s"] < 0.5, "it did not play while the other was reset"
         assert first["loop"] - env.reset_infos[0]["loop"] < LOOPS_PER_S / 2
-    assert env.stats()["realtime"]["spares"]["held"] == 0
-    assert env.stats()["pauses"]["count"] == 0
+    assert env.stats().realtime.spares.held == 0
+    assert env.stats().pauses.count == 0

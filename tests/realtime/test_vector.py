@@ -26,7 +26,7 @@ class InTurn(Short):
 
 
 def stopped(env: SC2VectorEnv) -> list[bool]:
-    games = [psutil.Process(instance["pid"]) for instance in env.stats()["instances"]]
+    games = [psutil.Process(instance.pid) for instance in env.stats().instances]
     return [game.status() == psutil.STATUS_STOPPED for game in games[:2]]
 
 
@@ -65,8 +65,8 @@ def test_paused_and_played_on_in_every_mode(freezing, mode):
             assert stopped(env) == playing.tolist()
         assert episodes >= 4
         told = env.stats()
-        assert told["recycles"] == {}
-        assert told["realtime"]["steps"] >= 12
+        assert told.recycles == {}
+        assert told.realtime.steps >= 12
         env.reset_async()
         with pytest.raises(AlreadyPendingCallError, match="pause"):
             env.pause()

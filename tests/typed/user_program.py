@@ -199,7 +199,7 @@ def with_sb3() -> float:
     model.learn(10, callback=[PoolStatsCallback(), PauseDuringTraining()])
     for bot in (PolicyBot("MoveToBeacon", model), PolicyBot(Walk, model)):
         print(bot)
-    print(dones.any(), infos[0], masks, images, env.stats()["env_steps"], __version__)
+    print(dones.any(), infos[0], masks, images, env.stats().env_steps, __version__)
     env.close()
     return float(rewards.sum()) + float(batch.rewards.sum())
 

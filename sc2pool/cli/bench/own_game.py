@@ -84,7 +84,7 @@ def measure_sizes(
             others_s = max(0.0, busy_cpu_s() - busy_s - used_s)
             others_cores = others_s / (time.perf_counter() - began_s)
             memory = memory_by_role()
-            version = env.stats()["game_version"]
+            version = env.stats().game_version or ""
         finally:
             env.close()
         game_bytes, worker_bytes = (

@@ -62,8 +62,8 @@ class ShortEpisodes:
 
     def reset_ms(self) -> float | None:
         """The median time of a reset of this kind so far; None if there was none."""
-        taken = self._env.stats()["reset_s"].get(self._stats_name, {"count": 0})
-        return 1000.0 * float(taken["p50"]) if taken["count"] else None
+        took = self._env.stats().reset_s.get(self._stats_name)
+        return None if took is None else 1000.0 * float(took.p50)
 
     def cost_percent(self) -> list[float]:
         """What each reset added to its batch, in percent of a median batch without one."""

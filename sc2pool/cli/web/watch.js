@@ -74,7 +74,7 @@ async function show(state) {
   const seats = new Set();
   for (const row of state.pool.instances) {
     seats.add(row.seat);
-    showGame(row, state.views[row.instance], state.pool.events);
+    showGame(row, state.views[row.instance], state.pool);
   }
   for (const [seat, card] of cards) {
     if (!seats.has(seat)) {
@@ -174,7 +174,7 @@ function makeCard(seat) {
   return card;
 }
 
-function showGame(row, view, events) {
+function showGame(row, view, pool) {
   const card = cards.get(row.seat) || makeCard(row.seat);
   card.root.dataset.state = row.state;
   card.root.dataset.health = HEALTH[row.state] || "";
@@ -182,17 +182,15 @@ function showGame(row, view, events) {
   card.instance.textContent = `instance ${row.instance}`;
   card.total.textContent = number(row.episode_return, Number.isInteger(row.episode_return) ? 0 : 2);
   showHistory(card, row);
-  const faults = Object.entries(row.recycles)
-    .filter(([cause]) => !cause.startsWith("soft-")).reduce((sum, [, count]) => sum + count, 0);
   showFigures(card.figures, [
-    ["episode", number(row.ticket)],
+    ["episode", number(row.episode)],
     ["steps", number(row.episode_steps)],
     ["steps/s", number(row.steps_per_s)],
     ["memory", bytes(row.memory_bytes)],
     ["CPU", row.cpu_share === null ? "–" : `${Math.round(row.cpu_share * 100)} %`],
-    ["faults", number(faults)],
+    ["faults", number(row.faults)],
   ]);
-  showEvent(card, row, events);
+  showEvent(card, row, pool);
   const map = view && maps.get(view.map);
   card.blank.textContent = map ? "" : blankReason(row);
   card.canvas.dataset.units = map ? view.units.length : 0;
@@ -207,8 +205,8 @@ function blankReason(row) {
 }
 
 function showHistory(card, row) {
-  if (card.episode !== row.ticket) {
-    card.episode = row.ticket;
+  if (card.episode !== row.episode) {
+    card.episode = row.episode;
     card.history = [];
   }
   if (row.episode_return !== null) card.history.push(row.episode_return);
@@ -222,12 +220,13 @@ function showHistory(card, row) {
   card.line.setAttribute("points", points.join(" "));
 }
 
-function showEvent(card, row, events) {
-  const newest = events.findLast((event) => event.seat === row.seat && event.event === "fault");
-  const shown = newest && newest.ago_s < EVENT_SHOWN_S;
+function showEvent(card, row, pool) {
+  const newest = pool.events.findLast((event) => event.seat === row.seat && event.event === "fault");
+  const ago_s = newest && pool.at_s - newest.at_s;
+  const shown = newest && ago_s < EVENT_SHOWN_S;
   card.root.classList.toggle("bad", Boolean(shown));
   card.event.textContent = shown
-    ? `${newest.kind} while ${newest.phase}, ${duration(newest.ago_s)} ago` : "";
+    ? `${newest.cause} while ${newest.phase}, ${duration(ago_s)} ago` : "";
 }
 
 // ---- drawing -----------------------------------------------------------------------------

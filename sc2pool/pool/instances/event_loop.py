@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import wait as wait_readable
-from typing import Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.pool.instances.roster import Roster
+from sc2pool.pool.instances.rows import instance_rows
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED, State
 from sc2pool.pool.instances.supervisor import Supervisor
@@ -29,7 +29,8 @@ from sc2pool.pool.ipc.slot import TELLING
 from sc2pool.pool.ipc.waiter import Waiter
 from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
-from sc2pool.pool.report.snapshot import Publisher, describe
+from sc2pool.pool.report.snapshot import Snapshots
+from sc2pool.pool.report.stats import PoolStats
 
 _CLOSE_GRACE_S = 2.0
 _HEARING_S = 1.0
@@ -60,26 +61,29 @@ class EventLoop(Supervisor):
             roster = Roster(specs, spares, config.limits, self._waiter)
             owned.callback(roster.close)
             super().__init__(config, roster, len(specs), replays)
+            snapshots = self._snapshots = Snapshots(self.stats, roster.run)
             self.watchdog = Watchdog(
                 roster.watched,
                 config.recycle,
                 config.watchdog_interval_s,
-                Publisher(self.stats, roster).after_look,
+                lambda samples: snapshots.after_look(instance_rows(roster.seats, samples)),
             )
             owned.callback(self.watchdog.close)
             self._waiter.add(self.watchdog.bell.listening, None)
             owned.pop_all()
 
-    def stats_now(self) -> dict[str, Any]:
+    def stats_now(self) -> PoolStats:
         """See `Pool.stats`."""
-        told = describe(self.stats, self.roster, self.watchdog.samples())
-        return {**told, "watchdog_cpu_s": self.watchdog.cpu_s}
+        rows = instance_rows(self.all_seats, self.watchdog.samples())
+        return self._snapshots.take(rows, self.watchdog.cpu_s)
 
     def serve_metrics(self) -> None:
         """Tell Prometheus, where that is wanted, until `close`."""
         config = self._config
         if config.metrics_port is not None:
-            self._metrics = MetricsServer(self.stats_now, config.metrics_host, config.metrics_port)
+            self._metrics = MetricsServer(
+                self.stats_now, tuple(State), config.metrics_host, config.metrics_port
+            )
 
     def await_plain_replies(self, seats: Sequence[Seat]) -> bool:
         """Wait, as cheaply as can be, for these seats' replies to their steps.

@@ -1,7 +1,7 @@
 """What follows when an instance fails: what is noted, and whether another takes its place.
 
-    fault ─► bundle, counters, log ─► hopeless? ─ no ─► a new instance, same seat, same episode
-    the user's code raised ─► bundle ────┴ yes ─► the error that ends the pool
+    fault ─► report, counters, log ─► hopeless? ─ no ─► a new instance, same seat, same episode
+    the user's code raised ─► report ────┴ yes ─► the error that ends the pool
 
 Rules: a fault is told once, and with the first one if several come before a transition tells of
 them; what no new instance can mend (the user's code, the set-up, too many recycles) is for the
@@ -24,14 +24,14 @@ from sc2pool.pool.ipc.remote_errors import to_exception
 from sc2pool.pool.report import fault_reports
 from sc2pool.pool.report.logs import log_instance
 from sc2pool.pool.report.replays import ReplayFolder
-from sc2pool.pool.report.stats import Stats
+from sc2pool.pool.report.stats import Counters
 
 
 class Recovery:
     """The faults of one pool.
 
     Args:
-        config: policies, and the folder of bundles.
+        config: policies, and the folder of fault reports.
         roster: makes the new instances.
         stats: counts.
         replays: where replays of failed games go; None for nowhere.
@@ -42,12 +42,12 @@ class Recovery:
         self,
         config: PoolConfig,
         roster: Roster,
-        stats: Stats,
+        stats: Counters,
         replays: ReplayFolder | None,
         n_envs: int,
     ) -> None:
         self._policy = config.restart
-        self._bundle_dir = config.bundle_dir or fault_reports.default_dir()
+        self._fault_report_dir = config.fault_report_dir or fault_reports.default_dir()
         self._roster = roster
         self._stats = stats
         self._replays = replays
@@ -65,14 +65,14 @@ class Recovery:
         evidence = evidence or messages.Evidence()
         instance = seat.instance
         now_s = time.monotonic()
-        log_instance(logging.WARNING, seat, fault.phase, "%s", fault)
+        log_instance(logging.WARNING, seat.name, instance.number, fault.phase, "%s", fault)
         instance.kill()
-        bundle = fault_reports.write(self._bundle_dir, seat, fault, evidence)
+        folder = self._write_report(seat, fault, evidence)
         instance.on(Event.FAULT)
         self._stats.count_fault(seat.name, instance.number, fault)
         seat.causes.append(fault)
         if seat.fault is None:
-            seat.fault = FaultReport(fault, instance.number, now_s, bundle)
+            seat.fault = FaultReport(fault, instance.number, now_s, folder)
         if seat.down_since_s is None:
             seat.down_since_s = now_s
         hopeless = self._hopeless(seat, now_s)
@@ -105,7 +105,22 @@ class Recovery:
         """
         evidence = message.evidence
         fault = Fault(FaultKind.USER_CODE, seat.instance.phase(), message.summary)
-        bundle = fault_reports.write(self._bundle_dir, seat, fault, evidence)
+        folder = self._write_report(seat, fault, evidence)
         if self._replays is not None:
-            self._replays.keep_faulty(seat, evidence.replay)
-        return to_exception(message, seat.name, bundle)
+            episode = seat.instance.episode
+            number = None if episode is None else episode.number
+            self._replays.keep_faulty(seat.name, number, evidence.replay)
+        return to_exception(message, seat.name, folder)
+
+    def _write_report(self, seat: Seat, fault: Fault, evidence: messages.Evidence) -> str | None:
+        instance = seat.instance
+        about = fault_reports.FaultedInstance(
+            seat=seat.name,
+            instance=instance.number,
+            state=str(instance.state),
+            episode=instance.episode,
+            reset_kind=instance.rung,
+            game=instance.facts,
+            last_actions=list(instance.last_actions),
+        )
+        return fault_reports.write(self._fault_report_dir, fault, about, evidence)

@@ -27,8 +27,8 @@ class FaultReport:
     fault: Fault
     instance: int
     at_s: float
-    bundle: str | None
-    """The folder with what is known of it."""
+    folder: str | None
+    """Its fault report on disk; None if it could not be written."""
 
 
 @dataclass(eq=False)

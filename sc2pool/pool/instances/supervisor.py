@@ -27,7 +27,7 @@ from sc2pool.pool.ipc.channel import ChannelClosedError
 from sc2pool.pool.ipc.slot import HELD, NOT_HELD, TERMINATED, TRUNCATED
 from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
-from sc2pool.pool.report.stats import Stats
+from sc2pool.pool.report.stats import Counters
 from sc2pool.tasks.player import Episode
 
 _STALL_S = 1.0
@@ -56,7 +56,7 @@ class Supervisor:
         self.seats = roster.seats[:n_envs]
         self.spare_seats = roster.seats[n_envs:]
         self.replays = replays
-        self.stats = Stats()
+        self.stats = Counters()
         self._aftermath = Recovery(config, roster, self.stats, replays, n_envs)
         self.news: list[Seat] = []
         """Seats that have replied, become ready or failed since someone cleared the list."""
@@ -100,7 +100,8 @@ class Supervisor:
         cause = instance.soft_limit_reached(self._config.recycle)
         if cause is None:
             return
-        log_instance(logging.INFO, seat, instance.phase(), "recycled for its %s", cause)
+        words = "recycled for its %s"
+        log_instance(logging.INFO, seat.name, instance.number, instance.phase(), words, cause)
         self.stats.count_recycle(seat.name, instance.number, cause)
         instance.on(Event.RECYCLE)
         self.roster.replace(seat)
@@ -193,8 +194,8 @@ class Supervisor:
         seat.instance.deadline = NEVER
         seat.instance.on(Event.LAUNCHED)
         self.roster.launched(seat.instance)
-        self.stats.count_launch(message.facts)
-        log_launch(seat)
+        self.stats.count_launch(seat.name, seat.instance.number, message.facts)
+        log_launch(seat.name, seat.instance.number, message.facts)
         if seat.episode is not None and not seat.held:
             self._reset(seat)
 
@@ -224,7 +225,8 @@ class Supervisor:
     def _on_not_held(self, seat: Seat, message: messages.NotHeld) -> None:
         if self.stats.ticks.note_problem(message.problem):
             words = "cannot be held at its first observation, so the pool has no spares: %s"
-            log_instance(logging.WARNING, seat, seat.instance.phase(), words, message.problem)
+            about = (seat.name, seat.instance.number, seat.instance.phase())
+            log_instance(logging.WARNING, *about, words, message.problem)
 
     def _on_faulted(self, seat: Seat, message: messages.Faulted) -> None:
         self._fault(seat, message.fault, message.evidence)

@@ -27,7 +27,7 @@ def original(raised: Raised) -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
-def to_exception(raised: Raised, where: str, bundle: str | None) -> SC2PoolError:
+def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2PoolError:
     """What ends a pool: an error of ours that names the env, else `UserCodeError`."""
     error = original(raised)
     ours: SC2PoolError
@@ -38,8 +38,8 @@ def to_exception(raised: Raised, where: str, bundle: str | None) -> SC2PoolError
             f"{where}: the user's code raised while {raised.phase}: {raised.summary}\n"
             f"--- traceback in the worker ---\n{raised.evidence.traceback}"
         )
-    if bundle is not None:
-        ours.add_note(f"What is known of it was kept in {bundle}")
+    if fault_report is not None:
+        ours.add_note(f"What is known of it was kept in {fault_report}")
     ours.__cause__ = error
     return ours
 

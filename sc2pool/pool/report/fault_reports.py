@@ -1,13 +1,13 @@
-"""A bundle is a folder with all that is known of one fault, for whoever asks in the morning.
+"""A fault report is a folder with what is known of one fault, for later debugging.
 
-    <bundle_dir>/20260131-235959-env3-instance12-game-exited-x1y2z3/
+    <fault_report_dir>/20260131-235959-env3-instance12-game-exited-x1y2z3/
         fault.json      kind, phase, detail, seed and episode, last actions, state, versions
         game.log        the end of the game's output
         traceback.txt   where the worker was
-        last.SC2Replay  where the game still answered
+        last.SC2Replay  if the game still answered
 
-Rules: the folder is bounded, the oldest bundles go first; a bundle that cannot be written (a full
-disk) is no second fault.
+Rules: the number of reports is bounded, and the oldest are deleted first; if a report cannot be
+written (a full disk), the log has a warning and the pool goes on.
 """
 
 from __future__ import annotations
@@ -18,46 +18,79 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sc2pool.errors import Fault
-from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.ipc.messages import Evidence
+from sc2pool.tasks.player import Episode, GameFacts
 
 log = logging.getLogger("sc2pool")
 
 KEPT = 50
-"""So many bundles are kept in a folder."""
+"""How many reports a folder keeps."""
+
+
+@dataclass(frozen=True)
+class FaultedInstance:
+    """The instance that failed.
+
+    Attributes:
+        seat: the name of its place in the pool, "env 3" or "spare 8".
+        instance: its number.
+        state: its state when it failed.
+        episode: that it played or prepared; None if there was none.
+        reset_kind: how that episode was begun; empty if it was not yet.
+        game: None if none was running.
+        last_actions: the newest actions it was sent, oldest first.
+    """
+
+    seat: str
+    instance: int
+    state: str
+    episode: Episode | None
+    reset_kind: str
+    game: GameFacts | None
+    last_actions: Sequence[Any]
 
 
 def default_dir() -> Path:
-    """The user's own place for bundles."""
+    """The folder for fault reports in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "sc2pool" / "faults"
 
 
-def write(directory: Path, seat: Seat, fault: Fault, evidence: Evidence) -> str | None:
-    """Write the bundle of a fault; its path, or None where it could not be written."""
-    instance = seat.instance
+def write(
+    directory: Path, fault: Fault, instance: FaultedInstance, evidence: Evidence
+) -> str | None:
+    """Write a fault report.
+
+    Args:
+        directory: the folder of all reports; it is made if need be.
+        fault: what was observed.
+        instance: where.
+        evidence: what the worker has sent about it.
+
+    Returns:
+        The report's folder; None if it could not be written.
+    """
     # The wall clock is right here: this is a name for people, not a deadline.
     when = time.strftime("%Y%m%d-%H%M%S")
-    name = f"{when}-{seat.name.replace(' ', '')}-instance{instance.number}-{fault.kind}-"
+    place = instance.seat.replace(" ", "")
+    name = f"{when}-{place}-instance{instance.instance}-{fault.kind}-"
     path: Path | None = None
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # Another trainer's env 3 may fail in the same second: the end of the name is its own.
+        # Another trainer's env 3 may fail in the same second: the end of the name is unique.
         path = Path(tempfile.mkdtemp(prefix=name, dir=directory))
         about = {
             "fault": asdict(fault),
-            "seat": seat.name,
-            "instance": instance.number,
-            "state": str(instance.state),
-            "episode": None if instance.episode is None else asdict(instance.episode),
-            "rung": instance.rung,
-            "game": None if instance.facts is None else asdict(instance.facts),
-            "last_actions": [describe(action) for action in instance.last_actions],
+            **vars(instance),
+            "episode": instance.episode and asdict(instance.episode),
+            "game": instance.game and asdict(instance.game),
+            "last_actions": [_plain(action) for action in instance.last_actions],
         }
         (path / "fault.json").write_text(json.dumps(about, indent=2, default=str) + "\n")
         for file, content in (
@@ -69,7 +102,7 @@ def write(directory: Path, seat: Seat, fault: Fault, evidence: Evidence) -> str 
                 (path / file).write_bytes(content)
         prune(directory)
     except OSError as error:
-        log.warning("no fault bundle in %s: %s", directory, error)
+        log.warning("no fault report in %s: %s", directory, error)
         if path is not None:
             shutil.rmtree(path, ignore_errors=True)
         return None
@@ -77,12 +110,12 @@ def write(directory: Path, seat: Seat, fault: Fault, evidence: Evidence) -> str 
 
 
 def prune(directory: Path) -> None:
-    """Delete the oldest bundles beyond the bound; their names sort by time."""
-    bundles = sorted(path for path in directory.iterdir() if (path / "fault.json").exists())
-    for path in bundles[:-KEPT]:
+    """Delete the oldest reports beyond `KEPT`; their names sort by time."""
+    reports = sorted(path for path in directory.iterdir() if (path / "fault.json").exists())
+    for path in reports[:-KEPT]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def describe(action: Any) -> Any:
+def _plain(action: Any) -> Any:
     """An action as JSON can hold it."""
     return action.tolist() if hasattr(action, "tolist") else repr(action)

@@ -1,101 +1,135 @@
-"""How late actions came in real time: never only an average, which hides the one long gap.
+"""How late actions came in real time: percentiles and the longest gap, never only an average.
 
-    Tick of each step ─► Ticks ─► stats()["realtime"]: gap p50, p99, max; periods and loops lost
+    Tick of each step ─► LatenessCounter ─► RealtimeStats, which is `stats().realtime`
 
-Rules: of gaps the newest thousand of each env are kept, and the longest of all; the rest are sums
-since the pool was made. The trainer's thread notes, any thread may read.
+Rule: the trainer's thread counts, and any thread may read.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from sc2pool.game.clock import Tick
+from sc2pool.pool.report.durations import DurationCounter, Durations, figures
 
-_RECENT = 1000
+
+@dataclass(frozen=True)
+class Lateness:
+    """How late the actions of an env, or of some envs together, came.
+
+    Attributes:
+        steps: steps in real time.
+        gap_s: from an observation to its action, pauses not counted; None before the first step.
+        misses: actions that came after the end of their decision period.
+        lost_periods: decision periods that passed without a new action.
+        skipped_loops: game loops by which decision periods were delayed, because an action was
+            late by a whole period or more (see `sc2pool.game.clock`).
+    """
+
+    steps: int
+    gap_s: Durations | None
+    misses: int
+    lost_periods: int
+    skipped_loops: int
+
+
+@dataclass(frozen=True)
+class HeldSpares:
+    """Spares in real time, which are stopped at their first observation until an env takes them.
+
+    Attributes:
+        held: spares that were stopped and have resumed.
+        loops: game loops that passed while they were stopped; should be 0.
+        problem: why no spare can be stopped, so that the pool has none; empty if they can.
+    """
+
+    held: int
+    loops: int
+    problem: str
+
+
+@dataclass(frozen=True)
+class RealtimeStats(Lateness):
+    """How late actions came, of all envs together.
+
+    Attributes:
+        envs: the same for each env, by its name (`"env 0"`).
+        spares: how spares were held.
+    """
+
+    envs: dict[str, Lateness]
+    spares: HeldSpares
 
 
 @dataclass
-class Measures:
-    """Of one env."""
+class _EnvCounter:
+    """Sums of one env's steps."""
 
-    gaps_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    steps: int = 0
-    longest_s: float = 0.0
+    gaps_s: DurationCounter = field(default_factory=DurationCounter)
     misses: int = 0
     lost_periods: int = 0
     skipped_loops: int = 0
 
     def note(self, tick: Tick) -> None:
-        self.gaps_s.append(tick.gap_s)
-        self.steps += 1
-        self.longest_s = max(self.longest_s, tick.gap_s)
+        self.gaps_s.add(tick.gap_s)
         self.misses += tick.lost_periods > 0
         self.lost_periods += tick.lost_periods
         self.skipped_loops += tick.skipped_loops
 
 
-class Ticks:
-    """Of all envs of a pool, and of its spares."""
+class LatenessCounter:
+    """Counts for all envs of a pool, and for its spares."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._envs: dict[int, Measures] = {}
+        self._envs: dict[int, _EnvCounter] = {}
         self._held = 0
         self._held_loops = 0
         self._problem = ""
 
     def note(self, env: int, tick: Tick) -> None:
-        """A step of this env was so late."""
+        """Count a step of this env."""
         with self._lock:
-            self._envs.setdefault(env, Measures()).note(tick)
+            self._envs.setdefault(env, _EnvCounter()).note(tick)
 
     def note_hold(self, loops: int | None) -> None:
-        """A spare that was held went on; so many loops had passed meanwhile."""
+        """Count a spare that has resumed.
+
+        Args:
+            loops: game loops that passed while it was stopped; None if that is not known.
+        """
         with self._lock:
             self._held += 1
             self._held_loops += loops or 0
 
     def note_problem(self, problem: str) -> bool:
-        """A game could not be held, so there are no spares; whether that is news."""
+        """Note why a game cannot be held.
+
+        Returns:
+            True for the first problem of the pool.
+        """
         with self._lock:
             first = not self._problem
             self._problem = problem
         return first
 
-    def as_dict(self) -> dict[str, Any]:
-        """A copy in plain types; see `Pool.stats`."""
+    def snapshot(self) -> RealtimeStats:
+        """The figures now."""
         with self._lock:
-            return {
-                **_figures(self._envs.values()),
-                "envs": {f"env {env}": _figures([self._envs[env]]) for env in sorted(self._envs)},
-                "spares": {
-                    "held": self._held,
-                    "loops": self._held_loops,
-                    "problem": self._problem,
-                },
-            }
+            together = _lateness(*self._envs.values())
+            return RealtimeStats(
+                **vars(together),
+                envs={f"env {env}": _lateness(self._envs[env]) for env in sorted(self._envs)},
+                spares=HeldSpares(self._held, self._held_loops, self._problem),
+            )
 
 
-def _figures(envs: Iterable[Measures]) -> dict[str, Any]:
-    measures = list(envs)
-    gaps_s = sorted(gap_s for one in measures for gap_s in one.gaps_s)
-    told: dict[str, float] = {}
-    if gaps_s:
-        last = len(gaps_s) - 1
-        told = {
-            "p50": gaps_s[last // 2],
-            "p99": gaps_s[round(last * 0.99)],
-            "max": max(one.longest_s for one in measures),
-        }
-    return {
-        "steps": sum(one.steps for one in measures),
-        "gap_s": told,
-        "misses": sum(one.misses for one in measures),
-        "lost_periods": sum(one.lost_periods for one in measures),
-        "skipped_loops": sum(one.skipped_loops for one in measures),
-    }
+def _lateness(*envs: _EnvCounter) -> Lateness:
+    return Lateness(
+        steps=sum(env.gaps_s.count for env in envs),
+        gap_s=figures(*(env.gaps_s for env in envs)),
+        misses=sum(env.misses for env in envs),
+        lost_periods=sum(env.lost_periods for env in envs),
+        skipped_loops=sum(env.skipped_loops for env in envs),
+    )

@@ -1,11 +1,11 @@
-"""The pool's log, by instance: each record carries what it is about as attributes too.
+"""The pool's log: each record carries what it is about as attributes too.
 
     logging.getLogger("sc2pool")            the logger; nothing is configured here
     record.env, .instance, .phase           "env 3", 12, "stepping"
 
 So a handler can filter or index by them (`"%(env)s %(instance)d %(phase)s %(message)s"`), and the
-message says the same in words. Rule: nothing is logged on the step path, and no message is
-formatted unless it is wanted.
+message says the same in words. Rule: nothing is logged on the step path, and a message is
+formatted only if a handler takes it.
 """
 
 from __future__ import annotations
@@ -14,37 +14,40 @@ import logging
 from typing import Any
 
 from sc2pool.errors import Phase
-from sc2pool.pool.instances.seats import Seat
+from sc2pool.tasks.player import GameFacts
 
 log = logging.getLogger("sc2pool")
 
 
-def log_launch(seat: Seat) -> None:
-    """Log that the instance that sits here is up."""
-    facts = seat.instance.facts
+def log_launch(seat: str, instance: int, facts: GameFacts | None) -> None:
+    """Log that an instance is up, with its game if it has one."""
+    about = (logging.INFO, seat, instance, Phase.LAUNCHING)
     if facts is None:
-        log_instance(logging.INFO, seat, Phase.LAUNCHING, "up, without a game")
+        log_instance(*about, "up, without a game")
         return
     words = "up: %s, process %d, port %d"
-    told = facts.version, facts.pid, facts.port
-    log_instance(logging.INFO, seat, Phase.LAUNCHING, words, *told)
+    log_instance(*about, words, facts.version, facts.pid, facts.port)
 
 
-def log_instance(level: int, seat: Seat, phase: Phase, message: str, *arguments: Any) -> None:
-    """Log what happened to the instance that sits here.
+def log_instance(
+    level: int, seat: str, instance: int, phase: Phase, message: str, *arguments: Any
+) -> None:
+    """Log what happened to an instance.
 
     Args:
+        level: of `logging`.
+        seat: its name, "env 3" or "spare 8".
+        instance: its number.
         phase: what the instance was doing.
-        message: without the instance's name, which is put before it.
+        message: without the names of seat and instance, which are put before it.
         arguments: for the message's `%`.
     """
-    number = seat.instance.number
     log.log(
         level,
         f"%s, instance %d: {message}",
-        seat.name,
-        number,
+        seat,
+        instance,
         *arguments,
-        extra={"env": seat.name, "instance": number, "phase": str(phase)},
+        extra={"env": seat, "instance": instance, "phase": str(phase)},
         stacklevel=2,
     )

@@ -1,115 +1,112 @@
-"""A pool's counters for Prometheus: `PoolConfig(metrics_port=9464)`, then GET /metrics there.
+"""A pool's statistics for Prometheus: `PoolConfig(metrics_port=9464)`, then GET /metrics there.
 
-The figures are taken when they are asked for, in the answering thread (see `snapshot` for why that
-needs nothing of the step path). Rules: off unless a port is given, and prometheus_client is only
-imported then; the loopback address unless another is given; the registry is the pool's own, so
-nothing of the user's process is told, and two pools do not mix.
+Which fields of `PoolStats` and `InstanceStats` are metrics is said there, by their metadata. The
+figures are read for each request, in the answering thread (see `snapshot` for why that needs
+nothing of the step path). Rules: off unless a port is given, and prometheus_client is only imported
+then; it listens on the loopback address unless another is given; the registry is the pool's own,
+so two pools do not mix, and nothing else of the user's process is shown.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.instances.states import State
+from sc2pool.pool.report.durations import Durations
+from sc2pool.pool.report.stats import InstanceStats, Metric, PoolStats
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+    from prometheus_client.core import Metric as MetricFamily
 
-Stats = Mapping[str, Any]
-
-_COUNTERS = (
-    ("env_steps", "Transitions handed to the trainer."),
-    ("episodes", "Episodes that ended, synthetic endings included."),
-    ("launches", "Instances whose game came up."),
-    ("resets", "Episodes that were begun, by envs and spares."),
-)
-_DURATIONS = ("p50", "p95", "max")
-_SEAT_GAUGES = (
-    ("memory_bytes", "memory_bytes", "Resident memory of the game, or of a worker without one."),
-    ("episode_return", "episode_return", "Sum of the running episode's rewards."),
-    ("episode_steps", "episode_steps", "Steps of the running episode."),
-)
+_FIGURES = ("p50", "p95", "p99", "max")
 
 
 class Collector:
-    """Turns a pool's stats into metrics, anew for each scrape.
+    """Turns a pool's statistics into metrics, anew for each request.
 
     Args:
         stats: see `Pool.stats`; called in the server's threads.
+        states: that an instance may be in; each has its count, also if that is 0.
     """
 
-    def __init__(self, stats: Callable[[], Stats]) -> None:
+    def __init__(self, stats: Callable[[], PoolStats], states: Sequence[str]) -> None:
         self._stats = stats
+        self._states = states
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[MetricFamily]:
         """The metrics, all named `sc2pool_…`."""
         from prometheus_client import core  # noqa: PLC0415
 
         stats = self._stats()
-        info = core.InfoMetricFamily("sc2pool_game", "The game that is played.")
-        info.add_metric(
-            [], {"version": stats["game_version"] or "", "build": str(stats["base_build"] or "")}
-        )
-        yield info
-        for name, about in _COUNTERS:
-            yield core.CounterMetricFamily(f"sc2pool_{name}", about, value=stats[name])
-        recycles = core.CounterMetricFamily(
-            "sc2pool_recycles", "Replaced instances by cause.", labels=["seat", "cause"]
-        )
-        states = dict.fromkeys(State, 0)
-        for row in stats["instances"]:
-            states[State(row["state"])] += 1
-            for cause, count in row["recycles"].items():
-                recycles.add_metric([row["seat"], cause], count)
-        yield recycles
-        instances = core.GaugeMetricFamily(
+        game = {"version": stats.game_version or "", "build": str(stats.base_build or "")}
+        yield core.InfoMetricFamily("sc2pool_game", "The game that is played.", game)
+        counts = dict.fromkeys(self._states, 0)
+        for row in stats.instances:
+            counts[row.state] += 1
+        by_state = core.GaugeMetricFamily(
             "sc2pool_instances", "Instances by state.", labels=["state"]
         )
-        for state, count in states.items():
-            instances.add_metric([str(state)], count)
-        yield instances
-        for key, name, about in _SEAT_GAUGES:
-            gauge = core.GaugeMetricFamily(f"sc2pool_{name}", about, labels=["seat"])
-            for row in stats["instances"]:
-                if row[key] is not None:
-                    gauge.add_metric([row["seat"]], row[key])
-            yield gauge
-        resets = core.GaugeMetricFamily(
-            "sc2pool_reset_seconds",
-            "How long the newest thousand resets took.",
-            labels=["rung", "of"],
-        )
-        for rung, seconds in stats["reset_s"].items():
-            _add_durations(resets, [rung], seconds)
-        yield resets
-        recovery = core.GaugeMetricFamily(
-            "sc2pool_recovery_seconds",
-            "From a fault to the next first observation, the newest thousand.",
-            labels=["of"],
-        )
-        _add_durations(recovery, [], stats["recovery_s"])
-        yield recovery
-        yield core.CounterMetricFamily(
-            "sc2pool_watchdog_cpu_seconds",
-            "CPU time of the watchdog's thread.",
-            value=stats["watchdog_cpu_s"],
+        for state, count in counts.items():
+            by_state.add_metric([state], count)
+        yield by_state
+        yield from _families(PoolStats, [], [([], stats)])
+        yield from _families(
+            InstanceStats, ["seat"], [([row.seat], row) for row in stats.instances]
         )
 
 
-def _add_durations(gauge: Any, labels: list[str], seconds: Mapping[str, float]) -> None:
-    for of in _DURATIONS:
-        if of in seconds:
-            gauge.add_metric([*labels, of], seconds[of])
+def _families(
+    kind: type, labels: Sequence[str], rows: Sequence[tuple[list[str], Any]]
+) -> Iterator[MetricFamily]:
+    """A metric for each field of a dataclass that is one.
+
+    Args:
+        kind: the dataclass.
+        labels: names of the labels that each row has.
+        rows: values of these labels, and an object of the dataclass.
+    """
+    from prometheus_client import core  # noqa: PLC0415
+
+    for field in fields(kind):
+        metric: Metric | None = field.metadata.get("metric")
+        if metric is None:
+            continue
+        family_of = core.CounterMetricFamily if metric.kind == "counter" else core.GaugeMetricFamily
+        own = [metric.label] if metric.label else []
+        own += ["figure"] if metric.kind == "durations" else []
+        family = family_of(_name(field.name), metric.help, labels=[*labels, *own])
+        for values, row in rows:
+            for more, value in _samples(getattr(row, field.name)):
+                family.add_metric([*values, *more], value)
+        yield family
+
+
+def _samples(value: Any) -> Iterable[tuple[list[str], float]]:
+    """The figures in a field's value, each with the labels that tell them apart."""
+    if value is None:
+        return
+    if isinstance(value, Durations):
+        yield from (([figure], getattr(value, figure)) for figure in _FIGURES)
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from (([key, *labels], sample) for labels, sample in _samples(one))
+    else:
+        yield [], value
+
+
+def _name(field: str) -> str:
+    return f"sc2pool_{field}econds" if field.endswith("_s") else f"sc2pool_{field}"
 
 
 class MetricsServer:
     """The endpoint; lives as long as its pool.
 
     Args:
-        stats: see `Pool.stats`.
+        stats: see `Pool.stats`; called in the server's threads.
+        states: that an instance may be in.
         host: address to listen on.
         port: to listen on.
 
@@ -117,7 +114,9 @@ class MetricsServer:
         ConfigError: prometheus_client is not installed, or the port cannot be had.
     """
 
-    def __init__(self, stats: Callable[[], Stats], host: str, port: int) -> None:
+    def __init__(
+        self, stats: Callable[[], PoolStats], states: Sequence[str], host: str, port: int
+    ) -> None:
         try:
             from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415
         except ImportError as error:
@@ -125,7 +124,7 @@ class MetricsServer:
                 "metrics_port needs prometheus_client: pip install 'sc2pool[metrics]'"
             ) from error
         registry = CollectorRegistry()
-        registry.register(Collector(stats))
+        registry.register(Collector(stats, states))
         try:
             self._server, self._thread = start_http_server(port, host, registry)
         except (OSError, OverflowError) as error:
@@ -133,7 +132,7 @@ class MetricsServer:
 
     def close(self) -> None:
         """End the endpoint; its port is free afterwards."""
-        # Not in this thread: a pool that goes with the garbage may be closed in any, the serving
+        # In a thread of its own: the garbage collector may close a pool in any thread, the serving
         # one included, and that one cannot wait for its own end.
         ending = threading.Thread(target=self._end, name="sc2pool-metrics-end")
         ending.start()

@@ -1,13 +1,13 @@
 """Replays of chosen episodes, as files in a folder of the user's.
 
-    every-20260131-235959-env3-ticket120-return26.SC2Replay      the episode's number is one of them
-    best-20260131-235959-env3-ticket120-return26.SC2Replay       no episode before had this return
-    faulty-20260131-235959-env3-ticket120.SC2Replay              the user's code failed in it
+    every-20260131-235959-env3-episode120-return26.SC2Replay      the episode's number is one of them
+    best-20260131-235959-env3-episode120-return26.SC2Replay       no episode before had this return
+    faulty-20260131-235959-env3-episode120.SC2Replay              the user's code failed in it
 
-Workers choose (`tasks.players.replays`) and send; here, in the trainer, is known what all envs have
-played, so what is best is decided here. Rules: of each reason the newest `keep` files of this pool
-stay, and files that this pool has not written are never touched; a file is whole as soon as it has
-its name; one that cannot be written (a full disk) is a warning in the log, never more.
+Workers choose episodes by number and send replays (`sc2pool.tasks.players.replays`); the trainer, which
+knows the returns of all envs, decides which is the best. Rules: for each reason the newest `keep`
+files of this pool stay, and files that this pool has not written are never touched; a file gets its
+name when it is complete; if one cannot be written (a full disk), the log has a warning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from typing import Any
 
 from sc2pool.config import ReplayPolicy
 from sc2pool.errors import ConfigError
-from sc2pool.pool.instances.seats import Seat
 from sc2pool.tasks.players.replays import REPLAY, PlayedReplay
 
 log = logging.getLogger("sc2pool")
@@ -35,10 +34,10 @@ class ReplayFolder:
     """Keeps the replays of one pool.
 
     Args:
-        policy: which are kept, and where; the folder is made.
+        policy: which are kept, and in which folder; it is made.
 
     Raises:
-        ConfigError: the folder cannot be made, or the policy asks for what cannot be.
+        ConfigError: the folder cannot be made, or the policy has a number below 1.
     """
 
     def __init__(self, policy: ReplayPolicy) -> None:
@@ -56,13 +55,18 @@ class ReplayFolder:
         self._best_return = -float("inf")
         self._kept: dict[str, deque[Path]] = defaultdict(deque)
 
-    def settle(self, seat: Seat, info: dict[str, Any]) -> None:
-        """Put the file's path in the place of the replay that came in an episode's last info."""
+    def settle(self, seat: str, info: dict[str, Any]) -> None:
+        """Put the file's path in the place of the replay that came in an episode's last info.
+
+        Args:
+            seat: the name of the env's seat, "env 3".
+            info: of a step; without a replay it stays as it is.
+        """
         played = info.pop(REPLAY, None)
         if not isinstance(played, PlayedReplay):
             return
         if not played.data:
-            log.warning("%s: the game told no replay of episode %d", seat.name, played.episode)
+            log.warning("%s: the game sent no replay of episode %d", seat, played.episode)
             return
         is_best = played.by_return and played.episode_return > self._best_return
         if is_best:
@@ -75,13 +79,17 @@ class ReplayFolder:
         if path is not None:
             info[REPLAY] = path
 
-    def keep_faulty(self, seat: Seat, data: bytes) -> None:
-        """Keep what was played until the user's code failed, where the game could still tell."""
-        if not self._policy.faulty or not data:
-            return
-        episode = seat.instance.episode
-        number = "none" if episode is None else episode.number
-        self._write("faulty", f"{_place(seat)}-episode{number}", data)
+    def keep_faulty(self, seat: str, episode: int | None, data: bytes) -> None:
+        """Keep what was played until the user's code failed.
+
+        Args:
+            seat: the name of its seat.
+            episode: the episode's number; None if none was being played.
+            data: the replay; empty if the game could not send it.
+        """
+        if self._policy.faulty and data:
+            number = "none" if episode is None else episode
+            self._write("faulty", f"{_place(seat)}-episode{number}", data)
 
     def _write(self, reason: str, name: str, data: bytes) -> str | None:
         # The wall clock is right here: this is a name for people, not a deadline.
@@ -105,7 +113,7 @@ class ReplayFolder:
         return str(path)
 
     def _claim(self, stem: str) -> tuple[Path, Path]:
-        """A name that nobody has, nor takes meanwhile: another trainer may use this folder."""
+        """A new name and its unfinished file; another trainer may use this folder as well."""
         for number in count(1):
             path = self._directory / (stem + (f"-{number}" if number > 1 else "") + SUFFIX)
             part = path.with_name(path.name + ".part")
@@ -117,5 +125,5 @@ class ReplayFolder:
         raise AssertionError("numbers do not end")
 
 
-def _place(seat: Seat) -> str:
-    return seat.name.replace(" ", "")
+def _place(seat: str) -> str:
+    return seat.replace(" ", "")

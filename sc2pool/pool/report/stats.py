@@ -1,4 +1,10 @@
-"""What a pool counts of itself, as plain data; of durations it keeps the newest thousand.
+"""A pool's statistics: what is reported (`PoolStats`) and what counts it (`Counters`).
+
+    Counters ─┐
+    instances ┴─► snapshot ─► PoolStats ─► stats(), top, watch, Prometheus, callbacks
+
+To add a statistic, add a field to a dataclass here, with `counter`, `gauge` or `durations` if
+Prometheus shall have it, and its counter to `Counters`; then count it where it happens.
 
 Rule: the trainer's thread counts, and any thread may read. What grows is guarded by a lock, which
 is taken a few times an episode; `env_steps` and `episodes`, counted at every step, are single
@@ -7,127 +13,314 @@ values that need none.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sc2pool.errors import Fault
-from sc2pool.pool.report.lateness import Ticks
+from sc2pool.pool.report.durations import DurationCounter, Durations, figures
+from sc2pool.pool.report.lateness import LatenessCounter, RealtimeStats
 from sc2pool.tasks.player import GameFacts
 
-_RECENT = 1000
+_EVENTS_KEPT = 1000
+_SOFT = "soft-"
 
 
-@dataclass
-class Stats:
-    """Counters since the pool was made."""
+@dataclass(frozen=True)
+class Metric:
+    """How Prometheus gets a field: as `sc2pool_<field>`, with `_s` written out as `_seconds`.
 
-    launches: int = 0
-    resets: int = 0
-    env_steps: int = 0
-    episodes: int = 0
-    recycles: Counter[str] = field(default_factory=Counter)
-    """Replaced instances by cause: the kind of fault, or the soft limit."""
-    events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    """The newest launches and recycles."""
-    reset_s: dict[str, deque[float]] = field(default_factory=dict)
-    """The newest reset times by rung of the ladder."""
-    recovery_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    """From a fault to the first observation of the instance that took over."""
-    pauses: int = 0
-    """Games that were paused and went on."""
-    paused_s: float = 0.0
-    """How long they were, in sum."""
-    paused_loops: int = 0
-    """Game loops that passed in them meanwhile, as far as it is known."""
-    ticks: Ticks = field(default_factory=Ticks)
-    """How late actions came, in real time."""
-    facts: GameFacts | None = None
-    """Of the newest game."""
-    _by_seat: dict[str, Counter[str]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    Attributes:
+        kind: of the metric; "durations" for a field of `Durations`.
+        help: one sentence.
+        label: for a field that is a dict, the label that carries its keys.
+    """
 
-    def count_launch(self, facts: GameFacts | None) -> None:
-        with self._lock:
-            self.launches += 1
-            self.facts = facts
-            self._event("launch", pid=facts.pid if facts else None)
+    kind: Literal["counter", "gauge", "durations"]
+    help: str
+    label: str = ""
 
-    def count_reset(self, rung: str, seconds: float) -> None:
-        with self._lock:
-            self.resets += 1
-            self.reset_s.setdefault(rung, deque(maxlen=_RECENT)).append(seconds)
 
-    def count_recovery(self, seconds: float) -> None:
-        with self._lock:
-            self.recovery_s.append(seconds)
+def counter(about: str, label: str = "") -> dict[str, Metric]:
+    """Field metadata: a Prometheus counter."""
+    return {"metric": Metric("counter", about, label)}
 
-    def count_pause(self, seconds: float, loops: int | None) -> None:
-        with self._lock:
-            self.pauses += 1
-            self.paused_s += seconds
-            self.paused_loops += loops or 0
 
-    def count_fault(self, seat: str, instance: int, fault: Fault) -> None:
-        with self._lock:
-            self._count_cause(seat, str(fault.kind))
-            self._event("fault", seat=seat, instance=instance, **asdict(fault))
+def gauge(about: str) -> dict[str, Metric]:
+    """Field metadata: a Prometheus gauge."""
+    return {"metric": Metric("gauge", about)}
 
-    def count_recycle(self, seat: str, instance: int, cause: str) -> None:
-        with self._lock:
-            self._count_cause(seat, f"soft-{cause}")
-            self._event("recycle", seat=seat, instance=instance, cause=cause)
 
-    def _count_cause(self, seat: str, cause: str) -> None:
-        self.recycles[cause] += 1
-        self._by_seat.setdefault(seat, Counter())[cause] += 1
+def durations(about: str, label: str = "") -> dict[str, Metric]:
+    """Field metadata: a Prometheus gauge for each figure of some `Durations`."""
+    return {"metric": Metric("durations", about, label)}
 
-    def _event(self, event: str, **about: Any) -> None:
-        self.events.append({"event": event, "at_s": time.monotonic(), **about})
+
+@dataclass(frozen=True)
+class PauseStats:
+    """Pauses that are over.
+
+    Attributes:
+        count: games that were paused and have resumed.
+        paused_s: how long they were paused, in sum.
+        loops: game loops that passed in them meanwhile, as far as it is known; should be 0.
+    """
+
+    count: int
+    paused_s: float
+    loops: int
+
+
+@dataclass(frozen=True)
+class PoolEvent:
+    """A launch, a fault or a recycle.
+
+    Attributes:
+        event: which of the three.
+        at_s: when, in the trainer's monotonic time; compare with `PoolStats.at_s`.
+        seat: "env 3" or "spare 8".
+        instance: its number.
+        cause: of a replaced instance, as in `PoolStats.recycles`; empty for a launch.
+        phase: what the instance was doing, for a fault.
+        detail: of a fault, one sentence.
+    """
+
+    event: Literal["launch", "fault", "recycle"]
+    at_s: float
+    seat: str
+    instance: int
+    cause: str = ""
+    phase: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class InstanceStats:
+    """One instance: a game with its worker, or an env of the user in its worker.
+
+    Attributes:
+        seat: its place in the pool, "env 3" or "spare 8".
+        instance: its number; instances of a pool are numbered from 0.
+        state: see `sc2pool.pool.instances.states`.
+        episode: the number of the episode that it plays or prepares; None if there is none.
+        steps: steps in all its episodes.
+        episode_steps: steps in this episode.
+        episode_return: sum of this episode's rewards; None if it is not finite.
+        pid: of the game; None if there is none.
+        worker_pid: of the worker.
+        port: the game listens on it; None if there is no game.
+        listener: "proven" if the operating system says that the game's process holds this port,
+            "unproven" if it does not say; None if there is no game.
+        memory_bytes: resident memory of the game, or of a worker without one; None if the watchdog
+            has not looked yet.
+        cpu_s: CPU time of worker and game; None if the watchdog has not looked yet.
+        steps_per_s: over the newest 5 s; None if the watchdog has not looked twice yet.
+        cpu_share: of one core, worker and game, over the newest 5 s; None as above.
+        recycles: instances replaced on this seat, by cause.
+        faults: how many of them failed.
+    """
+
+    seat: str
+    instance: int
+    state: str
+    episode: int | None
+    steps: int
+    episode_steps: int = field(metadata=gauge("Steps of the running episode."))
+    episode_return: float | None = field(metadata=gauge("Sum of the running episode's rewards."))
+    pid: int | None
+    worker_pid: int
+    port: int | None
+    listener: Literal["proven", "unproven"] | None
+    memory_bytes: int | None = field(
+        metadata=gauge("Resident memory of the game, or of a worker without one.")
+    )
+    cpu_s: float | None
+    steps_per_s: float | None = None
+    cpu_share: float | None = None
+    recycles: dict[str, int] = field(
+        default_factory=dict, metadata=counter("Replaced instances by cause.", "cause")
+    )
+    faults: int = 0
+
+
+@dataclass(frozen=True)
+class PoolStats:
+    """What a pool has counted since it was made, and what its instances are doing.
+
+    Attributes:
+        at_s: when these figures were read, in the trainer's monotonic time.
+        uptime_s: since the pool was made.
+        trainer_pid: of the process that owns the pool.
+        game_version: begins with "standin" on the stand-in; None for envs of the user.
+        base_build: the game's build; None for envs of the user.
+        env_steps: transitions handed to the trainer.
+        steps_per_s: the same per second, over the newest 5 s; None if the watchdog has not looked
+            twice yet.
+        episodes: episodes that ended, synthetic endings included.
+        launches: instances whose game came up.
+        resets: episodes that were begun, by envs and spares.
+        recycles: replaced instances by cause: the kind of fault, or "soft-" and a soft limit.
+        faults: how many of them failed.
+        reset_s: how long resets took, by kind: "restart" (restart_game), "create" (create_game),
+            "reset" (an env of the user).
+        recovery_s: from a fault to the first observation of the instance that took over; None
+            before the first.
+        pauses: see `PauseStats`.
+        realtime: how late actions came, in real time; see `RealtimeStats`.
+        watchdog_cpu_s: CPU time of the watchdog's thread.
+        events: the newest thousand launches, faults and recycles, oldest first.
+        instances: one for each env, then one for each spare.
+    """
+
+    at_s: float
+    uptime_s: float
+    trainer_pid: int
+    game_version: str | None
+    base_build: int | None
+    env_steps: int = field(metadata=counter("Transitions handed to the trainer."))
+    steps_per_s: float | None
+    episodes: int = field(metadata=counter("Episodes that ended, synthetic endings included."))
+    launches: int = field(metadata=counter("Instances whose game came up."))
+    resets: int = field(metadata=counter("Episodes that were begun, by envs and spares."))
+    recycles: dict[str, int]
+    faults: int
+    reset_s: dict[str, Durations] = field(
+        metadata=durations("How long resets took, by kind.", "reset_kind")
+    )
+    recovery_s: Durations | None = field(
+        metadata=durations("From a fault to the next first observation.")
+    )
+    pauses: PauseStats
+    realtime: RealtimeStats
+    watchdog_cpu_s: float = field(metadata=counter("CPU time of the watchdog's thread."))
+    events: Sequence[PoolEvent] = field(repr=False)
+    instances: Sequence[InstanceStats] = field(repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """A copy in plain types; see `Pool.stats`."""
+        """The same as dicts, lists and plain values, which JSON can hold."""
+        return asdict(self)
+
+
+class Counters:
+    """Counts for one pool.
+
+    Attributes:
+        launches: see `PoolStats`.
+        resets: see `PoolStats`.
+        env_steps: see `PoolStats`.
+        episodes: see `PoolStats`.
+        ticks: counts how late actions came.
+    """
+
+    def __init__(self) -> None:
+        self.launches = 0
+        self.resets = 0
+        self.env_steps = 0
+        self.episodes = 0
+        self.ticks = LatenessCounter()
+        self._made_at_s = time.monotonic()
+        self._newest_game: GameFacts | None = None
+        self._pauses = 0
+        self._paused_s = 0.0
+        self._paused_loops = 0
+        self._reset_s: dict[str, DurationCounter] = {}
+        self._recovery_s = DurationCounter()
+        self._recycles: Counter[str] = Counter()
+        self._recycles_by_seat: dict[str, Counter[str]] = {}
+        self._events: deque[PoolEvent] = deque(maxlen=_EVENTS_KEPT)
+        self._lock = threading.Lock()
+
+    def count_launch(self, seat: str, instance: int, facts: GameFacts | None) -> None:
+        """Count an instance that is up, with its game if it has one."""
         with self._lock:
-            return self._as_dict()
+            self.launches += 1
+            self._newest_game = facts
+            self._events.append(PoolEvent("launch", time.monotonic(), seat, instance))
+
+    def count_reset(self, kind: str, took_s: float) -> None:
+        """Count an episode that was begun."""
+        with self._lock:
+            self.resets += 1
+            self._reset_s.setdefault(kind, DurationCounter()).add(took_s)
+
+    def count_recovery(self, took_s: float) -> None:
+        """Count a fault whose seat has a first observation again."""
+        with self._lock:
+            self._recovery_s.add(took_s)
+
+    def count_pause(self, lasted_s: float, loops: int | None) -> None:
+        """Count a pause that is over.
+
+        Args:
+            loops: game loops that passed meanwhile; None if that is not known.
+        """
+        with self._lock:
+            self._pauses += 1
+            self._paused_s += lasted_s
+            self._paused_loops += loops or 0
+
+    def count_fault(self, seat: str, instance: int, fault: Fault) -> None:
+        """Count an instance that failed."""
+        about = (str(fault.kind), str(fault.phase), fault.detail)
+        self._count_replaced(PoolEvent("fault", time.monotonic(), seat, instance, *about))
+
+    def count_recycle(self, seat: str, instance: int, limit: str) -> None:
+        """Count an instance that has reached a soft limit."""
+        cause = f"{_SOFT}{limit}"
+        self._count_replaced(PoolEvent("recycle", time.monotonic(), seat, instance, cause))
+
+    def _count_replaced(self, event: PoolEvent) -> None:
+        with self._lock:
+            self._recycles[event.cause] += 1
+            self._recycles_by_seat.setdefault(event.seat, Counter())[event.cause] += 1
+            self._events.append(event)
 
     def recycles_by_seat(self) -> dict[str, dict[str, int]]:
         """Replaced instances by cause, for each seat that had any."""
         with self._lock:
-            return {seat: dict(causes) for seat, causes in self._by_seat.items()}
+            return {seat: dict(causes) for seat, causes in self._recycles_by_seat.items()}
 
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "game_version": self.facts.version if self.facts else None,
-            "base_build": self.facts.base_build if self.facts else None,
-            "launches": self.launches,
-            "resets": self.resets,
-            "env_steps": self.env_steps,
-            "episodes": self.episodes,
-            "recycles": dict(self.recycles),
-            "reset_s": {rung: summary(seconds) for rung, seconds in self.reset_s.items()},
-            "recovery_s": summary(self.recovery_s),
-            "pauses": {
-                "count": self.pauses,
-                "paused_s": self.paused_s,
-                "loops": self.paused_loops,
-            },
-            "realtime": self.ticks.as_dict(),
-            "events": list(self.events),
-        }
+    def snapshot(
+        self,
+        instances: Sequence[InstanceStats],
+        *,
+        steps_per_s: float | None,
+        watchdog_cpu_s: float,
+    ) -> PoolStats:
+        """The figures now, with those that are counted elsewhere."""
+        realtime = self.ticks.snapshot()
+        at_s = time.monotonic()
+        with self._lock:
+            game = self._newest_game
+            return PoolStats(
+                at_s=at_s,
+                uptime_s=at_s - self._made_at_s,
+                trainer_pid=os.getpid(),
+                game_version=None if game is None else game.version,
+                base_build=None if game is None else game.base_build,
+                env_steps=self.env_steps,
+                steps_per_s=steps_per_s,
+                episodes=self.episodes,
+                launches=self.launches,
+                resets=self.resets,
+                recycles=dict(self._recycles),
+                faults=fault_count(self._recycles),
+                reset_s={
+                    kind: took for kind, each in self._reset_s.items() if (took := figures(each))
+                },
+                recovery_s=figures(self._recovery_s),
+                pauses=PauseStats(self._pauses, self._paused_s, self._paused_loops),
+                realtime=realtime,
+                watchdog_cpu_s=watchdog_cpu_s,
+                events=list(self._events),
+                instances=instances,
+            )
 
 
-def summary(seconds: Sequence[float]) -> dict[str, float]:
-    """Count, median, 95th percentile and maximum of some durations."""
-    if not seconds:
-        return {"count": 0}
-    ordered = sorted(seconds)
-    last = len(ordered) - 1
-    return {
-        "count": len(ordered),
-        "p50": ordered[last // 2],
-        "p95": ordered[round(last * 0.95)],
-        "max": ordered[last],
-    }
+def fault_count(recycles: Mapping[str, int]) -> int:
+    """How many of these recycles were faults; soft limits are none."""
+    return sum(count for cause, count in recycles.items() if not cause.startswith(_SOFT))

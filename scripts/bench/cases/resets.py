@@ -88,17 +88,17 @@ def new_pair_rows(settings: Settings, n: int) -> list[Row]:
     rows = []
     for spares in settings.spares or SPARES:
         tell(f"{CASE}: {NEW_PAIR}, {spares} spares")
-        with tempfile.TemporaryDirectory(prefix="bundles-") as bundles, ExitStack() as running:
+        with tempfile.TemporaryDirectory(prefix="faults-") as reports, ExitStack() as running:
             lenient = PoolConfig(
                 restart=RestartPolicy(per_env=10**6, per_env_window_s=0.1, per_pool_per_env=10**6),
-                bundle_dir=Path(bundles),
+                fault_report_dir=Path(reports),
             )
             env = make_pool(settings, n, spares, lenient)
             running.callback(env.close)
             env.reset()
             batch_ms = [kill_and_step(env, kill % n) for kill in range(settings.rounds)]
             # Of every pair, also of one that replaces a spare in the background.
-            pair_ms = 1000 * env.stats()["recovery_s"]["p50"]
+            pair_ms = 1000 * env.stats().recovery_s.p50
         setting = f"n={n}, spares={spares}"
         rows.append(value_row(CASE, setting, NEW_PAIR, [pair_ms], unit="ms"))
         rows.append(value_row(CASE, setting, f"{BATCH_WITH} {NEW_PAIR}", batch_ms, unit="ms"))
@@ -117,11 +117,11 @@ def kill_and_step(env: Any, victim: int) -> float:
     """Kill a game while every spare is ready; returns how long that batch takes, in ms."""
     n = env.num_envs
     until_s = time.monotonic() + READY_WITHIN_S
-    while any(one["state"] != "ready" for one in env.stats()["instances"][n:]):
+    while any(one.state != "ready" for one in env.stats().instances[n:]):
         if time.monotonic() > until_s:
             raise TimeoutError("the spares do not become ready")
         env.step(np.zeros(n, np.int64))  # the pool prepares its spares meanwhile
-    os.kill(env.stats()["instances"][victim]["pid"], signal.SIGKILL)
+    os.kill(env.stats().instances[victim].pid, signal.SIGKILL)
     while True:
         began_s = time.perf_counter()
         infos = env.step(np.zeros(n, np.int64))[3]

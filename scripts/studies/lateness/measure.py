@@ -105,9 +105,9 @@ def measure(
         updated_s=sum(model.updates_s),
         gap_ms={"p50": p50, "p99": p99, "max": top},
         lost_ticks=sum(reading.lost_ticks for reading in env.readings),
-        paused_s=stats["pauses"]["paused_s"],
-        passed_paused=stats["pauses"]["loops"],
+        paused_s=stats.pauses.paused_s,
+        passed_paused=stats.pauses.loops,
         deaths_unattended=unattended,
         deaths_in_play=len(deaths) - unattended,
-        faults=stats["recycles"],
+        faults=stats.recycles,
     )

@@ -24,6 +24,7 @@ def row(seat: str, **more: Any) -> dict[str, Any]:
         "memory_bytes": 1_234_567_890,
         "cpu_share": 0.5,
         "recycles": {},
+        "faults": 0,
         **more,
     }
 
@@ -52,7 +53,7 @@ def test_order(sort, flipped, seats):
 
 
 def test_a_line():
-    line = table.line_of(row("env 3", recycles={"soft-age": 1, "hung": 2, "deadline": 2}))
+    line = table.line_of(row("env 3", recycles={"soft-age": 1, "hung": 2, "deadline": 2}, faults=4))
     shown = "env 3 0 100 5000 playing 7 12 -3.2 130.0 1.2G 50% 4 deadline 2 hung 2 sof…"
     assert " ".join(line.split()) == shown
     unknown = dict.fromkeys(("pid", "port", "episode", "steps_per_s", "memory_bytes", "cpu_share"))
@@ -83,15 +84,16 @@ def test_duration(seconds, text):
 def test_the_whole_table():
     fault = {
         "event": "fault",
-        "ago_s": 61,
+        "at_s": 1000.0,
         "seat": "env 0",
         "instance": 3,
-        "kind": "hung",
+        "cause": "hung",
         "phase": "stepping",
         "detail": "no reply\nfor 10 s",
     }
     told = {
         "trainer_pid": 42,
+        "at_s": 1061.0,
         "uptime_s": 61,
         "game_version": "4.10",
         "instances": ROWS,
@@ -102,7 +104,7 @@ def test_the_whole_table():
         "resets": 9,
         "recycles": {"hung": 1},
         "recovery_s": {"count": 1, "max": 2.0},
-        "events": [{"event": "launch", "ago_s": 61}, fault],
+        "events": [{"event": "launch", "at_s": 1000.0}, fault],
     }
     lines = table.text(told, "env", age_s=9).splitlines()
     assert lines[:3] == [

@@ -1,6 +1,11 @@
-"""The two variants of what differs by system; both must pass."""
+"""The two variants of what differs by system, both of which must pass; and a second thread."""
 
 from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -13,3 +18,36 @@ def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(doorbell, "USE_EVENTFD", request.param == "linux")
     monkeypatch.setattr(memory, "USE_MEMFD", request.param == "linux")
     return request.param
+
+
+@pytest.fixture
+def meanwhile() -> Callable[[Callable[[int], None]], AbstractContextManager[None]]:
+    """A block in which another thread changes things all the time; what it raises is raised."""
+    return changing
+
+
+@contextmanager
+def changing(change: Callable[[int], None]) -> Iterator[None]:
+    over = threading.Event()
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        turn = 0
+        try:
+            while not over.is_set():
+                change(turn)
+                turn += 1
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # so that they meet in the middle of things
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        sys.setswitchinterval(interval_s)
+    assert raised == []

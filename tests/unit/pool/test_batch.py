@@ -28,7 +28,7 @@ from sc2pool.tasks.queue_pair import Transition
 
 SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2,), np.float32), b=spaces.Discrete(9))
 UNFIXED = spaces.Text(5)
-REPORT = FaultReport(Fault(FaultKind.HUNG, Phase.STEPPING, "silent"), 4, 0.0, "/bundle")
+REPORT = FaultReport(Fault(FaultKind.HUNG, Phase.STEPPING, "silent"), 4, 0.0, "/report")
 
 
 def value(number: int) -> dict:
@@ -129,7 +129,7 @@ def test_a_fault_in_an_info_is_plain_data():
         "phase": "stepping",
         "detail": "silent",
         "instance": 4,
-        "bundle": "/bundle",
+        "fault_report": "/report",
     }
     assert type(told["kind"]) is str
 

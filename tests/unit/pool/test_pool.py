@@ -46,8 +46,8 @@ def test_it_plays_the_very_episodes_of_the_envs(pool):
                 observation, _ = env.reset()
                 assert batch.reset_infos[row] == {}
             np.testing.assert_array_equal(batch.observations[row], observation)
-    assert pool.stats()["env_steps"] == 400
-    assert pool.stats()["episodes"] > 10
+    assert pool.stats().env_steps == 400
+    assert pool.stats().episodes > 10
 
 
 def test_a_killed_worker_is_replaced(pool):

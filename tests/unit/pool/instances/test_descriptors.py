@@ -50,8 +50,8 @@ def test_just_enough_is_enough(allow):
     try:
         env.reset()
         assert not env.step([0, 0])[2].any()
-        instance = env.stats()["instances"][0]
-        psutil.Process(instance["worker_pid"]).kill()
+        instance = env.stats().instances[0]
+        psutil.Process(instance.worker_pid).kill()
         assert env.step([0, 0])[2].tolist() == [True, False]
     finally:
         env.close()

@@ -5,37 +5,33 @@ from __future__ import annotations
 import json
 import os
 import stat
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.instances.seats import Seat
-from sc2pool.pool.instances.states import State
 from sc2pool.pool.ipc.messages import Evidence
 from sc2pool.pool.report import fault_reports
+from sc2pool.pool.report.fault_reports import FaultedInstance
 from sc2pool.tasks.player import Episode, GameFacts
 
 FAULT = Fault(FaultKind.BAD_REPLY, Phase.STEPPING, "the reply to step is empty")
 EVERYTHING = Evidence("log line\n", "Traceback: …\n", b"replay")
 
 
-@pytest.fixture
-def seat():
-    instance = SimpleNamespace(
-        number=12,
-        state=State.STEPPING,
-        episode=Episode(5, 77, {"level": 1}),
-        rung="create",
-        facts=GameFacts(100, 10_000, "standin-1", 75689),
-        last_actions=[np.int64(3), np.array([1.5]), {"a": 1}],
-    )
-    return Seat(3, False, b"", instance)
+INSTANCE = FaultedInstance(
+    seat="env 3",
+    instance=12,
+    state="stepping",
+    episode=Episode(5, 77, {"level": 1}),
+    reset_kind="create",
+    game=GameFacts(100, 10_000, "standin-1", 75689),
+    last_actions=[np.int64(3), np.array([1.5]), {"a": 1}],
+)
 
 
-def test_a_bundle_tells_all_that_is_known(tmp_path, seat):
-    path = fault_reports.write(tmp_path / "faults", seat, FAULT, EVERYTHING)
+def test_a_report_has_all_that_is_known(tmp_path):
+    path = fault_reports.write(tmp_path / "faults", FAULT, INSTANCE, EVERYTHING)
     folder = tmp_path / "faults" / os.path.basename(path)  # noqa: PTH119
     assert str(folder) == path
     assert "-env3-instance12-bad-reply-" in folder.name
@@ -53,6 +49,7 @@ def test_a_bundle_tells_all_that_is_known(tmp_path, seat):
         "both_keywords": False,
     }
     assert (about["seat"], about["instance"], about["state"]) == ("env 3", 12, "stepping")
+    assert about["reset_kind"] == "create"
     assert about["game"]["version"] == "standin-1"
     assert about["last_actions"] == [3, [1.5], "{'a': 1}"]
     assert (folder / "game.log").read_text() == "log line\n"
@@ -60,26 +57,26 @@ def test_a_bundle_tells_all_that_is_known(tmp_path, seat):
     assert (folder / "last.SC2Replay").read_bytes() == b"replay"
 
 
-def test_what_is_not_known_is_left_out(tmp_path, seat):
-    seat.instance.episode = seat.instance.facts = None
-    path = fault_reports.write(tmp_path, seat, FAULT, Evidence())
+def test_what_is_not_known_is_left_out(tmp_path):
+    instance = replace(INSTANCE, episode=None, game=None)
+    path = fault_reports.write(tmp_path, FAULT, instance, Evidence())
     assert os.listdir(path) == ["fault.json"]  # noqa: PTH208
 
 
-def test_two_in_one_second_are_two(tmp_path, seat):
+def test_two_in_one_second_are_two(tmp_path):
     """Two pools number their envs and instances alike."""
-    paths = {fault_reports.write(tmp_path, seat, FAULT, EVERYTHING) for _ in range(5)}
+    paths = {fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING) for _ in range(5)}
     assert len(paths) == 5
     assert None not in paths
 
 
-def test_the_folder_is_bounded_and_the_newest_stay(tmp_path, seat):
+def test_the_folder_is_bounded_and_the_newest_stay(tmp_path):
     (tmp_path / "the user's own").mkdir()
     for number in range(fault_reports.KEPT + 5):
         old = tmp_path / f"20000101-000000-env{number:03}"
         old.mkdir()
         (old / "fault.json").touch()
-    path = fault_reports.write(tmp_path, seat, FAULT, EVERYTHING)
+    path = fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING)
     left = sorted(folder.name for folder in tmp_path.iterdir())
     assert len(left) == fault_reports.KEPT + 1
     assert left[0] == "20000101-000000-env006"
@@ -87,14 +84,14 @@ def test_the_folder_is_bounded_and_the_newest_stay(tmp_path, seat):
     assert "the user's own" in left
 
 
-def test_where_nothing_can_be_written_there_is_none(tmp_path, seat, caplog):
+def test_where_nothing_can_be_written_there_is_none(tmp_path, caplog):
     (tmp_path / "file").touch()
-    assert fault_reports.write(tmp_path / "file", seat, FAULT, EVERYTHING) is None
-    assert "no fault bundle" in caplog.text
+    assert fault_reports.write(tmp_path / "file", FAULT, INSTANCE, EVERYTHING) is None
+    assert "no fault report" in caplog.text
 
 
-def test_half_a_bundle_is_none_and_goes(tmp_path, seat, monkeypatch):
+def test_half_a_report_is_deleted(tmp_path, monkeypatch):
     """As if the disk were full by the time of the second file."""
     monkeypatch.setattr(fault_reports, "prune", lambda _: (_ for _ in ()).throw(OSError("full")))
-    assert fault_reports.write(tmp_path, seat, FAULT, EVERYTHING) is None
+    assert fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING) is None
     assert list(tmp_path.iterdir()) == []

@@ -3,65 +3,69 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from sc2pool.game.clock import Tick
-from sc2pool.pool.report.lateness import Ticks
+from sc2pool.pool.report.durations import Durations
+from sc2pool.pool.report.lateness import HeldSpares, Lateness, LatenessCounter
 
 
 def test_the_one_long_gap_is_not_hidden():
-    ticks = Ticks()
-    for _ in range(99):
+    ticks = LatenessCounter()
+    for _ in range(199):
         ticks.note(0, Tick(0.01, 0, 0))
     ticks.note(0, Tick(2.0, 11, 36))
-    told = ticks.as_dict()
-    assert told["gap_s"] == {"p50": 0.01, "p99": 0.01, "max": 2.0}
-    assert (told["steps"], told["misses"]) == (100, 1)
-    assert (told["lost_periods"], told["skipped_loops"]) == (11, 36)
+    stats = ticks.snapshot()
+    assert stats.gap_s == Durations(200, p50=0.01, p95=0.01, p99=0.01, max=2.0)
+    assert (stats.steps, stats.misses) == (200, 1)
+    assert (stats.lost_periods, stats.skipped_loops) == (11, 36)
 
 
 def test_each_env_by_itself_and_all_together():
-    ticks = Ticks()
+    ticks = LatenessCounter()
     ticks.note(3, Tick(0.3, 0, 0))
     ticks.note(1, Tick(0.1, 2, 8))
-    ticks.note(1, Tick(0.2, 1, 0))
-    told = ticks.as_dict()
-    assert list(told["envs"]) == ["env 1", "env 3"]
-    assert told["envs"]["env 1"] == {
-        "steps": 2,
-        "gap_s": {"p50": 0.1, "p99": 0.2, "max": 0.2},
-        "misses": 2,
-        "lost_periods": 3,
-        "skipped_loops": 8,
-    }
-    assert told["envs"]["env 3"]["misses"] == 0
-    assert told["gap_s"]["max"] == 0.3
-    assert told["steps"] == 3
+    ticks.note(1, Tick(0.1, 1, 0))
+    stats = ticks.snapshot()
+    assert list(stats.envs) == ["env 1", "env 3"]
+    assert stats.envs["env 1"] == Lateness(
+        steps=2,
+        gap_s=Durations(2, p50=0.1, p95=0.1, p99=0.1, max=0.1),
+        misses=2,
+        lost_periods=3,
+        skipped_loops=8,
+    )
+    assert stats.envs["env 3"].misses == 0
+    assert stats.gap_s is not None
+    assert (stats.gap_s.p50, stats.gap_s.max) == (0.1, 0.3)
+    assert stats.steps == 3
 
 
 def test_the_longest_is_kept_for_ever():
-    ticks = Ticks()
+    ticks = LatenessCounter()
     ticks.note(0, Tick(5.0, 0, 0))
     for _ in range(2000):
         ticks.note(0, Tick(0.5, 0, 0))
-    assert ticks.as_dict()["gap_s"] == {"p50": 0.5, "p99": 0.5, "max": 5.0}
+    assert ticks.snapshot().gap_s == Durations(2001, p50=0.5, p95=0.5, p99=0.5, max=5.0)
 
 
 def test_spares():
-    ticks = Ticks()
-    assert ticks.as_dict()["spares"] == {"held": 0, "loops": 0, "problem": ""}
+    ticks = LatenessCounter()
+    assert ticks.snapshot().spares == HeldSpares(0, 0, "")
     for loops in (3, None, 4):
         ticks.note_hold(loops)
-    ticks.note_problem("may not be stopped")
-    assert ticks.as_dict()["spares"] == {"held": 3, "loops": 7, "problem": "may not be stopped"}
+    assert ticks.note_problem("may not be stopped")
+    assert not ticks.note_problem("may not be stopped")
+    assert ticks.snapshot().spares == HeldSpares(3, 7, "may not be stopped")
 
 
 @pytest.mark.parametrize("steps", [0, 1])
-def test_it_is_plain_data(steps):
-    ticks = Ticks()
+def test_json_can_hold_it(steps):
+    ticks = LatenessCounter()
     for _ in range(steps):
         ticks.note(0, Tick(0.1, 0, 0))
-    told = json.loads(json.dumps(ticks.as_dict()))
-    assert told["steps"] == steps
-    assert told["gap_s"] == ({"p50": 0.1, "p99": 0.1, "max": 0.1} if steps else {})
+    plain = json.loads(json.dumps(asdict(ticks.snapshot())))
+    assert plain["steps"] == steps
+    assert (plain["gap_s"] or {}).get("max") == (0.1 if steps else None)

@@ -5,34 +5,90 @@ from __future__ import annotations
 import json
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.report.stats import Stats, summary
+from sc2pool.pool.report.stats import Counters, InstanceStats, PauseStats, PoolStats
 from sc2pool.tasks.player import GameFacts
 
 
-def test_summary_of_durations():
-    assert summary([]) == {"count": 0}
-    assert summary([2.0]) == {"count": 1, "p50": 2.0, "p95": 2.0, "max": 2.0}
-    hundred = [float(number) for number in range(101)]
-    assert summary(hundred[::-1]) == {"count": 101, "p50": 50.0, "p95": 95.0, "max": 100.0}
+def stats_of(counters: Counters) -> PoolStats:
+    return counters.snapshot([], steps_per_s=None, watchdog_cpu_s=0.0)
 
 
-def test_only_the_newest_thousand_are_kept():
-    stats = Stats()
-    for number in range(1500):
-        stats.count_reset("restart", float(number))
-    assert stats.as_dict()["reset_s"]["restart"]["count"] == 1000
-    assert stats.as_dict()["reset_s"]["restart"]["p50"] >= 999
+def test_a_new_pool_has_counted_nothing():
+    stats = stats_of(Counters())
+    assert (stats.launches, stats.resets, stats.env_steps, stats.episodes) == (0, 0, 0, 0)
+    assert (stats.game_version, stats.base_build) == (None, None)
+    assert (stats.recycles, stats.faults, stats.events) == ({}, 0, [])
+    assert (stats.reset_s, stats.recovery_s) == ({}, None)
+    assert stats.pauses == PauseStats(0, 0.0, 0)
 
 
-def test_it_is_plain_data():
-    stats = Stats(launches=2, facts=GameFacts(1, 2, "standin-1", 75689))
-    stats.count_fault("env 1", 4, Fault(FaultKind.DEADLINE, Phase.STEPPING, "slow"))
-    stats.count_fault("env 1", 4, Fault(FaultKind.DEADLINE, Phase.RESETTING, "slow"))
-    plain = json.loads(json.dumps(stats.as_dict()))
-    assert plain["recycles"] == {"deadline": 2}
-    assert (plain["game_version"], plain["base_build"], plain["launches"]) == (
-        "standin-1",
-        75689,
-        2,
+def test_recycles_are_counted_by_cause_and_seat():
+    counters = Counters()
+    counters.count_fault("env 1", 4, Fault(FaultKind.DEADLINE, Phase.STEPPING, "slow"))
+    counters.count_fault("env 1", 6, Fault(FaultKind.DEADLINE, Phase.RESETTING, "slow"))
+    counters.count_recycle("spare 2", 5, "age")
+    stats = stats_of(counters)
+    assert stats.recycles == {"deadline": 2, "soft-age": 1}
+    assert stats.faults == 2
+    assert counters.recycles_by_seat() == {"env 1": {"deadline": 2}, "spare 2": {"soft-age": 1}}
+    fault, _, recycle = stats.events
+    assert (fault.event, fault.seat, fault.instance) == ("fault", "env 1", 4)
+    assert (fault.cause, fault.phase, fault.detail) == ("deadline", "stepping", "slow")
+    assert (recycle.event, recycle.cause) == ("recycle", "soft-age")
+    assert 0 < fault.at_s <= recycle.at_s <= stats.at_s
+
+
+def test_pauses_are_summed():
+    counters = Counters()
+    counters.count_pause(1.5, 3)
+    counters.count_pause(0.5, None)
+    assert stats_of(counters).pauses == PauseStats(2, 2.0, 3)
+
+
+def test_json_can_hold_it():
+    counters = Counters()
+    counters.count_launch("env 0", 0, GameFacts(1, 2, "standin-1", 75689))
+    counters.count_reset("create", 0.5)
+    row = InstanceStats(
+        seat="env 0",
+        instance=0,
+        state="playing",
+        episode=0,
+        steps=3,
+        episode_steps=3,
+        episode_return=None,
+        pid=1,
+        worker_pid=2,
+        port=3,
+        listener="proven",
+        memory_bytes=None,
+        cpu_s=None,
     )
-    assert Stats().as_dict()["game_version"] is None
+    stats = counters.snapshot([row], steps_per_s=2.0, watchdog_cpu_s=0.1)
+    plain = json.loads(json.dumps(stats.as_dict()))
+    assert (plain["game_version"], plain["base_build"]) == ("standin-1", 75689)
+    assert plain["reset_s"]["create"]["max"] == 0.5
+    assert plain["events"][0]["event"] == "launch"
+    assert plain["instances"][0]["episode_steps"] == 3
+    assert plain == stats.as_dict()
+
+
+def test_counters_are_read_whole_while_they_are_counted(meanwhile):
+    counters = Counters()
+
+    def count(turn: int) -> None:
+        if turn < 2000:
+            counters.count_reset(f"kind {turn}", 1.0)  # the dict grows under the reader
+        counters.count_fault(f"env {turn % 500}", turn, Fault(FaultKind.HUNG, Phase.IDLE, "…"))
+        counters.count_recycle(f"env {turn % 500}", turn, "age")
+        counters.count_recovery(1.0)
+
+    with meanwhile(count):
+        while counters.resets < 2000:
+            stats = stats_of(counters)
+            assert stats.resets == len(stats.reset_s)
+            # A fault and the soft recycle after it are two counts, one apart at most.
+            causes = stats.recycles
+            assert 0 <= causes.get("hung", 0) - causes.get("soft-age", 0) <= 1
+            assert len(stats.events) == min(1000, sum(causes.values()))
+            assert sum(map(len, counters.recycles_by_seat().values())) <= 1000

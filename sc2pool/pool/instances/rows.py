@@ -1,0 +1,62 @@
+"""The instances of a pool as plain facts for its statistics, read in any thread."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+from sc2pool.pool.instances.instance import Instance
+from sc2pool.pool.instances.seats import Seat
+from sc2pool.pool.instances.watchdog import Sample, cpu_s, memory_bytes
+from sc2pool.pool.report.stats import InstanceStats
+
+_TRIES = 10
+_EXCHANGE_S = 0.001
+
+
+def instance_rows(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list[InstanceStats]:
+    """What each seat's instance is and does.
+
+    Args:
+        seats: of the pool.
+        samples: the watchdog's newest, by instance number.
+    """
+    return [row(seat, instance, samples.get(instance.number)) for seat, instance in seated(seats)]
+
+
+def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
+    """Each seat and its instance. During an exchange one instance is on two seats: read again."""
+    pairs = [(seat, seat.instance) for seat in seats]
+    for _ in range(_TRIES):  # not for ever: Ctrl-C may leave an exchange half done
+        if len({instance.number for _, instance in pairs}) == len(pairs):
+            break
+        time.sleep(_EXCHANGE_S)  # the trainer's thread completes it meanwhile
+        pairs = [(seat, seat.instance) for seat in seats]
+    return pairs
+
+
+def row(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceStats:
+    """What one seat's instance is and does."""
+    facts, episode = instance.facts, instance.episode
+    progress = instance.progress()
+    return InstanceStats(
+        seat=seat.name,
+        instance=instance.number,
+        state=str(instance.state),
+        episode=None if episode is None else episode.number,
+        steps=progress.steps,
+        episode_steps=progress.episode_steps,
+        episode_return=finite(progress.episode_return),
+        pid=facts.pid if facts else None,
+        worker_pid=instance.worker_pid,
+        port=facts.port if facts else None,
+        listener=None if facts is None else "proven" if facts.listener_proven else "unproven",
+        memory_bytes=memory_bytes(sample) if sample else None,
+        cpu_s=cpu_s(sample) if sample else None,
+    )
+
+
+def finite(value: float) -> float | None:
+    """JSON has no NaN and no infinity."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,73 @@
+"""Durations and their percentiles: the newest thousand are kept, and the longest of all.
+
+The one place that computes percentiles of durations; they are those of `numpy.percentile`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+_RECENT = 1000
+
+
+@dataclass(frozen=True)
+class Durations:
+    """Figures of some durations; all but `count` in seconds.
+
+    In a pool's statistics the percentiles are those of the newest thousand durations, while
+    `count` and `max` are those of all.
+
+    Attributes:
+        count: how many there were, at least one.
+        p50: the median.
+        p95: the 95th percentile.
+        p99: the 99th percentile.
+        max: the longest.
+    """
+
+    count: int
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+    @classmethod
+    def of(cls, durations_s: Sequence[float]) -> Self:
+        """The figures of these durations, at least one."""
+        return cls(len(durations_s), *np.percentile(durations_s, (50, 95, 99, 100)).tolist())
+
+
+@dataclass
+class DurationCounter:
+    """Collects durations.
+
+    Attributes:
+        count: how many there were.
+        longest_s: the longest of all.
+        newest_s: the newest thousand.
+    """
+
+    count: int = 0
+    longest_s: float = 0.0
+    newest_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
+
+    def add(self, duration_s: float) -> None:
+        """Count one more."""
+        self.count += 1
+        self.longest_s = max(self.longest_s, duration_s)
+        self.newest_s.append(duration_s)
+
+
+def figures(*counters: DurationCounter) -> Durations | None:
+    """The figures of all that these counters have collected together; None if that is nothing."""
+    count = sum(counter.count for counter in counters)
+    if not count:
+        return None
+    newest = Durations.of([one_s for counter in counters for one_s in counter.newest_s])
+    longest_s = max(counter.longest_s for counter in counters)
+    return Durations(count, newest.p50, newest.p95, newest.p99, longest_s)
