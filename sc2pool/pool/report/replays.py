@@ -1,10 +1,10 @@
 """Replays of chosen episodes, as files in a folder of the user's.
 
-    every-20260131-235959-env3-episode120-return26.SC2Replay      the episode's number is one of them
-    best-20260131-235959-env3-episode120-return26.SC2Replay       no episode before had this return
-    faulty-20260131-235959-env3-episode120.SC2Replay              the user's code failed in it
+    every-20260131-235959-env3-episode120-return26.SC2Replay    its number is one of those chosen
+    best-20260131-235959-env3-episode120-return26.SC2Replay     no episode before had this return
+    faulty-20260131-235959-env3-episode120.SC2Replay            the user's code failed in it
 
-Workers choose episodes by number and send replays (`sc2pool.tasks.players.replays`); the trainer, which
+Workers choose episodes by number and send replays (`tasks.players.replays`); the trainer, which
 knows the returns of all envs, decides which is the best. Rules: for each reason the newest `keep`
 files of this pool stay, and files that this pool has not written are never touched; a file gets its
 name when it is complete; if one cannot be written (a full disk), the log has a warning.
