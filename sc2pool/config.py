@@ -33,9 +33,9 @@ class Limits:
     step_s: float = 10.0
     """One env step. A slow game (its CPU time advances) gets three times this, once."""
     worker_grace_s: float = 5.0
-    """The worker keeps these limits on its game; so much later the trainer gives up on it."""
+    """The worker applies the limits above to its game; the trainer waits this much longer."""
     concurrent_launches: int = 2
-    """Games that may be launching at one time."""
+    """How many games may launch at the same time."""
 
 
 def race_number(given: int | Enum) -> int:
@@ -94,7 +94,7 @@ def _number(given: object, name: str, kind: Any, without: tuple[str, ...] = ()) 
 
 @dataclass(frozen=True)
 class GameSetup:
-    """All that `create_game` and `join_game` need, but for the seed."""
+    """What `create_game` and `join_game` need, except the seed."""
 
     map_name: str
     """A map's file name without suffix (`"MoveToBeacon"`), or a path to a `.SC2Map` file."""
@@ -109,12 +109,12 @@ class GameSetup:
 
 @dataclass(frozen=True)
 class RestartPolicy:
-    """How many recycles are accepted before the pool gives up (its *intensity*)."""
+    """How many recycles are accepted (the *intensity*) before the pool raises CrashLoopError."""
 
     per_env: int = 5
     per_env_window_s: float = 60.0
     per_pool_per_env: int = 4
-    """The whole pool may recycle this many times its number of envs …"""
+    """Recycles of the whole pool, as a multiple of its number of envs …"""
     per_pool_window_s: float = 600.0
     """… within this window."""
 
@@ -123,32 +123,33 @@ class RestartPolicy:
 class RecyclePolicy:
     """When an instance is replaced although it works; None for never.
 
-    Soft limits wait for the episode's end and show in no transition; the hard one is a fault.
+    A soft limit takes effect at the episode's end and changes no transition; the hard limit is a
+    fault.
     """
 
     soft_memory_bytes: int | None = 2_000_000_000
     hard_memory_bytes: int | None = 4_000_000_000
     growth_bytes: int | None = 1_000_000_000
-    """Soft: more than this above what the game took when first looked at."""
+    """Soft: growth since the first measurement of the game's memory."""
     age_s: float | None = None
     episodes: int | None = None
 
 
 @dataclass(frozen=True)
 class ReplayPolicy:
-    """Of which episodes a replay is kept. A file's path is in the last info of its episode."""
+    """Which episodes' replays are kept. A file's path is in the last info of its episode."""
 
     dir: Path
-    """The folder; it is made. A pool deletes there nothing but what it has written itself."""
+    """The folder; it is created. A pool deletes only files there that it has written itself."""
     every: int | None = None
     """The episodes whose number is a multiple of this (0 is the first); None for none."""
     best: bool = True
-    """Each episode with a higher return than all before it."""
+    """Keep each episode with a higher return than all before it."""
     faulty: bool = True
-    """Those in which the user's code failed while the game still answered."""
+    """Keep episodes in which the user's code failed while the game still answered."""
     keep: int = 20
-    """So many files are kept for each of the three reasons, the newest. An episode that its number
-    and its return choose is kept for its return."""
+    """How many files are kept for each of the three reasons; older ones are deleted. An episode
+    that is chosen by its number and by its return is kept for its return."""
 
 
 @dataclass(frozen=True)
@@ -159,12 +160,12 @@ class PoolConfig:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     recycle: RecyclePolicy = field(default_factory=RecyclePolicy)
     watchdog_interval_s: float = 1.0
-    """How often every process is looked at."""
+    """Time between two checks of every process."""
     fault_report_dir: Path | None = None
     """The folder for fault reports; None for the user's cache."""
     metrics_port: int | None = None
-    """Tell Prometheus the pool's counters at http://HOST:PORT/metrics; None for not at all."""
+    """Serve the pool's counters to Prometheus at http://HOST:PORT/metrics; None for no server."""
     metrics_host: str = "127.0.0.1"
-    """The address to tell them on; "" for all of the machine's."""
+    """The address that the metrics are served on; "" for all addresses of the machine."""
     replays: ReplayPolicy | None = None
     """Replays of chosen episodes; None for none. Tasks only."""

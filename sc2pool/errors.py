@@ -1,19 +1,19 @@
 """Every error sc2pool raises, as one tree, and the fault that ends an instance.
 
     SC2PoolError
-    ├── ConfigError        what was asked for cannot be: unknown task, missing map, bad path, n=0
+    ├── ConfigError        the request cannot be met: unknown task, missing map, bad path, n=0
     │   ├── MissingPackageError  a feature's package is not installed; names the extra to install
-    │   └── SampleTimeoutError  RLlib waits for a sample less long than games in real time need
+    │   └── SampleTimeoutError  RLlib's timeout is shorter than games in real time need
     ├── ActionError        an action outside its space; nothing was sent to any game
     ├── ObservationError   a task's observation has the wrong shape, dtype, or holds NaN
     ├── UserCodeError      a task or a gym environment raised; carries the remote traceback
     ├── CrashLoopError     an env kept failing beyond its restart intensity
-    ├── PauseError         a process that was to be paused does not stop; it goes on
+    ├── PauseError         a process could not be paused; all of them go on
     ├── LearnerError       the process that computes a learner's updates has ended
     ├── ClosedError        the pool was closed, or failed for good, before this call
     └── GameFault          one game or its worker failed; the pool replaces the pair
 
-Rules: a message names what was given, what was expected, and the env where there is one.
+Rules: a message names what was given, what was expected, and the env if there is one.
 `GameFault` is raised inside a worker and reaches the trainer as data (`Fault`), not as an
 exception: a broken game is marked in `infos`, never thrown at the training loop.
 """
@@ -37,10 +37,10 @@ class MissingPackageError(ConfigError, ImportError):
 
 
 class SampleTimeoutError(ConfigError):
-    """RLlib's `sample_timeout_s` is over before games in real time have played a fragment.
+    """RLlib's `sample_timeout_s` is shorter than games in real time need for a fragment.
 
-    Raised before the first update where no fragment can be played in time, and after the second
-    training step in a row whose samples RLlib has all discarded because they came too late.
+    Raised before the first update if no fragment can be played in time, and after two training
+    steps in a row whose samples RLlib has all discarded because they came too late.
     """
 
 
@@ -111,7 +111,7 @@ class Fault:
 
 
 class GameFault(SC2PoolError):
-    """Raised where a game misbehaves; ends the instance.
+    """Raised when a game misbehaves; ends the instance.
 
     Attributes:
         kind: what was observed.

@@ -1,4 +1,4 @@
-"""The game's unit of time. Rule: it imports nothing, for workers without a game use it too."""
+"""The game's unit of time. Rule: it imports nothing, because workers without a game use it too."""
 
 from __future__ import annotations
 

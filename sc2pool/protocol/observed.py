@@ -1,12 +1,12 @@
-"""One observation as a task gets it: decoded as far as it is asked for, and not further.
+"""One observation of a task; each part is decoded on first use.
 
-    Observed ── game_loop, score       at hand
-             ── columns                what every unit has, a column per field
-             ── messages(rows)         a few units, all of each
+    Observed ── game_loop, score       decoded on arrival
+             ── columns                a column per field that every unit has
+             ── messages(rows)         the complete messages of a few units
              ── response               the whole `sc2api_pb2.ResponseObservation`
 
-Rule: each part is decoded at its first use, once; bytes that cannot be decoded then are the
-game's fault, a `GameFault`, as they would have been on arrival.
+Rule: a part is decoded once; bytes that cannot be decoded raise `GameFault` then, as they would on
+arrival.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sc2pool.protocol.sparse import Head, RawColumns, RawUnits
 
 
 class UnitColumns(NamedTuple):
-    """What every visible unit has, each in the order of the units."""
+    """The fields of every visible unit, each in the order of the units."""
 
     tag: Sequence[int]
     unit_type: Sequence[int]
@@ -38,7 +38,7 @@ class Observed:
 
     Args:
         payload: a serialized `Response` with an observation.
-        head: the same, decoded as a `sparse.Head`.
+        head: the payload decoded as a `sparse.Head`.
     """
 
     def __init__(self, payload: bytes, head: Any) -> None:
@@ -47,13 +47,13 @@ class Observed:
 
     @classmethod
     def of(cls, response: sc_pb.ResponseObservation) -> Observed:
-        """An observation that was decoded already."""
+        """An observation that is already decoded."""
         payload = sc_pb.Response(observation=response).SerializeToString()
         return cls(payload, Head.FromString(payload))
 
     @property
     def game_loop(self) -> int:
-        """The moment it is of."""
+        """The game loop of the observation."""
         return int(self._head.game_loop)
 
     @property
@@ -63,7 +63,7 @@ class Observed:
 
     @cached_property
     def response(self) -> sc_pb.ResponseObservation:
-        """The whole of it.
+        """The whole reply.
 
         Raises:
             GameFault: BAD_REPLY; it cannot be decoded.
@@ -76,7 +76,7 @@ class Observed:
 
     @property
     def observation(self) -> sc_pb.Observation:
-        """The state in it, whole; as `response`."""
+        """The whole state in the reply; raises as `response` does."""
         return self.response.observation
 
     @cached_property
@@ -97,7 +97,7 @@ class Observed:
         return columns_of(self.response.observation.raw_data.units)
 
     def messages(self, rows: Iterable[int]) -> list[raw_pb2.Unit]:
-        """The units of these rows of the columns, each decoded by itself.
+        """The units of these rows of the columns, decoded one by one.
 
         Raises:
             GameFault: BAD_REPLY; one cannot be decoded.
@@ -113,7 +113,7 @@ class Observed:
 
 
 def columns_of(units: Iterable[raw_pb2.Unit]) -> UnitColumns:
-    """The columns of units that are decoded already; what a unit lacks has its default."""
+    """The columns of decoded units; a missing field has its default value."""
     messages = list(units)
     return UnitColumns(
         [unit.tag for unit in messages],

@@ -1,15 +1,15 @@
-"""Judging replies: is this the answer to that request, and does it say yes?
+"""Checks of a reply: does it answer the request, and was the request carried out?
 
-Parsing proves nothing: the empty frame and most frames with a flipped bit parse. So a reply is
-judged in three steps, each a pure function:
+That a reply parses proves nothing: the empty frame and most frames with a flipped bit parse. So it
+is checked in three steps, each a pure function:
 
-    check    is it *an* answer: id, kind and status fit the request     else GameFault BAD_REPLY
-    require  is the answer yes: neither refused nor failed              else GameFault, ConfigError
-    check_observation  is the state inside it whole and of this moment  else GameFault BAD_REPLY
+    check    it answers the request: id, kind and status fit            else GameFault BAD_REPLY
+    require  the request was carried out, neither refused nor failed    else GameFault, ConfigError
+    check_observation  its state is complete and of the expected loop   else GameFault BAD_REPLY
 
-Rules: what no retry can heal (the map is not there, the players are wrong) is a `ConfigError`;
-everything else is a `GameFault`, and the game that sent it is not spoken to again. That a game
-has ended is data, never an error: `is_game_over` tells that refusal from the others.
+Rules: an error that no retry can cure (missing map, wrong players) is a `ConfigError`; every other
+is a `GameFault`, after which the game gets no more requests. The end of a game is data, not an
+error: `is_game_over` recognises that refusal.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.protocol.status import LEGAL, Status
 
 LAST_LOOP: Final = 1 << 19
-"""The game loop at which a game ends for good."""
+"""The largest game loop: a game ends there."""
 HARD_RESET_LOOP: Final = 1 << 18
-"""From this game loop on the game asks for a new game in place of a restart."""
+"""From this game loop on the game requires a new game instead of a restart."""
 FIRST_LOOP_MAX: Final = 16
-"""An episode's first observation is at loop 0; a second's worth of loops is still believed."""
+"""Largest accepted game loop of a first observation; the expected one is 0."""
 _STUB_LOOP: Final = (1 << 32) - 1
-"""The game loop of an observation that holds nothing."""
+"""The game loop of an empty observation."""
 
 _RUNNING = frozenset({Status.IN_GAME, Status.ENDED})
 _PLAYED = _RUNNING | {Status.IN_REPLAY}
@@ -52,7 +52,7 @@ STATUS_AFTER: dict[str, frozenset[int]] = {
     "quick_save": _RUNNING,
     "quick_load": _RUNNING,
 }
-"""The status a game may report with a request's success."""
+"""The statuses that a game may report after a request was carried out."""
 
 _GAME_OVER_ERRORS = frozenset(
     {
@@ -66,13 +66,13 @@ _Create = sc_pb.ResponseCreateGame
 _Join = sc_pb.ResponseJoinGame
 
 _PERMANENT: dict[str, frozenset[int]] = {
-    # Every way in which create_game fails says something about the map or the players.
+    # Every error of create_game is about the map or the players.
     "create_game": frozenset(_Create.Error.values()),
     "join_game": frozenset(_Join.Error.values())
     - {_Join.LaunchError, _Join.NoSpaceForUser, _Join.NetworkError, _Join.OtherError},
     "restart_game": frozenset(),
 }
-"""The processing errors of a request that no new game would heal."""
+"""The errors of each request that a new game would not cure."""
 
 
 def _bad(detail: str) -> GameFault:
@@ -82,15 +82,15 @@ def _bad(detail: str) -> GameFault:
 def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
     """Raises unless `reply` is an answer to the request of this id and kind.
 
-    A refusal (a reply with nothing but `error`) is an answer. An old game leaves the id out.
+    A refusal (a reply with only `error`) is an answer. Old games omit the id.
 
     Args:
-        reply: what the game sent.
-        request_id: the id the request carried.
-        kind: the name of the request's field, which is the reply's too.
+        reply: the game's reply.
+        request_id: the request's id.
+        kind: the name of the request's field; the reply's has the same name.
 
     Raises:
-        GameFault: BAD_REPLY; the detail names what came and what was expected.
+        GameFault: BAD_REPLY; the detail names what was received and what was expected.
     """
     if reply.id != request_id and reply.HasField("id"):
         raise _bad(f"the reply to {kind} has id {reply.id}, expected {request_id}")
@@ -107,11 +107,11 @@ def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
 
 
 def require(reply: sc_pb.Response, kind: str) -> None:
-    """Raises unless `reply`, which passed `check`, says that the request was carried out.
+    """Raises unless `reply`, which passed `check`, confirms that the request was carried out.
 
     Raises:
-        ConfigError: the request can never be carried out: wrong map, wrong players.
-        GameFault: BAD_REPLY; the game refused the request, or failed at it.
+        ConfigError: the request cannot succeed: wrong map, wrong players.
+        GameFault: BAD_REPLY; the game refused the request, or could not carry it out.
     """
     if reply.error:
         status = _status(reply)
@@ -127,7 +127,7 @@ def require(reply: sc_pb.Response, kind: str) -> None:
 
 
 def is_game_over(reply: sc_pb.Response) -> bool:
-    """Whether `reply` refuses a request because the game has ended meanwhile."""
+    """Whether `reply` refuses a request because the game has ended."""
     errors = reply.error
     return bool(errors) and any(error.strip(" .").lower() in _GAME_OVER_ERRORS for error in errors)
 
@@ -138,7 +138,7 @@ def check_observation(
     """Raises unless the observation holds a state, of a loop in `first_loop` … `last_loop`.
 
     Raises:
-        GameFault: BAD_REPLY; a stub, a part missing, or a state of another moment.
+        GameFault: BAD_REPLY; it is empty, a part is missing, or its game loop is wrong.
     """
     if not answer.HasField("observation"):
         raise _bad("the observation reply holds no observation")
@@ -164,10 +164,10 @@ def result_of(answer: sc_pb.ResponseObservation, player_id: int) -> int | None:
 
 
 def expected_kind(request: sc_pb.Request) -> str:
-    """The name of the one field set in `request`, which its reply must have too.
+    """The name of the field set in `request`; its reply must have the same.
 
     Raises:
-        ValueError: nothing is set, or what is set has no reply or no place in the protocol.
+        ValueError: no field is set, or the request has no reply or is not in the protocol.
     """
     kind = request.WhichOneof("request")
     if kind is None:

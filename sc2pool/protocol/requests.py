@@ -1,7 +1,7 @@
 """Builders of the requests a client sends; nothing is sent here.
 
-Rule: each builder returns a fresh `sc2api_pb2.Request` with exactly one field set. The id is the
-connection's business: it numbers a request when it sends it.
+Rule: each builder returns a new `sc2api_pb2.Request` with exactly one field set. The connection
+sets the id when it sends the request.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def create_game(setup: GameSetup, map_path: Path, seed: int | None) -> sc_pb.Req
 
     Args:
         setup: map, players and options.
-        map_path: the map file. Sent as it is: an absolute path means the same to every game,
-            a relative one is looked up in the game's own map folder.
+        map_path: the map file, sent unchanged: a game looks up a relative path in its own map
+            folder.
         seed: the game's random seed, or None to let the game choose one.
     """
     request = sc_pb.RequestCreateGame(
@@ -65,7 +65,7 @@ def join_game(setup: GameSetup) -> sc_pb.Request:
 
 
 def restart_game() -> sc_pb.Request:
-    """Plays the same game anew, without loading the map. It has no seed field."""
+    """Restarts the same game without loading the map. It has no seed field."""
     return sc_pb.Request(restart_game=sc_pb.RequestRestartGame())
 
 
@@ -80,11 +80,11 @@ def quit() -> sc_pb.Request:
 
 
 def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_pb.Request:
-    """The state as the player sees it.
+    """The state that the player sees.
 
     Args:
-        game_loop: in real time, wait until this loop; the game ignores it otherwise.
-        disable_fog: show what the fog hides.
+        game_loop: in real time, the loop to wait for; otherwise the game ignores it.
+        disable_fog: show the whole map.
     """
     request = sc_pb.RequestObservation(disable_fog=disable_fog)
     if game_loop is not None:
@@ -93,7 +93,7 @@ def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_p
 
 
 def save_replay() -> sc_pb.Request:
-    """What was played so far, as a replay file."""
+    """The replay file of the game so far."""
     return sc_pb.Request(save_replay=sc_pb.RequestSaveReplay())
 
 
@@ -108,12 +108,12 @@ def action(actions: Sequence[sc_pb.Action]) -> sc_pb.Request:
 
 
 def game_info() -> sc_pb.Request:
-    """Map, players and terrain: what does not change during a game, but for pathing."""
+    """Map, players and terrain, which do not change during a game, except pathing."""
     return sc_pb.Request(game_info=sc_pb.RequestGameInfo())
 
 
 def data() -> sc_pb.Request:
-    """Names, costs and attributes of everything there is in the game."""
+    """Names, costs and attributes of all units, abilities, upgrades, buffs and effects."""
     everything = sc_pb.RequestData(
         ability_id=True, unit_type_id=True, upgrade_id=True, buff_id=True, effect_id=True
     )

@@ -1,16 +1,16 @@
-"""Message types of our own for the API's bytes, which decode only what a step needs.
+"""Message types for the API's bytes that decode only what a step needs.
 
     payload ─► Head: id, status, errors, game loop, score, results; the raw data stays bytes
                  ├─► RawColumns: a column per field instead of an object per unit
-                 └─► RawUnits: each unit's bytes, to decode the few that are wanted
+                 └─► RawUnits: each unit's bytes, to decode only the selected ones
 
-Most of an observation is grids and units that nobody looks at, and an object for each is most of
-a client's work. The types are made out of the API's own descriptors, with its field names and
-numbers, so that `replies` judges a `Head` as it does a `Response`.
+Most of an observation is grids and units that a task does not read, and building their objects is
+most of a client's work. The types are made from the API's own descriptors, with the same field
+names and numbers, so `replies` can check a `Head` like a `Response`.
 
-The columns come of a rule of the wire format: what is sent again for a field that may occur once
-is *merged* into it, and repeated fields inside are then appended. So the units, sent one after
-another, read as one unit whose fields are lists. See "Last One Wins" in
+The columns follow from a rule of the wire format: if a singular message field occurs several times,
+the occurrences are *merged*, which appends their repeated fields. So the units, sent one after
+another, are read as one unit whose fields are lists. See "Last One Wins" in
 https://protobuf.dev/programming-guides/encoding/.
 """
 
@@ -52,8 +52,9 @@ _TYPES: Final[dict[str, tuple[Any, dict[str, str]]]] = {
     "Point": (common_pb2.Point, {"x": _COLUMN, "y": _COLUMN}),
     "RawUnits": (raw_pb2.ObservationRaw, {"units": _BYTES}),
 }
-"""Our types: the API's type each stands for, and what becomes of its fields: another of our types,
-undecoded bytes, or a column. Plain values are kept as they are, messages not named are bytes."""
+"""The types of this module: the API's type each one reads, and how some of its fields are read: as
+another type of this module, as undecoded bytes, or as a column. Plain values are read as they are,
+other messages as bytes."""
 
 _ONCE: Final = frozenset({"ObservationRaw"})
 """Types whose repeated messages are merged into one."""
@@ -99,12 +100,12 @@ _POOL.Add(
 )
 
 Head: Final = _make("Response")
-"""A reply; of an observation in it the frame only."""
+"""A reply; an observation in it is decoded without its raw data."""
 
 RawColumns: Final = _make("ObservationRaw")
 """An `ObservationRaw` whose `units` is one message of columns: `tag`, `unit_type`, `alliance`,
-`pos.x` and `pos.y`, in the order of the units. The columns are equally long unless some unit
-lacks a field."""
+`pos.x` and `pos.y`, in the order of the units. The columns have the same length unless a unit lacks
+a field."""
 
 RawUnits: Final = _make("RawUnits")
 """An `ObservationRaw` whose `units` are serialized `raw_pb2.Unit`s."""

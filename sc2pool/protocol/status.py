@@ -1,8 +1,8 @@
 """The SC2 API's status machine, as data.
 
-`LEGAL` says in which status a request may be sent; source: the table in `protocol.md` of
-Blizzard's s2client-proto. Both sides use it: the client to know what to expect, the stand-in to
-refuse what the game would refuse. Names are those of the fields of `sc2api_pb2.Request`.
+`LEGAL` lists the statuses in which a request may be sent; source: the table in `protocol.md` of
+Blizzard's s2client-proto. The client uses it to recognise requests, the stand-in to refuse what the
+game refuses. Keys are the names of the fields of `sc2api_pb2.Request`.
 """
 
 from __future__ import annotations

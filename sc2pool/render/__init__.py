@@ -1,6 +1,7 @@
-"""Frames drawn from the game's messages; the game's own rendering has no part in it.
+"""Frames drawn from the game's messages; the game's own rendering is not used.
 
-Rule: only `sc2pool.render.*` imports Pillow, and it is imported by whoever draws, when it draws.
+Rule: in a worker only the modules of this room import Pillow, and they are imported at the first
+frame.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 MAP_PX: Final = 480
-"""Side of the square that shows the map."""
+"""Side of the map's square."""
 PANEL_PX: Final = 160
-"""Width of the panel right of it."""
+"""Width of the panel at its right."""
 FRAME_SHAPE: Final = (MAP_PX, MAP_PX + PANEL_PX, 3)
-"""Of every frame: height, width, colours."""
+"""Every frame's shape: height, width, colours."""

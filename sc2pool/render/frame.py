@@ -3,9 +3,8 @@
     game_info ──► ground ─┐
     observation ─► creep ─► units, orders, bars ─► half the size ─► fog ─► beside it the panel
 
-Rules: a pure function of its arguments; nothing is asked of the game, so the real game and any
-other that speaks its protocol look the same; everything on the map is drawn at twice its size and
-then halved, which smooths every edge.
+Rules: a pure function of its arguments, without requests to the game, so the real game and the
+stand-in look the same; the map is drawn at twice its size and then halved, which smooths edges.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ def draw(
 
     Args:
         game_info: the map's description.
-        observation: what the player sees, with its raw data.
-        title: the panel's; the map's name where it is empty.
-        max_loops: the game loop at which the episode ends, where there is one.
-        figures: more lines for the panel, label to value.
+        observation: the player's observation, with its raw data.
+        title: the panel's title; if empty, the map's name.
+        max_loops: the episode's time limit in game loops, or None.
+        figures: more lines for the panel: label to value.
 
     Returns:
         uint8, (480, 640, 3): the playable area in the left 480 columns, the panel beside it.

@@ -1,8 +1,8 @@
-"""The ground: terrain, drawn once a map, and what lies on it now: creep and fog.
+"""The ground: the terrain, drawn once per map, and creep and fog, drawn for each frame.
 
-Light falls from the upper left, higher ground is brighter, what nobody can walk on is dark. Rules:
-the terrain's picture is made once for a map and never changed; a grid that the message does not
-have, or not whole, changes nothing.
+Light falls from the upper left, higher ground is brighter, unpathable ground is dark. Rules: the
+terrain's picture is made once per map and never changed; a grid that is missing or incomplete in
+the message is skipped.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from sc2pool.render.view import Area, Cells, View, cells_of, playable, spread
 _LOW, _HIGH = np.array([54.0, 62.0, 66.0]), np.array([134.0, 128.0, 112.0])
 """Colours of the lowest and of the highest ground."""
 _BLOCKED = 0.46
-"""Brightness of what cannot be walked on, of open ground's."""
+"""Brightness of unpathable ground, relative to pathable ground."""
 _OUTSIDE = 0.55
-"""Brightness of what lies outside the playable area."""
+"""Brightness outside the playable area, relative to the inside."""
 _RELIEF = 0.05
-"""Change of brightness for a slope of one height unit a cell."""
+"""Change of brightness for a slope of one height unit per cell."""
 _LEAST_RISE = 24.0
-"""Height units between the lowest and the highest colour, at least."""
+"""Minimum range of height units between the lowest and the highest colour."""
 _GRID_LEAST_PX = 16
-"""Cells this large are told apart by faint lines."""
+"""Cells of at least this size are separated by faint lines."""
 
 _CREEP = (104, 54, 124)
 _CREEP_OPACITY = 0.55
@@ -38,7 +38,7 @@ _VISIBLE = 2
 
 
 def ground(game_info: sc_pb.ResponseGameInfo, view: View) -> Image.Image:
-    """The map without anything on it; a copy to draw on."""
+    """The empty map, as a copy to draw on."""
     start = game_info.start_raw
     picture = _terrain(
         _Grid(start.terrain_height.SerializeToString()),
@@ -77,7 +77,7 @@ def _terrain(heights: _Grid, pathing: _Grid, area: Area, view: View) -> Image.Im
 
 
 def _relief(heights: Cells) -> Cells:
-    """Brightness of each cell by its slope; 128 where it is flat."""
+    """Brightness of each cell by its slope; 128 if it is flat."""
     if min(heights.shape) < 2:
         return np.full(heights.shape, 128, np.uint8)
     up, right = np.gradient(heights.astype(np.float32))
@@ -120,7 +120,7 @@ def _draw_grid(picture: Image.Image, area: Area, view: View) -> None:
 
 
 def lay_creep(picture: Image.Image, state: raw_pb2.MapState, view: View) -> None:
-    """Draw the creep, where there is any."""
+    """Draw the creep, if there is any."""
     cells = cells_of(state.creep)
     if not cells.any():
         return
@@ -130,7 +130,7 @@ def lay_creep(picture: Image.Image, state: raw_pb2.MapState, view: View) -> None
 
 
 def lay_fog(picture: Image.Image, state: raw_pb2.MapState, view: View) -> Image.Image:
-    """The picture, darker where the player sees nothing now, and more so where it never did."""
+    """The picture, darker in cells that are not visible, darkest in cells never seen."""
     cells = cells_of(state.visibility)
     if not cells.size or (cells == _VISIBLE).all():
         return picture

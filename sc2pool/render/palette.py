@@ -1,7 +1,7 @@
-"""What has which colour: sides, neutral things, orders, bars.
+"""The colours of sides, neutral units, orders and bars.
 
-Rules: colours are (red, green, blue); what only some of the messages tell (a unit's name) is never
-asked for, so the few neutral things that are worth a colour are known by their type's number.
+Rules: colours are (red, green, blue); no request is sent for the names of unit types, so the few
+neutral units with a colour of their own are identified by their type's id.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ BEACON: Colour = (236, 214, 110)
 MINERAL_FIELD_TYPES = frozenset(
     {146, 147, 341, 483, 665, 666, 796, 797, 884, 885, 886, 887, 1996, 1997, 1998}
 )
-"""Fields as wide as two cells; ids of the game's mineral fields, all looks and sizes of them."""
+"""Ids of the game's mineral fields, which are two cells wide, in all their variants."""
 MINERAL_SHARD_TYPES = frozenset({1680})
 GEYSER_TYPES = frozenset({342, 343, 344, 608, 880, 881})
 BEACON_TYPES = frozenset({317})
 
 ATTACKS = frozenset({23, 3674})
 MOVES = frozenset({16, 17, 18, 3793, 3794, 3795})
-"""Move, patrol, hold position: the numbers of the order and of what it remaps to."""
+"""Move, patrol, hold position: the ids of the abilities and of those they are remapped to."""
 ORDER_ATTACK: Colour = (255, 104, 92)
 ORDER_MOVE: Colour = (120, 232, 140)
 ORDER_OTHER: Colour = (246, 214, 110)
@@ -63,14 +63,14 @@ def shade(colour: Colour, brightness: float) -> Colour:
 
 
 def health_colour(share: float) -> Colour:
-    """By which part of its health a unit has left."""
+    """The colour for the share of its health that a unit has left."""
     if share > 0.6:
         return HEALTH_FULL
     return HEALTH_HALF if share > 0.3 else HEALTH_LOW
 
 
 def order_colour(ability_id: int) -> Colour:
-    """By what a unit was told to do."""
+    """The colour of an order, by its ability."""
     if ability_id in ATTACKS:
         return ORDER_ATTACK
     return ORDER_MOVE if ability_id in MOVES else ORDER_OTHER

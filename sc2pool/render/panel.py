@@ -1,6 +1,6 @@
-"""The panel beside the map: what is played, how long it has been, and how it goes.
+"""The panel beside the map: the title, the time played, score, resources and units.
 
-Rule: a line per figure, in a fixed order; what the message does not tell has no line.
+Rule: one line per figure, in a fixed order; a figure that the message lacks has no line.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def draw_panel(
         share = min(loop / max_loops, 1.0)
         draw.rectangle((x, y, x + round((right - x) * share), y + 3), palette.SIDES[raw_pb2.Self])
     y += 14
-    for label, figure in (*_told(observation, max_loops), *figures.items()):
+    for label, figure in (*_figures(observation, max_loops), *figures.items()):
         _write(frame, (x, y), label, palette.LABEL)
         _write(frame, (right, y), str(figure), palette.TEXT, from_right=True)
         y += _LINE_PX
@@ -70,7 +70,7 @@ def draw_panel(
         y += _LINE_PX
 
 
-def _told(observation: sc_pb.Observation, max_loops: int | None) -> Iterator[tuple[str, str]]:
+def _figures(observation: sc_pb.Observation, max_loops: int | None) -> Iterator[tuple[str, str]]:
     loop = observation.game_loop
     yield "loop", f"{loop:,}" + (f" / {max_loops:,}" if max_loops else "")
     minutes, seconds = divmod(int(loop / LOOPS_PER_S), 60)
@@ -98,7 +98,7 @@ def _write(
     size_px: int = _TEXT_SIZE_PX,
     from_right: bool = False,
 ) -> None:
-    """Write one line with its upper left, or upper right, corner there."""
+    """Write one line with its upper left, or upper right, corner at `corner`."""
     x, y = corner
     mask = _mask(text, size_px)
     frame.paste(colour, (x - mask.width if from_right else x, y), mask)
@@ -106,7 +106,7 @@ def _write(
 
 @lru_cache(maxsize=256)
 def _mask(text: str, size_px: int) -> Image.Image:
-    """A line of text; the most of a panel is the same in the next frame."""
+    """A line of text; cached, because most lines are the same in the next frame."""
     font = _font(size_px)
     mask = Image.new("L", (max(math.ceil(font.getlength(text)), 1), size_px + 6))
     ImageDraw.Draw(mask).text((0, 0), text, 255, font)
@@ -120,7 +120,7 @@ def _font(size_px: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 @lru_cache(maxsize=16)
 def _title_size_px(title: str, width_px: int) -> int:
-    """The largest size in which no word is too long for a line, or the smallest there is."""
+    """The largest size in which each word fits on a line, or the smallest size."""
     fitting = (
         size_px
         for size_px in _TITLE_SIZES_PX
@@ -131,7 +131,7 @@ def _title_size_px(title: str, width_px: int) -> int:
 
 @lru_cache(maxsize=16)
 def _wrapped(title: str, width_px: int, size_px: int) -> tuple[str, ...]:
-    """The title's lines; a word that is too long for one is broken."""
+    """The title's lines; a word that does not fit on a line is broken."""
     font = _font(size_px)
     lines = [""]
     for word in title.split():

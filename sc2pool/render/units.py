@@ -1,11 +1,10 @@
 """Units, their orders, health and shields, and effects, drawn onto a picture of the ground.
 
-    a disc with a nose: a unit and where it looks      a square: a building
+    a disc with a nose: a unit and its facing          a square: a building
     a ring: planned, or a blip                         a pale disc: cloaked, burrowed, an illusion
 
-Rules: everything is drawn where the message says; the order of drawing is ground, buildings, units,
-flyers, bars, so what is above in the game is above in the picture; sizes have a least number of
-pixels, for on a large map a worker would be none.
+Rules: the order of drawing is ground, buildings, units, flyers, bars, so flyers cover what they fly
+over; sizes have a minimum number of pixels, because a worker would be invisible on a large map.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from sc2pool.render.palette import Colour, shade
 from sc2pool.render.view import View
 
 _BUILDING_RADIUS = 1.05
-"""Nothing that walks is larger, and hardly a building is smaller."""
+"""A larger unit on the ground is a building: no walking unit is larger."""
 _LEAST_RADIUS_PX = 4.0
 _SHARD_RADIUS = 0.4
-"""The game's own number for a shard is too small to be seen."""
+"""Drawn instead of a shard's own radius, which is too small to see."""
 _NOSE_LEAST_PX = 7.0
 _BARS_LEAST_PX = 9.0
-"""The bars of smaller units are drawn only where they are not full."""
+"""The bars of smaller units are drawn only if one is not full."""
 Corners = tuple[tuple[float, float], ...]
-"""Of a polygon, in radii from its middle; x to the right, y down."""
+"""A polygon's corners, in radii from its centre; x to the right, y down."""
 _FIELD: Corners = ((-0.9, 0), (-0.55, -0.45), (0.55, -0.45), (0.9, 0), (0.55, 0.45), (-0.55, 0.45))
-"""A mineral field's radius reaches to the corners of its two cells."""
+"""The shape of a mineral field, whose radius reaches the corners of its two cells."""
 _SHARD: Corners = ((0, -1), (0.7, 0), (0, 1), (-0.7, 0))
 
 _HIDDEN_LOOKS = frozenset({raw_pb2.Cloaked, raw_pb2.CloakedDetected})
 
 
 class Shape(NamedTuple):
-    """A unit as it is drawn; places and sizes in pixels."""
+    """A unit's drawing; places and sizes in pixels."""
 
     unit: raw_pb2.Unit
     x: float
@@ -49,10 +48,10 @@ class Shape(NamedTuple):
 
 
 def draw_units(draw: ImageDraw.ImageDraw, raw: raw_pb2.ObservationRaw, view: View) -> None:
-    """Draw all that the raw observation shows, but the ground.
+    """Draw all of the raw observation except the ground.
 
     Args:
-        draw: of a picture, in mode RGBA, so that colours may be transparent.
+        draw: a drawing context in mode RGBA, for transparent colours.
     """
     shapes = sorted((shape_of(unit, view) for unit in raw.units), key=_height)
     places = {shape.unit.tag: (shape.x, shape.y) for shape in shapes}
@@ -67,7 +66,7 @@ def draw_units(draw: ImageDraw.ImageDraw, raw: raw_pb2.ObservationRaw, view: Vie
 
 
 def shape_of(unit: raw_pb2.Unit, view: View) -> Shape:
-    """Where and how a unit is to be drawn."""
+    """The shape of a unit."""
     position = unit.pos
     x, y = view.point(position.x, position.y)
     is_shard = unit.unit_type in palette.MINERAL_SHARD_TYPES
@@ -129,7 +128,7 @@ def _draw_body(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
 
 
 def _draw_nose(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
-    """A beak towards where the unit looks; the disc is drawn over its root."""
+    """A nose in the direction of the unit's facing; the disc is drawn over its base."""
     x, y, radius, facing = shape.x, shape.y, shape.radius, shape.unit.facing
     corners = [
         (x + length * radius * math.cos(angle), y - length * radius * math.sin(angle))
@@ -151,7 +150,7 @@ def _draw_orders(
     places: dict[int, tuple[float, float]],
     view: View,
 ) -> None:
-    """A line from the unit to its first target, and on to those that are queued."""
+    """A line from the unit to its first target, and on to the queued ones."""
     here = (shape.x, shape.y)
     for order in shape.unit.orders:
         target = order.WhichOneof("target")
@@ -162,7 +161,7 @@ def _draw_orders(
             there = view.point(point.x, point.y)
         else:
             there = None
-        if there is None:  # nothing to point at, or out of sight
+        if there is None:  # no target, or a unit that is not visible
             continue
         colour = palette.order_colour(order.ability_id)
         draw.line((here, there), (*colour, 130), 3)
@@ -227,5 +226,5 @@ def _draw_polygon(draw: ImageDraw.ImageDraw, shape: Shape, corners: Corners, edg
     x, y, radius = shape.x, shape.y, shape.radius
     points = [(x + radius * right, y + radius * down) for right, down in corners]
     draw.polygon(points, shape.colour)
-    # Pillow's own outline of more than one pixel makes masks of the whole picture's size.
+    # Not Pillow's own outline: wider than a pixel, it allocates masks of the picture's size.
     draw.line((*points, points[0]), edge, 2)

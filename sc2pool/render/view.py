@@ -1,8 +1,8 @@
-"""Which part of the map a picture shows, and where on it a point of the map lies.
+"""The part of the map that a picture shows, and the mapping of map points to pixels.
 
-The playable area is shown whole, in the middle of a square; what of the map lies beyond it fills
-the square's rest. Rules: pictures have their first row at the top, grids of the game have theirs at
-the bottom; a cell's corner, not its middle, has whole coordinates.
+The whole playable area is in the middle of a square; the map around it fills the rest. Rules: a
+picture's first row is at the top, a grid's first row at the bottom; a cell's corner, not its
+centre, has integer coordinates.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 Cells = NDArray[np.uint8]
 
 MARGIN = 0.5
-"""So many cells beyond the longer side of the playable area are shown at each end."""
+"""Cells that are shown beyond each end of the playable area's longer side."""
 
 LARGEST_MAP = 1024
-"""No map has so many cells on a side; a message that says more is not believed."""
+"""Upper bound of a map's side in cells; larger sizes in a message are clipped."""
 
 
 class View(NamedTuple):
@@ -42,7 +42,7 @@ class View(NamedTuple):
     def point(self, x: float, y: float) -> tuple[float, float]:
         """The place of a map point, in pixels from the upper left corner.
 
-        What is far outside, or no number, is brought near: lines to it are drawn pixel by pixel.
+        Far points and NaN are moved near the picture, because lines are drawn pixel by pixel.
         """
         size = self.side_px
         scale = size / self.side
@@ -50,7 +50,7 @@ class View(NamedTuple):
         return min(max(-size, right), 2 * size), min(max(-size, down), 2 * size)
 
     def length(self, cells: float, least_px: float = 0.0) -> float:
-        """A length in pixels, not above the view's own."""
+        """A length in pixels, at most the picture's side."""
         return min(max(least_px, cells * self.scale), self.side_px)
 
 
@@ -64,7 +64,7 @@ class Area(NamedTuple):
 
 
 def playable(game_info: sc_pb.ResponseGameInfo) -> Area:
-    """The playable area, or the whole map where the game names none."""
+    """The playable area, or the whole map if the game reports none."""
     start = game_info.start_raw
     low, high = start.playable_area.p0, start.playable_area.p1
     left, bottom = max(low.x, 0), max(low.y, 0)
@@ -83,7 +83,7 @@ def view_of(area: Area, side_px: int) -> View:
 
 
 def cells_of(grid: common_pb2.ImageData) -> Cells:
-    """A grid's values as (height, width), row 0 at the bottom; of size 0 where it is not whole."""
+    """A grid's values as (height, width), row 0 at the bottom; empty if it is incomplete."""
     width, height = grid.size.x, grid.size.y
     values = np.frombuffer(grid.data, np.uint8)
     if grid.bits_per_pixel == 1:
@@ -94,12 +94,12 @@ def cells_of(grid: common_pb2.ImageData) -> Cells:
 
 
 def spread(cells: NDArray[Any], view: View, *, beyond: int, smooth: bool = True) -> Image.Image:
-    """The part of a grid that is in view, as a picture of the view's size.
+    """The visible part of a grid, as a picture of the view's size.
 
     Args:
         cells: (height, width), row 0 at the bottom; uint8.
-        beyond: the value of what lies beyond the grid.
-        smooth: whether values change gradually from one cell's middle to the next.
+        beyond: the value outside the grid.
+        smooth: whether values are interpolated between the centres of cells.
     """
     height, width = cells.shape
     left, bottom = math.floor(view.left), math.floor(view.bottom)

@@ -1,8 +1,8 @@
 """`RLBotAI`: a task written with python-sc2's `BotAI`.
 
-The user writes `act`, `observe`, `reward`, and has all of BotAI at hand; `on_step` is ours: it
-puts a transition on the queue pair and gets the action to take. So python-sc2 goes on calling
-`on_step`, and a learner elsewhere goes on calling `env.step()`, and neither blocks the other.
+The user writes `act`, `observe`, `reward`, and can use all of BotAI; `on_step` is sc2pool's: it
+puts a transition on the queue pair and gets the next action. So python-sc2 calls `on_step`, a
+learner in another process or thread calls `env.step()`, and neither blocks the other.
 
     class Walker(RLBotAI):
         map_name = "MoveToBeacon"
@@ -12,9 +12,9 @@ puts a transition on the queue pair and gets the action to take. So python-sc2 g
         def act(self, action): ...
         def observe(self): ...
 
-Rules: a new object per episode; every hook may be `async`; attributes of ours never shadow
-BotAI's. The same class plays in the pool, and, with `QueuePair.local()` or a policy, under
-python-sc2's `run_game`.
+Rules: a new object per episode; every hook may be `async`; no attribute shadows one of BotAI's. The
+same class plays in the pool and, with `QueuePair.local()` or a policy, under python-sc2's
+`run_game`.
 """
 
 from __future__ import annotations
@@ -66,9 +66,10 @@ class RLBotAI(TaskDefinition, BotAI):
 
     @abstractmethod
     def act(self, action: Any) -> Awaitable[None] | None:
-        """Give the orders that `action` stands for, as any bot would (`unit.move(…)`, `self.do`).
+        """Give the orders that `action` stands for, as any bot does (`unit.move(…)`, `self.do`).
 
-        Orders reach the game together with the step; their results are not returned.
+        Orders are sent together with the step; their results are not returned. What `act` itself
+        returns is not used.
         """
 
     async def on_step(self, iteration: int) -> None:  # noqa: ARG002
@@ -82,11 +83,11 @@ class RLBotAI(TaskDefinition, BotAI):
             action = await self._pair.get_action()
             await awaited(self.act(action))
             self.last_action = action
-            if self.realtime:  # the pool, which knows it better, says so again
+            if self.realtime:  # in the pool, the player sets a more exact value later
                 self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
-        """The game is over: put the last transition, seen from the game's final state."""
+        """The game is over: put the last transition, from the game's final state."""
         if self.episode_over:
             return
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
@@ -98,7 +99,7 @@ class RLBotAI(TaskDefinition, BotAI):
         return self.game_info._proto, self.state.observation
 
     async def _see_final_state(self) -> None:
-        """python-sc2 ends without showing the bot the last observation; look at it here."""
+        """Request the last observation: python-sc2 ends the game without it."""
         response = await self.client.observation()
         state = GameState(response.observation)
         if state.game_loop > self.state.game_loop:

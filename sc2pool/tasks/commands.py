@@ -1,7 +1,7 @@
 """Unit commands for `Task.act`: one small function per order.
 
-A target is a point `(x, y)` in map coordinates, or a unit's tag (an int). The general ability ids
-are the game's own (`RequestData`, abilities that others remap to).
+A target is a point `(x, y)` in map coordinates, or a unit's tag (an int). The ability ids are the
+general ones of the game's data, to which the specific ones are remapped.
 `as_actions` checks what `act` returned and wraps it for the game.
 """
 
@@ -27,7 +27,7 @@ MOVE = 3794
 def command(
     ability_id: int, tags: Iterable[int], target: Target | None = None, *, queued: bool = False
 ) -> raw_pb2.ActionRawUnitCommand:
-    """Order the units with these tags to use an ability, on a target where it takes one."""
+    """Order the units with these tags to use an ability, on a target if it needs one."""
     message = raw_pb2.ActionRawUnitCommand(
         ability_id=ability_id, unit_tags=tags, queue_command=queued
     )
@@ -48,24 +48,24 @@ def move(
 def attack(
     tags: Iterable[int], target: Target, *, queued: bool = False
 ) -> raw_pb2.ActionRawUnitCommand:
-    """Attack a unit, or move to a point and attack whatever is met."""
+    """Attack a unit, or move to a point and attack the enemies on the way."""
     return command(ATTACK, tags, target, queued=queued)
 
 
 def smart(
     tags: Iterable[int], target: Target, *, queued: bool = False
 ) -> raw_pb2.ActionRawUnitCommand:
-    """What a right click does: attack enemies, gather resources, move elsewhere."""
+    """As a right click: attack enemies, gather resources, otherwise move."""
     return command(SMART, tags, target, queued=queued)
 
 
 def stop(tags: Iterable[int]) -> raw_pb2.ActionRawUnitCommand:
-    """Drop all orders."""
+    """Cancel all orders."""
     return command(STOP, tags)
 
 
 def hold_position(tags: Iterable[int]) -> raw_pb2.ActionRawUnitCommand:
-    """Stand still and attack only what is in range."""
+    """Stand still and attack only enemies in range."""
     return command(HOLD_POSITION, tags)
 
 

@@ -1,7 +1,7 @@
 """What `Task` and `RLBotAI` have in common: the class attributes that name a game and its spaces.
 
-Rules: a definition is read from the class before any game runs, so all of it is class attributes;
-an instance lives for one episode.
+Rules: a definition is read from the class before a game is launched, so all of it is class
+attributes; an instance lives for one episode.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class TaskDefinition(ABC):
         race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
         opponents: built-in opponents; none for the mini-games, whose enemies belong to the map.
         disable_fog: whether the whole map is visible.
-        metadata: as in `gymnasium.Env`; `render_fps` is real time's where it does not name one.
+        metadata: as in `gymnasium.Env`; `render_fps` is that of real time unless it is given.
         render_mode: None, or one of the metadata's `render_modes`.
 
     A task may have a method `action_masks()`: which actions are possible now, a bool array of
     shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`, as sb3-contrib's
-    MaskablePPO wants them. It is not defined here, because having it means having masks.
+    MaskablePPO expects it. It is not defined here: a task has masks if it has the method.
     """
 
     map_name: ClassVar[str]
@@ -56,15 +56,15 @@ class TaskDefinition(ABC):
     render_mode: str | None = None
 
     episode: Episode
-    """Which episode this is: its number in the run, and its seed."""
+    """This episode: its number in the run, and its seed."""
     game_version: str = ""
-    """What the game says it is; known once the pool plays the task."""
+    """The game's version; empty before the task is played."""
     last_action: Any = None
     """The action before the newest observation; None before the episode's first."""
     delay_s: float = 0.0
-    """In real time: how long after the observation before it that action came; else 0."""
+    """In real time: the time from an observation to the action that answered it; else 0."""
     options: Mapping[str, Any]
-    """The options of this episode's reset; empty unless the user gave some."""
+    """The options of this episode's reset; empty if there were none."""
 
     score_change: float = 0.0
     """The change of the game's score in the last step; 0 at the episode's start."""
@@ -83,11 +83,11 @@ class TaskDefinition(ABC):
         return self.score_change
 
     def terminated(self) -> bool | Awaitable[bool]:
-        """Whether the episode is over by the task's own rule; the game's end needs no rule."""
+        """Whether the task ends the episode here; the game's end is handled anyway."""
         return False
 
     def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:
-        """What else to report of this step; the default is nothing, which costs nothing."""
+        """More about this step, for the `info` dict; empty by default, which costs nothing."""
         return {}
 
     def render(self) -> Any:
@@ -105,7 +105,7 @@ class TaskDefinition(ABC):
 
         game_info, observation = self._seen()
         figures: dict[str, object] = {}
-        if self.game_version:  # not under python-sc2's own `run_game`
+        if self.game_version:  # empty under python-sc2's own `run_game`
             figures = {"episode": self.episode.number, "game": self.game_version}
         return draw(
             game_info,

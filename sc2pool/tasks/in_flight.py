@@ -1,15 +1,15 @@
-"""`ActionInFlight`: the last action, and how late it came, as a part of what the learner sees.
+"""`ActionInFlight`: adds the last action and its delay to the observation.
 
-In real time an observation does not say all that matters: the action before may not have taken
-effect yet, and how late it came says how late the next will be. With both in the observation the
-task is a Markov decision process again (Ramstedt & Pal, "Real-Time Reinforcement Learning", 2019;
-Bouteiller et al., "Reinforcement Learning with Random Delays", 2021).
+In real time an observation alone is not a Markov state: the last action may not have taken effect
+yet, and its delay predicts the delay of the next one. With both in the observation the task is a
+Markov decision process again (Ramstedt & Pal, "Real-Time Reinforcement Learning", 2019; Bouteiller
+et al., "Reinforcement Learning with Random Delays", 2021).
 
     class InFlight(ActionInFlight, MoveToBeacon):
         ...
 
-Rule: the spaces follow from the task's own when the class is made, so they cannot disagree with
-what `observe` returns; a class that is put together wrongly is told at once.
+Rule: the space is computed from the task's own when the class is defined, so it always fits what
+`observe` returns; a wrong combination of classes raises at once.
 """
 
 from __future__ import annotations
@@ -32,14 +32,13 @@ class ActionInFlight(TaskDefinition):
 
     - `observation`: what the task itself observes.
     - `last_action`: the action before this observation. For `Discrete(n)` a `Discrete(n + 1)`,
-      whose last value stands for "none yet"; for `MultiDiscrete` so in each place. For `Box` and
-      `MultiBinary` the space is the action's own, and zeros (or the nearest in its bounds) stand
-      for none.
-    - `delay_periods`: float32, (1,): how late that action came, in decision periods; 0 where the
-      game waits for it.
+      whose last value means "none yet"; for `MultiDiscrete` likewise in each component. For `Box`
+      and `MultiBinary` the space is the action's own, and zeros (clipped to the bounds) mean none.
+    - `delay_periods`: float32, (1,): the delay of that action in decision periods; 0 if the game
+      waits for actions.
 
     Raises:
-        ConfigError: it stands behind the task, or the action space is of another kind.
+        ConfigError: it is not the first base class, or the action space is of another kind.
     """
 
     _nothing_done: Any
@@ -47,7 +46,7 @@ class ActionInFlight(TaskDefinition):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if ActionInFlight not in cls.__bases__:
-            return  # of a class that is put together already
+            return  # a subclass of a combined class
         if getattr(cls, "observe", None) is not ActionInFlight.observe:
             raise ConfigError(f"{cls.__name__}: ActionInFlight must be the first of its bases")
         shown, cls._nothing_done = _shown(cls.action_space, cls.__name__)
@@ -65,7 +64,7 @@ class ActionInFlight(TaskDefinition):
 
 
 def _shown(space: spaces.Space[Any], name: str) -> tuple[spaces.Space[Any], Any]:
-    """The space that actions are shown in, and what stands in it for none."""
+    """The space of `last_action`, and the element that means "none yet"."""
     if isinstance(space, spaces.Discrete):
         return spaces.Discrete(space.n + 1, start=space.start), space.start + space.n
     if isinstance(space, spaces.MultiDiscrete):

@@ -2,9 +2,9 @@
 
 A player plays whole episodes: `play(episode, pair)` puts the first observation, then for each
 action it gets puts one transition, and returns when the episode is over. One coroutine per
-episode, read from top to bottom, because python-sc2's `on_step` wants it so. Rules: a player
-never touches shared memory or the trainer; whatever its game does wrong leaves it as `GameFault`;
-what the user's code raises leaves it as it is.
+episode, because python-sc2's `on_step` has that shape. Rules: a player never touches shared memory
+or the trainer; every failure of its game is raised as `GameFault`; what the user's code raises is
+passed on unchanged.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Episode:
     """One episode to be played.
 
     Attributes:
-        number: its place in the run, from 0; for an env of the user's, counted per env.
+        number: its index in the run, from 0; for an env of the user's, its index in that env.
         seed: the game's random seed, or None for the game's own choice.
         options: as given to `reset(options=…)`.
-        both_keywords: whether an env's `reset` is given seed and options even where they are empty,
-            as gymnasium's vector envs do it for a reset that is not their own.
+        both_keywords: whether an env's `reset` gets seed and options even if they are empty, as
+            gymnasium's vector envs call it when the user resets.
     """
 
     number: int
@@ -46,10 +46,10 @@ class Episode:
 
 @dataclass(frozen=True)
 class GameFacts:
-    """What the trainer wants to know of a launched game.
+    """What the trainer records about a launched game.
 
     Attributes:
-        listener_proven: the system told that the port's listener is this very game.
+        listener_proven: the system confirmed that this game listens on the port.
     """
 
     pid: int
@@ -63,10 +63,10 @@ class Player(ABC):
     """Plays episodes; lives as long as its worker.
 
     Attributes:
-        strict: observations must match the space in shape and dtype and be finite (tasks), or
-            are cast to it (environments of the user).
-        attributes: what `set_attr` set earlier, for an object that has not been told yet.
-        realtime: its game runs by itself.
+        strict: observations must match the space in shape and dtype and be finite (tasks);
+            otherwise they are cast to it (envs of the user).
+        attributes: what `set_attr` set earlier, to be set on the next new object.
+        realtime: the game runs by itself.
     """
 
     strict: bool
@@ -79,11 +79,11 @@ class Player(ABC):
     _paused: ProcessTree | None = None
 
     async def launch(self, deadline: Deadline) -> GameFacts | None:  # noqa: ARG002
-        """Start the game, where the player has one."""
+        """Start the game, if the player has one."""
         return None
 
     def exit_fault(self) -> GameFault:
-        """What to report once `exited_fd` has become readable."""
+        """The fault to report when `exited_fd` has become readable."""
         return GameFault(FaultKind.GAME_EXITED, "the game's process ended")
 
     @property
@@ -93,7 +93,7 @@ class Player(ABC):
 
     @abstractmethod
     async def play(self, episode: Episode, pair: QueuePair) -> None:
-        """Play one episode. Cancelled, at `get_action`, where the trainer resets before its end."""
+        """Play one episode. Cancelled at `get_action` if the trainer resets before the end."""
 
     @abstractmethod
     def target(self) -> Any:
@@ -111,20 +111,20 @@ class Player(ABC):
     def latest_view(self) -> tuple[Any, Any] | None:
         """The game's newest observation and the map's description, the messages themselves.
 
-        None where there is no game, or nothing of it has been seen yet.
+        None if there is no game, or no observation yet.
         """
         return None
 
     async def replay(self) -> bytes:
-        """What was played so far, where the game can still tell; else nothing."""
+        """The replay of the episode so far; empty if the game cannot save it."""
         return b""
 
     def tick(self) -> Tick | None:
-        """How late the newest step was, of a game in real time; None before the first."""
+        """In real time: how late the newest step was; None before the first step."""
         return None
 
-    def delay(self, loops: int) -> None:  # noqa: B027 - most players wait, and have no periods
-        """Make the next decision period so many loops longer, of a game in real time."""
+    def delay(self, loops: int) -> None:  # noqa: B027 - only players in real time have periods
+        """In real time: make the next decision period this many game loops longer."""
 
     async def pause(self) -> None:
         """Stop every process below this one; called while the player waits for an action.
@@ -163,12 +163,12 @@ class Player(ABC):
         """The last lines of the game's log; empty without a game."""
         return ""
 
-    def close(self) -> None:  # noqa: B027 - not every player holds something
-        """Let go of everything, as the user's code would want it."""
+    def close(self) -> None:  # noqa: B027 - not every player has something to close
+        """Close the game or the user's env."""
 
 
 class PlayerSpec(Protocol):
-    """What travels, pickled, to a worker: enough to make its player there."""
+    """What is pickled and sent to a worker, which makes its player from it."""
 
     def player(self) -> Player:
         """Make the player; called once, in the worker."""

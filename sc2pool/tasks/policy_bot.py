@@ -2,10 +2,11 @@
 
     run_game(map, [Bot(Race.Terran, PolicyBot(MoveToBeacon, PPO.load("model.zip")))], …)
 
-The task class that the policy was trained on does the translation here too, whichever way it is
-written; `task_episode.py` drives a `Task`, this file an `RLBotAI`. Rules: a new task object per
-game; the hooks are called in the pool's order, so that the same game and the same policy give the
-same actions; neither SB3 nor torch is imported, a policy is whatever has SB3's `predict`.
+The task class that the policy was trained on turns observations and actions into the policy's and
+back, as in the pool; `players/task_episode.py` drives a `Task`, this file an `RLBotAI`. Rules: a
+new task object per game; the hooks are called in the pool's order, so the same game and the same
+policy give the same actions; neither SB3 nor torch is imported: a policy is any object with SB3's
+`predict`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Policy(Protocol):
     ) -> tuple[Any, Any]:
         """The action for one observation, and the next state of a recurrent policy.
 
-        A `predict` that has a parameter `action_masks` is given the task's masks, (n,) bool.
+        If `predict` has a parameter `action_masks`, it gets the task's masks, (n,) bool.
         """
         ...
 
@@ -49,17 +50,17 @@ class Policy(Protocol):
 class PolicyBot(BotAI):
     """Plays a policy; for `run_game`, and for the packages that ladders want.
 
-    What was done to observations outside the task (VecNormalize, VecFrameStack) is not done here:
-    give a policy whose `predict` does it first.
+    Wrappers around the env (VecNormalize, VecFrameStack) are not applied here: pass a policy whose
+    `predict` applies them.
 
     Args:
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`. Its map, race and
-            opponents are for the one who starts the game to choose.
+            opponents are not used: `run_game` chooses them.
         policy: a trained SB3 model, or another object with its `predict`.
-        deterministic: whether the policy is asked for its best action, not for a random one.
+        deterministic: whether the policy returns its best action instead of a random one.
 
     Attributes:
-        game_version: what the game says it is; known once one has begun.
+        game_version: the game's version; empty before the first game.
 
     Raises:
         ConfigError: no such task, or a policy for another action space.
@@ -90,11 +91,11 @@ class PolicyBot(BotAI):
 
     @property
     def episode_return(self) -> float:
-        """What the task has paid in this game."""
+        """The sum of the task's rewards in this game."""
         return self._pair.episode_return
 
     async def on_before_start(self) -> None:
-        """A game begins: it gets a task object of its own."""
+        """Make the task object of the game that begins."""
         definition = self._definition
         self._pair = PredictPair(self._policy, definition.action_space, self._deterministic)
         self._episode = self._bot = None
@@ -141,7 +142,7 @@ class PolicyBot(BotAI):
             await self._bot.on_end(game_result)
 
     def _prepare_bot(self, bot: RLBotAI) -> None:
-        """What python-sc2 has just done with this bot, done with the one that it plays."""
+        """Prepare the `RLBotAI` as python-sc2 has prepared this bot."""
         bot._prepare_start(
             self.client,
             self.player_id,
@@ -160,7 +161,7 @@ class PredictPair(QueuePair):
     """A queue pair whose learner is a policy's `predict`.
 
     Attributes:
-        steps: actions asked for.
+        steps: number of actions.
         episode_return: sum of the rewards.
     """
 

@@ -4,10 +4,9 @@
     send(action)  ── action ──────► await get_action()
     receive()     ◄─ transition ──  put(observation, reward, terminated, truncated, info)
 
-Three pairs fit this shape: the pool's (shared memory, `sc2pool.pool.ipc.slot`), `QueuePair.local()`
-for a bot and a learner in two threads of one process, and `PolicyPair`, where the "learner" is a
-function. Rule: one transition is put before each action is gotten; the first of an episode has
-reward 0.
+There are three kinds: the pool's (shared memory, `sc2pool.pool.ipc.slot`), `QueuePair.local()` for
+a bot and a learner in two threads of one process, and `PolicyPair`, whose learner is a function.
+Rule: a transition is put before each `get_action`; the first of an episode has reward 0.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ Masks = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Transition(NamedTuple):
-    """What one env step tells the learner."""
+    """What the learner gets after one env step."""
 
     observation: Any
     """An element of the task's observation space."""
     reward: float
-    """Of the step that led here; 0 in the first of an episode."""
+    """The reward of the step; 0 in an episode's first transition."""
     terminated: bool
     truncated: bool
     info: Mapping[str, Any]
     action_masks: Masks | None = None
-    """bool, one for each action; None where the task has no masks."""
+    """bool, one for each action; None if the task has no masks."""
 
 
 class QueuePair(ABC):
@@ -52,7 +51,7 @@ class QueuePair(ABC):
         """Hand a transition to the learner.
 
         Raises:
-            ObservationError: where the learner is a pool's: it does not fit the observation space.
+            ObservationError: in a pool, the observation does not fit the observation space.
         """
 
     @staticmethod

@@ -8,11 +8,11 @@
         def act(self, action):        # action -> commands
             return [commands.move(tags, (x, y))]
 
-        def observe(self):            # self.lazy_observation -> what the learner sees
+        def observe(self):            # self.lazy_observation -> observation
             return np.array(...)
 
-Rules: a new object per episode; every hook may be `async`; a hook sees the newest observation, in
-`self.lazy_observation` decoded as far as it is asked for, in `self.observation` the whole message.
+Rules: a new object per episode; every hook may be `async`; hooks read the newest observation:
+`self.lazy_observation` decodes only the parts that are read, `self.observation` the whole message.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Task(TaskDefinition):
     """One episode of a task.
 
     Attributes:
-        lazy_observation: the game's newest observation, decoded as far as it is asked for; what
-            `sc2pool.tasks.units.select` reads fastest.
-        game_info: the map's description, a `sc2api_pb2.ResponseGameInfo`, fetched once a game.
+        lazy_observation: the game's newest observation, which decodes only the parts that are
+            read; the fastest input of `sc2pool.tasks.units.select`.
+        game_info: the map's description, a `sc2api_pb2.ResponseGameInfo`, fetched once per game.
         action_results: the `ActionResult` values the game gave to the last step's commands.
         game: the running game, for queries and debug requests (`await self.game.request(…)`).
     """
@@ -49,14 +49,14 @@ class Task(TaskDefinition):
 
     @property
     def response(self) -> sc_pb.ResponseObservation:
-        """The whole reply the newest observation came in: chat, action errors, results."""
+        """The whole reply that holds the newest observation: chat, action errors, results."""
         return self.lazy_observation.response
 
     @property
     def observation(self) -> sc_pb.Observation:
-        """The newest observation, all of it; decoding it costs some 20 µs, once per step.
+        """The newest observation, as a whole; decoding it costs some 20 µs, once per step.
 
-        It may be set, to try a task out without a game.
+        It can be set, to test a task without a game.
         """
         return self.lazy_observation.observation
 
@@ -65,7 +65,7 @@ class Task(TaskDefinition):
         self.lazy_observation = Observed.of(sc_pb.ResponseObservation(observation=message))
 
     def on_start(self) -> Awaitable[None] | None:
-        """Called once, when the first observation of the episode is there."""
+        """Called once, with the first observation of the episode."""
         return None
 
     def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:

@@ -1,12 +1,12 @@
-"""Units of one observation as numpy arrays, read as sparingly as the message allows.
+"""Units of one observation as numpy arrays; only the needed parts of the message are decoded.
 
     marines, roaches = select(task.lazy_observation, OWN_MARINES, ENEMY_ROACHES)
     marines.positions          # (n, 2) float64, map coordinates
     health(roaches)            # (n,) float64, hit points
 
-Rules: units are read as columns, and a message is decoded only for those whose further attributes
-are asked for (health, cooldowns), by a function of its own. Units come in the order of their tags:
-a unit keeps its row for as long as no other of its kind comes or goes.
+Rules: units are read as columns; a unit's message is decoded only for its other attributes (health,
+cooldown), each read by a function of its own. Units are in the order of their tags: a unit keeps
+its row until another unit of its kind appears or disappears.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Units:
     """Some units of one observation, in the order of their tags.
 
     Attributes:
-        tags: what commands are addressed to.
+        tags: the units' tags, for commands.
         positions: (n, 2) map coordinates, x to the right and y up.
     """
 
@@ -62,7 +62,7 @@ class Units:
 
     @property
     def messages(self) -> list[raw_pb2.Unit]:
-        """The units' own messages, for whatever has no array here."""
+        """The units' own messages, for attributes that have no array here."""
         return self._source.messages(self._rows)
 
 
@@ -79,8 +79,8 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
     """The visible units of each kind, one `Units` per kind, in the order of the arguments.
 
     Args:
-        observation: a task's `lazy_observation`, which is the faster way, or its `observation`.
-        kinds: what to look for.
+        observation: a task's `lazy_observation`, which is faster, or its `observation`.
+        kinds: the kinds to select.
     """
     source = observation if isinstance(observation, Observed) else _Whole(observation)
     columns = source.columns
@@ -112,7 +112,7 @@ def health(units: Units) -> Floats:
 
 
 def weapon_cooldown(units: Units) -> Floats:
-    """Game loops until each unit's weapon is ready, shape (n,); 0 where it is ready."""
+    """Game loops until each unit's weapon is ready, shape (n,); 0 if it is ready."""
     return np.array([unit.weapon_cooldown for unit in units.messages], dtype=np.float64)
 
 

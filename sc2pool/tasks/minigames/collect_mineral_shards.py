@@ -1,7 +1,7 @@
 """CollectMineralShards: two marines, twenty mineral shards; +1 for each shard that is touched.
 
-Two marines that run for the same shard waste half their time. So the task shows each marine the
-shards that are its own first: those to which the other one is not nearer.
+Two marines that run to the same shard waste half their time. So the observation lists for each
+marine first the shards to which the other marine is not nearer.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
         area's longer side, in [0, 1],
         5, 6, 7 and 8, 9, 10: the same of the second and the third.
 
-        A shard that is not there is shown as the vector 0, 0 at the distance 1. A marine that is
-        not there has the position 0, 0 and no shards.
+        A missing shard has the vector 0, 0 and the distance 1. A missing marine has the position
+        0, 0 and no shards.
     """
     vector = np.zeros((N_MARINES, VALUES_PER_MARINE), dtype=np.float32)
     vector[:, 4::3] = 1.0

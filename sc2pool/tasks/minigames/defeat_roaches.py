@@ -1,7 +1,7 @@
 """DefeatRoaches: nine marines against four roaches; +10 a roach, -1 a marine, then the next wave.
 
-Marines outrange roaches by one cell and walk as fast, so fights are won by what is shot at and by
-who stands in front. The actions are whole-army orders of that kind.
+Marines outrange roaches by one cell and walk as fast, so the choice of target and the position of
+hurt marines decide a fight. The actions are such orders to the whole group.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MARINE_HEALTH = 45.0
 ROACH_HEALTH = 145.0
 ROACH_DAMAGE = 16.0
 NEAR = 10.0
-"""The distance that becomes 1 where it is the fight that matters, not the map."""
+"""The unit of distances within a fight; distances on the map use the area's longer side."""
 N_ROACHES_SEEN = 4
 OBSERVATION_SIZE = 9 + 4 * N_ROACHES_SEEN
 
@@ -82,7 +82,7 @@ class DefeatRoaches(Task):
         """Look at the battle.
 
         Returns:
-            (25,) float32, each in [-1, 1]; zeros stand for what is not there:
+            (25,) float32, each in [-1, 1]; zeros stand for missing units:
 
             0: number of marines / 20, 1: number of roaches / 8,
             2, 3: position (x, y) of the marines' centre from the area's, in halves of its longer

@@ -93,7 +93,7 @@ def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> ND
         longest_distance: the distance that becomes 1; anything farther is 1 too.
 
     Returns:
-        (n, 3) float32: the unit vector (x, y) towards the target, zero where it is reached, and
+        (n, 3) float32: the unit vector (x, y) towards the target, zero at the target, and
         the distance in [0, 1].
     """
     offsets = targets - (x, y)

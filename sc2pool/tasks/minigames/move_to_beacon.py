@@ -1,12 +1,12 @@
 """MoveToBeacon: one marine, one beacon; +1 each time the marine reaches it.
 
-This is a whole task written the fast way, and a good first one to read. A task answers three
-questions: what the learner may do (`act`), what it sees (`observe`) and what it is paid (`reward`;
-the inherited one is the change of the game's own score, which is what this map wants). It works on
-the game's messages directly and builds no object per unit.
+This is a whole task as a `Task`, and a good first one to read. A task defines what the learner can
+do (`act`), what it observes (`observe`) and its reward (`reward`; the inherited one is the change
+of the game's score, which fits this map). It reads the game's messages directly and builds no
+object per unit.
 
-The same task written with python-sc2's `BotAI` is in `move_to_beacon_bot.py`, and the same game
-seen as an image in `move_to_beacon_image.py`.
+`move_to_beacon_bot.py` is the same task with python-sc2's `BotAI`, `move_to_beacon_image.py` the
+same game with images as observations.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MoveToBeacon(Task):
         self.area = PlayableArea.of(self.game_info)
 
     def observe(self) -> NDArray[np.generic]:
-        # `observe()` follows every step, so what it finds is still current when `act()` is called.
+        # `observe()` runs after every step, so these are still current in `act()`.
         self.marines, self.beacons = select(self.lazy_observation, OWN_MARINES, BEACONS)
         return beacon_vector(self.marines.positions, self.beacons.positions, self.area)
 
@@ -72,7 +72,7 @@ def beacon_vector(marines: Floats, beacons: Floats, area: PlayableArea) -> NDArr
         2: distance to the beacon, in lengths of the area's longer side, in [0, 1],
         3, 4: the marine's position (x, y) from the area's centre, in halves of its longer side.
 
-        Zeros stand for what is not there.
+        Zeros stand for a missing unit.
     """
     if not len(marines):
         return np.zeros(5, np.float32)

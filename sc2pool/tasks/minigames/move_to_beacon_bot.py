@@ -1,8 +1,8 @@
-"""MoveToBeacon once more, written with python-sc2's `BotAI`.
+"""MoveToBeacon, written with python-sc2's `BotAI`.
 
-The same spaces as `move_to_beacon`, so a policy trained on one plays the other; what differs is
-how it is written: units as objects, orders as method calls, everything a bot can do at hand. It
-costs a worker about four times as much CPU a step.
+It has the same spaces as `move_to_beacon`, so a policy trained on one can play the other. Units are
+objects, orders are method calls, and all of BotAI is available. A step costs a worker about four
+times as much CPU time.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""MoveToBeacon seen as an image, for convolutional policies.
+"""MoveToBeacon with images as observations, for convolutional policies.
 
-The camera follows the marine, as a player's would. So where the beacon appears in the image is the
-way to go; with a camera at rest a network would have to find two places and subtract them before
-it learns anything.
+The camera follows the marine, so the beacon's place in the image is the direction to walk in. With
+a fixed camera a network would first have to find two places and subtract them.
 
-Rule: only what the learner sees differs from `MoveToBeacon`; its actions are inherited.
+Rule: only the observation differs from `MoveToBeacon`; the actions are inherited.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from sc2pool.tasks.units import BEACONS, OWN_MARINES, select
 IMAGE_SIZE = 64
 BEACON_RADIUS = 2.5
 SMALLEST_RADIUS_PX = 1.0
-"""A disc of this radius covers at least one pixel's centre wherever it lies."""
+"""A disc of this radius covers the centre of at least one pixel, at every position."""
 
 # The centres of the pixels, in pixels from the middle of the image; x to the right, y up.
 _X = (np.arange(IMAGE_SIZE) - (IMAGE_SIZE - 1) / 2)[None, :]

@@ -1,9 +1,8 @@
-"""Scripted players: what a task's own observation and actions allow, without learning.
+"""Scripted players, which play the mini-games well without learning.
 
-Each is a pure function from an observation to an action, as a trained policy is. They tell two
-things: that a task shows and permits what is needed to play it well, and, by their scores, whether
-a game that stands in for the real one is as easy or hard. `scripts/studies/scores.py` measures
-them.
+Each is a pure function from an observation to an action, as a trained policy is. They show that a
+task's spaces allow good play, and their scores show whether the stand-in is as difficult as the
+real game. `scripts/studies/scores.py` measures them.
 """
 
 from __future__ import annotations

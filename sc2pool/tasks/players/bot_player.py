@@ -1,10 +1,10 @@
 """The player of an `RLBotAI`: python-sc2's game loop, on a game of the pool.
 
 It does what `sc2.main._play_game_ai` does, in the same order, with three differences: actions,
-step and observation go to the game as one burst instead of four round trips; the map's
-description is fetched once a game, not every step; the bot sees the episode's final state.
-Rules: `sc2.main` and `SC2Process` are never imported; they take over the process's signals and
-logging. A message that python-sc2 cannot make sense of is the game's fault, not the user's code's.
+step and observation are sent as one burst instead of four round trips; the map's description is
+fetched once per game, not every step; the bot sees the episode's final state. Rules: `sc2.main` and
+`SC2Process` are never imported, because they change the process's signals and logging; a message
+that python-sc2 cannot read is a fault of the game, not a user code error.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.sc2_player import SC2Player, TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair
 
-# python-sc2 reports each unit it cannot afford and the like; in a pool that is n logs at once.
+# python-sc2 logs each order that the player cannot afford, for each of a pool's n games.
 logger.disable("sc2")
 
 
 class GameClient(Client):
-    """python-sc2's client on a game of ours: queries go out at once, orders with the step."""
+    """python-sc2's client on a game of the pool: queries are sent at once, orders with the step."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)  # type: ignore[arg-type]  # only `_execute` would use it
@@ -59,7 +59,7 @@ class GameClient(Client):
         actions: list[UnitCommand],
         return_successes: bool = False,  # noqa: ARG002 - python-sc2's signature
     ) -> list[ActionResult]:
-        """Keep the orders for the burst; their results are not known yet."""
+        """Keep the orders for the step's burst; they have no results yet."""
         commands = actions if isinstance(actions, list) else [actions]
         self._orders += [sc_pb.Action(action_raw=raw) for raw in combine_actions(commands)]
         return []
@@ -70,16 +70,16 @@ class GameClient(Client):
         return orders
 
     async def leave(self) -> None:
-        """The pool ends games, not the bot."""
+        """Does nothing: the pool ends games, not the bot."""
 
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """In the block python-sc2 reads messages of the game's; none of the user's code runs in it.
+    """Report as the game's fault that python-sc2 cannot read a message. No user code in the block.
 
     Raises:
-        GameFault: BAD_REPLY; it cannot: a field is missing, a grid is of another size than its
-            map, or a unit of a type that it does not know.
+        GameFault: BAD_REPLY; a field is missing, a grid has another size than its map, or a unit
+            has an unknown type.
     """
     try:
         yield
@@ -89,14 +89,14 @@ def understood(what: str) -> Iterator[None]:
 
 
 def prepare_step(bot: RLBotAI, state: GameState) -> None:
-    """`BotAI._prepare_step`, less what is unpacked anew each time although few bots look at it.
+    """`BotAI._prepare_step` without the work that few bots need in every step.
 
-    The distances of all units to all others are computed when they are first asked for, as
-    python-sc2 can, and the map is the one the game described at the episode's beginning.
+    The distances between all units are computed on first use, and the map is the one that the game
+    described at the episode's start.
     """
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
     if method in _LAZY_METHODS:
-        bot.distance_calculation_method = 0  # while the units are prepared, and no longer
+        bot.distance_calculation_method = 0  # only while the units are prepared
     try:
         bot._prepare_step(state, _NO_MAP)
     finally:
@@ -105,7 +105,7 @@ def prepare_step(bot: RLBotAI, state: GameState) -> None:
 
 
 _LAZY_METHODS = frozenset({2, 3})
-"""python-sc2's two ways of a full matrix; its first keeps one that is asked without a look."""
+"""python-sc2's two methods that compute a full distance matrix."""
 _NO_MAP = sc_pb.Response(game_info=sc_pb.ResponseGameInfo())
 
 

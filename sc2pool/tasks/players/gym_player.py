@@ -1,8 +1,8 @@
 """The gym player: any `gymnasium.Env` behind a queue pair.
 
-Rules: the env belongs to its worker and is reset in place; its actions come unchecked and its
-observations are cast; a keyword is passed to `reset` only where there is something to pass, unless
-the episode wants both.
+Rules: the env belongs to its worker and is reset in place; its actions are not checked and its
+observations are cast; a keyword is passed to `reset` only if it has a value, unless the episode
+asks for both.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GymPlayer(Player):
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         env = self._env
-        if self._is_new:  # maybe one that took over; later episodes find the env as it is
+        if self._is_new:  # in a new worker, after a fault or at the start
             self._is_new = False
             for name, value in self.attributes.items():
                 set_attr(env, name, value)

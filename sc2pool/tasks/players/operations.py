@@ -1,8 +1,8 @@
-"""What `get_attr`, `set_attr`, `env_method` and their like do to a player's target, in its worker.
+"""`get_attr`, `set_attr`, `env_method` and similar calls on a player's target, in its worker.
 
 The target is a gymnasium env with its wrappers, or a task object. gymnasium's own
-`get_wrapper_attr` and `set_wrapper_attr` are used where they exist. Rule: nothing is imported to
-answer; a wrapper class is asked for by its qualified name.
+`get_wrapper_attr` and `set_wrapper_attr` are used if the target has them. Rule: a call imports
+nothing; a wrapper class is identified by its qualified name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def get_attr(target: Any, name: str) -> Any:
-    """The attribute, wherever in the chain of wrappers it is."""
+    """The attribute of the target or of an env that it wraps."""
     if hasattr(target, "get_wrapper_attr"):
         return target.get_wrapper_attr(name)
     return getattr(target, name)
@@ -28,7 +28,7 @@ def has_attr(target: Any, name: str) -> bool:
 
 
 def set_attr(target: Any, name: str, value: Any) -> None:
-    """Set it where it is; on the outermost object where it is new."""
+    """Set the attribute on the object that has it; a new one on the outermost object."""
     if hasattr(target, "set_wrapper_attr"):
         target.set_wrapper_attr(name, value)
     else:
@@ -36,7 +36,7 @@ def set_attr(target: Any, name: str, value: Any) -> None:
 
 
 def env_method(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call a method, wherever in the chain of wrappers it is."""
+    """Call a method of the target or of an env that it wraps."""
     return get_attr(target, name)(*args, **kwargs)
 
 
@@ -61,7 +61,7 @@ def qualified(cls: type) -> str:
 
 
 def render(target: Any) -> Any:
-    """A frame, or whatever the env renders."""
+    """A frame, or what else the env renders."""
     return target.render()
 
 

@@ -1,12 +1,11 @@
-"""Which episodes of a player are worth a replay, and how it gets into the episode's last info.
+"""Chooses the episodes whose replay is kept, and puts the replay into the episode's last info.
 
     play ─ put ─► LastHeld ─► queue pair          all but the last transition go straight through
-                     └ last ─► replay of the game, where wanted ─► last transition + replay
+                     └ last ─► replay of the game, if chosen ──► last transition + replay
 
-The replay is asked for before the last transition is put, not after: so the info can name a file
-that exists, also where the trainer closes the pool with its very next call. Rules: an episode that
-is not chosen costs nothing but a sum; a game that does not tell its replay in time loses the
-replay, never the transition.
+The game saves the replay before the last transition is put, so the file that the info names exists
+even if the trainer's next call closes the pool. Rules: an episode that is not chosen costs one
+addition a step; if the game does not send its replay in time, only the replay is lost.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 REPLAY = "sc2pool.replay"
-"""The info's key: a `PlayedReplay` on its way to the trainer, who puts the file's path there."""
+"""The info's key: a `PlayedReplay`, which the trainer replaces by the file's path."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +30,16 @@ class PlayedReplay:
     by_number: bool
     """The episode's number chose it."""
     by_return: bool
-    """It is the best this player has played; the trainer knows what the others have."""
+    """It is this player's best; the trainer compares it with the other players'."""
     data: bytes
-    """Empty where the game did not tell it."""
+    """Empty if the game did not send it."""
 
 
 class LastHeld(QueuePair):
-    """Passes everything on but the episode's last transition.
+    """Passes on every transition except the episode's last.
 
     Attributes:
-        last: that transition, once it was put.
+        last: the last transition, once it was put.
         episode_return: sum of the rewards so far.
     """
 
@@ -61,7 +60,7 @@ class LastHeld(QueuePair):
 
 
 class Chooser:
-    """Decides for one player which of its episodes are to be kept."""
+    """Decides which of one player's episodes are kept."""
 
     def __init__(self, policy: ReplayPolicy) -> None:
         self._policy = policy

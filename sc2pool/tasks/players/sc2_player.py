@@ -83,7 +83,7 @@ class TaskSpec:
 
 
 class SC2Player(Player):
-    """What the players of tasks and of bots share: a game, and a task object per episode."""
+    """What the players of tasks and of bots share: a game, and a new task object per episode."""
 
     strict = True
 
@@ -148,7 +148,7 @@ class SC2Player(Player):
         return observed
 
     def new_task(self, task: TaskDefinition, episode: Episode) -> None:
-        """Make `task` the target of `get_attr` and the like, with what the trainer has set."""
+        """Make `task` the target of `get_attr` and similar calls; set the trainer's attributes."""
         self.task = task
         task.episode = episode
         task.options = episode.options
@@ -178,7 +178,7 @@ class SC2Player(Player):
         return self.game.recycle_due
 
     async def replay(self) -> bytes:
-        # What a step may take is watched, and this is a part of one: so it gets half of that.
+        # Half of a step's limit, because this happens within a step.
         deadline = Deadline.after(self.spec.limits.step_s / 2)
         with suppress(GameFault):
             return await self.game.replay(deadline)
@@ -207,7 +207,7 @@ class SC2Player(Player):
         self.game.goes_on()
         await super().go_on()
         if not self.realtime:
-            return 0  # the game plays no loop but what it is asked for
+            return 0  # the game advances only when it is asked to
         loop = await self.game.look()
         ran_s = self._ran_around_pause_s + time.monotonic() - began_s
         return loops_passed(self._loop_before_pause, loop, ran_s)
@@ -223,8 +223,8 @@ class SC2Player(Player):
 class Unstarted:
     """Stands for the task before its first episode: its attributes can be read.
 
-    What is set here is not lost: the trainer keeps it and gives it to every task object. A method
-    cannot be called yet, for there is nothing it could look at.
+    An attribute that is set here is not lost: the trainer keeps it and sets it on every task
+    object. A method cannot be called yet, because there is no episode.
     """
 
     def __init__(self, player: SC2Player) -> None:
@@ -249,7 +249,7 @@ class Unstarted:
         pass
 
     def render(self) -> None:
-        """Nothing to draw yet; what that means is for the pool to say."""
+        """Nothing to draw yet; the pool decides what it returns."""
 
 
 class TaskPlayer(SC2Player):

@@ -1,8 +1,8 @@
 """One episode of a `Task` on a game that python-sc2 runs.
 
-`TaskPlayer` plays a task on a game of the pool and decides when it steps; here python-sc2's loop
-decides, and calls in. Rule: the task cannot tell: its hooks are called in the same order, on the
-same moments of the game, and `await self.game.request(…)` is answered.
+`TaskPlayer` plays a task on a game of the pool and steps it; here python-sc2's loop steps, and
+calls this class. Rule: the task notices no difference: its hooks are called in the same order, at
+the same game loops, and `await self.game.request(…)` works.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TaskEpisode:
         pair: where transitions go and actions come from.
         client: the game's, python-sc2's own.
         game_info: the map's description.
-        realtime: whether the game waits for nobody.
+        realtime: whether the game runs by itself.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TaskEpisode:
         task.game_info = game_info
 
     async def start(self, state: GameState) -> None:
-        """The first observation is there."""
+        """Take the first observation and call the task's `on_start`."""
         self._task.lazy_observation = Observed.of(state.response_observation)
         await awaited(self._task.on_start())
 
@@ -73,7 +73,7 @@ class TaskEpisode:
             try:
                 reply = await self._client._execute(action=sc_pb.RequestAction(actions=commands))
             except ProtocolError as error:
-                if not error.is_game_over_error:  # in real time it ends when it likes
+                if not error.is_game_over_error:  # in real time it may end at any moment
                     raise
             else:
                 self._task.action_results = tuple(reply.action.result)
@@ -83,7 +83,7 @@ class TaskEpisode:
         if self._rules.over or not self._rules.begun:
             return
         observed = self._task.lazy_observation
-        # python-sc2 ends without showing the bot the last observation; look at it here.
+        # python-sc2 ends the game without the last observation; request it here.
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             response = await self._client.observation()
             observed = Observed.of(response.observation)
@@ -97,13 +97,13 @@ class TaskEpisode:
 
 
 class ClientGame:
-    """A task's `game` where the game belongs to python-sc2: it answers requests."""
+    """A task's `game` if the game belongs to python-sc2: it answers requests."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
-        """As `Game.request`: the game's refusal is an answer too, in `error`."""
+        """As `Game.request`: a refusal is a reply with `error` set."""
         kind = str(request.WhichOneof("request"))
         try:
             return await self._client._execute(**{kind: getattr(request, kind)})

@@ -1,10 +1,10 @@
-"""What a game looks like right now, compact and as plain data, for whoever watches.
+"""The newest state of a game as compact plain data, for `sc2pool watch`.
 
-    view_of(observation)  ─► where which units are, how well, what they are on their way to
-    map_of(game_info)     ─► the map they are on: its size, its playable part, where one can walk
+    view_of(observation)  ─► the units: kind, place, health, target
+    map_of(game_info)     ─► the map: size, playable area, pathing grid
 
-Rules: read only from what the player has anyway, nothing is asked of the game; bounded, however
-many units there are; nothing but JSON's own types comes out, so a number that is none becomes 0.
+Rules: made from messages that the player already has, without a request to the game; at most
+`UNITS_SHOWN` units; only JSON's types, so NaN and infinity become 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNITS_SHOWN = 1000
 """More units than this are not shown."""
 
 KINDS = ("own", "ally", "enemy", "neutral", "minerals", "gas", "beacon")
-"""What a unit is drawn as; a view names it by its place in here."""
+"""How a unit is drawn; a view holds the index in this tuple."""
 
 _KIND = {name: index for index, name in enumerate(KINDS)}
 _BY_ALLIANCE = {
@@ -35,12 +35,12 @@ _BY_TYPE = {BEACON: _KIND["beacon"], MINERAL_SHARD: _KIND["minerals"]}
 
 
 def view_of(observation: sc_pb.Observation) -> dict[str, Any]:
-    """What an observation shows.
+    """The view of an observation.
 
     Returns:
         `loop`, `score`, `minerals`, `vespene`, `food_used`, `food_cap`, and `units`, a list each:
         [kind (an index of `KINDS`), unit type, x, y, radius, health from 0 to 1 (shields
-        included; None for what has none)], and for one on its way also [x, y] of its target.
+        included; None for a unit without health)], and for a moving unit also x, y of its target.
     """
     common = observation.player_common
     return {
@@ -88,11 +88,11 @@ def _neutral_kind(unit: raw_pb2.Unit) -> int:
 
 
 def map_of(game_info: sc_pb.ResponseGameInfo) -> dict[str, Any]:
-    """The map that is played.
+    """The map of the game.
 
     Returns:
-        `name`, `width`, `height`, `area` (the playable part: x0, y0, x1, y1), `key` (differs for
-        maps that differ), and `pathing` and `terrain`, grids as `_grid` makes them.
+        `name`, `width`, `height`, `area` (the playable area: x0, y0, x1, y1), `key` (a checksum
+        of name and grids), and `pathing` and `terrain`, grids as `_grid` makes them.
     """
     start = game_info.start_raw
     area = start.playable_area
