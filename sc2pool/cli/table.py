@@ -1,17 +1,39 @@
-"""Columns of text, for the terminal. Pure."""
+"""Text and tables on stdout, drawn by rich.
+
+Rules: in a pipe or a file no line is cut or wrapped and nothing is coloured, so that scripts can
+read it; a terminal whose encoding has no line-drawing letters gets ASCII.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-GAP = "  "
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+PIPE_WIDTH = 1000
+"""Characters; wider than any table here."""
 
 
-def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose columns are as wide as their longest cell, the header underlined."""
-    widths = [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
-    lines = [header, ["─" * width for width in widths], *rows]
-    return "\n".join(
-        GAP.join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
+def open_console() -> Console:
+    """A console on stdout that prints text as it is."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return console
+
+
+def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table with its header underlined, in columns two spaces apart."""
+    table = Table(
+        *header,
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+        header_style="bold",
     )
+    for row in rows:
+        table.add_row(*row)
+    return table

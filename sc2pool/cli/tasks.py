@@ -1,7 +1,7 @@
-"""`sc2pool tasks`: the built-in tasks, what they look like to a learner, and what others scored.
+"""`sc2pool tasks`: the built-in tasks, their spaces and limits, and published scores.
 
-Rule: the list needs no game. Whether a map is there can be told only of an installation; without
-one that column says why.
+Rule: the list needs no game. Without an installation no map counts as installed, and a message on
+stderr says why.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.cli.doctor.machine import locate
-from sc2pool.cli.table import columns
+from sc2pool.cli.table import make_table, open_console
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
@@ -26,13 +26,13 @@ from sc2pool.tasks.registry import available, resolve
 LOOKS = ("task", "observation", "action", "step_mul", "max loops", "masks")
 SCORES = ("task", "map", "installed", "random (max)", "human", "grandmaster", "FullyConv")
 SOURCE = (
-    "Loops are game loops, 22.4 of which are a second; an env step is step_mul of them.\n"
+    "Loops are game loops, 22.4 a second; an env step is step_mul of them.\n"
     "Scores per episode: SC2LE paper, 2017, on StarCraft II."
 )
 
 
 @dataclass(frozen=True)
-class Row:
+class TaskRow:
     """One task."""
 
     task: str
@@ -44,7 +44,7 @@ class Row:
     action_masks: bool
     published: PublishedScores | None
     map_file: Path | None
-    """Where the map is; None if it is not installed, or no installation was found."""
+    """None if the map is not installed, or no installation was found."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,19 +62,22 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(as_json(rows, installation, note))
         return 0
-    print(as_text(rows))
-    print(f"\n{SOURCE}")
+    console = open_console()
+    for header, cells in ((LOOKS, cells_of_looks), (SCORES, cells_of_scores)):
+        console.print(make_table(header, map(cells, rows)))
+        console.print()
+    console.print(SOURCE)
     if installation is not None:
-        print(f"Installation: {installation.root}: {installation.found_by}")
+        console.print(f"Installation: {installation.root}: {installation.found_by}")
     else:
         print(f"sc2pool: {note}", file=sys.stderr)
     return 0
 
 
-def describe(name: str, installation: Installation | None) -> Row:
-    """All there is to say of a built-in task."""
+def describe(name: str, installation: Installation | None) -> TaskRow:
+    """All facts about a built-in task."""
     task = resolve(name)
-    return Row(
+    return TaskRow(
         task=name,
         map_name=task.map_name,
         observation_space=space_in_words(task.observation_space),
@@ -88,7 +91,7 @@ def describe(name: str, installation: Installation | None) -> Row:
 
 
 def space_in_words(space: spaces.Space[Any]) -> str:
-    """A space as short as it can be told: `Box(-1, 1, (5,), float32)`."""
+    """A space in short: `Box(-1, 1, (5,), float32)`."""
     if isinstance(space, spaces.Box):
         low, high = np.unique(space.low), np.unique(space.high)
         bounds = ", ".join(f"{b[0]:g}" if len(b) == 1 else f"{b[0]:g}…" for b in (low, high))
@@ -98,15 +101,8 @@ def space_in_words(space: spaces.Space[Any]) -> str:
     return str(space)
 
 
-def as_text(rows: list[Row]) -> str:
-    """Two tables, each narrow enough for a terminal: what a learner meets, and what others made."""
-    looks = columns(LOOKS, [cells_of_looks(row) for row in rows])
-    scores = columns(SCORES, [cells_of_scores(row) for row in rows])
-    return f"{looks}\n\n{scores}"
-
-
-def cells_of_looks(row: Row) -> tuple[str, ...]:
-    """One line of the first table."""
+def cells_of_looks(row: TaskRow) -> tuple[str, ...]:
+    """One line of the first table: what a learner needs to know."""
     return (
         row.task,
         row.observation_space,
@@ -117,8 +113,8 @@ def cells_of_looks(row: Row) -> tuple[str, ...]:
     )
 
 
-def cells_of_scores(row: Row) -> tuple[str, ...]:
-    """One line of the second."""
+def cells_of_scores(row: TaskRow) -> tuple[str, ...]:
+    """One line of the second table: what others reached."""
     scores = row.published
     return (
         row.task,
@@ -131,8 +127,8 @@ def cells_of_scores(row: Row) -> tuple[str, ...]:
     )
 
 
-def as_json(rows: list[Row], installation: Installation | None, note: str) -> str:
-    """The same for programs."""
+def as_json(rows: list[TaskRow], installation: Installation | None, note: str) -> str:
+    """The list for programs."""
     found = None
     if installation is not None:
         found = {"root": installation.root, "found_by": installation.found_by}

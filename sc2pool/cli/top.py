@@ -1,44 +1,54 @@
 """`sc2pool top`: a live table of a running pool, from another terminal.
 
-    ← →  sort by another column    r  the other way round    q  leave
+    ← →  sort by another column    r  reverse    q  quit
 
-Rules: it only looks, so it cannot disturb what it shows; where the pool ends meanwhile, it says so
-and ends well.
+Rules: it only reads, so it cannot disturb the pool; if the pool ends meanwhile, it says so and
+ends with exit code 0.
 """
 
 from __future__ import annotations
 
 import argparse
-import curses
 import json
+import os
+import re
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from rich.console import Console, Group
+from rich.layout import Layout
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
 from sc2pool.cli import top_table as table
 from sc2pool.cli.runs import Run, choose
+from sc2pool.cli.table import open_console
 from sc2pool.errors import ConfigError
 from sc2pool.pool.instances.states import State
 
-_KEY_WAIT_MS = 200
+_KEY_WAIT_S = 0.2
 _EVENTS = 5
 _HELP = "←→ sort   r reverse   q quit"
+_RIGHT, _LEFT, _ESCAPE = ("\x1b[C", "\x1bOC"), ("\x1b[D", "\x1bOD"), "\x1b"
+_KEY = re.compile(r"\x1b[\[O].|.", re.DOTALL)
 
-_GREEN, _YELLOW, _RED = 1, 2, 3
-_COLOURS = {_GREEN: curses.COLOR_GREEN, _YELLOW: curses.COLOR_YELLOW, _RED: curses.COLOR_RED}
-_BY_STATE = {
-    State.PLAYING: _GREEN,
-    State.STEPPING: _GREEN,
-    State.NEW: _YELLOW,
-    State.LAUNCHING: _YELLOW,
-    State.IDLE: _YELLOW,
-    State.RESETTING: _YELLOW,
-    State.PAUSED: _YELLOW,
-    State.DEAD: _RED,
-    State.FAILED: _RED,
-    State.CLOSED: _RED,
+_COLOURS = {
+    State.PLAYING: "green",
+    State.STEPPING: "green",
+    State.NEW: "yellow",
+    State.LAUNCHING: "yellow",
+    State.IDLE: "yellow",
+    State.RESETTING: "yellow",
+    State.PAUSED: "yellow",
+    State.DEAD: "red",
+    State.FAILED: "red",
+    State.CLOSED: "red",
 }
-"""How an instance's line is coloured; the states that are not here have no colour."""
+"""The colour of an instance's line; other states have none."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,98 +61,124 @@ def run(args: argparse.Namespace) -> int:
         ConfigError: there is no pool, or no terminal for a live table.
     """
     pool = choose(args.run_dir, args.pid)
-    if args.json or args.once:
-        told = pool.first_look()
-        if told is None:
-            return say_ended(pool)
-        if args.json:
-            print(json.dumps(told, indent=2))
-        else:
-            print(table.text(told, args.sort))
-        return 0
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    once = args.json or args.once
+    if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError("a live table needs a terminal: give --once or --json")
-    told = pool.first_look()
-    if told is not None:
-        left = curses.wrapper(Screen(pool, told, args.sort, args.interval).show)
-        if left:
-            return 0
-    return say_ended(pool)
-
-
-def say_ended(pool: Run) -> int:
-    """The last line, where the pool has ended."""
-    print(f"the pool of process {pool.pid} has ended")
+    stats = pool.first_look()
+    console = open_console()
+    if stats is not None and args.json:
+        print(json.dumps(stats, indent=2))
+    elif stats is not None and args.once:
+        console.print(TableView(stats, args.sort).draw())
+    elif stats is None or not show(pool, TableView(stats, args.sort), console):
+        print(f"the pool of process {pool.pid} has ended")
     return 0
 
 
-class Screen:
-    """The live table.
+class TableView:
+    """The table as it is sorted now.
+
+    Attributes:
+        stats: the pool's newest statistics.
+        age_s: how old they are.
 
     Args:
-        pool: what to look at.
-        told: the first look.
         sort: a column's name.
-        interval_s: between two looks.
     """
 
-    def __init__(self, pool: Run, told: dict[str, Any], sort: str, interval_s: float) -> None:
-        self._pool = pool
-        self._told = told
-        self._age_s = 0.0
+    def __init__(self, stats: dict[str, Any], sort: str) -> None:
+        self.stats = stats
+        self.age_s = 0.0
         self._sort = sort
         self._flipped = False
-        self._interval_s = interval_s
 
-    def show(self, window: curses.window) -> bool:
-        """Show until the user leaves (True) or the pool ends (False)."""
-        curses.use_default_colors()
-        for number, colour in _COLOURS.items():
-            curses.init_pair(number, colour, -1)
-        curses.curs_set(0)
-        window.timeout(_KEY_WAIT_MS)
-        next_look_s = 0.0
-        while True:
-            now_s = time.monotonic()
-            seen = self._pool.look()  # asked at every turn, however long the interval is
-            if now_s >= next_look_s:
-                if self._pool.ended():
-                    return False
-                next_look_s = now_s + self._interval_s
-                if seen is not None:
-                    self._told, self._age_s = seen
-            self._draw(window)
-            if self._key(window.getch()):
-                return True
-
-    def _key(self, key: int) -> bool:
-        """Handle a key; whether it means to leave."""
-        step = {curses.KEY_RIGHT: 1, curses.KEY_LEFT: -1}.get(key, 0)
+    def press(self, key: str) -> bool:
+        """Handle a key; returns whether it means to quit."""
+        step = (key in _RIGHT) - (key in _LEFT)
         if step:
             names = table.NAMES
             self._sort = names[(names.index(self._sort) + step) % len(names)]
-        elif key == ord("r"):
+        elif key == "r":
             self._flipped = not self._flipped
-        return key in (ord("q"), 27)
+        return key in ("q", _ESCAPE)
 
-    def _draw(self, window: curses.window) -> None:
-        window.erase()
-        lines: list[tuple[str, int]] = [
-            (line, curses.A_BOLD if number == 0 else 0)
-            for number, line in enumerate(table.head_lines(self._told, self._age_s))
-        ]
-        head = table.head_row(self._sort, flipped=self._flipped)
-        lines += [("", 0), (head, curses.A_REVERSE)]
-        shown = table.ordered(table.rows(self._told), self._sort, flipped=self._flipped)
-        lines += [
-            (table.line_of(row), curses.color_pair(_BY_STATE.get(State(row["state"]), 0)))
-            for row in shown
-        ]
-        lines += [("", 0)]
-        lines += [(line, curses.A_DIM) for line in table.event_lines(self._told, _EVENTS)]
-        height, width = window.getmaxyx()
-        for y, (line, attribute) in enumerate(lines[: height - 1]):
-            padded = line.ljust(width) if attribute == curses.A_REVERSE else line
-            window.addnstr(y, 0, padded, width - 1, attribute)
-        window.addnstr(height - 1, 0, _HELP, width - 1, curses.A_DIM)
-        window.refresh()
+    def draw(self) -> Group:
+        """The pool, a line for each instance, and the newest events."""
+        first, *others = table.head_lines(self.stats, self.age_s)
+        events = table.event_lines(self.stats, _EVENTS)
+        return Group(
+            Text(first, style="bold"),
+            Text("\n".join(others) + "\n"),
+            self._instances(),
+            *([Text("\n" + "\n".join(events), style="dim")] if events else []),
+        )
+
+    def _instances(self) -> Table:
+        grid = Table(box=None, pad_edge=False, collapse_padding=True, header_style="reverse")
+        for column in table.COLUMNS:
+            grid.add_column(
+                column.head(self._sort, flipped=self._flipped),
+                justify="left" if column.is_text else "right",
+                min_width=column.width,
+                no_wrap=True,
+            )
+        rows = table.rows(self.stats)
+        for row in table.ordered(rows, self._sort, flipped=self._flipped):
+            cells = [column.cell(row) for column in table.COLUMNS]
+            grid.add_row(*cells, style=_COLOURS.get(State(row["state"])))
+        return grid
+
+
+def show(pool: Run, view: TableView, console: Console) -> bool:
+    """Show the live table until the user quits (True) or the pool ends (False)."""
+    screen = Layout()
+    screen.split_column(Layout(name="view"), Layout(Text(_HELP, style="dim"), size=1))
+    with (
+        read_keys() as read,
+        Live(screen, console=console, screen=True, auto_refresh=False) as live,
+    ):
+        while True:
+            if pool.ended():
+                return False
+            seen = pool.look()
+            if seen is not None:
+                view.stats, view.age_s = seen
+            screen["view"].update(view.draw())
+            live.refresh()
+            if any(map(view.press, _KEY.findall(read(_KEY_WAIT_S)))):
+                return True
+
+
+@contextmanager
+def read_keys() -> Iterator[Callable[[float], str]]:
+    """In the block, single keys can be read from the terminal.
+
+    Yields:
+        A function that waits some seconds for keys and returns them, or nothing. On Windows it
+        only waits; Ctrl-C ends the table there.
+    """
+    if sys.platform == "win32":
+
+        def wait(wait_s: float) -> str:
+            time.sleep(wait_s)
+            return ""
+
+        yield wait
+        return
+    import select  # noqa: PLC0415
+    import termios  # noqa: PLC0415
+    import tty  # noqa: PLC0415
+
+    terminal = sys.stdin.fileno()
+
+    def read(wait_s: float) -> str:
+        if not select.select([terminal], [], [], wait_s)[0]:
+            return ""
+        return os.read(terminal, 64).decode(errors="ignore")
+
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    try:
+        yield read
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)

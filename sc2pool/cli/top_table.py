@@ -1,4 +1,4 @@
-"""What `sc2pool top` shows, as lines of text: pure functions of what a pool tells of itself."""
+"""What `sc2pool top` shows, as text: pure functions of the statistics in a pool's live files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Row = Mapping[str, Any]
+from sc2pool.cli.units import NONE, duration, size
 
-NONE = "–"
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -17,28 +17,28 @@ class Column:
 
     Attributes:
         name: as `--sort` takes it.
-        width: in characters; text is left-aligned, figures right-aligned.
+        width: at least, in characters, so that the table keeps still.
         value: what rows are sorted by; None sorts last.
-        text: how it is shown.
-        is_text: whether it is text, which sorts upwards where figures sort downwards.
+        show: makes the cell's text.
+        is_text: text is left-aligned and sorts upwards, figures the other way round.
     """
 
     name: str
     width: int
     value: Callable[[Row], Any]
-    text: Callable[[Any], str]
+    show: Callable[[Any], str]
     is_text: bool = False
 
     def cell(self, row: Row) -> str:
+        """The text in this column for one instance."""
         value = self.value(row)
-        text = NONE if value is None else self.text(value)
-        text = text if len(text) <= self.width else text[: self.width - 1] + "…"
-        return text.ljust(self.width) if self.is_text else text.rjust(self.width)
+        return NONE if value is None else self.show(value)
 
-    @property
-    def head(self) -> str:
-        name = self.name.upper()
-        return name.ljust(self.width) if self.is_text else name.rjust(self.width)
+    def head(self, sort: str, *, flipped: bool) -> str:
+        """The column's title, marked if the rows are sorted by it."""
+        if self.name != sort:
+            return self.name.upper()
+        return self.name.upper() + ("▲" if self.is_text != flipped else "▼")
 
 
 def whole(value: float) -> str:
@@ -46,32 +46,17 @@ def whole(value: float) -> str:
 
 
 def grouped(value: float) -> str:
-    """A number with thousands set apart."""
+    """A number with separators between the thousands."""
     return f"{value:,.0f}"
 
 
 def tenths(value: float) -> str:
-    """A number with one digit behind the point, where it is small."""
+    """A number; below 1000 with one decimal."""
     return f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def percent(value: float) -> str:
     return f"{value:.0%}"
-
-
-def size(value: float) -> str:
-    """Bytes as people read them."""
-    return f"{value / 1e9:.1f}G" if value >= 1e9 else f"{value / 1e6:.0f}M"
-
-
-def duration(seconds: float) -> str:
-    """About how long: 12s, 3m04s, 2h05m, 3d04h."""
-    whole_s = int(seconds)
-    for big, small, unit_s in (("d", "h", 86_400), ("h", "m", 3600), ("m", "s", 60)):
-        if whole_s >= unit_s:
-            rest = whole_s % unit_s // {"d": 3600, "h": 60, "m": 1}[big]
-            return f"{whole_s // unit_s}{big}{rest:02d}{small}"
-    return f"{whole_s}s"
 
 
 def causes(counts: Mapping[str, int]) -> str:
@@ -105,13 +90,13 @@ COLUMNS: Sequence[Column] = (
     Column("faults", 6, _of("faults"), whole),
     Column("recycles", 24, lambda row: causes(row["recycles"]) or None, str, is_text=True),
 )
-"""Where an env of the user's own has no game, `pid` is its worker's: see `rows`."""
+"""An env without a game shows its worker's pid: see `rows`."""
 
 NAMES = [column.name for column in COLUMNS]
 
 
 def rows(pool: Row) -> list[dict[str, Any]]:
-    """A row for each instance; without a game, the worker's pid stands for it."""
+    """A row for each instance; one without a game gets the worker's pid."""
     return [{**row, "pid": row["pid"] or row["worker_pid"]} for row in pool["instances"]]
 
 
@@ -136,30 +121,12 @@ def head_lines(pool: Row, age_s: float) -> list[str]:
         f"process {pool['trainer_pid']}, up {duration(pool['uptime_s'])} · "
         f"{pool['game_version'] or 'no game'} · {envs} env{'s' * (envs > 1)}"
         + (f", {spares} spare{'s' * (spares > 1)}" if spares else "")
-        + (f" · told {duration(age_s)} ago" if age_s >= 3 else ""),
+        + (f" · as of {duration(age_s)} ago" if age_s >= 3 else ""),
         f"{pool['env_steps']:,} steps, {rate}/s · {pool['episodes']:,} episodes · "
         f"{pool['launches']} launches · {pool['resets']:,} resets",
         f"recycles: {causes(pool['recycles']) or 'none'}"
         + (f" · recovered within {recovery['max']:.1f} s" if recovery else ""),
     ]
-
-
-def head_row(sort: str, *, flipped: bool = False) -> str:
-    """The columns' names, the sorted one marked."""
-    cells = []
-    for column in COLUMNS:
-        if column.name == sort:
-            mark = "▲" if column.is_text != flipped else "▼"
-            name = column.name.upper()[: column.width - 1] + mark
-            cells.append(name.ljust(column.width) if column.is_text else name.rjust(column.width))
-        else:
-            cells.append(column.head)
-    return " ".join(cells).rstrip()
-
-
-def line_of(row: Row) -> str:
-    """One instance's line."""
-    return " ".join(column.cell(row) for column in COLUMNS).rstrip()
 
 
 def event_lines(pool: Row, count: int) -> list[str]:
@@ -178,11 +145,3 @@ def event_lines(pool: Row, count: int) -> list[str]:
             + " ".join(what.split())
         )
     return told[:count]
-
-
-def text(pool: Row, sort: str, age_s: float = 0.0) -> str:
-    """All of it, for a terminal that is not redrawn."""
-    lines = [*head_lines(pool, age_s), "", head_row(sort)]
-    lines += [line_of(row) for row in ordered(rows(pool), sort)]
-    events = event_lines(pool, 5)
-    return "\n".join([*lines, *(["", *events] if events else [])])

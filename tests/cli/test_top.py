@@ -148,7 +148,7 @@ def test_the_live_table(pool, terminal):
 
 def test_a_killed_game_shows_and_so_does_the_end(start_pool, command, terminal, wait_for):
     pool = start_pool(n=2)
-    screen = terminal("--pid", str(pool.pid), "--interval", "0.2")
+    screen = terminal("--pid", str(pool.pid))
     screen.wait_for("recycles: none")
     struck = pool.told()["instances"][1]
     os.kill(struck["pid"], signal.SIGKILL)
