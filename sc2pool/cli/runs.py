@@ -1,7 +1,7 @@
-"""Finding a running pool from another terminal, and looking through its window.
+"""Finds running pools from another terminal, and reads their live files.
 
-Rules: nothing is ever written into a run's folder, it is only asked to be kept up to date; a pool
-of another user is none of ours; which of several pools is meant is never guessed.
+Rules: in a run directory only the request to keep the files fresh is written; pools of other users
+are ignored; if several pools run, the user has to choose one.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from sc2pool.pool.report import live_files
 
 _POLL_S = 0.05
 ANSWER_S = 10.0
-"""A pool answers within a second; one that has not after this long is stopped or very busy."""
+"""A pool answers within a second; after this time without an answer it is stopped or very busy."""
 
 
 class NoAnswerError(SC2PoolError):
-    """A pool runs, but does not show itself."""
+    """A pool runs, but does not write its live files."""
 
 
 class Run:
     """A running pool, seen from outside.
 
     Attributes:
-        path: the run's folder.
-        pid: of its trainer.
+        path: the run directory.
+        pid: the trainer's.
     """
 
     def __init__(self, path: Path, pid: int) -> None:
@@ -45,25 +45,25 @@ class Run:
         return trainer_of(self.path) is None
 
     def look(self) -> tuple[dict[str, Any], float] | None:
-        """What the pool shows of itself, and how old that is in seconds; None for nothing yet.
+        """The pool's statistics and their age in seconds; None if there are none yet.
 
-        Has the pool go on showing itself; call it again within `live_files.ASKED_FOR_S`.
+        It also asks the pool to keep them fresh; call it again within `live_files.ASKED_FOR_S`.
         """
         with suppress(OSError):
             live_files.ask(self.path)
         return live_files.see(self.path / live_files.POOL_FILE)
 
     def first_look(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
-        """What the pool shows after it was asked now; None if it has ended.
+        """The pool's statistics, written after this call began; None if the pool has ended.
 
         Raises:
-            NoAnswerError: nothing came within the time.
+            NoAnswerError: the pool wrote none in time.
         """
         asked_at_s = time.monotonic()
         while not self.ended():
             seen = self.look()
             waited_s = time.monotonic() - asked_at_s
-            # A file from when someone else looked is older than our question.
+            # A file written for an earlier reader is older than this call.
             if seen is not None and seen[1] < waited_s:
                 return seen[0]
             if waited_s > timeout_s:
@@ -75,19 +75,19 @@ class Run:
         return None
 
     def describe(self) -> str:
-        """A line that tells which pool this is."""
+        """One line that identifies the pool."""
         return f"process {self.pid}  {self.path}  {command_of(self.pid)}"
 
 
 def choose(path: Path | None, pid: int | None) -> Run:
-    """The one running pool that is meant.
+    """The running pool that the arguments name, or the only one.
 
     Args:
-        path: a run's folder, or None.
-        pid: of a trainer, or None.
+        path: a run directory, or None.
+        pid: a trainer's, or None.
 
     Raises:
-        ConfigError: there is none, or there are several.
+        ConfigError: there is no such pool, or there are several.
     """
     if path is not None:
         trainer = trainer_of(path)
@@ -108,7 +108,7 @@ def choose(path: Path | None, pid: int | None) -> Run:
 
 
 def found(pid: int | None) -> dict[Path, int]:
-    """Runs in the folder for temporary files, and wherever process `pid` has one open."""
+    """The runs in the folder for temporary files, and any run that process `pid` has open."""
     runs = living(Path(tempfile.gettempdir()))
     if pid is not None:
         with suppress(psutil.Error):
@@ -129,7 +129,7 @@ def command_of(pid: int) -> str:
 
 
 def state_of(pid: int) -> str:
-    """What the system says that a process is doing: running, sleeping, stopped …"""
+    """The process's status as the system reports it: running, sleeping, stopped …"""
     try:
         return str(psutil.Process(pid).status())
     except psutil.Error:

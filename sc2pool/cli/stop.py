@@ -1,9 +1,8 @@
-"""Ctrl-C and SIGTERM, politely: the first one asks, the second one interrupts.
+"""Ctrl-C and SIGTERM: the first one asks for an end, the second one interrupts.
 
-Rules: while `Stop.polite()` is in force the first signal only sets `Stop.signal`, so the training
-loop ends between two steps and saves a whole model; outside of it, and for a second signal,
-`Stopped` is raised where the program stands. The handler takes no lock and formats nothing, as it
-may run in the middle of anything.
+Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
+between two steps and saves a whole model. Outside of it, and at a second signal, the handler raises
+`Stopped`. It takes no lock and formats nothing, because it may interrupt any code.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ class Stopped(KeyboardInterrupt):
     """A signal ended the program.
 
     Attributes:
-        exit_code: 128 + the signal's number, as shells have it.
+        exit_code: 128 + the signal's number, as in a shell.
     """
 
     def __init__(self, signal_number: int) -> None:
@@ -28,10 +27,10 @@ class Stopped(KeyboardInterrupt):
 
 
 class Stop:
-    """Whether someone has asked the program to stop.
+    """Whether a signal has asked the program to stop.
 
     Attributes:
-        signal: number of the signal that asked for it, None so far.
+        signal: the number of that signal; None before the first.
     """
 
     def __init__(self) -> None:
@@ -40,7 +39,7 @@ class Stop:
 
     @contextmanager
     def handling(self) -> Iterator[None]:
-        """Handle SIGINT and SIGTERM in the block; the former handlers come back after it."""
+        """Handle SIGINT and SIGTERM in the block; afterwards restore the former handlers."""
         before = {
             number: signal.signal(number, self._handle)
             for number in (signal.SIGINT, signal.SIGTERM)
@@ -53,7 +52,7 @@ class Stop:
 
     @contextmanager
     def polite(self) -> Iterator[None]:
-        """In the block the first signal only sets `signal`."""
+        """In the block, the first signal only sets `signal`."""
         self._polite = True
         try:
             yield

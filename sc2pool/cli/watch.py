@@ -1,11 +1,11 @@
 """`sc2pool watch`: a local web page with all games of a running pool side by side.
 
-    pool's window (files) ─► Watch: state, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
+    pool's live files ─► Watch: state, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
-Rules: it listens on the loopback address only, and answers only who asks for it by that name, so
-that no page from elsewhere reads it under a name of its own (DNS rebinding); it only tells, there
-is nothing a request could change; the page loads nothing from elsewhere; as soon as no page asks
-any more, the pool stops showing itself.
+Rules: it listens on the loopback address only, and answers only requests whose Host header names
+it, so that no page from elsewhere can read it under another name (DNS rebinding); no request
+changes anything; the page loads nothing from elsewhere; once no page asks any more, the pool stops
+writing its live files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEFAULT_PORT = 8228
 
 _LOOK_EVERY_S = 0.5
 _LAST_WORDS_S = 2.0
-"""So long the pages may still learn that the pool has ended."""
+"""After the pool's end, how long the pages can still ask and learn of it."""
 _IDLE_CONNECTION_S = 10.0
 _MAPS_KEPT = 32
 _MAP_PATH = re.compile(r"/map/([0-9a-f]{8})")
@@ -51,7 +51,7 @@ _HEADERS = {
 
 
 class Watch:
-    """What the page asks for, read from a pool's window."""
+    """The data for the page, read from a pool's live files."""
 
     def __init__(self, pool: Run) -> None:
         self._pool = pool
@@ -85,14 +85,14 @@ class Watch:
             if view[0]["map"] not in self._maps:
                 shown = live_files.see(folder / live_files.MAP_FILE)
                 if shown is None or shown[0]["key"] != view[0]["map"]:
-                    return None  # it is just being replaced; the next look will find it
+                    return None  # it is being replaced; the next request will find it
                 self._maps[shown[0]["key"]] = shown[0]
                 while len(self._maps) > _MAPS_KEPT:
                     self._maps.popitem(last=False)
         return {**view[0], "age_s": view[1]}
 
     def map(self, key: str) -> dict[str, Any] | None:
-        """A map that some view has named."""
+        """A map that a view has named."""
         with self._lock:
             return self._maps.get(key)
 
@@ -101,8 +101,8 @@ class Server(ThreadingHTTPServer):
     """Serves the page on the loopback address.
 
     Args:
-        watch: what it tells.
-        port: 0 for any that is free.
+        watch: the data.
+        port: 0 for any free port.
 
     Raises:
         OSError: the port is taken.
@@ -162,14 +162,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a line a request would only scroll the address away."""
+        """Print nothing: a line per request would scroll the address away."""
 
 
 def open_server(watch: Watch, port: int | None) -> Server:
-    """A server on this port; None for the default one, or a free one where that is taken.
+    """A server on this port; None for the default port, or a free one if that is taken.
 
     Raises:
-        ConfigError: the port that was asked for is taken.
+        ConfigError: the given port is taken.
     """
     try:
         return Server(watch, port or DEFAULT_PORT)

@@ -20,7 +20,7 @@ from bench.cases import game_cost, memory, pool_only, resets, training, whole_st
 from bench.report import STEPS_PER_S, Row
 from sc2pool.cli.bench.drawing import ROLE_COLOURS, new_figure, save, stack_cpu, tidy
 from sc2pool.cli.bench.output import number
-from sc2pool.cli.curve import BLUE, GREEN, GREY, PURPLE, SKY, VERMILION
+from sc2pool.cli.training.curve import BLUE, GREEN, GREY, PURPLE, SKY, VERMILION
 
 COLOURS = {
     sides.POOL: BLUE,

@@ -20,7 +20,7 @@ import pytest
 
 from sc2pool.cli.doctor.checks import all_checks
 from sc2pool.cli.doctor.examine import Plan, examine
-from sc2pool.cli.doctor.findings import Finding, Findings, Outcome
+from sc2pool.cli.doctor.findings import Finding, Findings, Grade
 from sc2pool.cli.doctor.machine import probe_installation, probe_maps, tasks_by_map
 from sc2pool.config import Limits
 
@@ -242,12 +242,12 @@ def test_a_game_that_breaks_in_between(
 ) -> None:
     hangs = "stop" in behaviour.get("on_step", {}).values()
     findings = examined(IMPATIENT if hangs else SHORT, **behaviour)
-    assert findings[check].verdict.outcome is Outcome.FAILED
-    assert told in findings[check].verdict.figure
-    assert findings["hard reset"].verdict.figure == f"what it needs failed: see {check!r}"
+    assert findings[check].judgement.outcome is Grade.FAILED
+    assert told in findings[check].judgement.figure
+    assert findings["hard reset"].judgement.figure == f"what it needs failed: see {check!r}"
     # The second game is looked at all the same.
-    assert findings["launch again"].verdict.outcome is Outcome.OK
-    assert findings["kill"].verdict.outcome is Outcome.OK
+    assert findings["launch again"].judgement.outcome is Grade.OK
+    assert findings["kill"].judgement.outcome is Grade.OK
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_a_game_that_behaves_otherwise(
     examined: Callable[..., dict[str, Finding]],
 ) -> None:
     findings = examined(ends_at=1000, **behaviour)
-    assert {name: str(findings[name].verdict.outcome) for name in expected} == expected
+    assert {name: str(findings[name].judgement.outcome) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -304,4 +304,4 @@ def test_a_game_that_behaves_otherwise(
 def test_the_end_of_an_episode(
     behaviour: dict[str, Any], told: str, examined: Callable[..., dict[str, Finding]]
 ) -> None:
-    assert told in examined(**behaviour)["episode end"].verdict.figure
+    assert told in examined(**behaviour)["episode end"].judgement.figure

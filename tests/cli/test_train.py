@@ -17,10 +17,10 @@ from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool.cli.episodes import read_episodes
-from sc2pool.cli.options import TrainOptions
 from sc2pool.cli.stop import Stop
-from sc2pool.cli.train import check_device, make_model, policy_for, train
+from sc2pool.cli.training.episodes import read_episodes
+from sc2pool.cli.training.options import TrainOptions
+from sc2pool.cli.training.train import check_device, make_model, policy_for, train
 from sc2pool.errors import ConfigError, CrashLoopError
 
 PROGRAM = Path(__file__).with_name("train_cartpole.py")

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from stable_baselines3 import PPO
 
-from sc2pool.cli.episodes import read_episodes
+from sc2pool.cli.training.episodes import read_episodes
 
 TRAIN = [sys.executable, "-m", "sc2pool", "train"]
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import gymnasium
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sc2pool.cli.options import TrainOptions, read_steps
 from sc2pool.cli.stop import Stop
-from sc2pool.cli.train import train
+from sc2pool.cli.training.options import TrainOptions
+from sc2pool.cli.training.run_folder import read_steps
+from sc2pool.cli.training.train import train
 
 
 def make_env() -> VecEnv:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import psutil
 
+from sc2pool.cli.arguments import check_writable, find_game
 from sc2pool.cli.bench.advice import advice, best
 from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.machine import machine_facts
 from sc2pool.cli.bench.output import markdown, write_json
 from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER
-from sc2pool.cli.options import check_writable, find_game
 from sc2pool.cli.stop import Stop
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import resolve

@@ -1,7 +1,7 @@
 """What all pictures of measurements share: the canvas, plain axes, bars of CPU time.
 
 Rules: drawn off screen, without pyplot's global state; the file is replaced in one piece. The
-colours are those of `sc2pool.cli.curve`.
+colours are those of `sc2pool.cli.training.curve`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sc2pool.cli.bench.processes import ROLES
-from sc2pool.cli.curve import BLUE, VERMILION
+from sc2pool.cli.training.curve import BLUE, VERMILION
 
 ROLE_COLOURS = dict(zip(ROLES, (VERMILION, BLUE, "#C9C9C9"), strict=True))
 

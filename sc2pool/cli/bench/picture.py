@@ -11,7 +11,7 @@ from matplotlib.ticker import StrMethodFormatter
 from sc2pool.cli.bench.drawing import ROLE_COLOURS, new_figure, save, stack_cpu, tidy
 from sc2pool.cli.bench.figures import Measured
 from sc2pool.cli.bench.processes import ROLES
-from sc2pool.cli.curve import BLUE, GREY, SKY
+from sc2pool.cli.training.curve import BLUE, GREY, SKY
 
 
 def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypedDict
 
-from sc2pool.cli.doctor.findings import Check, Outcome, P, Part, Verdict
+from sc2pool.cli.doctor.findings import Check, Grade, Judgement, P, Part
 from sc2pool.config import Limits, RecyclePolicy
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.minigames.scores import PUBLISHED
@@ -55,10 +55,10 @@ class Package(TypedDict):
 
 def check(
     name: str, part: Part, purpose: str, remedy: str = ""
-) -> Callable[[Callable[P, Verdict]], Check[P]]:
+) -> Callable[[Callable[P, Judgement]], Check[P]]:
     """Make a check of the function below, and add it to the report; see `Check`."""
 
-    def make(judge: Callable[P, Verdict]) -> Check[P]:
+    def make(judge: Callable[P, Judgement]) -> Check[P]:
         made = Check(name, part, purpose, judge, remedy)
         _CHECKS.append(made)
         return made
@@ -66,25 +66,25 @@ def check(
     return make
 
 
-def ok(figure: str) -> Verdict:
-    return Verdict(Outcome.OK, figure)
+def ok(figure: str) -> Judgement:
+    return Judgement(Grade.OK, figure)
 
 
-def differs(figure: str, advice: str) -> Verdict:
-    return Verdict(Outcome.DIFFERS, figure, advice)
+def differs(figure: str, advice: str) -> Judgement:
+    return Judgement(Grade.DIFFERS, figure, advice)
 
 
-def failed(figure: str, advice: str) -> Verdict:
-    return Verdict(Outcome.FAILED, figure, advice)
+def failed(figure: str, advice: str) -> Judgement:
+    return Judgement(Grade.FAILED, figure, advice)
 
 
-def expect(fulfilled: bool, figure: str, advice: str) -> Verdict:
+def expect(fulfilled: bool, figure: str, advice: str) -> Judgement:
     """OK if sc2pool's expectation is fulfilled, else DIFFERS with the advice."""
     return ok(figure) if fulfilled else differs(figure, advice)
 
 
-def _yes_no(if_yes: str, if_no: str, advice: str) -> Callable[[bool], Verdict]:
-    def judge(yes: bool) -> Verdict:
+def _yes_no(if_yes: str, if_no: str, advice: str) -> Callable[[bool], Judgement]:
+    def judge(yes: bool) -> Judgement:
         return ok(if_yes) if yes else differs(if_no, advice)
 
     return judge
@@ -112,17 +112,17 @@ def megabytes(size_bytes: float) -> str:
     "Blizzard's packages for Linux: github.com/Blizzard/s2client-proto, Downloads. "
     "Without StarCraft II: unset SC2PATH, and the stand-in is played",
 )
-def game(root: Path, executable: Path, base_build: int, found_by: str) -> Verdict:  # noqa: ARG001
+def game(root: Path, executable: Path, base_build: int, found_by: str) -> Judgement:  # noqa: ARG001
     return ok(f"Base{base_build} at {root}: {found_by}")
 
 
-def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Verdict:
+def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Judgement:
     """A map: its file or None, the file it should be, and the built-in tasks played on it."""
     if path is not None:
         return ok(str(path))
     if not tasks:
         figure = f"not in {belongs_to.parent}; no built-in task needs it"
-        return Verdict(Outcome.NOT_POSSIBLE, figure)
+        return Judgement(Grade.NOT_POSSIBLE, figure)
     source = ""
     if belongs_to.stem in PUBLISHED:
         source = ", from mini_games.zip of github.com/google-deepmind/pysc2, Releases"
@@ -145,7 +145,7 @@ def all_checks(map_names: Iterable[str]) -> list[Check[...]]:
 
 
 @check("python", Part.MACHINE, "what sc2pool runs on")
-def python(version: tuple[int, int, int], packages: Sequence[Package]) -> Verdict:
+def python(version: tuple[int, int, int], packages: Sequence[Package]) -> Judgement:
     listed = ", ".join(f"{p['name']} {p['version'] or 'missing'}" for p in packages)
     figure = f"Python {'.'.join(map(str, version))}; {listed}"
     unfit = [
@@ -173,12 +173,12 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 @check("cores", Part.MACHINE, "how many games can compute at a time")
-def cores(usable: int, there: int) -> Verdict:
+def cores(usable: int, there: int) -> Judgement:
     return ok(f"{usable} of {there} cores may be used")
 
 
 @check("memory", Part.MACHINE, "how many games there is room for")
-def memory(available_bytes: int, total_bytes: int, game_bytes: int | None = None) -> Verdict:
+def memory(available_bytes: int, total_bytes: int, game_bytes: int | None = None) -> Judgement:
     figure = f"{available_bytes / GB:.1f} of {total_bytes / GB:.1f} GB free"
     room = available_bytes // (game_bytes or GAME_BYTES)
     if game_bytes:
@@ -195,7 +195,7 @@ def memory(available_bytes: int, total_bytes: int, game_bytes: int | None = None
     "logs and temporary files of games",
     remedy="set TMPDIR to a folder that can be written to",
 )
-def disk(place: Path, free_bytes: int, total_bytes: int) -> Verdict:  # noqa: ARG001
+def disk(place: Path, free_bytes: int, total_bytes: int) -> Judgement:  # noqa: ARG001
     figure = f"{free_bytes / GB:.1f} GB free in {place}"
     if free_bytes >= GB:
         return ok(figure)
@@ -206,14 +206,14 @@ def disk(place: Path, free_bytes: int, total_bytes: int) -> Verdict:  # noqa: AR
 
 
 @check("shared memory", Part.MACHINE, "the size of /dev/shm")
-def shared_memory(place: Path, free_bytes: int, total_bytes: int) -> Verdict:  # noqa: ARG001
+def shared_memory(place: Path, free_bytes: int, total_bytes: int) -> Judgement:  # noqa: ARG001
     figure = f"{megabytes(free_bytes)} of {megabytes(total_bytes)} free"
     advice = "sc2pool does not need it, other programs for learning do; in Docker: --shm-size=1g"
     return expect(free_bytes >= SHARED_MEMORY_BYTES, figure, advice)
 
 
-def _limit(letter: str, wanted: int) -> Callable[[int | None, int | None], Verdict]:
-    def judge(soft: int | None, hard: int | None) -> Verdict:
+def _limit(letter: str, wanted: int) -> Callable[[int | None, int | None], Judgement]:
+    def judge(soft: int | None, hard: int | None) -> Judgement:
         shown = ["unlimited" if limit is None else f"{limit:,}" for limit in (soft, hard)]
         figure = f"{shown[0]} (hard limit {shown[1]})"
         enough = soft is None or soft >= wanted
@@ -227,7 +227,7 @@ processes = check("processes", Part.MACHINE, "ulimit -u")(_limit("u", THREADS_WA
 
 
 @check("ports", Part.MACHINE, "each game needs one")
-def ports(first: int, last: int, leased: int) -> Verdict:
+def ports(first: int, last: int, leased: int) -> Judgement:
     return ok(f"port {leased} of {first}–{last} leased and released")
 
 
@@ -243,11 +243,11 @@ listener = check("listener", Part.MACHINE, "can it be proven that a port's liste
 # ---- times and memory of the game ---------------------------------------------------------------
 
 
-def _within(limit_s: float, field: str) -> Callable[[int, float, float, float, float], Verdict]:
+def _within(limit_s: float, field: str) -> Callable[[int, float, float, float, float], Judgement]:
     """Durations that `Limits(field=…)` limits, to `limit_s` by default."""
     setting = f"PoolConfig(limits=Limits({field}=…))"
 
-    def judge(n: int, first_s: float, p50_s: float, p95_s: float, longest_s: float) -> Verdict:
+    def judge(n: int, first_s: float, p50_s: float, p95_s: float, longest_s: float) -> Judgement:
         figure = seconds(first_s)
         if n > 1:
             figure = (
@@ -283,7 +283,7 @@ single_step = check("single step", Part.TIMES, "the same, one request after the 
 
 
 @check("memory growth", Part.TIMES, "does the game grow with resets?")
-def memory_growth(first_bytes: int, last_bytes: int, resets: int) -> Verdict:
+def memory_growth(first_bytes: int, last_bytes: int, resets: int) -> Judgement:
     per_reset = (last_bytes - first_bytes) / max(1, resets)
     figure = (
         f"{megabytes(first_bytes)} at first, {megabytes(last_bytes)} after {resets} resets "
@@ -300,7 +300,7 @@ def memory_growth(first_bytes: int, last_bytes: int, resets: int) -> Verdict:
 
 
 @check("kill", Part.TIMES, "how fast close() can be")
-def kill(took_s: float, gone: bool) -> Verdict:
+def kill(took_s: float, gone: bool) -> Judgement:
     if not gone:
         advice = "a killed process that stays is stuck in the kernel: look at the disk and drivers"
         return failed(f"still there after {seconds(took_s)}", advice)
@@ -313,7 +313,7 @@ def kill(took_s: float, gone: bool) -> Verdict:
 
 
 @check("version", Part.BEHAVIOUR, "what the game says it is")
-def version(game_version: str, told_build: int, folder_build: int) -> Verdict:
+def version(game_version: str, told_build: int, folder_build: int) -> Judgement:
     figure = f"{game_version}, base build {told_build}"
     return expect(
         told_build == folder_build,
@@ -323,7 +323,7 @@ def version(game_version: str, told_build: int, folder_build: int) -> Verdict:
 
 
 @check("ready markers", Part.BEHAVIOUR, "does the game print that it is ready?")
-def ready_markers(found: Sequence[str], missing: Sequence[str]) -> Verdict:
+def ready_markers(found: Sequence[str], missing: Sequence[str]) -> Judgement:
     if not missing:
         return ok(f"yes: {', '.join(found)}")
     advice = "sc2pool does not wait for them; other clients may"
@@ -345,14 +345,14 @@ reply_ids = check("reply ids", Part.BEHAVIOUR, "does Response.id come back?")(
 
 
 @check("determinism", Part.BEHAVIOUR, "do the same seed and actions give the same episode?")
-def determinism(compared: int, difference: str) -> Verdict:
+def determinism(compared: int, difference: str) -> Judgement:
     if not difference:
         return ok(f"yes: {compared} observations are the same")
     return differs(f"no: {difference}", "a run with a seed cannot be repeated exactly")
 
 
 @check("bursts", Part.BEHAVIOUR, "do bursts give the same observations as single requests?")
-def bursts(compared: int, difference: str) -> Verdict:
+def bursts(compared: int, difference: str) -> Judgement:
     if not difference:
         return ok(f"yes: {compared} observations are the same")
     advice = "sc2pool steps in bursts, and this game answers them wrongly: please report it"
@@ -360,7 +360,7 @@ def bursts(compared: int, difference: str) -> Verdict:
 
 
 @check("seed", Part.BEHAVIOUR, "does another seed give another episode?")
-def seed(episodes: int, distinct: int) -> Verdict:
+def seed(episodes: int, distinct: int) -> Judgement:
     if distinct == episodes:
         return ok("yes: another beginning")
     advice = "the map always begins like this, or the game takes no seed"
@@ -368,7 +368,7 @@ def seed(episodes: int, distinct: int) -> Verdict:
 
 
 @check("restart and seed", Part.BEHAVIOUR, "does restart_game repeat the seed?")
-def restart_and_seed(compared: int, difference: str) -> Verdict:
+def restart_and_seed(compared: int, difference: str) -> Judgement:
     if difference:
         return ok(f"no, it goes on to another episode: {difference}")
     advice = (
@@ -379,7 +379,7 @@ def restart_and_seed(compared: int, difference: str) -> Verdict:
 
 
 @check("restart variety", Part.BEHAVIOUR, "do restarted episodes without a seed differ?")
-def restart_variety(episodes: int, distinct: int) -> Verdict:
+def restart_variety(episodes: int, distinct: int) -> Judgement:
     figure = f"{distinct} different beginning(s) in {episodes} episodes"
     advice = (
         "every episode begins alike: give seed=…: with a seed every episode is created anew, "
@@ -389,7 +389,7 @@ def restart_variety(episodes: int, distinct: int) -> Verdict:
 
 
 @check("hard reset", Part.BEHAVIOUR, "does need_hard_reset come?")
-def hard_reset(restarts: int, asked_after: int | None) -> Verdict:
+def hard_reset(restarts: int, asked_after: int | None) -> Judgement:
     if asked_after is None:
         return ok(f"not in {restarts} restarts")
     advice = "the pool obeys: such a game is replaced when its episode ends, which takes a launch"
@@ -397,7 +397,7 @@ def hard_reset(restarts: int, asked_after: int | None) -> Verdict:
 
 
 @check("episode end", Part.BEHAVIOUR, "does player_result come at once or one observation later?")
-def episode_end(game_loop: int, further_observations: int | None, by_command: bool) -> Verdict:
+def episode_end(game_loop: int, further_observations: int | None, by_command: bool) -> Judgement:
     how = "by a debug command" if by_command else "by itself"
     figure = f"ended {how} at game loop {game_loop}, "
     if further_observations is None:
@@ -417,7 +417,7 @@ restart_after_end = check(
 
 
 @check("exit on request", Part.BEHAVIOUR, "does DebugTestProcess work (exit, tried last)?")
-def exit_on_request(ended: bool, took_s: float, detail: str) -> Verdict:
+def exit_on_request(ended: bool, took_s: float, detail: str) -> Judgement:
     if ended:
         return ok(f"yes, {seconds(took_s)} later: {detail}")
     advice = "tests of faults cannot ask this game for one; sc2pool itself does not need it"
@@ -429,7 +429,7 @@ def exit_on_request(ended: bool, took_s: float, detail: str) -> Verdict:
     Part.BEHAVIOUR,
     "the game's own pace; for playing in real time and pausing the game while the learner learns",
 )
-def real_time(loops: int, seconds: float) -> Verdict:
+def real_time(loops: int, seconds: float) -> Judgement:
     figure = f"{loops / seconds:.1f} loops/s over {seconds:.1f} s (expected {LOOPS_PER_S})"
     expected = LOOPS_PER_S * seconds
     # Loops are whole numbers: one more or less means nothing.
@@ -438,7 +438,7 @@ def real_time(loops: int, seconds: float) -> Verdict:
 
 
 @check("awaited loop", Part.BEHAVIOUR, "is RequestObservation.game_loop honoured in real time?")
-def awaited_loop(now: int, asked: int, got: int, took_s: float) -> Verdict:
+def awaited_loop(now: int, asked: int, got: int, took_s: float) -> Judgement:
     figure = f"asked at loop {now} for loop {asked}, got loop {got} after {seconds(took_s)}"
     return expect(
         asked <= got <= asked + LATE_LOOPS,
@@ -455,7 +455,7 @@ def stop_and_go_on(  # noqa: PLR0917
     stopped_s: float,
     ran_s: float,
     loops_per_s: float,
-) -> Verdict:
+) -> Judgement:
     """Loops before the stop, in the first observation after it and in a later one; the time the
     game was stopped and ran between them; its pace without a stop."""
     missed = loops_per_s * stopped_s

@@ -1,8 +1,8 @@
 """`sc2pool doctor`: measures, judges and reports.
 
     machine, examine, stepping   measure
-    checks                       a measurement → a verdict, with advice
-    findings                     one verdict for each check; the report
+    checks                       a measurement → a judgement, with advice
+    findings                     one judgement for each check; the report
 
 Rules: stdout holds the report and nothing else; progress goes to stderr, if that is a terminal;
 Ctrl-C and SIGTERM end the games first, then the command. A game that is missing, broken or hung

@@ -1,6 +1,6 @@
 """What a check is, the findings of one run, and the report: text for people, JSON for programs.
 
-A check holds a pure function: its parameters are what was measured, its result is the verdict.
+A check holds a pure function: its parameters are what was measured, its result is the judgement.
 `Findings.note` calls it and keeps both, so the type checker compares each measurement with its
 check.
 
@@ -40,7 +40,7 @@ class Part(StrEnum):
     BEHAVIOUR = "behaviour of the game"
 
 
-class Outcome(StrEnum):
+class Grade(StrEnum):
     """How a check went."""
 
     OK = "ok"
@@ -52,10 +52,10 @@ class Outcome(StrEnum):
     """There was nothing to measure, or something that it needs was missing."""
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """What a measurement means."""
 
-    outcome: Outcome
+    outcome: Grade
     figure: str
     """What was measured, in words and with units."""
     advice: str = ""
@@ -70,17 +70,17 @@ class Check(Generic[P]):
     part: Part
     purpose: str
     """The question it answers, or what sc2pool needs it for."""
-    judge: Callable[P, Verdict]
-    """A pure function from the measurement to the verdict."""
+    judge: Callable[P, Judgement]
+    """A pure function from the measurement to the judgement."""
     remedy: str = ""
     """What to do if the measurement itself failed, and not because of a game's fault."""
 
 
 class Finding(NamedTuple):
-    """A check, its verdict, and the measurement by parameter names."""
+    """A check, its judgement, and the measurement by parameter names."""
 
     check: Check[...]
-    verdict: Verdict
+    judgement: Judgement
     measured: Mapping[str, Any]
 
 
@@ -132,13 +132,13 @@ class Findings:
         """Record what was measured; the arguments are those of the check's function."""
         measured = inspect.signature(check.judge).bind(*args, **kwargs)
         measured.apply_defaults()
-        verdict = check.judge(*args, **kwargs)
-        self._by_name[check.name] = Finding(check, verdict, measured.arguments)
+        judgement = check.judge(*args, **kwargs)
+        self._by_name[check.name] = Finding(check, judgement, measured.arguments)
 
     def note_unknown(self, check: Check[...], reason: str) -> None:
         """Record that there was nothing to measure."""
-        verdict = Verdict(Outcome.NOT_POSSIBLE, reason)
-        self._by_name[check.name] = Finding(check, verdict, {"reason": reason})
+        judgement = Judgement(Grade.NOT_POSSIBLE, reason)
+        self._by_name[check.name] = Finding(check, judgement, {"reason": reason})
 
     def note_failure(self, check: Check[...], detail: str, kind: FaultKind | None = None) -> None:
         """Record that the measurement failed.
@@ -149,8 +149,8 @@ class Findings:
             kind: the game's fault; None if the failure was not a game's.
         """
         advice = check.remedy if kind is None else FAULT_ADVICE.get(kind, "")
-        verdict = Verdict(Outcome.FAILED, detail, advice)
-        self._by_name[check.name] = Finding(check, verdict, {"detail": detail, "kind": kind})
+        judgement = Judgement(Grade.FAILED, detail, advice)
+        self._by_name[check.name] = Finding(check, judgement, {"detail": detail, "kind": kind})
 
     @contextmanager
     def trying(self, check: Check[...]) -> Iterator[None]:
@@ -192,19 +192,19 @@ class Findings:
 
 # ---- the report ---------------------------------------------------------------------------------
 
-_OUTCOME_WIDTH = max(map(len, Outcome)) + 2
+_OUTCOME_WIDTH = max(map(len, Grade)) + 2
 _ADVICE = "→ "
 
 
 def exit_status(findings: Sequence[Finding]) -> int:
     """0 if sc2pool works with this game, 1 if something has to be fixed first."""
-    return int(any(finding.verdict.outcome is Outcome.FAILED for finding in findings))
+    return int(any(finding.judgement.outcome is Grade.FAILED for finding in findings))
 
 
 def conclusion(findings: Sequence[Finding]) -> str:
     """The report in one sentence."""
-    counts = Counter(finding.verdict.outcome for finding in findings)
-    counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
+    counts = Counter(finding.judgement.outcome for finding in findings)
+    counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Grade if counts[outcome])
     if exit_status(findings):
         return f"sc2pool does not work with this game as things are: {counted}."
     return f"sc2pool works with this game: {counted}."
@@ -217,10 +217,10 @@ def as_json(findings: Sequence[Finding]) -> str:
             "name": check.name,
             "part": check.part,
             "purpose": check.purpose,
-            **verdict._asdict(),
+            **judgement._asdict(),
             "measured": measured,
         }
-        for check, verdict, measured in findings
+        for check, judgement, measured in findings
     ]
     works = exit_status(findings) == 0
     whole = {"works": works, "conclusion": conclusion(findings), "checks": checks}
@@ -232,7 +232,7 @@ def as_text(findings: Sequence[Finding], width: int) -> str:
     lines: list[str] = []
     for part, group in groupby(findings, key=lambda finding: finding.check.part):
         members = list(group)
-        made = [f for f in members if f.verdict.outcome is not Outcome.NOT_POSSIBLE]
+        made = [f for f in members if f.judgement.outcome is not Grade.NOT_POSSIBLE]
         name_width = max((len(finding.check.name) for finding in made), default=0) + 2
         lines += [part.upper(), ""]
         for finding in made:
@@ -243,15 +243,15 @@ def as_text(findings: Sequence[Finding], width: int) -> str:
 
 
 def _rows(finding: Finding, name_width: int, width: int) -> list[str]:
-    check, verdict, _ = finding
+    check, judgement, _ = finding
     indent = " " * (_OUTCOME_WIDTH + name_width)
-    head = f"{verdict.outcome:{_OUTCOME_WIDTH}}{check.name:{name_width}}"
+    head = f"{judgement.outcome:{_OUTCOME_WIDTH}}{check.name:{name_width}}"
     question = f"{check.purpose} " if check.purpose.endswith("?") else ""
     # The rest of a long detail (the end of a log) is shown once, with the advice at the end.
-    figure, _, more = verdict.figure.partition("\n")
+    figure, _, more = judgement.figure.partition("\n")
     rows = _wrap(question + figure + (" (see below)" if more else ""), width, head, indent)
-    if verdict.advice and verdict.outcome is not Outcome.FAILED:
-        rows += _wrap(verdict.advice, width, indent + _ADVICE, indent + "  ")
+    if judgement.advice and judgement.outcome is not Grade.FAILED:
+        rows += _wrap(judgement.advice, width, indent + _ADVICE, indent + "  ")
     return rows
 
 
@@ -259,9 +259,9 @@ def _not_possible(findings: Sequence[Finding], width: int) -> list[str]:
     """One entry for each reason: a game that is missing prevents many checks."""
     names: dict[str, list[str]] = {}
     for finding in findings:
-        if finding.verdict.outcome is Outcome.NOT_POSSIBLE:
-            names.setdefault(finding.verdict.figure, []).append(finding.check.name)
-    head, indent = f"{Outcome.NOT_POSSIBLE:{_OUTCOME_WIDTH}}", " " * _OUTCOME_WIDTH
+        if finding.judgement.outcome is Grade.NOT_POSSIBLE:
+            names.setdefault(finding.judgement.figure, []).append(finding.check.name)
+    head, indent = f"{Grade.NOT_POSSIBLE:{_OUTCOME_WIDTH}}", " " * _OUTCOME_WIDTH
     return [
         line
         for reason, prevented in names.items()
@@ -270,16 +270,16 @@ def _not_possible(findings: Sequence[Finding], width: int) -> list[str]:
 
 
 def _to_fix(findings: Sequence[Finding], width: int) -> list[str]:
-    failed = [finding for finding in findings if finding.verdict.outcome is Outcome.FAILED]
+    failed = [finding for finding in findings if finding.judgement.outcome is Grade.FAILED]
     if not failed:
         return []
     lines = ["WHAT IS WRONG, AND HOW TO FIX IT", ""]
-    for number, (check, verdict, _) in enumerate(failed, start=1):
-        first, *more = verdict.figure.splitlines()
+    for number, (check, judgement, _) in enumerate(failed, start=1):
+        first, *more = judgement.figure.splitlines()
         lines += _wrap(first, width, f"{number}. {check.name}: ", "   ")
         lines += [f"   | {line}" for line in more]
-        if verdict.advice:
-            lines += _wrap(verdict.advice, width, "   " + _ADVICE, "     ")
+        if judgement.advice:
+            lines += _wrap(judgement.advice, width, "   " + _ADVICE, "     ")
     return [*lines, ""]
 
 

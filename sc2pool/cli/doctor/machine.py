@@ -15,6 +15,7 @@ from typing import Final
 
 import psutil
 
+from sc2pool.cli.bench.machine import usable_cores
 from sc2pool.cli.doctor import checks
 from sc2pool.cli.doctor.findings import Findings, ProbeFailed
 from sc2pool.config import GameSetup
@@ -27,8 +28,6 @@ from sc2pool.tasks.registry import available, resolve
 
 _SHARED_MEMORY: Final = Path("/dev/shm")
 _CGROUP: Final = Path("/sys/fs/cgroup")
-_WIRE: Final = ("protobuf", "pys2clientprotocol")
-"""The packages that encode requests; burnysc2 requires them."""
 
 Playable = tuple[GameSetup, Path]
 """What is played in the examination, and its map."""
@@ -112,17 +111,13 @@ def probe_machine(findings: Findings) -> None:
 
 def required_packages() -> list[checks.Package]:
     """The packages that sc2pool requires."""
-    wanted = {}
+    packages = []
     for requirement in metadata.requires("sc2pool") or []:
         package, _, condition = requirement.partition(";")
         if "extra" not in condition:
             name, _, least = package.strip().partition(">=")
-            wanted[name] = least
-    wanted |= dict.fromkeys(_WIRE, "")
-    return [
-        checks.Package(name=name, version=version_of(name), least=least)
-        for name, least in wanted.items()
-    ]
+            packages.append(checks.Package(name=name, version=version_of(name), least=least))
+    return packages
 
 
 def version_of(package: str) -> str | None:
@@ -131,13 +126,6 @@ def version_of(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def usable_cores() -> int:
-    """The cores this process may run on."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def free_and_total_memory() -> tuple[int, int]:

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from lateness.learners import LEARNERS, PLAY
 from lateness.measure import Row
-from sc2pool.cli.curve import BLUE, GREEN, GREY, VERMILION
+from sc2pool.cli.training.curve import BLUE, GREEN, GREY, VERMILION
 
 COLOURS = dict(
     zip((learner.name for learner in LEARNERS), (GREY, VERMILION, BLUE, GREEN), strict=True)

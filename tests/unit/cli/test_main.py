@@ -10,7 +10,7 @@ import pytest
 
 from sc2pool.cli.bench.command import BenchOptions
 from sc2pool.cli.main import main, make_parser
-from sc2pool.cli.options import TrainOptions
+from sc2pool.cli.training.options import TrainOptions
 from sc2pool.errors import ConfigError
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from sc2pool.cli.doctor.checks import Package, all_checks, map_check
-from sc2pool.cli.doctor.findings import Findings, Outcome, ProbeFailed, Verdict
+from sc2pool.cli.doctor.findings import Findings, Grade, Judgement, ProbeFailed
 from sc2pool.cli.doctor.stepping import durations
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 
-OK, DIFFERS, FAILED = Outcome.OK, Outcome.DIFFERS, Outcome.FAILED
+OK, DIFFERS, FAILED = Grade.OK, Grade.DIFFERS, Grade.FAILED
 GB, MB = 10**9, 10**6
 CHECKS = {check.name: check for check in all_checks(["MoveToBeacon"])}
 HERE = Path("/somewhere")
@@ -28,11 +28,11 @@ def pause(at_once: int, after: int) -> tuple[float, ...]:
     return 100, 100 + at_once, 100 + after, 2.0, 2.0, 22.4
 
 
-CASES: list[tuple[str, tuple[Any, ...], Outcome, str]] = [
+CASES: list[tuple[str, tuple[Any, ...], Grade, str]] = [
     ("game", (HERE, HERE / "SC2_x64", 75689, "SC2PATH='x'"), OK, "SC2PATH='x'"),
     (MAP, (BELONGS, BELONGS, ("MoveToBeacon",)), OK, str(BELONGS)),
     (MAP, (None, BELONGS, ("MoveToBeacon",)), FAILED, "needed by MoveToBeacon"),
-    (MAP, (None, BELONGS, ()), Outcome.NOT_POSSIBLE, "no built-in task needs it"),
+    (MAP, (None, BELONGS, ()), Grade.NOT_POSSIBLE, "no built-in task needs it"),
     ("python", ((3, 12, 1), [NUMPY]), OK, "Python 3.12.1; numpy 2.1.0"),
     ("python", ((3, 10, 9), [NUMPY]), DIFFERS, "3.10.9"),
     ("python", ((3, 15, 0), [NUMPY]), DIFFERS, "3.15.0"),
@@ -114,23 +114,23 @@ CASES: list[tuple[str, tuple[Any, ...], Outcome, str]] = [
 ]
 
 
-def verdict_on(name: str, measurement: tuple[Any, ...]) -> Verdict:
+def judgement_on(name: str, measurement: tuple[Any, ...]) -> Judgement:
     findings = Findings()
     findings.note(CHECKS[name], *measurement)
     (finding,) = findings.in_order([CHECKS[name]], "")
     assert tuple(finding.measured.values())[: len(measurement)] == measurement
-    return finding.verdict
+    return finding.judgement
 
 
 @pytest.mark.parametrize(("name", "measurement", "outcome", "figure"), CASES)
 def test_a_measurement(
-    name: str, measurement: tuple[Any, ...], outcome: Outcome, figure: str
+    name: str, measurement: tuple[Any, ...], outcome: Grade, figure: str
 ) -> None:
-    verdict = verdict_on(name, measurement)
-    assert verdict.outcome is outcome
-    assert figure in verdict.figure
+    judgement = judgement_on(name, measurement)
+    assert judgement.outcome is outcome
+    assert figure in judgement.figure
     # If something is not as expected, the advice says what that means or what to do.
-    assert bool(verdict.advice) == (outcome in (DIFFERS, FAILED))
+    assert bool(judgement.advice) == (outcome in (DIFFERS, FAILED))
 
 
 def test_every_check_is_among_the_cases() -> None:
@@ -140,10 +140,10 @@ def test_every_check_is_among_the_cases() -> None:
 def test_what_was_not_measured() -> None:
     findings = Findings()
     findings.note_unknown(CHECKS["seed"], "too late")
-    found = {f.check.name: f.verdict for f in findings.in_order(list(CHECKS.values()), "no game")}
+    found = {f.check.name: f.judgement for f in findings.in_order(list(CHECKS.values()), "no game")}
     assert list(found) == list(CHECKS)
-    assert found.pop("seed") == (Outcome.NOT_POSSIBLE, "too late", "")
-    assert set(found.values()) == {(Outcome.NOT_POSSIBLE, "no game", "")}
+    assert found.pop("seed") == (Grade.NOT_POSSIBLE, "too late", "")
+    assert set(found.values()) == {(Grade.NOT_POSSIBLE, "no game", "")}
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_every_fault_a_game_can_raise_has_its_advice(kind: FaultKind) -> None:
     with pytest.raises(ProbeFailed, match=r"^launch$"), findings.trying(launch):
         raise GameFault(kind, "the detail")
     (finding,) = findings.in_order([launch], "")
-    assert finding.verdict[:2] == (FAILED, "the detail")
-    assert finding.verdict.advice
+    assert finding.judgement[:2] == (FAILED, "the detail")
+    assert finding.judgement.advice
 
 
 def test_what_failed_before_any_game_has_the_advice_of_its_check() -> None:
@@ -171,7 +171,7 @@ def test_what_failed_before_any_game_has_the_advice_of_its_check() -> None:
     with pytest.raises(ProbeFailed), findings.trying(game):
         raise ConfigError("there is none")
     (finding,) = findings.in_order([game], "")
-    assert finding.verdict == (FAILED, "there is none", game.remedy)
+    assert finding.judgement == (FAILED, "there is none", game.remedy)
     assert "SC2PATH" in game.remedy
 
 

@@ -10,7 +10,7 @@ from sc2pool.cli.doctor import checks
 from sc2pool.cli.doctor.findings import (
     Finding,
     Findings,
-    Outcome,
+    Grade,
     as_json,
     as_text,
     exit_status,
@@ -99,4 +99,4 @@ def test_json_says_the_same(broken: Findings) -> None:
     }
     assert found["python"]["measured"] == {"version": [3, 12, 1], "packages": [numpy]}
     assert found["kill"]["measured"] == {"reason": "there is no game to look at"}
-    assert {check["outcome"] for check in found.values()} <= set(Outcome)
+    assert {check["outcome"] for check in found.values()} <= set(Grade)

@@ -1,6 +1,6 @@
-"""PPO's settings, one row per task: data, so that a task's tuning is one line to read and change.
+"""PPO's hyperparameters, one row per task.
 
-The default suits a small vector observation and 8 games on two cores; a row names what differs.
+The default suits a small vector observation and 8 games on two cores; a row holds what differs.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PPOSettings:
-    """What PPO is told, in SB3's words where it has them."""
+    """Hyperparameters, named as in SB3."""
 
     default_steps: int = 1_000_000
-    """Env steps of a whole training, all games together."""
+    """Env steps of a whole training, of all games together."""
     n_steps: int = 128
     """Steps of each game between two updates."""
     minibatches: int = 4
-    """Minibatches an update's batch is cut into; with any number of games they come out equal."""
+    """Number of equal minibatches in an update's batch, for any number of games."""
     n_epochs: int = 4
     learning_rate: float = 1e-3
-    """At the start; it falls in a straight line to 0."""
+    """At the start; it falls linearly to 0."""
     gamma: float = 0.99
     gae_lambda: float = 0.95
     ent_coef: float = 0.01

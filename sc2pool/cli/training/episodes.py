@@ -1,8 +1,8 @@
 """The episodes of a run: one row each in a CSV file, and the mean of the latest ones.
 
-Rules: the file grows by one line per episode and is whole up to its last line whenever the program
-ends; a resumed run goes on in the same file. An episode cut short by a fault of its game is
-written down with the fault, but it counts in no mean: its return says nothing about the policy.
+Rules: the file grows by one line per episode, and only its last line can be cut off when the
+program ends; a resumed run continues the same file. An episode cut short by a fault of its game is
+recorded with the fault, but counts in no mean: its return says nothing about the policy.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 WINDOW = 100
-"""Episodes that the mean return is taken over."""
+"""How many of the latest episodes the mean return covers."""
 
 
-class Episode(NamedTuple):
+class EpisodeRow(NamedTuple):
     """One row of the file."""
 
     total_steps: int
@@ -27,33 +27,33 @@ class Episode(NamedTuple):
     length: int
     """Env steps of the episode."""
     wall_time_s: float
-    """Since the run's start; the time between a stop and a resume does not count."""
+    """Since the run's start, without the time between a stop and a resume."""
     fault: str = ""
-    """What ended the episode too early; empty for a whole one."""
+    """The fault that cut the episode short; empty if none did."""
 
 
 class EpisodeLog:
-    """The file and what is in it.
+    """The file and the episodes in it.
 
     Attributes:
         episodes: in the order of their ends.
-        faults: how many of them a fault cut short.
+        faults: number of episodes that a fault cut short.
 
     Args:
-        path: the CSV file, created where needed.
-        steps_done: env steps of the model that the run goes on from. Later episodes in the file
-            were played after that model was saved; they are dropped.
+        path: the CSV file; created if it does not exist.
+        steps_done: env steps of the resumed model. Later episodes in the file were played after
+            that model was saved; they are dropped.
     """
 
     def __init__(self, path: Path, steps_done: int = 0) -> None:
         known = read_episodes(path) if path.exists() else []
-        self.episodes: list[Episode] = []
+        self.episodes: list[EpisodeRow] = []
         self.faults = 0
         self._latest: deque[float] = deque(maxlen=WINDOW)
         unfinished = path.with_name(path.name + ".part")
         self._file = unfinished.open("w", buffering=1, newline="")
         self._writer = csv.writer(self._file)
-        self._writer.writerow(Episode._fields)
+        self._writer.writerow(EpisodeRow._fields)
         for episode in known:
             if episode.total_steps <= steps_done:
                 self.add(episode)
@@ -64,8 +64,8 @@ class EpisodeLog:
         """Wall time of the run up to its latest episode."""
         return self.episodes[-1].wall_time_s if self.episodes else 0.0
 
-    def add(self, episode: Episode) -> None:
-        """Write down an episode."""
+    def add(self, episode: EpisodeRow) -> None:
+        """Record an episode."""
         self.episodes.append(episode)
         self._writer.writerow(episode)
         if episode.fault:
@@ -82,7 +82,7 @@ class EpisodeLog:
         self._file.close()
 
 
-def read_episodes(path: Path) -> list[Episode]:
+def read_episodes(path: Path) -> list[EpisodeRow]:
     """The episodes in a file, without a last line that was cut off."""
     with path.open(newline="") as file:
         rows = csv.reader(file)
@@ -90,8 +90,10 @@ def read_episodes(path: Path) -> list[Episode]:
         return list(_parse(rows))
 
 
-def _parse(rows: Iterable[list[str]]) -> Iterable[Episode]:
+def _parse(rows: Iterable[list[str]]) -> Iterable[EpisodeRow]:
     for row in rows:
-        if len(row) == len(Episode._fields):
+        if len(row) == len(EpisodeRow._fields):
             steps, episode_return, length, wall_time_s, fault = row
-            yield Episode(int(steps), float(episode_return), int(length), float(wall_time_s), fault)
+            yield EpisodeRow(
+                int(steps), float(episode_return), int(length), float(wall_time_s), fault
+            )

@@ -1,6 +1,6 @@
-"""How far the training is: a bar on a terminal, a plain line every few seconds elsewhere.
+"""The progress of a training: a bar on a terminal, a plain line every few seconds elsewhere.
 
-Both show the same `Figures`. Rule: an update is cheap and never blocks the training on the screen.
+Both show the same `Figures`. Rule: an update is cheap and does not wait for the screen.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from sc2pool.cli.units import NONE, duration
+
 RATE_WINDOW_S = 20.0
-"""Steps/s are those of this long, so that they show what is going on now."""
+"""Steps/s are averaged over this time, so that they show the present rate."""
 LINE_EVERY_S = 5.0
 
 
@@ -28,7 +30,7 @@ class Figures:
     total_steps: int
     steps_per_s: float
     mean_return: float
-    """Over the latest episodes; NaN before the first."""
+    """Over the latest episodes; NaN before the first one has ended."""
     episodes: int
     faults: int
 
@@ -45,23 +47,23 @@ class Figures:
 
     @property
     def eta_s(self) -> float:
-        """Seconds to go at the present rate."""
-        to_go = max(0, self.total_steps - self.steps)
-        return to_go / self.steps_per_s if self.steps_per_s else math.inf
+        """Seconds left at the present rate."""
+        left = max(0, self.total_steps - self.steps)
+        return left / self.steps_per_s if self.steps_per_s else math.inf
 
 
 class Rate:
     """Steps per second over the latest `RATE_WINDOW_S`.
 
     Args:
-        steps: where counting begins.
+        steps: env steps done so far.
     """
 
     def __init__(self, steps: int) -> None:
         self._samples = deque([(time.monotonic(), steps)])
 
     def update(self, steps: int) -> float:
-        """The rate now, when `steps` are done."""
+        """The rate now that `steps` are done."""
         now_s = time.monotonic()
         self._samples.append((now_s, steps))
         while len(self._samples) > 2 and self._samples[1][0] < now_s - RATE_WINDOW_S:
@@ -71,14 +73,14 @@ class Rate:
 
 
 class Display(Protocol):
-    """Something that shows figures; a context manager."""
+    """Shows figures; a context manager."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc_info: object) -> None: ...
 
     def show(self, figures: Figures) -> None:
-        """Show the newest figures; called about once a second."""
+        """Show the newest figures; it is called about once a second."""
         ...
 
 
@@ -133,19 +135,10 @@ class Lines:
 
 
 def open_display() -> Display:
-    """The display that suits stdout."""
+    """A bar if stdout is a terminal, else lines."""
     return Bar() if sys.stdout.isatty() else Lines()
 
 
 def score(value: float) -> str:
-    """A mean return with two digits, a dash for none."""
-    return "–" if math.isnan(value) else f"{value:.2f}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people write them: 0:07, 12:34, 1:02:03."""
-    if not math.isfinite(seconds):
-        return "–"
-    minutes, rest_s = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest_s:02}" if hours else f"{minutes}:{rest_s:02}"
+    """A mean return with two decimals; a dash for NaN."""
+    return NONE if math.isnan(value) else f"{value:.2f}"

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from sc2pool.cli.curve import draw_curve, references_for, rolling_mean, spread
-from sc2pool.cli.episodes import Episode
+from sc2pool.cli.training.curve import draw_curve, references_for, rolling_mean, spread
+from sc2pool.cli.training.episodes import EpisodeRow
 
 
-def episodes(count: int) -> list[Episode]:
-    return [Episode(240 * (k + 1), float(k % 30), 240, 0.1 * k) for k in range(count)]
+def episodes(count: int) -> list[EpisodeRow]:
+    return [EpisodeRow(240 * (k + 1), float(k % 30), 240, 0.1 * k) for k in range(count)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 250])

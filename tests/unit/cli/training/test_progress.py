@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sc2pool.cli.progress import Figures, Lines, duration
+from sc2pool.cli.training.progress import Figures, Lines
 
 
 def figures(**changed: float) -> Figures:
@@ -21,17 +21,10 @@ def figures(**changed: float) -> Figures:
 
 def test_a_line_says_it_all() -> None:
     assert str(figures()) == (
-        "1,000 / 4,000 steps · 1,500 steps/s · mean return – (0 episodes) · 0:02 left"
+        "1,000 / 4,000 steps · 1,500 steps/s · mean return – (0 episodes) · 2s left"
     )
     assert "mean return 3.25 (7 episodes)" in str(figures(mean_return=3.25, episodes=7))
     assert "2 cut short by faults" in str(figures(faults=2))
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0:00"), (67.4, "1:07"), (3723, "1:02:03"), (math.inf, "–")]
-)
-def test_duration(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_lines_come_at_once_and_then_seldom(capsys: pytest.CaptureFixture[str]) -> None:

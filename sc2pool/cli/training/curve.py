@@ -1,8 +1,8 @@
-"""The learning curve: returns over env steps, with published scores as lines to compare with.
+"""The learning curve: returns over env steps, with published scores as horizontal lines.
 
 Rules: drawn off screen (no display, no global pyplot state), so it works in any thread of any
 program; the file is replaced in one piece, so a viewer never reads half a picture. The colours are
-Okabe and Ito's, which people with any colour vision can tell apart; lines differ in dash as well.
+Okabe and Ito's, which people with any colour vision can tell apart; the lines' dashes differ too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from sc2pool.cli.episodes import WINDOW, Episode
+from sc2pool.cli.training.episodes import WINDOW, EpisodeRow
 from sc2pool.tasks.minigames.scores import PUBLISHED
 
 SKY, BLUE, GREEN, VERMILION, PURPLE, GREY = (
@@ -30,7 +30,7 @@ SKY, BLUE, GREEN, VERMILION, PURPLE, GREY = (
     "#6E6E6E",
 )
 LABEL_GAP = 0.05
-"""Least distance between two labels beside the axes, as a fraction of the axes' height."""
+"""Minimum distance between two labels beside the axes, as a fraction of the axes' height."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Label:
 
 
 def references_for(map_name: str) -> list[Reference]:
-    """The published scores on this map, none where there are none."""
+    """The published scores on this map; an empty list if there are none."""
     scores = PUBLISHED.get(map_name)
     if scores is None:
         return []
@@ -68,13 +68,13 @@ def references_for(map_name: str) -> list[Reference]:
 
 
 def draw_curve(
-    path: Path, episodes: Sequence[Episode], title: str, references: Sequence[Reference] = ()
+    path: Path, episodes: Sequence[EpisodeRow], title: str, references: Sequence[Reference] = ()
 ) -> None:
     """Write the learning curve as a PNG file.
 
     Args:
         path: the file; it is replaced.
-        episodes: in the order of their ends; may be empty. Those cut short by a fault are left out.
+        episodes: in the order of their ends, or none. Those that a fault cut short are left out.
         title: what was played.
         references: scores to compare with.
     """
@@ -82,7 +82,7 @@ def draw_curve(
     steps = np.array([episode.total_steps for episode in whole], dtype=np.int64)
     returns = np.array([episode.episode_return for episode in whole], dtype=np.float64)
     mean = rolling_mean(returns, WINDOW)
-    # Games of equal length end together: one point for all of them, or the curve is a staircase.
+    # Games of equal length end together; one point for all of them avoids a staircase.
     last_of_step = np.diff(steps, append=-1) != 0
 
     figure = Figure(figsize=(9, 5.2), dpi=120)
@@ -119,7 +119,7 @@ def draw_curve(
 
 
 def rolling_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
-    """Mean of each value and the up to `window - 1` before it."""
+    """Mean of each value and up to `window - 1` values before it."""
     sums = np.cumsum(np.concatenate([[0.0], values]))
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - window, 0)
@@ -130,15 +130,15 @@ def rolling_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64
 def value_range(
     returns: NDArray[np.float64], references: Sequence[Reference]
 ) -> tuple[float, float]:
-    """The y axis: everything there is, and zero, with a little air."""
+    """Limits of the y axis: all values and zero, with a margin."""
     values = [0.0, *returns, *(reference.score for reference in references)]
     low, high = min(values), max(values)
-    air = 0.04 * (high - low) or 1.0
-    return low - air, high + air
+    margin = 0.04 * (high - low) or 1.0
+    return low - margin, high + margin
 
 
 def labels_for(mean: NDArray[np.float64], references: Sequence[Reference]) -> list[Label]:
-    """What stands beside the axes."""
+    """The labels beside the axes."""
     labels = [Label(f"{r.label}  {r.score:g}", r.score, r.colour) for r in references]
     if len(mean):
         text = f"mean of last {WINDOW}:  {mean[-1]:.1f}"
@@ -179,11 +179,11 @@ def spread(heights: Sequence[float], gap: float) -> list[float]:
 
     Args:
         heights: ascending.
-        gap: the least distance.
+        gap: the minimum distance.
 
     Returns:
-        The new heights, ascending. Those that touch become a group around its own centre, so that
-        nothing moves further than it must.
+        The new heights, ascending. Heights that are too close form a group around their common
+        centre, so that none moves further than necessary.
     """
     groups: list[list[float]] = []
     for height in heights:

@@ -3,11 +3,11 @@
 import math
 from pathlib import Path
 
-from sc2pool.cli.episodes import WINDOW, Episode, EpisodeLog, read_episodes
+from sc2pool.cli.training.episodes import WINDOW, EpisodeLog, EpisodeRow, read_episodes
 
-FIRST = Episode(total_steps=240, episode_return=1.0, length=240, wall_time_s=0.5)
-SECOND = Episode(total_steps=480, episode_return=2.0, length=240, wall_time_s=1.0)
-CUT_SHORT = Episode(500, 0.0, 20, 1.1, fault="game-exited")
+FIRST = EpisodeRow(total_steps=240, episode_return=1.0, length=240, wall_time_s=0.5)
+SECOND = EpisodeRow(total_steps=480, episode_return=2.0, length=240, wall_time_s=1.0)
+CUT_SHORT = EpisodeRow(500, 0.0, 20, 1.1, fault="game-exited")
 
 
 def test_every_episode_is_in_the_file_at_once(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path: Path) -> None:
 def test_the_mean_is_over_the_latest_whole_episodes(tmp_path: Path) -> None:
     log = EpisodeLog(tmp_path / "episodes.csv")
     assert math.isnan(log.mean_return())
-    log.add(Episode(1, 1000.0, 1, 0.0))
+    log.add(EpisodeRow(1, 1000.0, 1, 0.0))
     for _ in range(WINDOW):
         log.add(SECOND)
     log.add(CUT_SHORT)

@@ -1,0 +1,65 @@
+"""Reads and checks arguments that several commands have; all before anything heavy starts."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from sc2pool.errors import ConfigError
+from sc2pool.game.installation import find, find_map
+from sc2pool.tasks.registry import resolve
+
+
+def integer(low: int, high: int | None = None) -> Callable[[str], int]:
+    """A reader of whole numbers from `low` to `high`, for argparse."""
+    bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+
+    def read(text: str) -> int:
+        with suppress(ValueError):
+            value = int(text)
+            if low <= value and (high is None or value <= high):
+                return value
+        raise argparse.ArgumentTypeError(f"expected a whole number {bounds}, got {text!r}")
+
+    return read
+
+
+def positive_integers(text: str) -> tuple[int, ...]:
+    """`1,2,4`, for argparse."""
+    return tuple(map(integer(1), text.split(",")))
+
+
+def positive_number(text: str) -> float:
+    """A number above 0, for argparse."""
+    with suppress(ValueError):
+        value = float(text)
+        if 0 < value < math.inf:
+            return value
+    raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+
+
+def find_game(game: str, task: str) -> Path:
+    """The folder of an installation that has the task's map.
+
+    Raises:
+        ConfigError: no such task, no such game, no such map.
+    """
+    definition = resolve(task)
+    installation = find(game)
+    find_map(installation, definition.map_name)
+    return installation.root
+
+
+def check_writable(folder: Path, option: str) -> None:
+    """Raise `ConfigError` unless files can be written into `folder`, or it can be made."""
+    candidates = (folder.absolute(), *folder.absolute().parents)
+    # Unlike `Path.exists`, this is False for a path that may not be read.
+    existing = next(path for path in candidates if os.path.exists(path))  # noqa: PTH110
+    if not existing.is_dir():
+        raise ConfigError(f"{option} {folder}: {existing} is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ConfigError(f"{option} {folder}: no permission to write into {existing}")

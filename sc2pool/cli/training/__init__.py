@@ -1,0 +1,1 @@
+"""`sc2pool train`: PPO on a pool of games, and the folder that it keeps."""
