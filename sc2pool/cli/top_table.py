@@ -131,7 +131,7 @@ def head_lines(pool: Row, age_s: float) -> list[str]:
 
 def event_lines(pool: Row, count: int) -> list[str]:
     """The newest faults and recycles, the newest first."""
-    told = []
+    lines: list[str] = []
     for event in reversed(pool["events"]):
         if event["event"] == "fault":
             what = f"{event['cause']} while {event['phase']}: {event['detail']}"
@@ -140,8 +140,8 @@ def event_lines(pool: Row, count: int) -> list[str]:
         else:
             continue
         ago = duration(pool["at_s"] - event["at_s"])
-        told.append(
+        lines.append(
             f"{ago:>6} ago  {event['seat']}, instance {event['instance']}: "
             + " ".join(what.split())
         )
-    return told[:count]
+    return lines[:count]

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 from s2clientprotocol import debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -23,6 +22,7 @@ from sc2pool.cli.doctor.machine import Playable
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, Rung
+from sc2pool.pool.report.durations import Durations
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.status import Status
 from sc2pool.tasks import commands
@@ -60,8 +60,8 @@ async def probe(
 
 def durations(samples_s: Sequence[float]) -> tuple[int, float, float, float, float]:
     """Count, first, median, 95th percentile and longest of some samples, at least one."""
-    p50_s, p95_s = map(float, np.percentile(samples_s, (50, 95)))
-    return len(samples_s), samples_s[0], p50_s, p95_s, max(samples_s)
+    figures = Durations.of(samples_s)
+    return figures.count, samples_s[0], figures.p50, figures.p95, figures.max
 
 
 async def _ask(game: Game, request: sc_pb.Request) -> sc_pb.Response:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import deque
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -17,8 +16,6 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from sc2pool.cli.units import NONE, duration
 
-RATE_WINDOW_S = 20.0
-"""Steps/s are averaged over this time, so that they show the present rate."""
 LINE_EVERY_S = 5.0
 
 
@@ -50,26 +47,6 @@ class Figures:
         """Seconds left at the present rate."""
         left = max(0, self.total_steps - self.steps)
         return left / self.steps_per_s if self.steps_per_s else math.inf
-
-
-class Rate:
-    """Steps per second over the latest `RATE_WINDOW_S`.
-
-    Args:
-        steps: env steps done so far.
-    """
-
-    def __init__(self, steps: int) -> None:
-        self._samples = deque([(time.monotonic(), steps)])
-
-    def update(self, steps: int) -> float:
-        """The rate now that `steps` are done."""
-        now_s = time.monotonic()
-        self._samples.append((now_s, steps))
-        while len(self._samples) > 2 and self._samples[1][0] < now_s - RATE_WINDOW_S:
-            self._samples.popleft()
-        then_s, then_steps = self._samples[0]
-        return (steps - then_steps) / max(now_s - then_s, 1e-9)
 
 
 class Display(Protocol):

@@ -10,10 +10,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
-from sc2pool.cli.training.progress import Display, Figures, Rate
+from sc2pool.cli.training.progress import Display, Figures
+from sc2pool.pool.report.rates import Rates
 
 SHOW_EVERY_S = 1.0
 SAVE_EVERY_S = 60.0
+RATE_WINDOW_S = 20.0
+"""The shown steps/s are averaged over this time."""
 
 
 class Recorder(BaseCallback):
@@ -47,7 +50,8 @@ class Recorder(BaseCallback):
         self.started_s = now_s - self.episodes.wall_time_s
         self.next_show_s = now_s + SHOW_EVERY_S
         self.next_save_s = now_s + SAVE_EVERY_S
-        self.rate = Rate(self.model.num_timesteps)
+        self.rates = Rates(RATE_WINDOW_S)
+        self.rates.note(now_s, {"steps": self.model.num_timesteps})
 
     def _on_step(self) -> bool:
         now_s = time.monotonic()
@@ -80,11 +84,12 @@ class Recorder(BaseCallback):
 
     def show(self) -> None:
         """Update the display."""
+        self.rates.note(time.monotonic(), {"steps": self.num_timesteps})
         self.display.show(
             Figures(
                 steps=self.num_timesteps,
                 total_steps=self.total_steps,
-                steps_per_s=self.rate.update(self.num_timesteps),
+                steps_per_s=self.rates.per_s("steps") or 0.0,
                 mean_return=self.episodes.mean_return(),
                 episodes=len(self.episodes.episodes),
                 faults=self.episodes.faults,
