@@ -31,10 +31,11 @@ from sc2pool.envs.vector_spaces import ObservationMode, VectorSpaces
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
+from sc2pool.pool.episodes import Request
 from sc2pool.pool.ipc.layout import Array, space_layout
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
+from sc2pool.pool.pool import Pool
 from sc2pool.pool.report.stats import PoolStats
-from sc2pool.pool.selective import SelectivePool
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.registry import resolve
 
@@ -123,12 +124,13 @@ class SC2VectorEnv(EnvCalls):
         )
         self._is_task = task is not None
         try:
-            self.pool = SelectivePool(
+            self.pool = Pool(
                 specs,
                 one_book=self._is_task,
                 config=config,
                 spares=check_spares(spares),
                 autoreset=self.autoreset_mode is AutoresetMode.SAME_STEP,
+                max_concurrency=at_once,
                 agree=spaces.agree,
             )
         except UserCodeError as error:
@@ -144,9 +146,8 @@ class SC2VectorEnv(EnvCalls):
         self.step_mul = None if task is None else resolve(task).step_mul
         self._one_array = isinstance(self.single_action_space, action_checks.ARRAY_SPACES)
         self._gathered = space_layout(self.pool.observation_space, 0).fixed
-        self._begun = False
-        self._pending = Pending(self.pool, users_errors=not self._is_task, max_concurrency=at_once)
-        self._held_back = at_once is not None
+        self._pending = Pending(self.pool, users_errors=not self._is_task)
+        self._limited = at_once is not None
 
     # Resets.
 
@@ -180,24 +181,22 @@ class SC2VectorEnv(EnvCalls):
         self._pending.check_idle("reset_async")
         seeds = seed_of_each(seed, self.num_envs)
         envs, others = split_mask(options, self.num_envs)
-        if not self._begun:
+        if not self.pool.began:
             if len(envs) < self.num_envs:
                 raise ResetNeeded("the first reset must be one of all envs: give no reset_mask")
             if seed is None:
                 seeds = seed_of_each(self._first_seed, self.num_envs)
         given = [one for one in (seeds[env] for env in envs) if one is not None]
 
-        def send_to(some: list[int]) -> None:
-            if self._is_task and not given and not others:
-                self.pool.send_next(some)  # whom a spare may serve
-            else:
-                self.pool.send_resets(some, seeds, others)
-
+        requests: list[Request] | None
+        requests = [Request(seeds[env], others, both_keywords=True) for env in envs]
         with self._pending.gymnasiums_errors():
             if self._is_task and given:
                 self.pool.seed(given)
-        self._pending.begin(AsyncState.WAITING_RESET, envs, send_to)
-        self._begun = True
+            elif self._is_task and not others:
+                requests = None  # the next episodes, which spares may hold
+            self.pool.begin(envs, requests)
+        self._pending.state = AsyncState.WAITING_RESET
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
         """Wait for the reset, at most `timeout` seconds; see `reset`.
@@ -239,29 +238,27 @@ class SC2VectorEnv(EnvCalls):
     def step_async(self, actions: Any) -> None:
         """Send one action to each env."""
         self._pending.check_idle("step_async")
-        if not self._begun:
+        if not self.pool.began:
             if self._is_task:
                 raise ResetNeeded("call reset() before the first step")
             self.reset()  # gymnasium lets envs be stepped that it has not reset
-        over = np.flatnonzero(self._pending.over).tolist()
+        over = self.pool.over
         if over and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
                 f"the episodes of envs {over} are over: reset them, with options['reset_mask']"
             )
         one_each = self._one_each(actions)
-        if self._held_back:
+        if self._limited:
             one_each = deepcopy(one_each)  # it may change before the last is sent
-
-        def send_to(envs: list[int]) -> None:
-            playing = [env for env in envs if env not in over]
-            if len(playing) == self.num_envs:
+        with self._pending.gymnasiums_errors():
+            if not over:
                 self.pool.send(one_each)
-                return
-            if playing:
-                self.pool.send([one_each[env] for env in playing], playing)
-            self.pool.send_next(env for env in envs if env in over)
-
-        self._pending.begin(AsyncState.WAITING_STEP, range(self.num_envs), send_to)
+            else:
+                playing = [env for env in range(self.num_envs) if env not in over]
+                if playing:
+                    self.pool.send([one_each[env] for env in playing], playing)
+                self.pool.begin(over)
+        self._pending.state = AsyncState.WAITING_STEP
 
     def step_wait(self, timeout: float | None = None) -> Step:
         """Wait for the step, at most `timeout` seconds; see `step`.

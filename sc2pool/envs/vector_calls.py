@@ -14,7 +14,7 @@ from gymnasium.vector.async_vector_env import AsyncState
 
 from sc2pool.envs.vector_pending import Pending
 from sc2pool.pool.ipc.layout import Array
-from sc2pool.pool.selective import SelectivePool
+from sc2pool.pool.pool import Pool
 
 _NOT_BY_CALL = ("reset", "step", "close", "_setattr", "_check_spaces")
 
@@ -22,7 +22,7 @@ _NOT_BY_CALL = ("reset", "step", "close", "_setattr", "_check_spaces")
 class EnvCalls(VectorEnv[Any, Any, Array]):
     """See `SC2VectorEnv`, which sets the attributes below."""
 
-    pool: SelectivePool
+    pool: Pool
     _pending: Pending
     _is_task: bool
     _call: tuple[str, tuple[Any, ...], dict[str, Any]] = ("", (), {})

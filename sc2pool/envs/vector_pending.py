@@ -1,32 +1,27 @@
-"""What gymnasium's vector face has asked of its pool and not yet received.
+"""Which call of gymnasium's vector face is pending, as its users know it.
 
-    begin(state, envs, send) ─► WAITING_… ─► receive(state, timeout) ─► DEFAULT
-                                    └─ timed out: still owed; received later, or dropped
+    begin(state) ─► WAITING_… ─► receive(state, timeout) ─► DEFAULT
+                                    └─ timed out: received later, or dropped by the next call
 
-Rules: one thing is pending at a time; a batch that came too late is never taken for the answer to
-what was asked after it; errors are `gymnasium.error`'s, and what an env of the user raised is
-raised as it is.
+Where each env's step is, the pool knows; this is gymnasium's state of the whole env. Rules: one
+call is pending at a time; a batch that came too late is never taken for the answer to a later call;
+errors are `gymnasium.error`'s, and what an env of the user raised is raised as it is.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
 from gymnasium import logger
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
 from gymnasium.vector.async_vector_env import AsyncState
 
-from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, SC2PoolError, UserCodeError
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
-from sc2pool.pool.selective import SelectivePool
-
-SendTo = Callable[[list[int]], None]
-"""Sends something to these envs."""
+from sc2pool.pool.pool import Pool
 
 
 class Pending:
@@ -35,25 +30,17 @@ class Pending:
     Args:
         pool: what it is asked of.
         users_errors: whether the envs are the user's, whose errors are raised as they are.
-        max_concurrency: no more envs than this are sent something before one has answered.
 
     Attributes:
         state: which call; DEFAULT for none.
-        late: it has timed out, and is still owed.
-        over: bool (n,): the envs that are over and whose reset has not been received.
+        late: it has timed out, and its answer has not been received.
     """
 
-    def __init__(
-        self, pool: SelectivePool, *, users_errors: bool, max_concurrency: int | None
-    ) -> None:
+    def __init__(self, pool: Pool, *, users_errors: bool) -> None:
         self._pool = pool
         self._users_errors = users_errors
-        self._at_once = max_concurrency or pool.n
-        self._held: list[int] = []
-        self._send_to: SendTo = pool.send_next
         self.state = AsyncState.DEFAULT
         self.late = False
-        self.over = np.zeros(pool.n, np.bool_)
 
     def check_open(self) -> None:
         """Raise `ClosedEnvironmentError` once the env was closed."""
@@ -93,13 +80,6 @@ class Pending:
                 state.value,
             )
 
-    def begin(self, state: AsyncState, envs: Sequence[int], send_to: SendTo) -> None:
-        """Send to these envs, at first to no more than may run at one time."""
-        with self.gymnasiums_errors():
-            send_to(list(envs[: self._at_once]))
-        self._send_to, self._held = send_to, list(envs[self._at_once :])
-        self.state = state
-
     def receive(self, state: AsyncState, timeout_s: float | None) -> Batch:
         """Wait for all that is pending.
 
@@ -109,7 +89,7 @@ class Pending:
         """
         self.check_waiting(state)
         with self.gymnasiums_errors():
-            if not self._all_ready(timeout_s):
+            if timeout_s is not None and not self._pool.wait(timeout_s):
                 self.late = True
                 raise multiprocessing.TimeoutError(
                     f"The call to `{state.value}_wait` has timed out after {timeout_s} second(s)."
@@ -117,20 +97,7 @@ class Pending:
             batch = self._pool.recv()
         self.late = False
         self.state = AsyncState.DEFAULT
-        over = batch.terminated | batch.truncated
-        for row in np.flatnonzero(over):
-            over[row] = batch.reset_infos[row] is None
-        self.over[batch.envs] = over
         return batch
-
-    def _all_ready(self, timeout_s: float | None) -> bool:
-        """Whether all answer in time; those held back get their turns meanwhile."""
-        deadline = Deadline.after(timeout_s)
-        while self._held:
-            if not self._pool.wait_for_one_more(deadline):
-                return False
-            self._send_to([self._held.pop(0)])
-        return timeout_s is None or self._pool.wait(deadline)
 
     @contextmanager
     def gymnasiums_errors(self) -> Iterator[None]:

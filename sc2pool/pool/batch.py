@@ -1,43 +1,45 @@
-"""From the seats' slots to one batch of arrays.
+"""From the queue pairs to one batch of arrays.
 
-An `Outcome` is what one step brought one env; a `Batch` is the outcomes of some envs, gathered.
-Rules: a batch is made of fresh arrays and never written again once it is handed out; a synthetic
-outcome is a truncation with reward 0, marked, and never a terminal state, because a crash says
-nothing about the value of what came before it.
+An `Outcome` is what one step, or the begin of an episode, brought one env; a `Batch` is that of
+some envs. Rules: a batch is made of fresh arrays and never written again once it is handed out; a
+synthetic outcome is a truncation with reward 0, marked, and never a terminal state, because a crash
+says nothing about the value of what came before it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from sc2pool.game.clock import Tick
-from sc2pool.pool.instances.seats import FaultReport, Seat
+from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.ipc.layout import Array, SpaceLayout
 from sc2pool.pool.ipc.slot import TELLING, TERMINATED, TICK, TRUNCATED
+from sc2pool.pool.ipc.trainer_end import TrainerEnd
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What one step brought one env.
+    """What one step, or the begin of an episode, brought one env.
 
     Attributes:
-        aside: the newest observation where the space has no fixed layout.
+        observation: the newest observation if the space has no fixed layout.
         final_observation: the last observation of the episode that ended; None if none did.
         reset_info: the info of the episode that began; None if none did.
         report: the fault that made it synthetic; None for a real one.
-        tick: how late it was, in real time.
+        tick: how late the step was, in real time.
     """
 
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
     info: dict[str, Any] = field(default_factory=dict)
-    aside: Any = None
+    observation: Any = None
     final_observation: Any = None
     reset_info: dict[str, Any] | None = None
     report: FaultReport | None = None
@@ -55,13 +57,13 @@ class Batch:
     Attributes:
         envs: int64 (k,), the envs, ascending; each array's row i belongs to envs[i].
         observations: in the space's structure; each array has shape (k, …). A tuple of k
-            observations where the space has no fixed layout.
+            observations if the space has no fixed layout.
         rewards: float64 (k,).
         terminated: bool (k,).
         truncated: bool (k,).
         infos: a dict per env.
-        final_observations: the episode's last observation where it ended, else None.
-        reset_infos: the info of the new episode's reset where one began, else None.
+        final_observations: the episode's last observation if it ended, else None.
+        reset_infos: the info of the new episode's reset if one began, else None.
     """
 
     envs: Array
@@ -74,59 +76,43 @@ class Batch:
     reset_infos: list[dict[str, Any] | None]
 
 
-def outcome_of(seat: Seat, layout: SpaceLayout) -> Outcome | None:
-    """The real outcome, out of the slot of the instance that answered.
+def real_outcome(queue: TrainerEnd, flags: int, layout: SpaceLayout) -> Outcome | None:
+    """What an instance answered to a step.
 
-    None for a plain one, as nearly all are: an observation and a reward, and no more to tell. In
-    real time none is plain, for each tells how late it was.
+    None for a plain reply, as nearly all are: an observation, a reward, and nothing else. In real
+    time none is plain, because each says how late it was.
     """
-    assert seat.source is not None
-    end = seat.source.end
-    flags = end.flags()
     if not flags & TELLING:
         return None
-    observation, info = seat.source.opened_aside()
+    observation, info = queue.out_of_band()
     outcome = Outcome(
-        reward=end.reward(),
+        reward=queue.reward(),
         terminated=bool(flags & TERMINATED),
         truncated=bool(flags & TRUNCATED),
         info=info,
-        aside=observation,
+        observation=observation,
     )
     if flags & TICK:
-        outcome.tick = tick = end.tick()
+        outcome.tick = tick = queue.tick()
         info.update({f"sc2pool.{name}": value for name, value in tick._asdict().items()})
     if outcome.over:
-        outcome.final_observation = end.observation() if layout.fixed else observation
+        outcome.final_observation = queue.observation() if layout.fixed else observation
     return outcome
 
 
-def synthetic_outcome(seat: Seat, last_observation: Any) -> Outcome:
+def synthetic_outcome(report: FaultReport, last_observation: Any) -> Outcome:
     """The made-up outcome of an env whose instance died before it answered."""
-    report, seat.fault = seat.fault, None
-    assert report is not None, "no answer, and no fault that explains it"
-    seat.source = None
     return Outcome(
         truncated=True,
         info={"sc2pool.synthetic": True, "sc2pool.fault": fault_info(report)},
-        aside=last_observation,
+        observation=last_observation,
         final_observation=last_observation,
         report=report,
     )
 
 
-def begin_episode(seat: Seat, outcome: Outcome) -> None:
-    """Note what the reset of the env's new episode told."""
-    assert seat.source is not None
-    outcome.aside, info = seat.source.opened_aside()
-    if seat.fault is not None:
-        info["sc2pool.fault"] = fault_info(seat.fault)
-        seat.fault = None
-    outcome.reset_info = info
-
-
 def fault_info(report: FaultReport) -> dict[str, Any]:
-    """A fault as it stands in an info."""
+    """A fault as infos have it."""
     return {
         "kind": str(report.fault.kind),
         "phase": str(report.fault.phase),
@@ -138,100 +124,110 @@ def fault_info(report: FaultReport) -> dict[str, Any]:
 
 
 class Gatherer:
-    """Makes batches, and remembers each env's newest row for when its instance dies."""
+    """Makes batches, and remembers each env's newest row, which is shown again if the env dies.
+
+    Args:
+        layout: of one env's observation.
+        n: how many envs there are.
+    """
 
     def __init__(self, layout: SpaceLayout, n: int) -> None:
         self._layout = layout
+        self._every = np.arange(n)
         self._shown: list[tuple[Batch, int] | None] = [None] * n
 
-    def gather_plain(self, seats: Sequence[Seat]) -> Batch:
-        """One batch of these seats' newest observations and rewards: there was nothing else."""
-        n = len(seats)
-        ends = [seat.source.end for seat in seats if seat.source is not None]
-        return self._note(
-            Batch(
-                envs=np.array([seat.index for seat in seats], np.int64),
-                observations=self._layout.build(
-                    lambda leaf: np.concatenate([end.rows[leaf] for end in ends])
-                ),
-                rewards=np.array([end.reward() for end in ends], np.float64),
-                terminated=np.zeros(n, np.bool_),
-                truncated=np.zeros(n, np.bool_),
-                infos=[{} for _ in seats],
-                final_observations=[None] * n,
-                reset_infos=[None] * n,
+    def gather_plain(self, queues: Sequence[TrainerEnd]) -> Batch:
+        """One batch of all envs, each with an observation, a reward, and nothing else."""
+        n = len(queues)
+        batch = Batch(
+            envs=self._every.copy(),
+            observations=self._layout.build(
+                lambda leaf: np.concatenate([queue.rows[leaf] for queue in queues])
             ),
-            seats,
+            rewards=np.array([queue.reward() for queue in queues], np.float64),
+            terminated=np.zeros(n, np.bool_),
+            truncated=np.zeros(n, np.bool_),
+            infos=[{} for _ in queues],
+            final_observations=[None] * n,
+            reset_infos=[None] * n,
         )
+        self._shown = list(zip(repeat(batch), range(n)))
+        return batch
 
-    def gather(self, seats: Sequence[Seat], given: Sequence[Outcome | None]) -> Batch:
-        """One batch of these seats' outcomes and newest observations."""
-        if given and not any(given):
-            return self.gather_plain(seats)
+    def gather(
+        self,
+        envs: Sequence[int],
+        queues: Sequence[TrainerEnd | None],
+        given: Sequence[Outcome | None],
+    ) -> Batch:
+        """One batch of these envs.
+
+        Args:
+            envs: their indices, ascending.
+            queues: where the newest observation of each lies; None if its instance is gone.
+            given: the outcome of each; None for a plain reply.
+        """
         outcomes = [
-            outcome or Outcome(reward=0.0 if seat.source is None else seat.source.end.reward())
-            for seat, outcome in zip(seats, given, strict=True)
+            outcome or Outcome(reward=0.0 if queue is None else queue.reward())
+            for queue, outcome in zip(queues, given, strict=True)
         ]
         for outcome in outcomes:
             if outcome.report is not None:
                 fault = outcome.info["sc2pool.fault"]
                 fault["recovery_s"] = time.monotonic() - outcome.report.at_s
-        return self._note(
-            Batch(
-                envs=np.array([seat.index for seat in seats], np.int64),
-                observations=self._observations(seats, outcomes),
-                rewards=np.array([outcome.reward for outcome in outcomes], np.float64),
-                terminated=np.array([outcome.terminated for outcome in outcomes], np.bool_),
-                truncated=np.array([outcome.truncated for outcome in outcomes], np.bool_),
-                infos=[outcome.info for outcome in outcomes],
-                final_observations=[outcome.final_observation for outcome in outcomes],
-                reset_infos=[outcome.reset_info for outcome in outcomes],
-            ),
-            seats,
+        batch = Batch(
+            envs=np.array(envs, np.int64),
+            observations=self._observations(envs, queues, outcomes),
+            rewards=np.array([outcome.reward for outcome in outcomes], np.float64),
+            terminated=np.array([outcome.terminated for outcome in outcomes], np.bool_),
+            truncated=np.array([outcome.truncated for outcome in outcomes], np.bool_),
+            infos=[outcome.info for outcome in outcomes],
+            final_observations=[outcome.final_observation for outcome in outcomes],
+            reset_infos=[outcome.reset_info for outcome in outcomes],
         )
-
-    def _note(self, batch: Batch, seats: Sequence[Seat]) -> Batch:
-        for row, seat in enumerate(seats):
-            self._shown[seat.index] = (batch, row)
+        for row, env in enumerate(envs):
+            self._shown[env] = (batch, row)
         return batch
 
-    def newest(self, seats: Sequence[Seat]) -> Any:
-        """These seats' newest observations, in a batch's structure."""
-        outcomes = []
-        for seat in seats:
-            outcomes.append(Outcome())
-            if not self._layout.fixed:
-                outcomes[-1].aside = (
-                    self.last_observation(seat.index)
-                    if seat.source is None
-                    else seat.source.opened_aside()[0]
+    def newest(self, queues: Sequence[TrainerEnd | None]) -> Any:
+        """The newest observations of all envs, in the structure of a batch of all of them."""
+        outcomes = [Outcome() for _ in queues]
+        if not self._layout.fixed:
+            for env, (queue, outcome) in enumerate(zip(queues, outcomes, strict=True)):
+                outcome.observation = (
+                    self.last_observation(env) if queue is None else queue.out_of_band()[0]
                 )
-        return self._observations(seats, outcomes)
+        return self._observations(range(len(queues)), queues, outcomes)
 
-    def _observations(self, seats: Sequence[Seat], outcomes: Sequence[Outcome]) -> Any:
+    def _observations(
+        self,
+        envs: Sequence[int],
+        queues: Sequence[TrainerEnd | None],
+        outcomes: Sequence[Outcome],
+    ) -> Any:
         leaves = self._layout.leaves
         if leaves is None:
-            return tuple(outcome.aside for outcome in outcomes)
-        arrays = [np.empty((len(seats), *leaf.shape), leaf.dtype) for leaf in leaves]
-        for row, seat in enumerate(seats):
-            if seat.source is not None:
-                seat.source.end.copy_row(arrays, row)
-            else:  # it died, and no new episode was wanted: the last good one once more
-                for array, last in zip(arrays, self._last_leaves(seat.index), strict=True):
-                    array[row] = last
+            return tuple(outcome.observation for outcome in outcomes)
+        arrays = [np.empty((len(envs), *leaf.shape), leaf.dtype) for leaf in leaves]
+        for row, (env, queue) in enumerate(zip(envs, queues, strict=True)):
+            if queue is not None:
+                queue.copy_row(arrays, row)
+                continue
+            shown, shown_row = self._newest_row(env)  # the last good observation once more
+            for array, (_, part) in zip(
+                arrays, self._layout.parts(shown.observations), strict=True
+            ):
+                array[row] = part[shown_row]
         return self._layout.build(lambda index: arrays[index])
 
-    def _last_leaves(self, env: int) -> Iterator[Array]:
+    def _newest_row(self, env: int) -> tuple[Batch, int]:
         shown = self._shown[env]
-        assert shown is not None
-        batch, row = shown
-        return (part[row] for _, part in self._layout.parts(batch.observations))
+        assert shown is not None, "no batch has shown this env yet"
+        return shown
 
     def last_observation(self, env: int) -> Any:
         """The observation the env was last shown with, copied."""
-        shown = self._shown[env]
-        assert shown is not None, "no batch has shown this env yet"
-        return self.row(*shown)
+        return self.row(*self._newest_row(env))
 
     def row(self, batch: Batch, row: int) -> Any:
         """One env's observation out of a batch, copied."""

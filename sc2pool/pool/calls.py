@@ -23,8 +23,9 @@ from sc2pool.pool.ipc.remote_errors import to_result
 class Calls:
     """The calls of one pool."""
 
-    def __init__(self, supervisor: EventLoop) -> None:
-        self._supervisor = supervisor
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
+        self._answers = loop.supervisor.answers
         self._made = 0
 
     def run(
@@ -51,8 +52,8 @@ class Calls:
         def answered() -> bool:
             for place, seat in enumerate(seats):
                 instance, number = asked.get(place, (None, -1))
-                if number in self._supervisor.answers:
-                    answers[place] = self._supervisor.answers.pop(number)
+                if number in self._answers:
+                    answers[place] = self._answers.pop(number)
                 if place in answers or instance is seat.instance:
                     continue
                 if seat.instance.hello is not None and seat.instance.state not in AWAITED:
@@ -61,7 +62,7 @@ class Calls:
                     seat.instance.call(self._made, operation, payload)
             return len(answers) == len(seats)
 
-        self._supervisor.wait_until(answered, deadline)
+        self._loop.wait_until(answered, deadline)
         if len(answers) < len(seats):
             raise multiprocessing.TimeoutError(
                 f"{len(seats) - len(answers)} of {len(seats)} envs have not answered in time"

@@ -1,4 +1,4 @@
-"""Episodes: which episode is played next, and under which seed.
+"""The book of a task's episodes: which number and which seed comes next.
 
 Rule: episodes are dealt in the order in which episodes end, ties by env index, so a seeded run is
 the same however long a reset takes. Seeds: numpy's `SeedSequence(seed, spawn_key=(number,))`,

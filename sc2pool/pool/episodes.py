@@ -1,67 +1,89 @@
-"""Deals episodes to the envs: from one book for all of them, or each env counting by itself.
+"""Deals episodes to the envs: from one book for all of them, or each env counts by itself.
 
-Rules: tasks play episodes of one book, in its order, so a seed determines all episodes, and spares
-may hold the next ones; envs of the user count their own episodes, have no spares, and are seeded by
-whoever resets them; before any episode is dealt out of the order, what spares hold goes back.
+Rules: a task's episodes come from one book, in its order, so a seed determines all of them, and
+spares may hold the next ones; envs of the user count their own episodes, have no spares, and get
+their seeds from the reset; before an episode is dealt out of order, those that spares hold go back
+into the book.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from sc2pool.pool.episode_book import EpisodeBook
-from sc2pool.pool.instances.event_loop import EventLoop
+from sc2pool.pool.episode_book import EpisodeBook, episode_seed
 from sc2pool.pool.instances.seats import Seat
+from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.spares import Spares
 from sc2pool.tasks.player import Episode
 
 
+@dataclass(frozen=True)
+class Request:
+    """An episode as a trainer's reset asks for it.
+
+    Attributes:
+        seed: for envs of the user the seed of their `reset`; for tasks it is None, or seeds this
+            one episode (the book seeds the others).
+        options: for the reset.
+        both_keywords: see `Episode`.
+    """
+
+    seed: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    both_keywords: bool = False
+
+
 class Episodes:
-    """Deals for one pool.
+    """Deals the episodes of one pool.
 
     Args:
         supervisor: brings the seats to their episodes.
         one_book: whether episodes come from one book for all envs.
     """
 
-    def __init__(self, supervisor: EventLoop, *, one_book: bool) -> None:
+    def __init__(self, supervisor: Supervisor, *, one_book: bool) -> None:
         self._supervisor = supervisor
         self._one_book = one_book
         self._book = EpisodeBook()
-        self._spares = Spares(supervisor.spare_seats, supervisor)
-        self._episodes = [0] * len(supervisor.seats)
+        self._spares = Spares(supervisor)
+        self._dealt = [0] * len(supervisor.env_seats)
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None) -> None:
         """Begin a new book; see `EpisodeBook`."""
         self.take_back()
         self._book = EpisodeBook(seed, seeded)
 
-    def episode(self, seat: Seat, seed: int | None, options: Mapping[str, Any]) -> Episode:
-        """The env's next one; a seed is for envs without a book only."""
+    def begin_next(self, seat: Seat) -> None:
+        """Bring the env to its next episode, by a spare if one is ready."""
         if self._one_book:
-            return self._book.deal(options)
-        number = self._episodes[seat.index]
-        self._episodes[seat.index] += 1
-        return Episode(number, seed, dict(options))
+            self._supervisor.recycle_if_due(seat)
+            self._spares.play_next(seat, self._book)
+        else:
+            self.begin(seat, Request())
 
-    def deal(self, seats: Sequence[Seat]) -> None:
-        """Bring envs that are over to their next episodes, by spares where those are ready."""
-        for seat in seats:
-            if self._one_book:
-                self._supervisor.recycle_if_due(seat)
-                self._spares.play_next(seat, self._book)
-            else:
-                self._supervisor.play(seat, self.episode(seat, None, {}))
+    def begin(self, seat: Seat, request: Request) -> None:
+        """Bring the env to an episode as the trainer asks for it; `take_back` comes before."""
+        if self._one_book:
+            episode = self._book.deal(request.options)
+            number, seed = episode.number, episode.seed
+            if request.seed is not None:
+                seed = episode_seed(request.seed, 0)
+        else:
+            number, seed = self._dealt[seat.index], request.seed
+            self._dealt[seat.index] += 1
+        options = dict(request.options)
+        self._supervisor.play(seat, Episode(number, seed, options, request.both_keywords))
 
     def prepare_spares(self) -> None:
         """Give every spare that holds no episode the next one.
 
-        Best while envs step, when the trainer has nothing else to do: a spare that an env has
-        taken is asked for its next episode by nobody who waits.
+        Best while envs step, when the trainer has nothing else to do: no env waits for the next
+        episode of a spare that has just been taken.
         """
         self._spares.prepare(self._book)
 
     def take_back(self) -> None:
-        """Take back the episodes that spares hold; they are dealt anew."""
+        """Take back the episodes that spares hold; they are dealt again."""
         self._spares.void(self._book)

@@ -25,7 +25,7 @@ games = Pool(
 )
 envs = Pool(gym_specs([WithGrandchildren]), one_book=False, config=config)
 games.reset()
-while games.stats().instances[1].state != "paused":  # the spare, from its first observation
+while games.stats().instances[1].state != "held":  # the spare, from its first observation
     games.send([0])
     games.recv()
 envs.reset()

@@ -42,9 +42,9 @@ def states(env: SubprocSC2VecEnv | SC2GymEnv) -> list[str]:
 
 
 def play_until_spares_are_ready(env: SubprocSC2VecEnv) -> None:
-    """Which is to say: paused, from their first observation on."""
+    """In real time that is: held, from their first observation on."""
     env.reset()
-    while states(env)[-1] != "paused":
+    while states(env)[-1] != "held":
         step(env)
 
 
@@ -70,7 +70,7 @@ def test_no_loop_passes_and_nobody_takes_it_for_a_fault(make_env):
     earlier = env.stats().pauses
     env.pause()
     assert are_stopped(games(env)) == [True] * 3
-    assert states(env) == ["paused"] * 3
+    assert states(env) == ["paused", "paused", "held"]
     time.sleep(PAUSE_S)
     assert are_stopped(games(env)) == [True] * 3
     after = [info["loop"] for info in step(env)[3]]
@@ -138,7 +138,7 @@ def test_a_reset_goes_on_too(make_env):
     env.pause()
     env.reset()
     assert are_stopped(games(env))[:2] == [False, False]
-    while states(env)[-1] != "paused" or env.stats().instances[-1].episode == held:
+    while states(env)[-1] != "held" or env.stats().instances[-1].episode == held:
         assert not step(env)[2].any()
     assert are_stopped(games(env)) == [False, False, True]
 
@@ -159,7 +159,7 @@ def test_an_env_that_is_over_takes_a_paused_spare(make_env):
     env = make_env(n=1, spares=1, task=Short)
     play_until_spares_are_ready(env)
     env.reset()
-    while states(env) != ["playing", "paused"] or env.stats().instances[0].episode_steps != 1:
+    while states(env) != ["playing", "held"] or env.stats().instances[0].episode_steps != 1:
         step(env)
     held = games(env)[1].pid
     env.pause()
@@ -183,12 +183,12 @@ def test_a_spare_that_is_launched_meanwhile_begins_no_episode(make_env):
     while states(env)[1] != "idle":
         assert env.get_attr("level") == [0]  # the pool acts while it is asked something
     assert states(env)[0] == "paused"
-    while states(env)[1] != "paused":
+    while states(env)[1] != "held":
         step(env)
     env.pause()
     assert are_stopped(games(env)) == [True, True]
     env.resume()
-    assert states(env) == ["playing", "paused"]
+    assert states(env) == ["playing", "held"]
     assert env.stats().recycles == {"game-exited": 1}
 
 

@@ -27,7 +27,7 @@ def instances(env: SubprocSC2VecEnv) -> list[InstanceStats]:
 
 
 def play_until_the_spare_is_held(env: SubprocSC2VecEnv) -> None:
-    while instances(env)[-1].state != "paused":
+    while instances(env)[-1].state != "held":
         step(env)
 
 

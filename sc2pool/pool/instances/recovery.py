@@ -119,7 +119,7 @@ class Recovery:
             instance=instance.number,
             state=str(instance.state),
             episode=instance.episode,
-            reset_kind=instance.rung,
+            reset_kind=instance.reset_kind,
             game=instance.facts,
             last_actions=list(instance.last_actions),
         )

@@ -16,7 +16,7 @@ from sc2pool.deadline import NEVER, Deadline
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.run_dir import RunDir
 from sc2pool.pool.instances.seats import Seat
-from sc2pool.pool.instances.states import LIVE, Event, State
+from sc2pool.pool.instances.states import LIVE, STOPPED, Event, State
 from sc2pool.pool.instances.watchdog import Watched, sample_process
 from sc2pool.pool.ipc.waiter import Waiter
 
@@ -58,7 +58,7 @@ class Roster:
         instance = Instance(number, spec, self._run_dir.instance_dir(number))
         self._run_dir.note_process(number, instance.worker_pid)
         instance.deadline = Deadline.after(self._limits.worker_start_s)
-        self._waiter.add_bell(instance.reply_bell, (instance, True))
+        self._waiter.add_bell(instance.queue.reply_bell, (instance, True))
         self._waiter.add(instance.channel.fileno(), (instance, False))
         return instance
 
@@ -87,7 +87,7 @@ class Roster:
         instance.dispose()
 
     def _forget(self, instance: Instance) -> None:
-        self._waiter.remove(instance.reply_bell.listening)
+        self._waiter.remove(instance.queue.reply_bell.listening)
         self._waiter.remove(instance.channel.fileno())
 
     def end_all(self) -> None:
@@ -101,9 +101,8 @@ class Roster:
                 if instance.live:
                     self._forget(instance)
                     instance.on(Event.CLOSE)
-        for seat in self.seats:
-            seat.source = None
-            seat.instance.unmap()
+        for instance in instances:
+            instance.queue.unmap()
 
     def ask_to_close(self, grace: Deadline) -> None:
         """Let the players close by themselves, for so long."""
@@ -166,7 +165,7 @@ class Roster:
                     game_pid,
                     awaited_s,
                     patience_s.get(state, 0.0),
-                    state is State.PAUSED or (state is State.RESETTING and instance.to_be_held),
+                    state in STOPPED or (state is State.RESETTING and instance.holds),
                     instance.pauses,
                 )
             )

@@ -39,7 +39,7 @@ def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
 def row(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceStats:
     """What one seat's instance is and does."""
     facts, episode = instance.facts, instance.episode
-    progress = instance.progress()
+    progress = instance.queue.progress()
     return InstanceStats(
         seat=seat.name,
         instance=instance.number,

@@ -1,8 +1,18 @@
 """The life of an instance, as a table: (state, event) → next state.
 
-The supervisor acts, then says what happened (`Event`); this table alone knows where that leads.
-An event that is not in the table is a defect of the pool, not of a game, and raises. Rule of the
-whole room, crash-only: every fault leads to DEAD, and the only way back is a new pair.
+    NEW ─► LAUNCHING ─► IDLE ─► RESETTING ─► READY ─► PLAYING ◄─► STEPPING ─► OVER ─► RESETTING …
+                                    │          ▲ │       ▲ │
+                                    │  RELEASING HOLDING │ PAUSING
+                                    │          ▲ ▼  RESUMING ▼
+                                    └────────► HELD      ▲ PAUSED
+                                                         └───┘
+    any of these ── fault, recycle ─► DEAD ─► FAILED          any at all ── close ─► CLOSED
+
+The pool acts, then says what happened (`Event`); this table alone knows where that leads. An event
+that is not in the table is a defect of the pool, not of a game, and raises. Rule of the whole room,
+crash-only: every fault leads to DEAD, and the only way back is a new instance. A game is stopped
+in two places of its life: while it waits for an action (paused), or at its first observation,
+before an env has taken it (held).
 """
 
 from __future__ import annotations
@@ -13,7 +23,7 @@ from enum import StrEnum
 class State(StrEnum):
     """Where an instance is in its life."""
 
-    __hash__ = str.__hash__  # Enum's own is written in Python, and the table is on each step's path
+    __hash__ = str.__hash__  # Enum's own is written in Python, and each step looks the table up
 
     NEW = "new"
     """Its worker is being spawned, or is up and waits for its turn to launch."""
@@ -22,17 +32,27 @@ class State(StrEnum):
     IDLE = "idle"
     """The game answers and plays nothing."""
     RESETTING = "resetting"
-    """On the way to a episode's first observation."""
+    """On the way to an episode's first observation."""
     READY = "ready"
-    """Holds a first observation that no env has taken."""
+    """Has a first observation that no env has taken."""
+    HOLDING = "holding"
+    """As READY, and its game is being stopped."""
+    HELD = "held"
+    """As READY, and its game is stopped."""
+    RELEASING = "releasing"
+    """As READY, and its game is about to go on."""
     PLAYING = "playing"
-    """Bound to an env, waiting for an action."""
+    """Belongs to an env, and waits for an action."""
+    PAUSING = "pausing"
+    """As PLAYING, and its game is being stopped."""
+    PAUSED = "paused"
+    """As PLAYING, and its game is stopped."""
+    RESUMING = "resuming"
+    """As PLAYING, and its game is about to go on."""
     STEPPING = "stepping"
     """An action was sent; its reply is awaited."""
-    PAUSED = "paused"
-    """Its game is being stopped, is stopped, or is about to go on."""
     OVER = "over"
-    """The episode's last transition is there; the next episode has not been dealt."""
+    """The episode's last transition is there; no other has begun."""
     DEAD = "dead"
     FAILED = "failed"
     CLOSED = "closed"
@@ -45,16 +65,21 @@ class Event(StrEnum):
 
     LAUNCH = "launch"
     LAUNCHED = "launched"
-    TICKET = "episode"
+    RESET = "reset"
     FIRST_OBSERVATION = "first-observation"
-    BOUND = "bound"
+    FIRST_OBSERVATION_HELD = "first-observation-held"
+    """The worker has stopped the game at its first observation, as it was asked to."""
+    TAKEN = "taken"
+    """An env takes the episode."""
     STEP = "step"
     REPLY = "reply"
     EPISODE_OVER = "episode-over"
     PAUSE = "pause"
-    GOES_ON_READY = "goes-on-ready"
-    """No longer paused, nor bound to an env."""
-    GOES_ON_PLAYING = "goes-on-playing"
+    PAUSED = "paused"
+    NOT_PAUSED = "not-paused"
+    """The game could not be stopped, and goes on."""
+    RESUME = "resume"
+    RESUMED = "resumed"
     FAULT = "fault"
     RECYCLE = "recycle"
     PERMANENT = "permanent"
@@ -62,39 +87,47 @@ class Event(StrEnum):
 
 
 AWAITED = frozenset({State.STEPPING, State.RESETTING})
-"""In these a reply is awaited, an episode's first observation or a step's transition."""
+"""A reply is awaited, an episode's first observation or a step's transition."""
 
-LIVE = frozenset(
-    {
-        State.NEW,
-        State.LAUNCHING,
-        State.IDLE,
-        State.RESETTING,
-        State.READY,
-        State.PLAYING,
-        State.STEPPING,
-        State.PAUSED,
-        State.OVER,
-    }
+RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER})
+"""An episode may begin at once."""
+
+STOPPED = frozenset(
+    {State.HOLDING, State.HELD, State.RELEASING, State.PAUSING, State.PAUSED, State.RESUMING}
 )
+"""The pool has stopped the game, or is about to, or lets it go on."""
+
+LIVE = AWAITED | RESETTABLE | STOPPED | {State.NEW, State.LAUNCHING}
 
 TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.NEW, Event.LAUNCH): State.LAUNCHING,
     (State.LAUNCHING, Event.LAUNCHED): State.IDLE,
-    (State.IDLE, Event.TICKET): State.RESETTING,
+    **{(state, Event.RESET): State.RESETTING for state in RESETTABLE},
     (State.RESETTING, Event.FIRST_OBSERVATION): State.READY,
-    (State.READY, Event.BOUND): State.PLAYING,
-    (State.READY, Event.TICKET): State.RESETTING,
-    (State.RESETTING, Event.TICKET): State.RESETTING,
+    (State.RESETTING, Event.FIRST_OBSERVATION_HELD): State.HELD,
+    (State.READY, Event.TAKEN): State.PLAYING,
     (State.PLAYING, Event.STEP): State.STEPPING,
-    (State.PLAYING, Event.TICKET): State.RESETTING,
     (State.STEPPING, Event.REPLY): State.PLAYING,
     (State.STEPPING, Event.EPISODE_OVER): State.OVER,
-    (State.READY, Event.PAUSE): State.PAUSED,
-    (State.PLAYING, Event.PAUSE): State.PAUSED,
-    (State.PAUSED, Event.GOES_ON_READY): State.READY,
-    (State.PAUSED, Event.GOES_ON_PLAYING): State.PLAYING,
-    (State.OVER, Event.TICKET): State.RESETTING,
+    # Stopped while it waits for an action.
+    (State.PLAYING, Event.PAUSE): State.PAUSING,
+    (State.PAUSING, Event.PAUSED): State.PAUSED,
+    (State.PAUSING, Event.NOT_PAUSED): State.PLAYING,
+    (State.PAUSING, Event.RESUME): State.RESUMING,
+    (State.PAUSED, Event.RESUME): State.RESUMING,
+    (State.RESUMING, Event.PAUSED): State.RESUMING,
+    (State.RESUMING, Event.NOT_PAUSED): State.RESUMING,
+    (State.RESUMING, Event.RESUMED): State.PLAYING,
+    # Stopped at its first observation.
+    (State.READY, Event.PAUSE): State.HOLDING,
+    (State.HOLDING, Event.PAUSED): State.HELD,
+    (State.HOLDING, Event.NOT_PAUSED): State.READY,
+    (State.HOLDING, Event.RESUME): State.RELEASING,
+    (State.HELD, Event.RESUME): State.RELEASING,
+    (State.RELEASING, Event.PAUSED): State.RELEASING,
+    (State.RELEASING, Event.NOT_PAUSED): State.RELEASING,
+    (State.RELEASING, Event.RESUMED): State.READY,
+    # The end.
     (State.DEAD, Event.PERMANENT): State.FAILED,
     **{(state, Event.FAULT): State.DEAD for state in LIVE},
     **{(state, Event.RECYCLE): State.DEAD for state in LIVE},

@@ -1,10 +1,10 @@
 """What follows from what an instance says, or fails to say.
 
-    reply, message, end of file, deadline, verdict ─► state, counters, news ─► reset, go on, replace
+    reply, message, end of file, deadline, verdict ─► state, counters, listener ─► reset, replace
 
 Rules: nothing here waits; an instance that fails in any way is disposed of, and its seat gets a new
-one with the same episode; what no new instance can mend (the user's code, the set-up, too many
-recycles) becomes `failure`, which whoever waits raises.
+one for the same episode; what no new instance can mend (the user's code, the set-up, too many
+recycles) is stored in `failure`, which the waiting call raises.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sc2pool.errors import Fault, FaultKind, SC2PoolError
 from sc2pool.pool.instances.recovery import Recovery
 from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.seats import Seat
-from sc2pool.pool.instances.states import AWAITED, Event, State
+from sc2pool.pool.instances.states import AWAITED, RESETTABLE, STOPPED, Event, State
 from sc2pool.pool.instances.watchdog import Verdict
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
@@ -31,10 +31,22 @@ from sc2pool.pool.report.stats import Counters
 from sc2pool.tasks.player import Episode
 
 _STALL_S = 1.0
-"""A deadline that is seen this late has passed while nobody looked."""
+"""A deadline that is noticed this late passed while this process was stopped or busy."""
 _SLOW_FACTOR = 3.0
 """A slow but living game may stretch a step to this many times its limit."""
-_RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER})
+
+
+class Listener:
+    """Hears of what concerns the envs' steps; this one ignores it all."""
+
+    def replied(self, seat: Seat, flags: int) -> None:
+        """The seat's instance has answered a step; what came is in its queue."""
+
+    def arrived(self, seat: Seat) -> None:
+        """The first observation of the seat's episode is there; the game may be held at it."""
+
+    def failed(self, seat: Seat) -> None:
+        """The seat's instance has died; `seat.fault` says why, and another sits there now."""
 
 
 class Supervisor:
@@ -44,130 +56,149 @@ class Supervisor:
         config: limits and policies.
         roster: the seats and their instances.
         n_envs: how many of the seats are envs'; the rest are spares'.
-        replays: where replays go; None for nowhere.
+        replays: the folder for replays; None for none.
+
+    Attributes:
+        listener: hears of the envs' replies.
+        answers: to calls, by their numbers, until the caller takes them.
+        cannot_hold: games in real time cannot be held, so spares would miss their first loops.
+        failure: what ends the pool.
+        raised: what the user's code has raised, and on which seat.
     """
 
     def __init__(
         self, config: PoolConfig, roster: Roster, n_envs: int, replays: ReplayFolder | None
     ) -> None:
         self._config = config
-        self.roster = roster
-        self.all_seats = roster.seats
-        self.seats = roster.seats[:n_envs]
+        self._roster = roster
+        self.seats = roster.seats
+        self.env_seats = roster.seats[:n_envs]
         self.spare_seats = roster.seats[n_envs:]
-        self.replays = replays
+        self._replays = replays
         self.stats = Counters()
-        self._aftermath = Recovery(config, roster, self.stats, replays, n_envs)
-        self.news: list[Seat] = []
-        """Seats that have replied, become ready or failed since someone cleared the list."""
+        self._recovery = Recovery(config, roster, self.stats, replays, n_envs)
+        self.listener = Listener()
         self.answers: dict[int, messages.Answer] = {}
-        """To calls, by their numbers, until someone takes them."""
         self.cannot_hold = False
-        """Games in real time cannot be held, so spares would miss their first loops."""
         self.failure: SC2PoolError | None = None
-        """What ends the pool."""
         self.raised: list[tuple[Seat, messages.Raised]] = []
-        """What code of the user's has raised."""
         self._handlers: dict[type, Callable[[Seat, Any], None]] = {
             messages.Hello: self._on_hello,
             messages.Launched: self._on_launched,
-            messages.OutOfBand: self._on_aside,
+            messages.OutOfBand: self._on_out_of_band,
             messages.Answer: self._on_answer,
             messages.Paused: self._on_paused,
-            messages.Resumed: self._on_went_on,
+            messages.Resumed: self._on_resumed,
             messages.NotHeld: self._on_not_held,
             messages.Faulted: self._on_faulted,
             messages.Raised: self._on_raised,
         }
 
-    # What is asked for.
+    # What the pool asks for.
 
     def play(self, seat: Seat, episode: Episode) -> None:
         """Bring the seat to this episode's first observation, as soon as its instance can."""
         seat.episode = episode
-        if seat.instance.state is State.PAUSED:
-            self.let_go_on(seat)
-            return
-        seat.held = False
-        if seat.instance.state in _RESETTABLE:
+        seat.paused = False
+        if seat.instance.state in RESETTABLE:
             self._reset(seat)
+        else:
+            self.resume(seat)  # if it is stopped: its reset follows
+
+    def dismiss(self, seat: Seat) -> None:
+        """End the instance that sits here; no other takes its place."""
+        self._roster.dismiss(seat)
 
     def recycle_if_due(self, seat: Seat) -> None:
         """Replace an instance whose episode is over and that has reached a soft limit."""
         instance = seat.instance
         if instance.state is not State.OVER:
-            return  # a new one, in place of one that died
-        cause = instance.soft_limit_reached(self._config.recycle)
+            return  # it is new, in place of one that died
+        cause = instance.recycle_due(self._config.recycle)
         if cause is None:
             return
         words = "recycled for its %s"
         log_instance(logging.INFO, seat.name, instance.number, instance.phase(), words, cause)
         self.stats.count_recycle(seat.name, instance.number, cause)
         instance.on(Event.RECYCLE)
-        self.roster.replace(seat)
+        self._roster.replace(seat)
 
-    def let_go_on(self, seat: Seat) -> None:
-        """Let the game go on, if it is paused; that it does is news."""
+    def pause(self, seat: Seat) -> None:
+        """Stop the seat's game, if it waits for an action now."""
+        if seat.instance.state in (State.READY, State.PLAYING):
+            seat.instance.pause(self._pause_deadline())
+
+    def resume(self, seat: Seat) -> None:
+        """Let the seat's game go on, if it is stopped, or begin the episode it has put off."""
         instance = seat.instance
-        if instance.state is State.PAUSED:
-            instance.go_on(self.pause_deadline())
-        elif seat.held and instance.state is State.IDLE and seat.episode is not None:
+        was_paused, seat.paused = seat.paused, False
+        if instance.state in STOPPED:
+            if instance.state not in (State.RESUMING, State.RELEASING):
+                instance.resume(self._pause_deadline())
+        elif was_paused and instance.state is State.IDLE and seat.episode is not None:
             self._reset(seat)
-        seat.held = False
 
     def _reset(self, seat: Seat) -> None:
         assert seat.episode is not None
         limits = self._config.limits
         deadline = Deadline.after(limits.create_join_s + limits.reset_s + limits.worker_grace_s)
-        hold = (seat.is_spare or seat.waits) and not self.cannot_hold
+        hold = (seat.is_spare or seat.hold) and not self.cannot_hold
         seat.instance.was_spare = seat.is_spare
         seat.instance.reset(seat.episode, seat.attributes, deadline, hold=hold)
 
     def step_deadline(self) -> Deadline:
-        """Until when a step sent now must be answered."""
+        """When a step that is sent now must be answered."""
         limits = self._config.limits
         return Deadline.after(_SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
 
-    def pause_deadline(self) -> Deadline:
-        """Until when a game that is told so now must have stopped, or must go on."""
+    def _pause_deadline(self) -> Deadline:
         limits = self._config.limits
         return Deadline.after(limits.step_s + limits.worker_grace_s)
 
+    def keep_replay(self, seat: Seat, info: dict[str, Any]) -> None:
+        """Keep the replay that came in an episode's last info, if replays are kept."""
+        if self._replays is not None:
+            self._replays.settle(seat.name, info)
+
     # What happens.
 
-    def on_ring(self, seat: Seat) -> None:
-        """An instance may have replied: look."""
+    def look(self, seat: Seat) -> None:
+        """Look whether the seat's instance has replied."""
         instance = seat.instance
-        state = instance.state
-        if state not in AWAITED:
+        if instance.state not in AWAITED:
             return
-        flags = instance.reply_flags()
+        flags = instance.queue.reply()
         if flags is None:
             return
-        instance.deadline = NEVER
-        seat.source = instance
-        self.news.append(seat)
-        if state is State.STEPPING:
-            seat.answered = True
+        if instance.state is State.STEPPING:
             over = flags & (TERMINATED | TRUNCATED) != 0
             instance.episodes += over
-            instance.on(Event.EPISODE_OVER if over else Event.REPLY)
-            return
-        instance.on(Event.FIRST_OBSERVATION)
+            instance.end_step(Event.EPISODE_OVER if over else Event.REPLY)
+            self.listener.replied(seat, flags)
+        else:
+            self._on_first_observation(seat, flags)
+
+    def _on_first_observation(self, seat: Seat, flags: int) -> None:
+        instance = seat.instance
+        instance.deadline = NEVER
         now_s = time.monotonic()
-        instance.rung = instance.end.rung()
-        self.stats.count_reset(instance.rung, now_s - instance.asked_at_s)
+        instance.reset_kind = instance.queue.reset_kind()
+        self.stats.count_reset(instance.reset_kind, now_s - instance.asked_at_s)
         if seat.down_since_s is not None:
             self.stats.count_recovery(now_s - seat.down_since_s)
             seat.down_since_s = None
-        if flags & HELD:
-            instance.was_held()
-            if not (seat.is_spare or seat.waits or seat.held):
-                self.let_go_on(seat)  # an env has taken it before it was ready
         self.cannot_hold = self.cannot_hold or flags & NOT_HELD != 0
+        if flags & HELD:
+            instance.on(Event.FIRST_OBSERVATION_HELD)
+            instance.note_stop()
+            if not (seat.is_spare or seat.hold or seat.paused):
+                self.resume(seat)  # an env has taken it before it was ready
+        else:
+            instance.on(Event.FIRST_OBSERVATION)
+        self.listener.arrived(seat)
 
-    def on_readable(self, seat: Seat) -> None:
-        """An instance has sent something on its channel, or has ended."""
+    def receive(self, seat: Seat) -> None:
+        """The seat's instance has sent something on its channel, or has ended."""
         instance = seat.instance
         try:
             received = instance.channel.receive()
@@ -175,55 +206,61 @@ class Supervisor:
             self._fault(seat, instance.exit_fault())
             return
         for message in received:
-            self.on_message(seat, message)
+            self.handle(seat, message)
             if seat.instance is not instance:
                 return
 
-    def on_message(self, seat: Seat, message: Any) -> None:
-        """An instance has sent something besides a reply to a step."""
+    def handle(self, seat: Seat, message: Any) -> None:
+        """The seat's instance has sent this message."""
         self._handlers[type(message)](seat, message)
 
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
         try:
-            seat.instance.welcome(message)
+            seat.instance.attach(message)
         except SC2PoolError as error:
             self.failure = error
 
     def _on_launched(self, seat: Seat, message: messages.Launched) -> None:
-        seat.instance.facts = message.facts
-        seat.instance.deadline = NEVER
-        seat.instance.on(Event.LAUNCHED)
-        self.roster.launched(seat.instance)
-        self.stats.count_launch(seat.name, seat.instance.number, message.facts)
-        log_launch(seat.name, seat.instance.number, message.facts)
-        if seat.episode is not None and not seat.held:
+        instance = seat.instance
+        instance.facts = message.facts
+        instance.deadline = NEVER
+        instance.on(Event.LAUNCHED)
+        self._roster.launched(instance)
+        self.stats.count_launch(seat.name, instance.number, message.facts)
+        log_launch(seat.name, instance.number, message.facts)
+        if seat.episode is not None and not seat.paused:
             self._reset(seat)
 
-    def _on_aside(self, seat: Seat, message: messages.OutOfBand) -> None:
-        seat.instance.take_aside(message)
-        self.on_ring(seat)
+    def _on_out_of_band(self, seat: Seat, message: messages.OutOfBand) -> None:
+        seat.instance.queue.deliver(message)
+        self.look(seat)
 
     def _on_answer(self, _: Seat, message: messages.Answer) -> None:
         self.answers[message.number] = message
 
     def _on_paused(self, seat: Seat, message: messages.Paused) -> None:
-        seat.instance.deadline = NEVER
-        seat.instance.at_rest = message
-
-    def _on_went_on(self, seat: Seat, message: messages.Resumed) -> None:
         instance = seat.instance
-        if instance.held:
+        if instance.state not in (State.RESUMING, State.RELEASING):
+            instance.deadline = NEVER
+        instance.pause_problem = message.problem
+        instance.on(Event.NOT_PAUSED if message.problem else Event.PAUSED)
+
+    def _on_resumed(self, seat: Seat, message: messages.Resumed) -> None:
+        instance = seat.instance
+        instance.deadline = NEVER
+        if instance.state is State.RELEASING and instance.holds:
             if instance.was_spare:
-                self.stats.ticks.note_hold(message.loops)
+                self.stats.lateness.note_hold(message.loops)
         else:
-            self.stats.count_pause(time.monotonic() - instance.paused_at_s, message.loops)
-        instance.went_on()
+            self.stats.count_pause(time.monotonic() - instance.stopped_at_s, message.loops)
+        instance.on(Event.RESUMED)
         if seat.episode is not None and seat.episode is not instance.episode:
-            self._reset(seat)  # while it was paused another one was wanted
-        self.news.append(seat)  # or an env waits for this spare
+            self._reset(seat)  # while it was stopped another episode was wanted
+        elif instance.state is State.READY:
+            self.listener.arrived(seat)
 
     def _on_not_held(self, seat: Seat, message: messages.NotHeld) -> None:
-        if self.stats.ticks.note_problem(message.problem):
+        if self.stats.lateness.note_problem(message.problem):
             words = "cannot be held at its first observation, so the pool has no spares: %s"
             about = (seat.name, seat.instance.number, seat.instance.phase())
             log_instance(logging.WARNING, *about, words, message.problem)
@@ -233,32 +270,30 @@ class Supervisor:
 
     def _on_raised(self, seat: Seat, message: messages.Raised) -> None:
         self.raised.append((seat, message))
-        self.failure = self._aftermath.of_raised(seat, message)
+        self.failure = self._recovery.of_raised(seat, message)
 
     def on_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """The watchdog has decided something."""
         by_instance = {verdict.instance: verdict for verdict in verdicts}
-        for seat in self.all_seats:
+        for seat in self.seats:
             instance = seat.instance
             verdict = by_instance.get(instance.number)
             if verdict is None:
                 continue
             if verdict.kind is None:
-                instance.soft_limit = verdict.detail
+                instance.memory_problem = verdict.detail
                 continue
-            # What it is accused of may be over: an answer that has come clears it of hanging.
-            self.on_ring(seat)
+            self.look(seat)  # it may have replied since
             if verdict.kind is not FaultKind.HUNG or instance.state in AWAITED:
                 self._fault(seat, Fault(verdict.kind, instance.phase(), verdict.detail))
 
     def check_deadlines(self) -> None:
-        """Those whose time is over have failed, unless their answers are there."""
-        for seat in self.all_seats:
+        """An instance whose deadline has passed has failed, unless its reply is there."""
+        for seat in self.seats:
             instance = seat.instance
             if not instance.deadline.expired():
                 continue
-            # The answer may be there although its ring was not seen: look once more.
-            self.on_ring(seat)
+            self.look(seat)  # the reply may be there although its ring was not noticed
             if not instance.deadline.expired():
                 continue
             if time.monotonic() - instance.deadline.instant_s > _STALL_S:
@@ -270,5 +305,5 @@ class Supervisor:
             self._fault(seat, Fault(FaultKind.DEADLINE, instance.phase(), detail))
 
     def _fault(self, seat: Seat, fault: Fault, evidence: messages.Evidence | None = None) -> None:
-        self.news.append(seat)
-        self.failure = self._aftermath.of_fault(seat, fault, evidence) or self.failure
+        self.failure = self._recovery.of_fault(seat, fault, evidence) or self.failure
+        self.listener.failed(seat)

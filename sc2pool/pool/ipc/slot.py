@@ -6,8 +6,8 @@
 
 Rules: a slot has one writer; the sequence number is published last, so a torn row is never taken
 for a whole one; numbers start anew with each instance, so no message outlives it. What has no
-place in a slot (an info that is not empty, a value without fixed layout) travels *aside*, on the
-instance's channel: the doorbell first, then the bytes.
+place in a slot (an info that is not empty, a value without fixed layout) travels *out of band*, on
+the instance's channel: the doorbell first, then the bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOST_WORD = 14
 SKIPPED_WORD = 15
 
 RESET_KINDS = ("reset", "restart", "create")
-"""How an episode may have been reached: an env's own reset, or a rung of a game's reset ladder."""
+"""How an episode was reached: by an env's own reset, or by restart or create of a game."""
 
 TERMINATED = 1
 TRUNCATED = 2
@@ -41,11 +41,11 @@ MASKED = 8
 RECYCLE_DUE = 16
 """The game should be replaced at the end of its episode."""
 TICK = 32
-"""The game does not wait, and the slot says how late this step was."""
+"""The game runs by itself, and the slot says how late this step was."""
 HELD = 64
 """The worker has stopped the game at this first observation."""
 NOT_HELD = 128
-"""It should have, and could not."""
+"""The worker could not stop it."""
 
 TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
 """Without any of these a reply is plain: an observation, a reward, and nothing else to tell."""

@@ -213,7 +213,7 @@ class Counters:
         resets: see `PoolStats`.
         env_steps: see `PoolStats`.
         episodes: see `PoolStats`.
-        ticks: counts how late actions came.
+        lateness: counts how late actions came.
     """
 
     def __init__(self) -> None:
@@ -221,7 +221,7 @@ class Counters:
         self.resets = 0
         self.env_steps = 0
         self.episodes = 0
-        self.ticks = LatenessCounter()
+        self.lateness = LatenessCounter()
         self._made_at_s = time.monotonic()
         self._newest_game: GameFacts | None = None
         self._pauses = 0
@@ -292,7 +292,7 @@ class Counters:
         watchdog_cpu_s: float,
     ) -> PoolStats:
         """The figures now, with those that are counted elsewhere."""
-        realtime = self.ticks.snapshot()
+        realtime = self.lateness.snapshot()
         at_s = time.monotonic()
         with self._lock:
             game = self._newest_game

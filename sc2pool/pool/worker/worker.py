@@ -70,7 +70,7 @@ class Worker:
             messages.UseMemory: self._use_memory,
             messages.Launch: self._launch,
             messages.Reset: self._reset,
-            messages.ActionOutOfBand: self._action_aside,
+            messages.ActionOutOfBand: self._action_out_of_band,
             messages.Call: self._call,
             messages.Pause: self._pause,
             messages.Resume: self._go_on,
@@ -125,15 +125,15 @@ class Worker:
             self._request_bell,
             self._reply_bell,
             strict=self.player.strict,
-            send_aside=self._send_aside,
-            rung=self.player.reset_kind,
+            send_out_of_band=self._send_out_of_band,
+            reset_kind=self.player.reset_kind,
             recycle_due=self._player_is_worn_out,
             tick=self.player.tick if self.player.realtime else None,
             delay=self.player.delay,
             hold=self._hold,
         )
 
-    def _send_aside(self, sequence: int, payload: bytes) -> None:
+    def _send_out_of_band(self, sequence: int, payload: bytes) -> None:
         self._channel.send(messages.OutOfBand(sequence, payload))
 
     def _launch(self, message: messages.Launch) -> None:
@@ -177,8 +177,8 @@ class Worker:
     def _player_is_worn_out(self) -> bool:
         return self.player.recycle_due
 
-    def _action_aside(self, message: messages.ActionOutOfBand) -> None:
-        self.pair.deliver_aside(message.sequence, pickle.loads(message.payload))
+    def _action_out_of_band(self, message: messages.ActionOutOfBand) -> None:
+        self.pair.deliver(message.sequence, pickle.loads(message.payload))
 
     def _call(self, message: messages.Call) -> None:
         try:

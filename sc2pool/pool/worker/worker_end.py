@@ -1,8 +1,8 @@
 """The worker's end of a queue pair: what players get and put. See `slot`.
 
-Rules: an observation is checked before it is published, and what is wrong with it is told by its
-path; a transition answers one request, and none is put unasked; the wait for an action blocks the
-worker where nothing else in it wants a turn (`sc2pool.waiting`).
+Rules: an observation is checked before it is published, and an error names the part that is wrong
+by its path; a transition answers one request, and none is put unasked; the wait for an action
+blocks the worker if nothing else in it wants a turn (`sc2pool.waiting`).
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class WorkerEnd(QueuePair):
 
     Args:
         strict: see `Player.strict`.
-        send_aside: sends (sequence, pickled (observation, info)) to the trainer.
-        rung: asked, when an episode's first transition is put, how it was reached.
-        recycle_due: asked at an episode's end whether the game should be replaced.
-        tick: asked at every step of a game in real time how late it was.
-        delay: told, before an action of such a game, to make its period longer by some loops.
-        hold: stops the game, where a reset wants it held; whether it could.
+        send_out_of_band: sends (sequence, pickled (observation, info)) to the trainer.
+        reset_kind: says, when an episode's first transition is put, how it was reached.
+        recycle_due: says at an episode's end whether the game should be replaced.
+        tick: says after every step of a game in real time how late it was.
+        delay: makes the period of such a game longer by some loops, before an action.
+        hold: stops the game at its first observation; returns whether it could.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class WorkerEnd(QueuePair):
         reply_bell: Doorbell,
         *,
         strict: bool,
-        send_aside: Callable[[int, bytes], None],
-        rung: Callable[[], str],
+        send_out_of_band: Callable[[int, bytes], None],
+        reset_kind: Callable[[], str],
         recycle_due: Callable[[], bool],
         tick: Callable[[], Tick | None] | None = None,
         delay: Callable[[int], None] = lambda _: None,
@@ -79,8 +79,8 @@ class WorkerEnd(QueuePair):
         self._strict = strict
         self._array = slot.observations[0] if slot.layout.observation.is_array else None
         self._must_be_finite = strict and self._array is not None and self._array.dtype.kind == "f"
-        self._send_aside = send_aside
-        self._rung = rung
+        self._send_out_of_band = send_out_of_band
+        self._reset_kind = reset_kind
         self._worn_out = recycle_due
         self._tick = tick
         self._put_off = delay
@@ -90,7 +90,7 @@ class WorkerEnd(QueuePair):
         self._phase = Phase.IDLE
         self._return = 0.0
         self._abandoned = False
-        self._aside_action: tuple[int, Any] | None = None
+        self._action_out_of_band: tuple[int, Any] | None = None
         self._waiting: asyncio.Future[None] | None = None
 
     def begin(self, sequence: int, *, hold: bool = False) -> None:
@@ -114,24 +114,24 @@ class WorkerEnd(QueuePair):
         return self._phase
 
     def wake(self) -> None:
-        """Let `get_action` look again whether there is something for it."""
+        """Let `get_action` look again whether there is something to do."""
         waiting = self._waiting
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
 
-    def deliver_aside(self, sequence: int, action: Any) -> None:
+    def deliver(self, sequence: int, action: Any) -> None:
         """An action came on the channel."""
-        self._aside_action = (sequence, action)
+        self._action_out_of_band = (sequence, action)
         self.wake()
 
     async def get_action(self) -> Any:
         while True:
             if self._abandoned:
                 raise asyncio.CancelledError
-            aside = self._aside_action
-            if aside is not None:
-                self._aside_action = None
-                self._sequence, action = aside
+            out_of_band = self._action_out_of_band
+            if out_of_band is not None:
+                self._action_out_of_band = None
+                self._sequence, action = out_of_band
                 break
             request = self._words[REQUEST_WORD]
             if request > self._sequence:
@@ -178,7 +178,7 @@ class WorkerEnd(QueuePair):
         flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
         if flags and self._worn_out():
             flags |= RECYCLE_DUE
-        aside = bool(info)
+        out_of_band = bool(info)
         array = self._array
         if array is not None and self._is_plain(array, observation):
             array[...] = observation
@@ -187,7 +187,7 @@ class WorkerEnd(QueuePair):
             write_observation(slot.layout.observation, slot.observations, observation, self._strict)
             observation = None
         else:
-            aside = True
+            out_of_band = True
         if mask is not None:
             _write_mask(slot.layout.mask, slot.mask, mask)
             flags |= MASKED
@@ -195,20 +195,20 @@ class WorkerEnd(QueuePair):
             flags |= self._write_tick(self._tick())
         slot.reals[REWARD_WORD] = reward
         # Pickled before anything is published: it may fail, and is part of the step then.
-        payload = for_trainer((observation, dict(info))) if aside else b""
+        payload = for_trainer((observation, dict(info))) if out_of_band else b""
         if self._phase is Phase.RESETTING:
             self._return = 0.0
-            self._words[RESET_KIND_WORD] = RESET_KINDS.index(self._rung())
+            self._words[RESET_KIND_WORD] = RESET_KINDS.index(self._reset_kind())
             if self._to_be_held:
                 flags |= HELD if self._hold() else NOT_HELD
-        self._words[FLAGS_WORD] = flags | OUT_OF_BAND * aside
+        self._words[FLAGS_WORD] = flags | OUT_OF_BAND * out_of_band
         self._return += reward
         slot.reals[RETURN_WORD] = self._return
         self._phase = Phase.IDLE
         self._words[REPLY_WORD] = self._sequence
         self._reply_bell.ring()
-        if aside:
-            self._send_aside(self._sequence, payload)
+        if out_of_band:
+            self._send_out_of_band(self._sequence, payload)
 
     def _write_tick(self, tick: Tick | None) -> int:
         if tick is None:

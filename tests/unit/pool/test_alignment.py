@@ -1,4 +1,4 @@
-"""Which games are put off so that all are due together."""
+"""Which games are delayed so that all are due together."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ PACE = 10.0
 
 
 @pytest.fixture
-def phases() -> Alignment:
+def alignment() -> Alignment:
     return Alignment(PACE)
 
 
-def test_who_is_always_early_is_put_off_by_the_whole_loops(phases):
+def test_an_env_that_is_always_early_is_delayed_by_whole_loops(alignment):
     for _ in range(3):
-        assert phases.delay() is None, "one batch says nothing, nor do two"
-        phases.note([0.0, 0.25, 0.15])
-    assert phases.delay() == [0, 2, 1]
-    assert phases.delay() is None, "once"
+        assert alignment.delays_loops() is None, "one batch says nothing, nor do two"
+        alignment.note([0.0, 0.25, 0.15])
+    assert alignment.delays_loops() == [0, 2, 1]
+    assert alignment.delays_loops() is None, "once"
 
 
-def test_a_slow_answer_moves_nobody(phases):
-    phases.note([0.0, 0.3])
-    phases.note([0.0, 0.0])
-    phases.note([0.3, 0.0])
-    assert phases.delay() is None
+def test_one_slow_answer_delays_no_env(alignment):
+    alignment.note([0.0, 0.3])
+    alignment.note([0.0, 0.0])
+    alignment.note([0.3, 0.0])
+    assert alignment.delays_loops() is None
 
 
-def test_a_slow_policy_is_late_for_all(phases):
+def test_a_slow_policy_is_late_for_all(alignment):
     for _ in range(3):
-        phases.note([0.5, 0.5])
-    assert phases.delay() is None
+        alignment.note([0.5, 0.5])
+    assert alignment.delays_loops() is None
 
 
-def test_what_was_before_an_episode_counts_for_nothing(phases):
+def test_what_was_before_an_episode_counts_for_nothing(alignment):
     for _ in range(2):
-        phases.note([0.0, 0.3])
-    phases.forget()
-    phases.note([0.0, 0.3])
-    assert phases.delay() is None
+        alignment.note([0.0, 0.3])
+    alignment.note(None)
+    alignment.note([0.0, 0.3])
+    assert alignment.delays_loops() is None

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import mmap
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.batch import (
-    Gatherer,
-    Outcome,
-    begin_episode,
-    fault_info,
-    outcome_of,
-    synthetic_outcome,
-)
-from sc2pool.pool.instances.seats import FaultReport, Seat
+from sc2pool.pool.batch import Gatherer, Outcome, fault_info, real_outcome, synthetic_outcome
+from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import slot_layout, space_layout
+from sc2pool.pool.ipc.memory import map_memory
+from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.ipc.slot import TERMINATED, TRUNCATED, Slot
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
 from sc2pool.pool.worker.worker_end import WorkerEnd
@@ -35,125 +27,106 @@ def value(number: int) -> dict:
     return {"a": np.full(2, number, np.float32), "b": np.int64(number)}
 
 
-class Answering:
-    """An instance as a batch reads it: its end of a real slot, and what came aside."""
+class Pair:
+    """Both ends of a real queue pair, for an env with this space."""
 
     def __init__(self, space: spaces.Space) -> None:
         layout = slot_layout(space, spaces.Discrete(2))
-        slot = Slot(mmap.mmap(-1, layout.size_bytes), layout)
-        self.bells = Doorbell.create(), Doorbell.create()
-        self.end = TrainerEnd(slot, self.bells[0])
-        self.aside = (None, {})
+        self.queue = TrainerEnd(b"")
+        self.queue.attach(layout)
+        memory_fd, request, reply = self.queue.descriptors
         self._worker = WorkerEnd(
-            slot,
-            *self.bells,
+            Slot(map_memory(memory_fd, layout.size_bytes), layout),
+            Doorbell(listening=request),
+            Doorbell(ringing=reply),
             strict=True,
-            send_aside=lambda *_: None,
-            rung=lambda: "reset",
+            send_out_of_band=lambda *sent: self.queue.deliver(OutOfBand(*sent)),
+            reset_kind=lambda: "reset",
             recycle_due=lambda: False,
         )
 
-    def answer(self, observation, reward=0.0, terminated=False, truncated=False) -> None:
-        self._worker.begin(self.end.next_sequence())
-        self._worker.put(
-            Transition(observation, reward, terminated, truncated, self.aside[1], None)
-        )
-
-    def opened_aside(self):
-        return self.aside
+    def answer(
+        self, observation, reward=0.0, terminated=False, truncated=False, info=None
+    ) -> TrainerEnd:
+        self._worker.begin(self.queue.next_sequence())
+        self._worker.put(Transition(observation, reward, terminated, truncated, info or {}, None))
+        return self.queue
 
 
 @pytest.fixture
-def seat_with():
-    """Makes an env's seat with an instance that has a slot for this space."""
-    instances = []
+def pair():
+    """Makes a queue pair for a space."""
+    pairs = []
 
-    def make(space=SPACE, index=0) -> Seat:
-        instance = Answering(space)
-        instances.append(instance)
-        return Seat(index, False, b"", instance, source=instance)
+    def make(space=SPACE) -> Pair:
+        pairs.append(Pair(space))
+        return pairs[-1]
 
     yield make
-    for instance in instances:
-        for bell in instance.bells:
-            bell.close()
+    for one in pairs:
+        one.queue.close()
+    pairs.clear()  # the memory is unmapped with its last view
 
 
-@pytest.mark.parametrize("flags", [0, TERMINATED, TRUNCATED, TERMINATED | TRUNCATED])
-def test_a_real_outcome(seat_with, flags):
-    seat = seat_with()
-    seat.instance.aside = (None, {"step": "info"})
-    seat.instance.answer(value(3), 1.5, bool(flags & TERMINATED), bool(flags & TRUNCATED))
-    outcome = outcome_of(seat, space_layout(SPACE, 0))
+@pytest.mark.parametrize("flags", [TERMINATED, TRUNCATED, TERMINATED | TRUNCATED])
+def test_a_real_outcome_of_an_episodes_end(pair, flags):
+    both = pair()
+    queue = both.answer(
+        value(3), 1.5, bool(flags & TERMINATED), bool(flags & TRUNCATED), {"step": "info"}
+    )
+    outcome = real_outcome(queue, queue.reply(), space_layout(SPACE, 0))
     assert (outcome.reward, outcome.info, outcome.report) == (1.5, {"step": "info"}, None)
     assert (outcome.terminated, outcome.truncated) == (bool(flags & 1), bool(flags & 2))
-    assert outcome.over == bool(flags)
-    if flags:
-        np.testing.assert_equal(outcome.final_observation, value(3))
-        seat.instance.answer(value(4))
-        np.testing.assert_equal(outcome.final_observation, value(3))  # it is a copy
-    else:
-        assert outcome.final_observation is None
+    assert outcome.over
+    np.testing.assert_equal(outcome.final_observation, value(3))
+    both.answer(value(4))
+    np.testing.assert_equal(outcome.final_observation, value(3))  # it is a copy
 
 
-def test_a_real_outcome_without_fixed_layout_comes_aside(seat_with):
-    seat = seat_with(UNFIXED)
-    seat.instance.aside = ("hello", {})
-    seat.instance.answer(None, terminated=True)
-    outcome = outcome_of(seat, space_layout(UNFIXED, 0))
-    assert (outcome.aside, outcome.final_observation) == ("hello", "hello")
+def test_an_info_is_an_outcome_in_the_middle_of_an_episode(pair):
+    queue = pair().answer(value(3), 1.5, info={"step": "info"})
+    outcome = real_outcome(queue, queue.reply(), space_layout(SPACE, 0))
+    assert (outcome.reward, outcome.info, outcome.over) == (1.5, {"step": "info"}, False)
+    assert outcome.final_observation is None
 
 
-def test_a_synthetic_outcome_is_a_marked_truncation(seat_with):
-    seat = seat_with()
-    seat.fault = REPORT
-    outcome = synthetic_outcome(seat, "last")
+def test_a_plain_reply_is_no_outcome(pair):
+    queue = pair().answer(value(3), 1.5)
+    assert real_outcome(queue, queue.reply(), space_layout(SPACE, 0)) is None
+
+
+def test_a_real_outcome_without_fixed_layout_comes_out_of_band(pair):
+    queue = pair(UNFIXED).answer("hello", terminated=True)
+    outcome = real_outcome(queue, queue.reply(), space_layout(UNFIXED, 0))
+    assert (outcome.observation, outcome.final_observation) == ("hello", "hello")
+
+
+def test_a_synthetic_outcome_is_a_marked_truncation():
+    outcome = synthetic_outcome(REPORT, "last")
     assert (outcome.reward, outcome.terminated, outcome.truncated) == (0.0, False, True)
     assert outcome.final_observation == "last"
     assert outcome.info["sc2pool.synthetic"] is True
     assert outcome.info["sc2pool.fault"]["kind"] == "hung"
     assert outcome.report is REPORT
-    assert (seat.fault, seat.source) == (None, None), "told once"
-
-
-def test_no_answer_without_a_fault_is_a_defect(seat_with):
-    with pytest.raises(AssertionError, match="no fault that explains it"):
-        synthetic_outcome(seat_with(), None)
 
 
 def test_a_fault_in_an_info_is_plain_data():
-    told = fault_info(REPORT)
-    assert told.pop("recovery_s") > 0.0
-    assert told == {
+    shown = fault_info(REPORT)
+    assert shown.pop("recovery_s") > 0.0
+    assert shown == {
         "kind": "hung",
         "phase": "stepping",
         "detail": "silent",
         "instance": 4,
         "fault_report": "/report",
     }
-    assert type(told["kind"]) is str
+    assert type(shown["kind"]) is str
 
 
-def test_what_failed_while_an_episode_began_stands_in_its_reset_info(seat_with):
-    seat = seat_with()
-    seat.instance.aside = (None, {"reset": "info"})
-    seat.instance.answer(value(1))
-    outcome = Outcome()
-    begin_episode(seat, outcome)
-    assert outcome.reset_info == {"reset": "info"}
-    seat.fault = REPORT
-    seat.instance.aside = (None, {})
-    begin_episode(seat, outcome)
-    assert outcome.reset_info["sc2pool.fault"]["kind"] == "hung"
-    assert seat.fault is None
-
-
-def test_rows_belong_to_the_envs_that_are_gathered(seat_with):
-    seats = [seat_with(index=index) for index in range(3)]
+def test_rows_belong_to_the_envs_that_are_gathered(pair):
+    queues = [pair().answer(value(number)) for number in range(3)]
     gatherer = Gatherer(space_layout(SPACE, 0), 3)
-    for number, seat in enumerate(seats):
-        seat.instance.answer(value(number))
-    batch = gatherer.gather([seats[0], seats[2]], [Outcome(reward=1), Outcome(reward=2)])
+    batch = gatherer.gather([0, 2], [queues[0], queues[2]], [Outcome(reward=1), Outcome(reward=2)])
     assert batch.envs.tolist() == [0, 2]
     assert batch.observations["b"].tolist() == [0, 2]
     assert batch.observations["a"].dtype == np.float32
@@ -165,38 +138,45 @@ def test_rows_belong_to_the_envs_that_are_gathered(seat_with):
         gatherer.last_observation(1)
 
 
-def test_a_batch_is_never_written_again(seat_with):
-    seat = seat_with()
+def test_the_fast_path_gathers_what_the_general_one_does(pair):
+    queues = [pair().answer(value(number), number / 2) for number in range(3)]
+    general, fast = (Gatherer(space_layout(SPACE, 0), 3) for _ in range(2))
+    expected = general.gather(range(3), queues, [None] * 3)
+    given = fast.gather_plain(queues)
+    for name in vars(expected):
+        np.testing.assert_equal(getattr(given, name), getattr(expected, name), err_msg=name)
+        assert type(getattr(given, name)) is type(getattr(expected, name))
+    np.testing.assert_equal(fast.last_observation(2), value(2))
+
+
+def test_a_batch_is_never_written_again(pair):
+    both = pair()
     gatherer = Gatherer(space_layout(SPACE, 0), 1)
-    seat.instance.answer(value(1))
-    first = gatherer.gather([seat], [Outcome()])
-    seat.instance.answer(value(2))
-    second = gatherer.gather([seat], [Outcome()])
+    first = gatherer.gather([0], [both.answer(value(1))], [Outcome()])
+    second = gatherer.gather([0], [both.answer(value(2))], [Outcome()])
     assert (first.observations["b"].tolist(), second.observations["b"].tolist()) == ([1], [2])
     row = gatherer.last_observation(0)
     row["a"][:] = 9
     np.testing.assert_equal(gatherer.last_observation(0), value(2))
 
 
-def test_the_last_good_row_is_repeated_where_nothing_new_can_come(seat_with):
+def test_the_last_good_row_is_repeated_if_nothing_new_can_come(pair):
     """An env that died and is not reset by the pool (`SC2GymEnv`)."""
-    seats = [seat_with(index=index) for index in range(2)]
+    alive, dead = pair(), pair()
     gatherer = Gatherer(space_layout(SPACE, 0), 2)
-    for number, seat in enumerate(seats, start=5):
-        seat.instance.answer(value(number))
-    gatherer.gather(seats, [Outcome(), Outcome()])
-    seats[1].source = None
-    seats[0].instance.answer(value(7))
+    queues = [alive.answer(value(5)), dead.answer(value(6))]
+    gatherer.gather([0, 1], queues, [None, None])
+    alive.answer(value(7))
     for _ in range(2):
-        batch = gatherer.gather(seats, [Outcome(), Outcome(truncated=True)])
+        batch = gatherer.gather([0, 1], [alive.queue, None], [None, Outcome(truncated=True)])
         assert batch.observations["b"].tolist() == [7, 6]
         np.testing.assert_equal(gatherer.last_observation(1), value(6))
 
 
 def test_observations_without_fixed_layout_are_a_tuple():
     gatherer = Gatherer(space_layout(UNFIXED, 0), 2)
-    seats = [Seat(index, False, b"", SimpleNamespace()) for index in range(2)]
-    batch = gatherer.gather(seats, [Outcome(aside="one"), Outcome(aside="two")])
+    outcomes = [Outcome(observation="one"), Outcome(observation="two")]
+    batch = gatherer.gather([0, 1], [None, None], outcomes)
     assert batch.observations == ("one", "two")
     assert gatherer.row(batch, 1) == "two"
     assert gatherer.last_observation(0) == "one"

@@ -19,27 +19,23 @@ class Sitter:
     number: int
     state: State = State.PLAYING
     seat: Seat | None = None
-    held: bool = False
 
 
 @dataclass
 class Plays:
-    """What the supervisor was asked to play: (seat, episode's number); and who may go on."""
+    """What the supervisor was asked to play: (seat, episode's number); and what it resumed."""
 
+    spare_seats: list[Seat]
     asked: list[tuple[int, int]] = field(default_factory=list)
-    awake: list[int] = field(default_factory=list)
+    resumed: list[int] = field(default_factory=list)
     cannot_hold: bool = False
     dismissed: list[int] = field(default_factory=list)
-
-    @property
-    def roster(self) -> Plays:
-        return self
 
     def dismiss(self, seat) -> None:
         self.dismissed.append(seat.index)
 
-    def let_go_on(self, seat) -> None:
-        self.awake.append(seat.index)
+    def resume(self, seat) -> None:
+        self.resumed.append(seat.index)
 
     def play(self, seat, episode) -> None:
         seat.episode = episode
@@ -63,13 +59,13 @@ def spare_seats():
 
 
 @pytest.fixture
-def plays():
-    return Plays()
+def plays(spare_seats):
+    return Plays(spare_seats)
 
 
 @pytest.fixture
-def spares(spare_seats, plays):
-    return Spares(spare_seats, plays)
+def spares(plays):
+    return Spares(plays)
 
 
 def test_spares_hold_the_next_episodes_and_envs_take_them(spares, envs, spare_seats, plays):
@@ -82,7 +78,7 @@ def test_spares_hold_the_next_episodes_and_envs_take_them(spares, envs, spare_se
         assert seat.episode.number == episode
         assert seat.instance.number == instance
     assert len(plays.asked) == 2, "nothing had to be reset for it"
-    assert plays.awake == [2, 0], "they may have been paused as spares"
+    assert plays.resumed == [2, 0], "they may have been paused as spares"
     spares.play_next(envs[1], book)
     assert plays.asked[2:] == [(1, 2)], "no spare left: it plays the next episode itself"
     spares.prepare(book)
@@ -92,9 +88,9 @@ def test_spares_hold_the_next_episodes_and_envs_take_them(spares, envs, spare_se
 def test_a_held_spare_waits_with_the_env_that_takes_it(spares, envs, plays):
     book = EpisodeBook()
     spares.prepare(book)
-    envs[0].waits = True
+    envs[0].hold = True
     spares.play_next(envs[0], book)
-    assert plays.awake == []
+    assert plays.resumed == []
 
 
 def test_a_seeded_run_takes_the_first_episode_although_another_is_ready(spares, envs, spare_seats):
@@ -118,7 +114,7 @@ def test_without_seeds_one_that_is_ready_is_taken(spares, envs, spare_seats):
 def test_one_that_is_held_is_ready_too(spares, envs, spare_seats):
     book = EpisodeBook()
     spares.prepare(book)
-    spare_seats[1].instance.state, spare_seats[1].instance.held = State.PAUSED, True
+    spare_seats[1].instance.state = State.HELD
     spares.play_next(envs[0], book)
     assert envs[0].episode.number == 1
 
@@ -166,7 +162,7 @@ def test_an_env_that_lives_does_not_wait_for_a_spare_to_be_launched(
     assert envs[1].instance.number == 4
 
 
-@pytest.mark.parametrize("state", [State.RESETTING, State.READY])
+@pytest.mark.parametrize("state", [State.RESETTING, State.READY, State.HELD])
 def test_a_spare_that_is_nearly_there_is_taken(spares, envs, spare_seats, plays, state):
     book = EpisodeBook(5)
     spares.prepare(book)
@@ -190,7 +186,8 @@ def test_void_episodes_are_dealt_again(spares, envs, spare_seats):
 
 
 def test_no_spares_is_no_special_case(envs, plays):
-    spares, book = Spares([], plays), EpisodeBook(5)
+    plays.spare_seats = []
+    spares, book = Spares(plays), EpisodeBook(5)
     spares.prepare(book)
     spares.play_next(envs[1], book)
     spares.void(book)
@@ -207,7 +204,6 @@ def test_exchange(envs, spare_seats):
     assert (env.instance, spare.instance) == (theirs, ours)
     assert (theirs.seat, ours.seat) == (env, spare)
     assert (env.episode, spare.episode) == (episode, None)
-    assert (env.source, spare.source) == (theirs, None)
-    assert (env.down_since_s, spare.down_since_s) == (None, 5.0), "who is down moved"
+    assert (env.down_since_s, spare.down_since_s) == (None, 5.0), "it moves with the instance"
     assert env.attributes == {"a": 1}
     assert env.recycles_s == [1.0], "an env's history is its own"

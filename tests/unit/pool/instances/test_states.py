@@ -16,29 +16,57 @@ def test_a_whole_life():
     for event, expected in [
         (Event.LAUNCH, State.LAUNCHING),
         (Event.LAUNCHED, State.IDLE),
-        (Event.TICKET, State.RESETTING),
+        (Event.RESET, State.RESETTING),
         (Event.FIRST_OBSERVATION, State.READY),
-        (Event.TICKET, State.RESETTING),
-        (Event.FIRST_OBSERVATION, State.READY),
-        (Event.PAUSE, State.PAUSED),
-        (Event.GOES_ON_READY, State.READY),
-        (Event.BOUND, State.PLAYING),
-        (Event.PAUSE, State.PAUSED),
-        (Event.GOES_ON_PLAYING, State.PLAYING),
+        (Event.RESET, State.RESETTING),
+        (Event.FIRST_OBSERVATION_HELD, State.HELD),
+        (Event.RESUME, State.RELEASING),
+        (Event.RESUMED, State.READY),
+        (Event.PAUSE, State.HOLDING),
+        (Event.PAUSED, State.HELD),
+        (Event.RESUME, State.RELEASING),
+        (Event.RESUMED, State.READY),
+        (Event.TAKEN, State.PLAYING),
+        (Event.PAUSE, State.PAUSING),
+        (Event.PAUSED, State.PAUSED),
+        (Event.RESUME, State.RESUMING),
+        (Event.RESUMED, State.PLAYING),
         (Event.STEP, State.STEPPING),
         (Event.REPLY, State.PLAYING),
         (Event.STEP, State.STEPPING),
         (Event.EPISODE_OVER, State.OVER),
-        (Event.TICKET, State.RESETTING),
+        (Event.RESET, State.RESETTING),
         (Event.FIRST_OBSERVATION, State.READY),
-        (Event.BOUND, State.PLAYING),
-        (Event.TICKET, State.RESETTING),
+        (Event.TAKEN, State.PLAYING),
+        (Event.RESET, State.RESETTING),
         (Event.FAULT, State.DEAD),
         (Event.PERMANENT, State.FAILED),
         (Event.CLOSE, State.CLOSED),
     ]:
         state = advance(state, event)
         assert state is expected
+
+
+@pytest.mark.parametrize(
+    ("state", "moving"), [(State.PLAYING, State.PAUSING), (State.READY, State.HOLDING)]
+)
+def test_a_game_that_could_not_be_stopped_is_where_it_was(state, moving):
+    assert advance(state, Event.PAUSE) is moving
+    assert advance(moving, Event.NOT_PAUSED) is state
+
+
+@pytest.mark.parametrize(
+    ("moving", "going_on", "after"),
+    [
+        (State.PAUSING, State.RESUMING, State.PLAYING),
+        (State.HOLDING, State.RELEASING, State.READY),
+    ],
+)
+@pytest.mark.parametrize("late", [Event.PAUSED, Event.NOT_PAUSED])
+def test_a_pause_may_be_taken_back_before_it_is_done(moving, going_on, after, late):
+    assert advance(moving, Event.RESUME) is going_on
+    assert advance(going_on, late) is going_on, "what the worker says of the pause comes late"
+    assert advance(going_on, Event.RESUMED) is after
 
 
 def test_a_state_is_live_or_gone():

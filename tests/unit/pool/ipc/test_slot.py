@@ -16,6 +16,7 @@ from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc import memory
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import slot_layout
+from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.ipc.slot import (
     HELD,
     MASKED,
@@ -40,36 +41,39 @@ class Pair:
 
     def __init__(self, observation_space, action_space, strict) -> None:
         layout = slot_layout(observation_space, action_space)
-        self.descriptor = memory.create()
-        memory.claim(self.descriptor, layout.size_bytes)
-        self.bells = Doorbell.create(), Doorbell.create()
-        self.aside = aside = []
-        self.rungs = rungs = ["create", "create", "restart"]
+        self.trainer = TrainerEnd(b"")
+        self.trainer.attach(layout)
+        descriptor, request, reply = self.trainer.descriptors
+        self.bells = Doorbell(listening=request), self.trainer.reply_bell
+        self.sent = sent = []
+        kinds = ["create", "create", "restart"]
         self.recycle_due = recycle_due = []
         self.tick: Tick | None = None
         self.can_be_held = True
         self.flags_when_held: list[int | None] = []
-        slots = [
-            Slot(memory.map_memory(self.descriptor, layout.size_bytes), layout) for _ in range(2)
-        ]
-        self.trainer = TrainerEnd(slots[0], self.bells[0])
+
+        def send(sequence: int, payload: bytes) -> None:
+            sent.append((sequence, payload))
+            self.trainer.deliver(OutOfBand(sequence, payload))
+
         self.worker = WorkerEnd(
-            slots[1],
-            *self.bells,
+            Slot(memory.map_memory(descriptor, layout.size_bytes), layout),
+            Doorbell(listening=request),
+            Doorbell(ringing=reply),
             strict=strict,
-            send_aside=lambda *sent: aside.append(sent),
-            rung=rungs.pop,
+            send_out_of_band=send,
+            reset_kind=kinds.pop,
             recycle_due=lambda: bool(recycle_due),
             tick=lambda: self.tick,
             hold=self.hold,
         )
 
     def hold(self) -> bool:
-        self.flags_when_held.append(self.trainer.reply_flags())
+        self.flags_when_held.append(self.trainer.reply())
         return self.can_be_held
 
     def begin(self, *, hold: bool = False) -> None:
-        self.worker.begin(self.trainer.next_sequence(), hold=hold)
+        self.worker.begin(self.trainer.begin_episode(), hold=hold)
 
     def put(self, observation, reward=0.0, ended=(False, False), info=None, mask=None) -> None:
         self.worker.put(Transition(observation, reward, *ended, info or {}, mask))
@@ -88,9 +92,7 @@ def pair():
 
     yield make
     for one in made:
-        os.close(one.descriptor)
-        for bell in one.bells:
-            bell.close()
+        one.trainer.close()
     made.clear()  # the memory is unmapped with its last view
 
 
@@ -99,21 +101,21 @@ def test_an_episode_there_and_back(pair):
     assert both.worker.phase() is Phase.IDLE
     both.begin()
     assert both.worker.phase() is Phase.RESETTING
-    assert not both.trainer.replied()
+    assert both.trainer.reply() is None
     both.put(np.array([1, 2], np.float32))
-    assert both.trainer.replied()
-    assert both.trainer.rung() == "restart"
+    assert both.trainer.reply() is not None
+    assert both.trainer.reset_kind() == "restart"
     for number in range(3):
         assert both.trainer.try_send(number)
-        assert not both.trainer.replied()
+        assert both.trainer.reply() is None
         assert both.action() == number
         assert both.worker.phase() is Phase.STEPPING
         both.put(np.array([number, 7], np.float32), reward=number / 2)
-        assert both.trainer.replied()
+        assert both.trainer.reply() is not None
         assert both.trainer.reward() == number / 2
         assert both.trainer.observation().tolist() == [number, 7]
-    assert both.trainer.rung() == "restart", "only a reset's answer is an episode's first"
-    assert both.aside == []
+    assert both.trainer.reset_kind() == "restart", "only a reset's answer is an episode's first"
+    assert both.sent == []
 
 
 def test_each_request_and_each_reply_rings(pair):
@@ -142,7 +144,7 @@ def test_flags(pair, ended, mask, info):
     assert (bool(flags & TERMINATED), bool(flags & TRUNCATED)) == ended
     assert bool(flags & OUT_OF_BAND) == bool(info)
     assert bool(flags & MASKED) == (mask is not None)
-    assert [(number, pickle.loads(sent)) for number, sent in both.aside] == (
+    assert [(number, pickle.loads(sent)) for number, sent in both.sent] == (
         [(1, (None, info))] if info else []
     )
     if mask is not None:
@@ -173,12 +175,12 @@ def test_copies_do_not_change_with_the_slot(pair):
     assert (observation.tolist(), mask.tolist()) == ([1, 2], [True, False, False])
 
 
-def test_an_observation_without_fixed_layout_goes_aside(pair):
+def test_an_observation_without_fixed_layout_goes_out_of_band(pair):
     both = pair(observation_space=spaces.Text(9))
     both.begin()
     both.put("hello")
     assert both.trainer.flags() & OUT_OF_BAND
-    assert pickle.loads(both.aside[0][1]) == ("hello", {})
+    assert pickle.loads(both.sent[0][1]) == ("hello", {})
 
 
 @pytest.mark.parametrize(
@@ -199,11 +201,11 @@ def test_an_action_that_has_no_place_in_the_slot_is_not_sent_there(pair, action_
     both.begin()
     both.put(np.zeros(2, np.float32))
     assert both.trainer.try_send(action) is False
-    assert both.trainer.replied(), "nothing was asked"
-    both.worker.deliver_aside(both.trainer.next_sequence(), action)
+    assert both.trainer.reply() is not None, "nothing was asked"
+    both.worker.deliver(both.trainer.next_sequence(), action)
     assert both.action() is action
     both.put(np.ones(2, np.float32))
-    assert both.trainer.replied()
+    assert both.trainer.reply() is not None
 
 
 def test_an_action_wakes_the_one_who_waits(pair):
@@ -217,7 +219,7 @@ def test_an_action_wakes_the_one_who_waits(pair):
         both.worker.wake()  # a ring may come early
         await asyncio.sleep(0)
         assert not waiting.done()
-        both.trainer.send_checked(np.int64(2))
+        both.trainer.send(np.int64(2))
         both.worker.wake()
         return await waiting
 
@@ -239,8 +241,8 @@ def test_an_abandoned_episode_ends_where_it_waits_for_an_action(pair):
         asyncio.run(play())
     both.begin()
     both.put(np.ones(2, np.float32))
-    assert both.trainer.replied()
-    assert both.trainer.rung() == "create"
+    assert both.trainer.reply() is not None
+    assert both.trainer.reset_kind() == "create"
 
 
 def test_a_transition_that_nobody_asked_for_is_the_users_error(pair):
@@ -265,7 +267,7 @@ def test_a_strict_player_must_give_what_its_space_says(pair, observation, told):
     both.begin()
     with pytest.raises(ObservationError, match=told):
         both.put(observation)
-    assert not both.trainer.replied()
+    assert both.trainer.reply() is None
     assert both.worker.phase() is Phase.RESETTING
 
 
@@ -304,7 +306,7 @@ def test_an_info_that_cannot_be_pickled_publishes_nothing(pair):
     both.begin()
     with pytest.raises(TypeError, match="pickle"):
         both.put(np.zeros(2, np.float32), info={"lock": threading.Lock()})
-    assert not both.trainer.replied()
+    assert both.trainer.reply() is None
 
 
 def test_the_return_is_the_sum_of_an_episodes_rewards(pair):
@@ -314,14 +316,14 @@ def test_the_return_is_the_sum_of_an_episodes_rewards(pair):
         both.begin()
         both.put(nothing)
         for reward in rewards[1:]:
-            both.trainer.send_checked(np.array(1))
+            both.trainer.send(np.array(1))
             both.action()
             both.put(nothing, reward)
-        assert both.trainer.episode_return() == sum(rewards)
+        assert both.trainer.progress().episode_return == sum(rewards)
     both.begin()
-    assert both.trainer.episode_return() == 10.0, "the next episode has not begun yet"
+    assert both.trainer.progress().episode_return == 10.0, "the next episode has not begun yet"
     both.put(nothing)
-    assert both.trainer.episode_return() == 0.0
+    assert both.trainer.progress().episode_return == 0.0
 
 
 def test_how_late_a_step_was(pair):
@@ -335,7 +337,7 @@ def test_how_late_a_step_was(pair):
     ours.put(np.ones(2, np.float32), reward=2.0)
     assert ours.trainer.flags() == TICK
     assert ours.trainer.tick() == Tick(0.25, 1, 12)
-    assert (ours.trainer.reward(), ours.trainer.rung()) == (2.0, "restart")
+    assert (ours.trainer.reward(), ours.trainer.reset_kind()) == (2.0, "restart")
 
 
 @pytest.mark.parametrize(("can", "flag"), [(True, HELD), (False, NOT_HELD)])
@@ -345,12 +347,12 @@ def test_a_game_is_held_before_anyone_is_told_of_its_first_observation(pair, can
     ours.begin(hold=True)
     ours.put(np.zeros(2, np.float32))
     assert ours.flags_when_held == [None]
-    assert ours.trainer.reply_flags() == flag
+    assert ours.trainer.reply() == flag
     ours.trainer.try_send(0)
     ours.action()
     ours.put(np.zeros(2, np.float32))
-    assert ours.trainer.reply_flags() == 0
+    assert ours.trainer.reply() == 0
     ours.begin()
     ours.put(np.zeros(2, np.float32))
-    assert ours.trainer.reply_flags() == 0
+    assert ours.trainer.reply() == 0
     assert len(ours.flags_when_held) == 1

@@ -1,0 +1,469 @@
+"""Where each env's step is: one record per env, and this file alone moves it.
+
+    IDLE ─ send ─► SENT ─ reply or fault ─┬─ not over ────────────────► SETTLED ─ recv ─► IDLE
+     │                                    └─ over ─► ANSWERED ─► BEGINNING ─► SETTLED
+     └ begin an episode ───────────────────────────────────────► BEGINNING ─► SETTLED
+
+`EnvStep` is the record, `Stepping` the general path for all of it, `Lockstep` the fast path for
+what nearly every batch is: all envs step, and all replies are plain. Rules:
+- what is sent to an env settles exactly once: with a real outcome or, after a fault, a synthetic
+  one that is marked;
+- the next episodes are dealt once as many envs have answered as the caller waits for, in the order
+  of their indices, so a seeded run that is stepped in lockstep does not depend on timing;
+- games in real time whose episodes begin together are held at their first observations until the
+  last one is there, because it may have to be launched first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
+
+from sc2pool.deadline import Deadline
+from sc2pool.pool.alignment import Alignment
+from sc2pool.pool.batch import Batch, Gatherer, Outcome, fault_info, real_outcome, synthetic_outcome
+from sc2pool.pool.episodes import Episodes, Request
+from sc2pool.pool.instances.event_loop import EventLoop
+from sc2pool.pool.instances.seats import Seat
+from sc2pool.pool.instances.states import Event, State
+from sc2pool.pool.instances.supervisor import Listener
+from sc2pool.pool.ipc.layout import Array, SpaceLayout
+from sc2pool.pool.ipc.slot import TELLING
+from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.protocol.game_time import LOOPS_PER_S
+
+
+class Stage(StrEnum):
+    """Where an env's step is."""
+
+    NEW = "new"
+    """No episode has begun yet."""
+    IDLE = "idle"
+    """An episode runs, and the trainer may send an action."""
+    OVER = "over"
+    """The episode is over, and the trainer may begin the next one."""
+    QUEUED = "queued"
+    """Waits until fewer envs are busy (`max_concurrency`)."""
+    SENT = "sent"
+    """An action was sent."""
+    ANSWERED = "answered"
+    """The episode is over, and the next one has not been dealt yet."""
+    BEGINNING = "beginning"
+    """An episode was dealt; its first observation is awaited."""
+    SETTLED = "settled"
+    """The outcome is complete; `recv` takes it."""
+
+
+_AT_REST = (Stage.IDLE, Stage.OVER, Stage.NEW)
+_UNANSWERED = (Stage.SENT, Stage.QUEUED)
+_BUSY = (Stage.SENT, Stage.ANSWERED, Stage.BEGINNING)
+
+
+@dataclass(eq=False, slots=True)
+class EnvStep:
+    """One env's step. Its deadline is its instance's: the same field bounds launches and resets.
+
+    Attributes:
+        seat: the env's place in the pool.
+        stage: how far it has come.
+        outcome: what it brought so far; None for a plain reply.
+        queue: the queue pair that holds the newest observation, of an instance that may be gone
+            already; None if there is no whole observation.
+        is_reset: the trainer asked for an episode, not for a step.
+    """
+
+    seat: Seat
+    stage: Stage = Stage.NEW
+    outcome: Outcome | None = None
+    queue: TrainerEnd | None = None
+    is_reset: bool = False
+
+
+class Stepping(Listener):
+    """The steps of a pool's envs.
+
+    Args:
+        loop: waits for the instances.
+        episodes: begins the next ones.
+        layout: of the observations.
+        autoreset: whether an env that is over goes on to its next episode in the same step.
+        realtime: whether the games run by themselves.
+        max_concurrency: how many envs may be busy at one time; None for all.
+    """
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        episodes: Episodes,
+        layout: SpaceLayout,
+        *,
+        autoreset: bool,
+        realtime: bool,
+        max_concurrency: int | None,
+    ) -> None:
+        self._loop = loop
+        self._supervisor = supervisor = loop.supervisor
+        self._stats = supervisor.stats
+        self._episodes = episodes
+        self._layout = layout
+        self._autoreset = autoreset
+        self._steps = [EnvStep(seat) for seat in supervisor.env_seats]
+        self.gatherer = Gatherer(layout, len(self._steps))
+        self._realtime = realtime
+        self._aligned = Alignment(LOOPS_PER_S) if realtime and len(self._steps) > 1 else None
+        n = len(self._steps)
+        self._max_busy = max_concurrency if max_concurrency and max_concurrency < n else None
+        self.lockstep = Lockstep([] if self._max_busy else self._steps, loop, self.gatherer)
+        self._queued: deque[Callable[[], None]] = deque()
+        self._together: list[EnvStep] = []
+        """Envs whose episodes begin together, until the last one's first observation is there."""
+        supervisor.listener = self
+
+    # What the trainer asks.
+
+    @property
+    def began(self) -> bool:
+        """Whether every env has been given an episode."""
+        return all(step.stage is not Stage.NEW for step in self._steps)
+
+    @property
+    def over(self) -> list[int]:
+        """The envs whose episode is over and whose next one has not been asked for."""
+        return [env for env, step in enumerate(self._steps) if step.stage is Stage.OVER]
+
+    def require_at_rest(self, envs: Iterable[int], call: str, then: str) -> None:
+        """Check that the trainer awaits nothing of these envs.
+
+        Args:
+            call: the pending call's name for the error.
+            then: what was to come after it.
+
+        Raises:
+            AlreadyPendingCallError: an env's step before has not been received.
+        """
+        busy = [env for env in envs if self._steps[env].stage not in _AT_REST]
+        if busy:
+            raise AlreadyPendingCallError(
+                f"receive the pending step of envs {sorted(busy)} before {then}", call
+            )
+
+    def send(self, envs: Sequence[int], actions: Sequence[Any] | Array) -> None:
+        """Send an action to each of these envs, which are idle."""
+        deadline = self._supervisor.step_deadline()
+        now_s = time.monotonic()
+        delays = self._delays_loops(envs)
+        for env, action in zip(envs, actions, strict=True):
+            step = self._steps[env]
+            delay_loops = None if delays is None else delays[env]
+            self._ask(step, partial(self._send, step, action, delay_loops, now_s, deadline))
+
+    def _send(
+        self,
+        step: EnvStep,
+        action: Any,
+        delay_loops: int | None,
+        now_s: float,
+        deadline: Deadline,
+    ) -> None:
+        step.stage = Stage.SENT
+        step.is_reset = False
+        if step.seat.fault is not None:  # it died between the steps
+            self.failed(step.seat)
+            return
+        instance = step.seat.instance
+        if delay_loops is not None:
+            instance.queue.delay(delay_loops)
+        instance.begin_step(action, now_s, deadline)
+        instance.send(action)
+
+    def begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
+        """Begin an episode in each of these envs, whatever it plays now.
+
+        Args:
+            envs: ascending.
+            requests: what the trainer wants of each; None for the next ones, as an autoreset
+                would begin them.
+        """
+        if self._realtime and len(envs) == len(self._steps):
+            self._together = list(self._steps)
+            for step in self._steps:
+                step.seat.hold = True
+        if requests is not None:
+            self._episodes.take_back()
+        for row, env in enumerate(envs):
+            step = self._steps[env]
+            request = None if requests is None else requests[row]
+            step.outcome = Outcome()
+            step.is_reset = True
+            self._ask(step, partial(self._begin, step, request))
+        if requests is not None:
+            self._episodes.prepare_spares()
+
+    def _begin(self, step: EnvStep, request: Request | None) -> None:
+        step.stage = Stage.BEGINNING
+        if request is None:
+            self._episodes.begin_next(step.seat)
+        else:
+            self._episodes.begin(step.seat, request)
+        self.arrived(step.seat)  # a spare may have been ready
+
+    def _ask(self, step: EnvStep, ask: Callable[[], None]) -> None:
+        """Ask an env now, or once few enough are busy."""
+        if self._queued or self._at_most_busy():
+            step.stage = Stage.QUEUED
+            self._queued.append(ask)
+        else:
+            ask()
+
+    def _at_most_busy(self) -> bool:
+        """Whether as many envs work as may at one time."""
+        limit = self._max_busy
+        return limit is not None and sum(step.stage in _BUSY for step in self._steps) >= limit
+
+    def drop(self) -> None:
+        """Await the replies of steps that will not be taken, and drop them."""
+        self._queued.clear()
+        self._loop.wait_until(
+            lambda: all(step.seat.instance.state is not State.STEPPING for step in self._steps)
+        )
+        for step in self._steps:
+            step.outcome = None
+            step.seat.hold = False
+            if step.stage not in _AT_REST:
+                step.stage = Stage.OVER
+        self._together.clear()
+
+    # What the instances answer.
+
+    def replied(self, seat: Seat, flags: int) -> None:
+        if seat.is_spare:
+            return
+        step = self._steps[seat.index]
+        step.queue = seat.instance.queue
+        if step.stage is Stage.SENT:
+            self._answer(step, real_outcome(step.queue, flags, self._layout))
+
+    def failed(self, seat: Seat) -> None:
+        if seat.is_spare:
+            return
+        step = self._steps[seat.index]
+        if step.stage is not Stage.SENT:
+            return  # between steps, or before the episode has begun: a later outcome shows it
+        report, seat.fault = seat.fault, None
+        assert report is not None, "no answer, and no fault that explains it"
+        step.queue = None
+        self._answer(step, synthetic_outcome(report, self.gatherer.last_observation(seat.index)))
+
+    def _answer(self, step: EnvStep, outcome: Outcome | None) -> None:
+        step.outcome = outcome
+        if outcome is not None and outcome.over and self._autoreset:
+            step.stage = Stage.ANSWERED
+        else:
+            step.stage = Stage.SETTLED
+        if outcome is not None and outcome.tick is not None:
+            self._stats.lateness.note(step.seat.index, outcome.tick)
+
+    def arrived(self, seat: Seat) -> None:
+        if seat.is_spare or self._steps[seat.index].stage is not Stage.BEGINNING:
+            return
+        waiting = [self._steps[seat.index]]
+        if self._together:
+            if not all(self._has_arrived(step) for step in self._together):
+                return
+            waiting, self._together = self._together, []
+        for step in waiting:
+            step.seat.hold = False
+            self._supervisor.resume(step.seat)
+            if step.seat.instance.state is State.READY:
+                self._settle_episode(step)
+
+    @staticmethod
+    def _has_arrived(step: EnvStep) -> bool:
+        return step.stage is Stage.BEGINNING and step.seat.arrived
+
+    def _settle_episode(self, step: EnvStep) -> None:
+        """The env takes the episode that its seat's instance has ready."""
+        seat, outcome = step.seat, step.outcome
+        assert outcome is not None, "an episode begins with an outcome, be it empty"
+        seat.instance.on(Event.TAKEN)
+        seat.episode = None
+        step.queue = seat.instance.queue
+        outcome.observation, info = step.queue.out_of_band()
+        if seat.fault is not None:
+            info["sc2pool.fault"] = fault_info(seat.fault)
+            seat.fault = None
+        outcome.reset_info = info
+        step.stage = Stage.SETTLED
+
+    # What the trainer receives.
+
+    def wait(self, wanted: int | None, deadline: Deadline) -> int:
+        """Wait until this many envs are settled, all that are pending for None.
+
+        Returns:
+            How many are settled, fewer if the deadline has passed.
+        """
+        stages: list[Stage] = []
+
+        def enough() -> bool:
+            nonlocal stages
+            self._ask_queued()
+            stages = [step.stage for step in self._steps]
+            unanswered = sum(map(stages.count, _UNANSWERED))
+            pending = len(stages) - sum(map(stages.count, _AT_REST))
+            asked = pending if wanted is None else wanted
+            # An env that is limited keeps its turn until its next episode has begun.
+            if pending - unanswered < asked and self._max_busy is None:
+                return False
+            if Stage.ANSWERED in stages:
+                self._begin_next_episodes()
+                stages = [step.stage for step in self._steps]
+            return stages.count(Stage.SETTLED) >= asked
+
+        self._loop.wait_until(enough, deadline)
+        return stages.count(Stage.SETTLED)
+
+    def _ask_queued(self) -> None:
+        while self._queued and not self._at_most_busy():
+            self._queued.popleft()()
+
+    def _begin_next_episodes(self) -> None:
+        answered = [step for step in self._steps if step.stage is Stage.ANSWERED]
+        for step in answered:
+            step.stage = Stage.BEGINNING
+            self._episodes.begin_next(step.seat)
+        for step in answered:
+            self.arrived(step.seat)
+
+    @property
+    def pending(self) -> int:
+        """Of how many envs the trainer awaits something."""
+        return sum(step.stage not in _AT_REST for step in self._steps)
+
+    def recv(self, min_ready: int | None, timeout_s: float | None) -> Batch:
+        """Wait for at least `min_ready` of the pending envs, and take all that are settled.
+
+        Raises:
+            NoAsyncCallError: nothing is pending.
+        """
+        pending = self.pending
+        if not pending:
+            raise NoAsyncCallError("send actions before receiving what came of them", "step")
+        wanted = None if min_ready is None else min(min_ready, pending)
+        self.wait(wanted, Deadline.after(timeout_s))
+        return self._take()
+
+    def _take(self) -> Batch:
+        envs = [env for env, step in enumerate(self._steps) if step.stage is Stage.SETTLED]
+        steps = [self._steps[env] for env in envs]
+        outcomes = [step.outcome for step in steps]
+        self._align(outcomes)
+        for step in steps:
+            outcome = step.outcome
+            began = outcome is None or not outcome.over or outcome.reset_info is not None
+            step.stage = Stage.IDLE if began else Stage.OVER
+            step.outcome = None
+            if outcome is not None:
+                self._stats.episodes += outcome.over
+                self._supervisor.keep_replay(step.seat, outcome.info)
+            self._stats.env_steps += not step.is_reset
+        return self.gatherer.gather(envs, [step.queue for step in steps], outcomes)
+
+    def _delays_loops(self, envs: Sequence[int]) -> list[int] | None:
+        """How many loops later each env's next period is to begin."""
+        aligned = self._aligned
+        if aligned is None:
+            return None
+        if len(envs) < len(self._steps):
+            aligned.note(None)
+        return aligned.delays_loops() or [0] * len(self._steps)
+
+    def _align(self, outcomes: Sequence[Outcome | None]) -> None:
+        """Note how late each env was, if all were played on together."""
+        if self._aligned is not None:
+            gaps_s = [one.tick.gap_s for one in outcomes if one and one.tick and not one.over]
+            self._aligned.note(gaps_s if len(gaps_s) == len(self._steps) else None)
+
+    def newest_observations(self) -> Any:
+        """The newest observation of every env, in the structure of a batch of all of them."""
+        return self.gatherer.newest([step.queue for step in self._steps])
+
+    def action_mask(self, env: int) -> Array | None:
+        """The mask that came with the env's newest observation; None if there was none."""
+        queue = self._steps[env].queue
+        return None if queue is None else queue.mask()
+
+
+class Lockstep:
+    """The fast path: all envs step at once, and every reply is an observation and a reward.
+
+    Whatever else happens is left to `Stepping`, which finds the records as they would be without
+    this class. Three passes over the envs: send, await, gather.
+
+    Args:
+        steps: the records of all envs; none if they may not all step at once.
+        loop: waits for the instances.
+        gatherer: makes the batches.
+    """
+
+    def __init__(self, steps: Sequence[EnvStep], loop: EventLoop, gatherer: Gatherer) -> None:
+        self._steps = steps
+        self._loop = loop
+        self._supervisor = loop.supervisor
+        self._gatherer = gatherer
+        self._n = len(steps)
+        self._sent = False
+
+    @property
+    def possible(self) -> bool:
+        """Whether all envs are idle, and no game is paused or has failed since its last step."""
+        for step in self._steps:
+            if step.stage is not Stage.IDLE or step.seat.instance.state is not State.PLAYING:
+                return False
+        return bool(self._steps)
+
+    def send(self, actions: Array) -> None:
+        """Send each env its row of an array that fits an action space of one array."""
+        deadline = self._supervisor.step_deadline()
+        now_s = time.monotonic()
+        for step, action in zip(self._steps, actions, strict=True):
+            instance = step.seat.instance
+            instance.begin_step(action, now_s, deadline)
+            instance.queue.send(action)
+            step.stage = Stage.SENT
+            step.is_reset = False
+        self._sent = True
+
+    def recv(self) -> Batch | None:
+        """The batch of all envs; None, with nothing taken, if anything but plain replies came."""
+        if not self._sent:
+            return None
+        self._sent = False
+        self._loop.look_if_due()
+        told = 0
+        for step in reversed(self._steps):  # the last one asked is mostly the last to answer
+            instance = step.seat.instance
+            if instance.state is not State.STEPPING:
+                return None
+            while (flags := instance.queue.reply()) is None:
+                if not self._loop.wait_for_ring(instance):
+                    return None
+            told |= flags
+        if told & TELLING:
+            return None
+        queues = []
+        for step in self._steps:
+            instance = step.seat.instance
+            instance.end_step(Event.REPLY)
+            step.queue = instance.queue
+            step.stage = Stage.IDLE
+            queues.append(instance.queue)
+        self._supervisor.stats.env_steps += self._n
+        return self._gatherer.gather_plain(queues)
