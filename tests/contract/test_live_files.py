@@ -12,8 +12,8 @@ from .envs import Counting
 
 
 def folder_of(env, index: int):
-    supervisor = env.pool._supervisor
-    return supervisor.roster.run / str(supervisor.seats[index].instance.number)
+    roster = env.pool._loop.roster
+    return roster.run / str(roster.seats[index].instance.number)
 
 
 @pytest.mark.parametrize("task", ["MoveToBeacon", MoveToBeaconBot], ids=["task", "bot"])
