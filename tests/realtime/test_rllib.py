@@ -22,7 +22,7 @@ TRAININGS_TIMEOUT_S = 300.0
 UPDATE_S = 0.5
 
 pytestmark = [
-    pytest.mark.standin("its games go on where they were stopped"),
+    pytest.mark.standin("its games do not catch up after a pause"),
     pytest.mark.timeout(TRAININGS_TIMEOUT_S + 30),
 ]
 
