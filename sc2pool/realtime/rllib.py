@@ -26,8 +26,6 @@ from sc2pool.pool.pool import Pool
 from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 
 _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
-_LOGGED_PAUSES = {"paused_s": "paused_s", "loops_passed": "loops"}
-"""Names in the result, and in a pool's `stats().pauses`."""
 
 
 class PauseBetweenSamples(RLlibCallback):
@@ -50,7 +48,7 @@ class PauseBetweenSamples(RLlibCallback):
 
     def __init__(self) -> None:
         super().__init__()
-        self._logged = dict.fromkeys(_LOGGED_PAUSES, 0.0)
+        self._logged = {"paused_s": 0.0, "loops_passed": 0.0}
         self._discards = Discards()
 
     def on_environment_created(
@@ -64,7 +62,7 @@ class PauseBetweenSamples(RLlibCallback):
             raise ConfigError(
                 f"PauseBetweenSamples needs SC2GymEnvs or an SC2VectorEnv, got {env!r}"
             ) from error
-        self._logged = dict.fromkeys(_LOGGED_PAUSES, 0.0)
+        self._logged = dict.fromkeys(self._logged, 0.0)
 
     def on_sample_end(
         self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, samples: Any, **keywords: Any
@@ -74,12 +72,15 @@ class PauseBetweenSamples(RLlibCallback):
         env = env_runner.env.unwrapped
         _of_each_pool(env, "pause")
         pauses = [stats.pauses for stats in _of_each_pool(env, "stats")]
-        for name, key in _LOGGED_PAUSES.items():
-            total = sum(getattr(pause, key) for pause in pauses)
+        totals = {
+            "paused_s": sum(pause.paused_s for pause in pauses),
+            "loops_passed": sum(pause.loops for pause in pauses),
+        }
+        for name, total in totals.items():
             metrics_logger.log_value(
                 ("pause", name), total - self._logged[name], reduce="lifetime_sum"
             )
-            self._logged[name] = total
+        self._logged = totals
 
     def on_algorithm_init(
         self, *, algorithm: Algorithm, metrics_logger: MetricsLogger, **keywords: Any
