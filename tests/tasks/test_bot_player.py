@@ -145,14 +145,33 @@ class SeesNaN(MoveToBeaconBot):
         return np.full(5, np.nan, np.float32)
 
 
+class ActsWithANumber(MoveToBeacon):
+    def act(self, action):
+        return 3
+
+
+class DoesNothing(MoveToBeacon):
+    def act(self, action):
+        return None
+
+
+def test_none_is_no_command(vec):
+    made = vec(DoesNothing, seed=3)
+    before = made.reset()
+    for _ in range(3):
+        after = made.step([0])[0]
+    np.testing.assert_array_equal(after, before)
+
+
 @pytest.mark.parametrize(
     ("task", "error", "told"),
     [
+        (ActsWithANumber, UserCodeError, "env 0.*stepping: .*act must return a list .*; got 3"),
         (FailsToAct, UserCodeError, "env 0.*stepping: LookupError: no such marine"),
         (SeesNaN, ObservationError, "env 0, resetting: observation is not finite"),
     ],
 )
-def test_what_a_bot_does_wrong_is_told(vec, task, error, told):
+def test_what_a_task_does_wrong_is_raised(vec, task, error, told):
     made = vec(task)
     with pytest.raises(error, match=told):
         made.reset()
