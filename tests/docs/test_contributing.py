@@ -1,0 +1,41 @@
+"""CONTRIBUTING.md names files and commands that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .pages import commands
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+STARTS = (ROOT, ROOT / "sc2pool", ROOT / "sc2pool/pool/instances", ROOT / "tests/unit")
+"""Folders that the page's paths are relative to."""
+
+
+def exists(path: str) -> bool:
+    return any((start / path).exists() for start in STARTS)
+
+
+def test_every_file_it_names_exists() -> None:
+    named = set(re.findall(r"`([\w./-]+(?:\.py|\.md|\.yml|/))`", PAGE))
+    named |= set(re.findall(r"\]\((?!http)([^)#]+)", PAGE))
+    drawing = PAGE[PAGE.index("## How a step travels") : PAGE.index("## Where to add")]
+    modules = re.findall(r"\b((?:pool|envs|game|tasks|protocol)/[\w/]+)(?= )", drawing)
+    named |= {f"{path}.py" for path in modules}
+    assert len(named) > 30
+    assert sorted(path for path in named if not exists(path)) == []
+
+
+def test_every_room_is_in_its_layout() -> None:
+    layout = PAGE[PAGE.index("## Layout") : PAGE.index("## How a step travels")]
+    rooms = {path.parent.name for path in (ROOT / "sc2pool").glob("*/__init__.py")}
+    rooms |= {path.parent.name for path in (ROOT / "sc2pool/pool").glob("*/__init__.py")}
+    assert rooms <= set(re.findall(r"^ +(\w+)/ ", layout, re.MULTILINE))
+
+
+def test_the_paths_in_its_commands_exist() -> None:
+    words = [word for command in commands(PAGE) for word in command]
+    paths = [word for word in words if re.match(r"(\./)?(scripts|tests)/", word)]
+    assert len(paths) > 3
+    assert [path for path in paths if not exists(path)] == []
