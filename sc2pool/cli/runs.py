@@ -47,11 +47,11 @@ class Run:
     def look(self) -> tuple[dict[str, Any], float] | None:
         """The pool's statistics and their age in seconds; None if there are none yet.
 
-        It also asks the pool to keep them fresh; call it again within `live_files.ASKED_FOR_S`.
+        It also requests them; they stay fresh for `live_files.FRESH_FOR_S` after the last call.
         """
         with suppress(OSError):
-            live_files.ask(self.path)
-        return live_files.see(self.path / live_files.POOL_FILE)
+            live_files.request(self.path)
+        return live_files.read(self.path / live_files.POOL_FILE)
 
     def first_look(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
         """The pool's statistics, written after this call began; None if the pool has ended.

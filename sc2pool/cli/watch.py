@@ -78,12 +78,12 @@ class Watch:
 
     def _view(self, instance: int) -> dict[str, Any] | None:
         folder = self._pool.path / str(instance)
-        view = live_files.see(folder / live_files.VIEW_FILE)
+        view = live_files.read(folder / live_files.VIEW_FILE)
         if view is None:
             return None
         with self._lock:
             if view[0]["map"] not in self._maps:
-                shown = live_files.see(folder / live_files.MAP_FILE)
+                shown = live_files.read(folder / live_files.MAP_FILE)
                 if shown is None or shown[0]["key"] != view[0]["map"]:
                     return None  # it is being replaced; the next request will find it
                 self._maps[shown[0]["key"]] = shown[0]

@@ -21,10 +21,10 @@ def test_a_game_is_shown_to_who_asks(vec_task, task, wait_for):
     env = vec_task(task, n=1)
     env.reset()
     folder = folder_of(env, 0)
-    live_files.ask(folder.parent)
-    wait_for(lambda: live_files.see(folder / live_files.VIEW_FILE))
-    view, _ = live_files.see(folder / live_files.VIEW_FILE)
-    told, _ = live_files.see(folder / live_files.MAP_FILE)
+    live_files.request(folder.parent)
+    wait_for(lambda: live_files.read(folder / live_files.VIEW_FILE))
+    view, _ = live_files.read(folder / live_files.VIEW_FILE)
+    told, _ = live_files.read(folder / live_files.MAP_FILE)
     assert view["map"] == told["key"]
     assert told["name"] == "MoveToBeacon"
     first_loop = view["loop"]
@@ -33,8 +33,8 @@ def test_a_game_is_shown_to_who_asks(vec_task, task, wait_for):
     env.step([env.action_space.sample()])
 
     def stepped() -> bool:
-        live_files.ask(folder.parent)
-        return live_files.see(folder / live_files.VIEW_FILE)[0]["loop"] == first_loop + 8
+        live_files.request(folder.parent)
+        return live_files.read(folder / live_files.VIEW_FILE)[0]["loop"] == first_loop + 8
 
     wait_for(stepped)
 
@@ -43,21 +43,21 @@ def test_an_env_without_a_game_shows_nothing(vec, wait_for):
     env = vec(Counting)
     env.reset()
     folder = folder_of(env, 0)
-    live_files.ask(folder.parent)
+    live_files.request(folder.parent)
     pool_file = folder.parent / live_files.POOL_FILE
-    wait_for(lambda: live_files.see(pool_file))
-    (row,) = live_files.see(pool_file)[0]["instances"]
+    wait_for(lambda: live_files.read(pool_file))
+    (row,) = live_files.read(pool_file)[0]["instances"]
     assert (row["pid"], row["port"], row["episode_return"]) == (None, None, 0.0)
-    assert live_files.see(folder / live_files.VIEW_FILE) is None
+    assert live_files.read(folder / live_files.VIEW_FILE) is None
 
 
 def test_the_folder_goes_with_the_pool_although_someone_looks(vec_task, wait_for):
     env = vec_task(n=1)
     env.reset()
     folder = folder_of(env, 0)
-    live_files.ask(folder.parent)
-    wait_for(lambda: live_files.see(folder.parent / live_files.POOL_FILE))
+    live_files.request(folder.parent)
+    wait_for(lambda: live_files.read(folder.parent / live_files.POOL_FILE))
     env.close()
     assert not folder.parent.exists()
     with pytest.raises(FileNotFoundError):
-        live_files.ask(folder.parent)
+        live_files.request(folder.parent)

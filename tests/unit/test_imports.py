@@ -40,6 +40,13 @@ MAY_IMPORT = {
     # The public names load lazily, from wherever they live.
     "": FOUNDATIONS | {"tasks", "pool", "envs", "realtime"},
 }
+POOL_ROOMS = {
+    "ipc": set(),
+    "report": {"ipc"},
+    "worker": {"ipc", "report"},
+    "instances": {"ipc", "report"},
+}
+"""The rooms of `pool`, and which of its other rooms each may import."""
 HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/"),
     "stable_baselines3": ("envs/sb3.py", "envs/callbacks.py", "realtime/", "cli/"),
@@ -90,6 +97,19 @@ def wrong_imports(file: Path) -> Iterator[str]:
 
 def test_every_file_imports_only_what_its_room_may():
     assert [wrong for file in FILES for wrong in wrong_imports(file)] == []
+
+
+@pytest.mark.parametrize("own_room", POOL_ROOMS)
+def test_the_rooms_of_the_pool_import_one_way(own_room):
+    allowed = {"sc2pool", "sc2pool.pool"}
+    allowed |= {f"sc2pool.pool.{name}" for name in POOL_ROOMS[own_room] | {own_room}}
+    wrong = [
+        f"{file.name} imports {module}"
+        for file in (PACKAGE / "pool" / own_room).glob("*.py")
+        for module in imports(file)
+        if module.startswith("sc2pool.pool") and ".".join(module.split(".")[:3]) not in allowed
+    ]
+    assert wrong == []
 
 
 def test_import_sc2pool_is_light():

@@ -6,10 +6,10 @@
         12/             the temp folder of instance 12
             processes   a line for its worker and one for its game: pid, time of creation
 
-What else lies there is told by `window`. The folder is private to the user (0700) and goes with
-the pool. The lock tells a living run from what a killed trainer left behind; the next pool sweeps
-the latter: it ends those of the noted processes that still live, then deletes the folder. Rule: a
-sweep never fails, whatever it finds.
+`pool/report/live_files.py` says what else lies there. The folder is private to the user (0700) and
+is deleted with the pool. The lock tells a living run from what a killed trainer left behind; the
+next pool sweeps the latter: it ends those of the noted processes that still live, then deletes the
+folder. Rule: a sweep never fails, whatever it finds.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The window of a run: what a pool shows to whoever looks in from another process.
+"""The live files of a run: what a pool shows to other processes, as JSON.
 
     sc2pool-run-x1y2z3/
-        asked           touched by who looks; only while it is fresh is the rest kept up to date
-        pool.json       counters and instances, by the trainer's watchdog thread at every look
+        requested       touched by a reader to request the other files
+        pool.json       `PoolStats`, by the trainer's watchdog thread at every look
         12/view.json    the newest observation of instance 12, by its worker, a few times a second
-        12/map.json     the map that is played there, when it has changed
+        12/map.json     the map of instance 12, each time it changes
 
-Rules: with nobody looking nothing is written, and the step path knows nothing of all this; a file
-is replaced in one piece, so nobody reads half of one; it is JSON, so reading runs no code; the
-folder is private to the user (0700), and so is all that lies in it.
+Rules: nothing is written unless it was requested in the last seconds, and the step path knows
+nothing of these files; a file is replaced as a whole, so no reader sees half of one; reading JSON
+runs no code; the folder and the files are private to the user (0700).
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ from typing import Any
 POOL_FILE = "pool.json"
 VIEW_FILE = "view.json"
 MAP_FILE = "map.json"
-_ASKED_FILE = "asked"
+_REQUEST_FILE = "requested"
 
-ASKED_FOR_S = 3.0
-"""So long after the last look the files are kept up to date; who looks asks more often."""
+FRESH_FOR_S = 3.0
+"""Files stay fresh this long after the last request."""
 
 
 def prepare(run: Path) -> None:
-    """Make it possible to ask; a full disk only means that nobody can."""
+    """Make requests possible; on a full disk they are not, and nothing else happens."""
     with suppress(OSError):
-        asked = run / _ASKED_FILE
-        asked.touch(0o600)
-        os.utime(asked, (0, 0))
+        request_file = run / _REQUEST_FILE
+        request_file.touch(0o600)
+        os.utime(request_file, (0, 0))
 
 
-def ask(run: Path) -> None:
-    """Have the files of this run kept up to date for the next `ASKED_FOR_S`.
+def request(run: Path) -> None:
+    """Have the files of this run kept fresh for the next `FRESH_FOR_S`.
 
-    It makes no file: one that appears while the trainer deletes the folder would keep the folder.
+    It makes no file: one made while the trainer deletes the folder would keep the folder.
 
     Raises:
-        OSError: the run is over, or another user's.
+        OSError: the run has ended, or belongs to another user.
     """
-    os.utime(run / _ASKED_FILE)
+    os.utime(run / _REQUEST_FILE)
 
 
-def is_asked(run: Path) -> bool:
-    """Whether someone looks at this run."""
+def is_requested(run: Path) -> bool:
+    """Whether the files of this run are to be kept fresh."""
     try:
-        asked_at_s = (run / _ASKED_FILE).stat().st_mtime
+        requested_at_s = (run / _REQUEST_FILE).stat().st_mtime
     except OSError:
         return False
-    # The wall clock is right here: it is what files have their times from.
-    return abs(time.time() - asked_at_s) < ASKED_FOR_S
+    # The wall clock is right here: file times come from it.
+    return abs(time.time() - requested_at_s) < FRESH_FOR_S
 
 
-def show(path: Path, data: Mapping[str, Any]) -> None:
-    """Replace a file of the window.
+def write(path: Path, data: Mapping[str, Any]) -> None:
+    """Replace a live file.
 
-    A full disk, a folder that is gone, or a figure that JSON cannot hold leaves it as it was.
+    It stays as it was on a full disk, in a deleted folder, and for a value that JSON cannot hold.
     """
     unfinished = path.with_name(path.name + ".new")
     with suppress(OSError, ValueError):
@@ -70,8 +70,8 @@ def show(path: Path, data: Mapping[str, Any]) -> None:
         unfinished.replace(path)
 
 
-def see(path: Path) -> tuple[dict[str, Any], float] | None:
-    """What a file of the window shows, and how old that is in seconds; None if there is none."""
+def read(path: Path) -> tuple[dict[str, Any], float] | None:
+    """The data of a live file and its age in seconds; None if there is no such file."""
     try:
         with path.open() as file:
             age_s = time.time() - os.fstat(file.fileno()).st_mtime

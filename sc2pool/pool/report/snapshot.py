@@ -77,10 +77,10 @@ class Snapshots:
                 counted[_cpu(row)] = row.cpu_s
         self._rates.note(time.monotonic(), counted)
         self._per_s = {name: self._rates.per_s(name) for name in counted}
-        if live_files.is_asked(self._run):
+        if live_files.is_requested(self._run):
             stats = self.take(instances, time.thread_time())
             shown = replace(stats, events=stats.events[-EVENTS_IN_FILE:])
-            live_files.show(self._run / live_files.POOL_FILE, shown.as_dict())
+            live_files.write(self._run / live_files.POOL_FILE, shown.as_dict())
 
 
 def _steps(row: InstanceStats) -> str:

@@ -70,7 +70,7 @@ def test_there_is_none(temp: Path) -> None:
 
 def test_one_that_does_not_answer(runs: list[RunDir]) -> None:
     """What is left from an earlier look is no answer."""
-    live_files.show(runs[0].path / live_files.POOL_FILE, {"old": True})
+    live_files.write(runs[0].path / live_files.POOL_FILE, {"old": True})
     os.utime(runs[0].path / live_files.POOL_FILE, (0, 0))
     with pytest.raises(NoAnswerError, match=f"process {os.getpid()} .*has not answered for 0 s"):
         Run(runs[0].path, os.getpid()).first_look(timeout_s=0.2)

@@ -1,4 +1,4 @@
-"""The window of a run: asked for, kept up to date, never half written."""
+"""The live files of a run: requested, kept fresh, never half written."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import pytest
 from sc2pool.pool.report import live_files
 
 
-def test_it_is_open_only_while_someone_asks(tmp_path):
-    assert not live_files.is_asked(tmp_path)
+def test_files_are_wanted_only_while_they_are_requested(tmp_path):
+    assert not live_files.is_requested(tmp_path)
     live_files.prepare(tmp_path)
-    assert not live_files.is_asked(tmp_path)
-    live_files.ask(tmp_path)
-    assert live_files.is_asked(tmp_path)
-    before_s = (tmp_path / "asked").stat().st_mtime - live_files.ASKED_FOR_S - 0.1
-    os.utime(tmp_path / "asked", (before_s, before_s))
-    assert not live_files.is_asked(tmp_path)
+    assert not live_files.is_requested(tmp_path)
+    live_files.request(tmp_path)
+    assert live_files.is_requested(tmp_path)
+    before_s = (tmp_path / "requested").stat().st_mtime - live_files.FRESH_FOR_S - 0.1
+    os.utime(tmp_path / "requested", (before_s, before_s))
+    assert not live_files.is_requested(tmp_path)
 
 
-def test_asking_makes_nothing(tmp_path):
+def test_a_request_makes_no_file(tmp_path):
     """The trainer may be deleting the folder just now."""
     with pytest.raises(FileNotFoundError):
-        live_files.ask(tmp_path)
+        live_files.request(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_shown_is_seen(tmp_path):
-    live_files.show(tmp_path / "pool.json", {"steps": 1, "state": "playing"})
-    seen = live_files.see(tmp_path / "pool.json")
+def test_what_is_written_is_read(tmp_path):
+    live_files.write(tmp_path / "pool.json", {"steps": 1, "state": "playing"})
+    seen = live_files.read(tmp_path / "pool.json")
     assert seen is not None
     data, age_s = seen
     assert data == {"steps": 1, "state": "playing"}
@@ -42,37 +42,37 @@ def test_what_is_shown_is_seen(tmp_path):
 
 @pytest.mark.parametrize("data", [{"return": math.nan}, {"return": math.inf}])
 def test_what_json_cannot_hold_leaves_it_as_it_was(tmp_path, data):
-    live_files.show(tmp_path / "pool.json", {"steps": 1})
-    live_files.show(tmp_path / "pool.json", data)
-    seen = live_files.see(tmp_path / "pool.json")
+    live_files.write(tmp_path / "pool.json", {"steps": 1})
+    live_files.write(tmp_path / "pool.json", data)
+    seen = live_files.read(tmp_path / "pool.json")
     assert seen is not None
     assert seen[0] == {"steps": 1}
 
 
 def test_a_folder_that_is_gone_is_no_fault(tmp_path):
     live_files.prepare(tmp_path / "gone")
-    live_files.show(tmp_path / "gone" / "pool.json", {"steps": 1})
-    assert live_files.see(tmp_path / "gone" / "pool.json") is None
+    live_files.write(tmp_path / "gone" / "pool.json", {"steps": 1})
+    assert live_files.read(tmp_path / "gone" / "pool.json") is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_garbage_is_nothing(tmp_path):
     for garbage in (b"", b"{", b"\xff\xfe", b"[1, 2]"):
         (tmp_path / "pool.json").write_bytes(garbage)
-        assert live_files.see(tmp_path / "pool.json") is None
+        assert live_files.read(tmp_path / "pool.json") is None
 
 
-def test_nobody_sees_half_of_it(tmp_path):
+def test_no_reader_sees_half_of_it(tmp_path):
     file = tmp_path / "pool.json"
     whole = [{"all": [number] * 5000} for number in range(2)]
-    live_files.show(file, whole[0])
+    live_files.write(file, whole[0])
     over = threading.Event()
 
     def write() -> None:
         number = 0
         while not over.is_set():
             number = 1 - number
-            live_files.show(file, whole[number])
+            live_files.write(file, whole[number])
 
     writer = threading.Thread(target=write)
     writer.start()

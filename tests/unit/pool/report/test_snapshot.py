@@ -66,9 +66,9 @@ def test_the_file_is_written_only_while_it_is_requested(tmp_path):
     assert not file.exists()
     for number in range(EVENTS_IN_FILE + 1):
         counters.count_launch("env 0", number, None)
-    live_files.ask(tmp_path)
+    live_files.request(tmp_path)
     snapshots.after_look([ROW])
-    seen = live_files.see(file)
+    seen = live_files.read(file)
     assert seen is not None
     assert len(seen[0]["events"]) == EVENTS_IN_FILE
     assert seen[0]["events"][-1]["instance"] == EVENTS_IN_FILE
