@@ -1,8 +1,8 @@
 """sc2pool: a pool of StarCraft II games behind one vectorised environment.
 
 The public names load on first use, so `import sc2pool` imports neither torch nor
-Stable-Baselines3 nor python-sc2. The built-in tasks are registered with gymnasium once it is
-imported too, whichever comes first.
+Stable-Baselines3 nor python-sc2. The built-in tasks are registered with gymnasium when both
+packages are imported, in either order.
 """
 
 from __future__ import annotations
@@ -14,13 +14,35 @@ from sc2pool.envs.registration import register_with_gymnasium
 from sc2pool.optional import needed_for
 
 if TYPE_CHECKING:
+    from sc2pool.config import (
+        Computer,
+        Limits,
+        PoolConfig,
+        RecyclePolicy,
+        ReplayPolicy,
+        RestartPolicy,
+    )
     from sc2pool.envs.callbacks import PoolStatsCallback
     from sc2pool.envs.gym import SC2GymEnv
     from sc2pool.envs.sb3 import SubprocSC2VecEnv
     from sc2pool.envs.vector import SC2VectorEnv
+    from sc2pool.errors import (
+        ActionError,
+        ClosedError,
+        ConfigError,
+        CrashLoopError,
+        GameFault,
+        LearnerError,
+        ObservationError,
+        PauseError,
+        SampleTimeoutError,
+        SC2PoolError,
+        UserCodeError,
+    )
     from sc2pool.pool.report.stats import PoolStats
     from sc2pool.realtime.async_ppo.learner import AsyncPPO
     from sc2pool.realtime.sb3 import PauseDuringTraining
+    from sc2pool.tasks import commands
     from sc2pool.tasks.bot import RLBotAI
     from sc2pool.tasks.policy_bot import PolicyBot
     from sc2pool.tasks.queue_pair import QueuePair
@@ -29,31 +51,67 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActionError",
     "AsyncPPO",
+    "ClosedError",
+    "Computer",
+    "ConfigError",
+    "CrashLoopError",
+    "GameFault",
+    "LearnerError",
+    "Limits",
+    "ObservationError",
     "PauseDuringTraining",
+    "PauseError",
     "PolicyBot",
+    "PoolConfig",
     "PoolStats",
     "PoolStatsCallback",
     "QueuePair",
     "RLBotAI",
+    "RecyclePolicy",
+    "ReplayPolicy",
+    "RestartPolicy",
     "SC2GymEnv",
+    "SC2PoolError",
     "SC2VectorEnv",
+    "SampleTimeoutError",
     "SubprocSC2VecEnv",
     "Task",
+    "UserCodeError",
+    "commands",
 ]
 
 _HOME = {
+    "ActionError": "sc2pool.errors",
     "AsyncPPO": "sc2pool.realtime.async_ppo.learner",
+    "ClosedError": "sc2pool.errors",
+    "Computer": "sc2pool.config",
+    "ConfigError": "sc2pool.errors",
+    "CrashLoopError": "sc2pool.errors",
+    "GameFault": "sc2pool.errors",
+    "LearnerError": "sc2pool.errors",
+    "Limits": "sc2pool.config",
+    "ObservationError": "sc2pool.errors",
     "PauseDuringTraining": "sc2pool.realtime.sb3",
+    "PauseError": "sc2pool.errors",
     "PolicyBot": "sc2pool.tasks.policy_bot",
+    "PoolConfig": "sc2pool.config",
     "PoolStats": "sc2pool.pool.report.stats",
     "PoolStatsCallback": "sc2pool.envs.callbacks",
     "QueuePair": "sc2pool.tasks.queue_pair",
     "RLBotAI": "sc2pool.tasks.bot",
+    "RecyclePolicy": "sc2pool.config",
+    "ReplayPolicy": "sc2pool.config",
+    "RestartPolicy": "sc2pool.config",
     "SC2GymEnv": "sc2pool.envs.gym",
+    "SC2PoolError": "sc2pool.errors",
     "SC2VectorEnv": "sc2pool.envs.vector",
+    "SampleTimeoutError": "sc2pool.errors",
     "SubprocSC2VecEnv": "sc2pool.envs.sb3",
     "Task": "sc2pool.tasks.task",
+    "UserCodeError": "sc2pool.errors",
+    "commands": "sc2pool.tasks.commands",
 }
 
 
@@ -64,7 +122,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needed_for(f"sc2pool.{name}"):
-        return getattr(importlib.import_module(_HOME[name]), name)
+        home = importlib.import_module(_HOME[name])
+        return home if _HOME[name].endswith(f".{name}") else getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -1,24 +1,22 @@
 """`SC2GymEnv`: a pool of one as a gymnasium `Env`.
 
-The game and its event loop live in a worker of their own, so this also works where a loop runs
-already (a notebook). Rules are gymnasium's: no autoreset; a step after the episode's end is an
-error until `reset`.
+The game and its event loop have a worker of their own, so this also works in a process that
+already runs an event loop (a notebook). Rules are gymnasium's: no autoreset; after an episode's
+end a step is an error until `reset`.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import gymnasium
 from gymnasium.error import ResetNeeded
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import task_spec
+from sc2pool.envs.specs import DEFAULT_TASK, Game, TaskChoice, make_players
 from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.report.stats import PoolStats
-from sc2pool.tasks.definition import TaskDefinition
 
 
 class SC2GymEnv(gymnasium.Env[Any, Any]):
@@ -26,38 +24,49 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
 
     Args:
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`.
-        game: see `SubprocSC2VecEnv`.
-        render_mode: `"rgb_array"` for a `render()` that draws the game; None for none.
-        config: limits and restart policy.
-        realtime: the game runs by itself and waits for no action; see `SubprocSC2VecEnv`.
+        game, render_mode, config, realtime, step_mul, max_loops: see `SubprocSC2VecEnv`.
 
-    Attributes: gymnasium's, `realtime`, and the task's `step_mul`.
+    Attributes: gymnasium's, `realtime`, `step_mul` (game loops per step), and `pool`, the pool
+    itself.
 
     Raises:
-        ConfigError: unknown task or render mode, no installation, no such map.
+        ConfigError: a wrong keyword, unknown task or render mode, no installation, no such map.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - as gymnasium has it
 
     def __init__(
         self,
-        task: str | type[TaskDefinition] = "MoveToBeacon",
+        task: TaskChoice = DEFAULT_TASK,
         *,
-        game: str | os.PathLike[str] = "auto",
+        game: Game = "auto",
         render_mode: str | None = None,
         config: PoolConfig | None = None,
         realtime: bool = False,
+        step_mul: int | None = None,
+        max_loops: int | None = None,
     ) -> None:
-        config = config or PoolConfig()
-        spec = task_spec(task, game, config, render_mode, realtime)
-        self.pool = Pool([spec], one_book=True, config=config, autoreset=False)
+        self._players = players = make_players(
+            n=1,
+            task=task,
+            game=game,
+            render_mode=render_mode,
+            config=config,
+            realtime=realtime,
+            step_mul=step_mul,
+            max_loops=max_loops,
+        )
+        self.pool = Pool(players.specs, one_book=True, config=players.config, autoreset=False)
         self.observation_space = self.pool.observation_space
         self.action_space = self.pool.action_space
         self.metadata = dict(self.pool.metadata)
-        self.render_mode = spec.render_mode
-        self.realtime = realtime
-        self.step_mul = spec.task.step_mul
+        self.render_mode = self.pool.render_mode
+        self.realtime = players.realtime
+        self.step_mul = players.step_mul
         self._over = True
+
+    def __repr__(self) -> str:
+        return self._players.describe(self, self.pool)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -65,16 +74,17 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Begin an episode.
 
         Args:
-            seed: repeats this and all later episodes of the env exactly.
+            seed: repeats this and all later episodes of the env exactly. Their game seeds are
+                those of the first, second, … episode of a `SubprocSC2VecEnv` with this seed.
             options: for the task, as `self.options`.
 
         Returns:
             The observation, an element of `observation_space`, and an info.
 
         Raises:
-            gymnasium.error.Error: the seed is no whole number of at least 0.
-            CrashLoopError, UserCodeError, ObservationError: as told by their docstrings; the env
-                is closed for good then.
+            gymnasium.error.Error: the seed is not a whole number of at least 0.
+            CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
+                raises `ClosedError`.
         """
         super().reset(seed=seed)
         if seed is not None:
@@ -84,11 +94,11 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         return self.pool.row(batch, 0), batch.reset_infos[0] or {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play one step of the task's `step_mul` game loops.
+        """Play one step, which is `step_mul` game loops.
 
         Returns:
-            observation, reward, terminated, truncated, info. A game that failed shows as
-            truncated, with `sc2pool.fault` in the info; `reset` goes on with a new one.
+            observation, reward, terminated, truncated, info. After a fault of the game the step is
+            truncated, with `sc2pool.fault` in the info; `reset` continues on a new game.
 
         Raises:
             ActionError: the action is outside the action space.
@@ -104,10 +114,11 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         return self.pool.row(batch, 0), reward, terminated, truncated, batch.infos[0]
 
     def render(self) -> Any:
-        """A frame of the game as it is now: uint8 (480, 640, 3), unless the task draws its own.
+        """A frame of the game as it is now.
 
         Returns:
-            None, with a warning, where no render mode was asked for.
+            uint8 (480, 640, 3), unless the task draws its own; None, with a warning, if the env
+            has no render mode.
 
         Raises:
             ResetNeeded: no episode has begun.
@@ -121,7 +132,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         return self.pool.render([0])[0]
 
     def action_masks(self) -> Array | None:
-        """Which actions are possible now; None where the task has no masks.
+        """Which actions are possible now; None if the task has no masks.
 
         Returns:
             bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`.
@@ -132,7 +143,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Stop the game until the next step or reset, or `resume`; see `SubprocSC2VecEnv`.
 
         Raises:
-            PauseError: it could not be stopped; it goes on.
+            PauseError: the game could not be stopped; it goes on.
         """
         self.pool.pause()
 

@@ -1,9 +1,9 @@
 """The built-in tasks in gymnasium's registry: `sc2pool/NAME-v0` for `make` and `make_vec`.
 
-gymnasium 1.0 and later load no plugins, so `import sc2pool` registers them, or the id itself does:
-`gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`. Rules: `import sc2pool` imports gymnasium for
-nobody (a stand-in game does not need it); where gymnasium is imported later, its registry is filled
-then; importing this module loads nothing.
+gymnasium 1.0 and later load no plugins, so `import sc2pool` registers the tasks, or the id itself
+does: `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`. Rules: `import sc2pool` does not import
+gymnasium (the stand-in does not need it); if gymnasium is imported later, the tasks are registered
+then; importing this module imports nothing else of sc2pool.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def register_with_gymnasium() -> None:
 
 
 def _register(registration: ModuleType) -> None:
-    from sc2pool.tasks.registry import BUILT_IN  # noqa: PLC0415 - only once it is needed
+    from sc2pool.tasks.registry import BUILT_IN  # noqa: PLC0415 - not by `import sc2pool` alone
 
     for name in BUILT_IN:
         env_id = f"sc2pool/{name}-v0"
@@ -45,11 +45,11 @@ def _register(registration: ModuleType) -> None:
 
 
 def make_vector_env(num_envs: int, **keywords: Any) -> SC2VectorEnv:
-    """What `gymnasium.make_vec` calls.
+    """Make a vector env for `gymnasium.make_vec`.
 
     Args:
         num_envs: the n of `SC2VectorEnv`.
-        keywords: its other keywords, as given to `make_vec`.
+        keywords: the other keywords of `SC2VectorEnv`.
     """
     from sc2pool.envs.vector import SC2VectorEnv  # noqa: PLC0415
 
@@ -57,7 +57,7 @@ def make_vector_env(num_envs: int, **keywords: Any) -> SC2VectorEnv:
 
 
 class _Finder:
-    """Waits for the import of gymnasium's registry, and finds it as any other finder would."""
+    """An import finder for gymnasium's registry: the tasks are registered when it is imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -70,12 +70,12 @@ class _Finder:
         sys.meta_path.remove(self)
         spec = find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]  # it is one by its looks
+            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]  # it has a loader's methods
         return spec
 
 
 class _Loader:
-    """Loads the module by its own loader, and fills the registry."""
+    """Loads the registry with its own loader, then registers the tasks."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader

@@ -8,9 +8,7 @@ short, a returned batch is never overwritten. What the pool adds to an info begi
 
 from __future__ import annotations
 
-import multiprocessing
 import operator
-import os
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -25,85 +23,104 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 )
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import EnvFn, check_seed, check_spares, player_specs
+from sc2pool.envs.specs import (
+    EnvFns,
+    Game,
+    TaskChoice,
+    check_start_method,
+    make_players,
+    whole_number,
+)
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.report.stats import PoolStats
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.players.operations import qualified
 
 
 class SubprocSC2VecEnv(VecEnv):
     """n StarCraft II games, or n environments of the user, stepped as one batch.
 
-        SubprocSC2VecEnv(n=8, task="MoveToBeacon")
+        SubprocSC2VecEnv("MoveToBeacon", n=8)
         SubprocSC2VecEnv([make_env, make_env])
 
     Args:
-        env_fns: functions that make a gymnasium env each, in place of a task.
-        start_method: as in SB3's `SubprocVecEnv`; checked, then without effect, because workers
-            are always fresh interpreters.
-        n: number of envs, each a game of its own.
-        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`.
+        env_fns: functions that make one gymnasium env each. In their place the first argument may
+            also be the task, or n.
+        start_method: as in SB3's `SubprocVecEnv`; checked, but without effect, because every worker
+            is a new interpreter.
+        n: number of envs, each a game of its own; 8 if not given.
+        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`; "MoveToBeacon" if
+            neither a task nor `env_fns` is given.
         game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
             `"real"` (never the stand-in), or the path of an installation.
         seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
-        spares: how many more games to keep reset, holding the next episodes, so that neither a
-            reset nor a failed game makes the others wait; tasks only.
-        render_mode: `"rgb_array"` for a `render()` and `get_images()` that draw the games; tasks
-            only, an env of `env_fns` has its own.
+        spares: how many more games to keep reset, with the next episodes ready, so that the other
+            envs wait neither for a reset nor for the replacement of a failed game.
+        render_mode: `"rgb_array"` for a `render()` and `get_images()` that draw the games; None for
+            the task's own.
         config: limits and policies.
-        realtime: the games run by themselves, 22.4 loops a second, and wait for no action; tasks
-            only. `step` waits until the game has come `step_mul` loops further.
+        realtime: the games run by themselves, 22.4 loops a second, and do not wait for actions.
+            `step` waits until the game has come `step_mul` loops further.
+        step_mul: game loops per env step; None for the task's own.
+        max_loops: an episode is truncated after this many game loops; None for the task's own.
+
+    `game`, `spares`, `render_mode`, `realtime`, `step_mul` and `max_loops` are for tasks.
+
+    Attributes: SB3's, and `pool`, the pool itself.
 
     Raises:
-        ConfigError: unknown task or render mode, no installation, no such map, a wrong `n`, spaces
-            that differ.
+        ConfigError: a wrong keyword or one without effect, unknown task, no installation, no such
+            map, spaces that differ.
         UserCodeError: a function of `env_fns` raised.
         ValueError: unknown start method.
     """
 
     def __init__(
         self,
-        env_fns: Sequence[EnvFn] | None = None,
+        env_fns: EnvFns = None,
         start_method: str | None = None,
         *,
-        n: int = 8,
-        task: str | type[TaskDefinition] | None = None,
-        game: str | os.PathLike[str] = "auto",
+        n: int | None = None,
+        task: TaskChoice | None = None,
+        game: Game = "auto",
         seed: int | None = None,
         spares: int = 0,
         render_mode: str | None = None,
         config: PoolConfig | None = None,
         realtime: bool = False,
+        step_mul: int | None = None,
+        max_loops: int | None = None,
     ) -> None:
-        if start_method is not None:
-            multiprocessing.get_context(start_method)  # ValueError: cannot find context
-        config = config or PoolConfig()
-        specs = player_specs(
+        check_start_method("start_method", start_method)
+        self._players = players = make_players(
             env_fns,
-            task,
             n=n,
+            task=task,
             game=game,
+            seed=seed,
             spares=spares,
             render_mode=render_mode,
             config=config,
             realtime=realtime,
+            step_mul=step_mul,
+            max_loops=max_loops,
         )
         self.pool = Pool(
-            specs, one_book=task is not None, config=config, spares=check_spares(spares)
+            players.specs, one_book=players.is_task, config=players.config, spares=players.spares
         )
-        self._is_task = task is not None
         self._seed_for_all = False
         try:
             super().__init__(self.pool.n, self.pool.observation_space, self.pool.action_space)
             self.metadata = {**self.pool.metadata, **self.metadata}  # render_fps, for recorders
-            if seed is not None:
-                self.seed(seed)
+            if players.seed is not None:
+                self.seed(players.seed)
         except BaseException:
             self.pool.close()
             raise
+
+    def __repr__(self) -> str:
+        return self._players.describe(self, self.pool)
 
     def reset(self) -> VecEnvObs:
         """Begin an episode in every env; a step that is pending is cancelled.
@@ -112,13 +129,13 @@ class SubprocSC2VecEnv(VecEnv):
             Observations with a first axis of length n, in the space's structure and dtypes.
 
         Raises:
-            CrashLoopError, UserCodeError, ObservationError: as told by their docstrings; the
-                pool is closed for good then.
+            CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
+                raises `ClosedError`.
         """
         seeds = self._seeds
-        if self._is_task and seeds[0] is not None:
-            # Without a seed of the user's, only the first episodes are seeded, so that they
-            # differ; the later ones may then use the cheaper rungs of the reset ladder.
+        if self._players.is_task and seeds[0] is not None:
+            # Without a seed from the user, only the first episodes have one, so that they differ;
+            # the later ones may then be reached by `restart_game`, which is faster.
             self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.num_envs)
         batch = self.pool.reset(seeds, self._options)
         self._reset_seeds()
@@ -169,16 +186,19 @@ class SubprocSC2VecEnv(VecEnv):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the next reset; None still gives distinct first episodes.
 
+        The envs of `env_fns` get `seed`, `seed + 1`, …, as in SB3. For tasks it is the seed of the
+        run: the k-th episode that begins has a game seed derived from `seed` and k, which is the
+        same in all faces, so neighbouring seeds have no episode in common.
+
         Returns:
-            The seed of each env. For tasks it is the run's seed plus the env's index for the
-            record; the games' own seeds are derived from the run's.
+            `seed + i` for each env i, as in SB3.
 
         Raises:
             ConfigError: the seed is not a whole number of at least 0.
         """
         self._seed_for_all = seed is not None
         self.pool.void_episodes()
-        return super().seed(None if seed is None else check_seed(seed))
+        return super().seed(None if seed is None else whole_number("seed", seed, 0))
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
         """Options for the next reset: one dict for all envs, or a list of one for each."""

@@ -1,11 +1,18 @@
-"""From what a user asks for to the players of a pool."""
+"""The constructor keywords that the faces share: checked here, and turned into a pool's players.
+
+`SubprocSC2VecEnv` documents them. Rules: all that can be checked without a process is checked
+before the first one starts; every wrong keyword is a `ConfigError` that names what was given; a
+keyword that has no effect is wrong too.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from operator import index
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import gymnasium
 
@@ -18,39 +25,198 @@ from sc2pool.tasks.players.gym_player import GymSpec
 from sc2pool.tasks.players.sc2_player import TaskSpec
 from sc2pool.tasks.registry import resolve
 
+if TYPE_CHECKING:
+    from sc2pool.pool.pool import Pool
+
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
+Game = str | os.PathLike[str]
+TaskChoice = str | type[TaskDefinition]
+EnvFns = Sequence[EnvFn] | TaskChoice | int | None
+"""A face's first argument: functions, or in their place a task or a number of envs."""
+
+DEFAULT_TASK = "MoveToBeacon"
+DEFAULT_N = 8
+
+
+@dataclass(frozen=True)
+class Players:
+    """What a face makes its pool of.
+
+    Attributes:
+        specs: a player for each env.
+        config: limits and policies.
+        seed: of the first reset; None if there is none.
+        spares: how many spares the pool keeps.
+    """
+
+    specs: Sequence[PlayerSpec]
+    config: PoolConfig
+    seed: int | None = None
+    spares: int = 0
+
+    @property
+    def task(self) -> TaskSpec | None:
+        """The task that all envs play; None for envs of the user."""
+        first = self.specs[0]
+        return first if isinstance(first, TaskSpec) else None
+
+    @property
+    def is_task(self) -> bool:
+        """Whether the envs play a task on games; if not, they are the user's."""
+        return self.task is not None
+
+    @property
+    def realtime(self) -> bool:
+        """Whether the games run by themselves."""
+        return self.task is not None and self.task.realtime
+
+    @property
+    def step_mul(self) -> int | None:
+        """Game loops per env step; None for envs of the user."""
+        return None if self.task is None else self.task.loops_per_step
+
+    def describe(self, face: object, pool: Pool) -> str:
+        """The `repr` of a face with this pool."""
+        what = f"env_fns, n={len(self.specs)}"
+        if self.task is not None:
+            what = (
+                f"task={self.task.task.__name__}, n={len(self.specs)}, spares={self.spares}, "
+                f"realtime={self.realtime}, game_version={pool.game_version!r}"
+            )
+        return f"{type(face).__name__}({what}, closed={pool.closed})"
+
+
+def make_players(
+    env_fns: EnvFns = None,
+    *,
+    n: int | None = None,
+    task: TaskChoice | None = None,
+    game: Game = "auto",
+    seed: int | None = None,
+    spares: int = 0,
+    render_mode: str | None = None,
+    config: PoolConfig | None = None,
+    realtime: bool = False,
+    step_mul: int | None = None,
+    max_loops: int | None = None,
+) -> Players:
+    """A player for each env, of the functions or of the task.
+
+    Args: see `SubprocSC2VecEnv`.
+
+    Raises:
+        ConfigError: a keyword is wrong, is given twice, or has no effect on envs of the user.
+    """
+    config = PoolConfig() if config is None else config
+    if not isinstance(config, PoolConfig):
+        raise ConfigError(f"config must be a PoolConfig, got {config!r}")
+    env_fns, n, task = _sort_first_argument(env_fns, n, task)
+    if n is not None:
+        n = whole_number("n", n, 1)
+    if seed is not None:
+        seed = whole_number("seed", seed, 0)
+    spares = whole_number("spares", spares, 0)
+    if env_fns is None:
+        spec = task_spec(
+            DEFAULT_TASK if task is None else task,
+            game,
+            config,
+            render_mode,
+            realtime,
+            step_mul=step_mul,
+            max_loops=max_loops,
+        )
+        return Players([spec] * (DEFAULT_N if n is None else n), config, seed, spares)
+    for name, given, default in (
+        ("game", game, "auto"),
+        ("spares", spares, 0),
+        ("render_mode", render_mode, None),
+        ("realtime", realtime, False),
+        ("step_mul", step_mul, None),
+        ("max_loops", max_loops, None),
+    ):
+        if given != default:
+            raise ConfigError(
+                f"{name} is for tasks and has no effect on the envs that env_fns make; "
+                f"got {name}={given!r}"
+            )
+    specs = gym_specs(env_fns)
+    if n not in (None, len(specs)):
+        raise ConfigError(
+            f"n={n}, but env_fns has {len(specs)} functions, and each makes one env; leave n out"
+        )
+    return Players(specs, config, seed)
+
+
+def _sort_first_argument(
+    first: EnvFns, n: int | None, task: TaskChoice | None
+) -> tuple[Sequence[EnvFn] | None, int | None, TaskChoice | None]:
+    """The functions, the number of envs and the task, of which the first argument may be any."""
+    if first is None:
+        return None, n, task
+    if isinstance(first, int) and not isinstance(first, bool):
+        if n is not None:
+            raise ConfigError(f"n is given twice: {first} and n={n!r}")
+        return None, first, task
+    if task is not None:
+        raise ConfigError(f"give either env_fns or task, got {first!r} and task={task!r}")
+    if isinstance(first, str) or (isinstance(first, type) and issubclass(first, TaskDefinition)):
+        return None, n, first
+    if callable(first):
+        raise ConfigError(f"env_fns must be a list of functions; for {first!r} write [it] * n")
+    if not isinstance(first, Iterable):
+        raise ConfigError(
+            f"the first argument must be a list of functions that make envs, a task's name or "
+            f"class, or a number of envs, got {first!r}"
+        )
+    return list(first), n, None
 
 
 def task_spec(
-    task: str | type[TaskDefinition],
-    game: str | os.PathLike[str],
+    task: TaskChoice,
+    game: Game,
     config: PoolConfig,
     render_mode: str | None = None,
     realtime: bool = False,
+    *,
+    step_mul: int | None = None,
+    max_loops: int | None = None,
 ) -> TaskSpec:
     """A task on the games of an installation, all checked before any process starts.
 
     Args:
         render_mode: one of the task's `metadata["render_modes"]`; None for the task's own.
         realtime: whether the games run by themselves.
+        step_mul: game loops per env step; None for the task's own.
+        max_loops: an episode's longest length, in game loops; None for the task's own.
 
     Raises:
-        ConfigError: unknown task or render mode, no such installation, or no such map in it.
+        ConfigError: unknown task or render mode, a wrong number of loops, no such installation,
+            or no such map in it.
     """
     definition = resolve(task)
+    if not isinstance(realtime, bool):
+        raise ConfigError(f"realtime must be True or False, got {realtime!r}")
     if render_mode is None:
         render_mode = definition.render_mode
     modes = list(definition.metadata.get("render_modes", ()))
     if render_mode is not None and render_mode not in modes:
         raise ConfigError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
     installation = find(game)
-    map_path = find_map(installation, definition.map_name)
     return TaskSpec(
-        definition, installation, map_path, config.limits, render_mode, config.replays, realtime
+        definition,
+        installation,
+        find_map(installation, definition.map_name),
+        config.limits,
+        render_mode,
+        config.replays,
+        realtime,
+        step_mul=step_mul,
+        max_loops=max_loops,
     )
 
 
-def gym_specs(env_fns: Sequence[EnvFn]) -> list[PlayerSpec]:
+def gym_specs(env_fns: Sequence[EnvFn]) -> list[GymSpec]:
     """A gym player for each function.
 
     Raises:
@@ -66,67 +232,27 @@ def gym_specs(env_fns: Sequence[EnvFn]) -> list[PlayerSpec]:
     return [GymSpec(env_fn) for env_fn in env_fns]
 
 
-def player_specs(
-    env_fns: Sequence[EnvFn] | None,
-    task: str | type[TaskDefinition] | None,
-    *,
-    n: int,
-    game: str | os.PathLike[str],
-    spares: int,
-    render_mode: str | None,
-    config: PoolConfig,
-    realtime: bool = False,
-) -> Sequence[PlayerSpec]:
-    """A player for each env, of the functions or of the task, whichever is given.
+def check_start_method(name: str, given: str | None) -> None:
+    """Check the name of a start method, which has no other effect.
 
     Raises:
-        ConfigError: both or neither are given; see `task_spec`, `gym_specs`, `check_n`; spares,
-            a render mode or real time for functions.
+        ConfigError: not a string.
+        ValueError: unknown start method.
     """
-    if (env_fns is None) == (task is None):
-        raise ConfigError("give either env_fns or task")
-    if task is not None:
-        return [task_spec(task, game, config, render_mode, realtime)] * check_n(n)
-    if spares:
-        raise ConfigError(f"spares are for tasks; with env_fns they must be 0, not {spares}")
-    if render_mode is not None:
+    if not isinstance(given, str | None):
         raise ConfigError(
-            f"render_mode is for tasks; give it to the envs that env_fns make, not here: "
-            f"{render_mode!r}"
+            f"{name} must be None or a start method's name, got {given!r}; for a number of envs "
+            f"write n={given!r}"
         )
-    if realtime:
-        raise ConfigError("realtime is for tasks; the envs that env_fns make have their own clock")
-    return gym_specs(list(env_fns or ()))
+    multiprocessing.get_context(given)
 
 
-def check_n(n: object) -> int:
-    """A number of envs.
+def whole_number(name: str, given: object, least: int) -> int:
+    """`given` as an int.
 
     Raises:
-        ConfigError: not a whole number of at least 1.
+        ConfigError: it is not a whole number, or less than `least`.
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ConfigError(f"n must be a whole number of at least 1, got {n!r}")
-    return n
-
-
-def check_seed(seed: object) -> int:
-    """A run's seed.
-
-    Raises:
-        ConfigError: not a whole number of at least 0.
-    """
-    if isinstance(seed, bool) or not isinstance(seed, SupportsIndex) or index(seed) < 0:
-        raise ConfigError(f"seed must be None or a whole number of at least 0, got {seed!r}")
-    return index(seed)
-
-
-def check_spares(spares: object) -> int:
-    """A number of spares.
-
-    Raises:
-        ConfigError: not a whole number of at least 0.
-    """
-    if isinstance(spares, bool) or not isinstance(spares, int) or spares < 0:
-        raise ConfigError(f"spares must be a whole number of at least 0, got {spares!r}")
-    return spares
+    if isinstance(given, bool) or not isinstance(given, SupportsIndex) or index(given) < least:
+        raise ConfigError(f"{name} must be a whole number of at least {least}, got {given!r}")
+    return index(given)

@@ -1,31 +1,35 @@
 """`SC2VectorEnv`: the pool as a gymnasium `VectorEnv`.
 
-Rules are gymnasium's, as its `AsyncVectorEnv` keeps them: the next step resets an env that is over
-(NEXT_STEP), or the same one does (SAME_STEP), or the trainer (DISABLED); infos are a dict of arrays
-with `_key` masks; misuse is one of `gymnasium.error`. Where that class is careless, this one is
-not: a batch that was returned is never written again, an answer that comes after a timeout is never
-taken for that to a later step, and nothing is sent unless all of it can be.
+Rules are those of gymnasium's `AsyncVectorEnv`: an env that is over is reset by the next step
+(NEXT_STEP), by the same step (SAME_STEP), or by the trainer (DISABLED); infos are a dict of arrays
+with `_key` masks; misuse raises an error of `gymnasium.error`. Three rules are stricter: a batch
+that was returned is never written again; a reply that comes after a timeout is never taken for the
+reply to a later step; if an action is wrong, none is sent. One is milder: a method that raises in
+`call` does not end its env.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 from gymnasium import logger
 from gymnasium.error import ResetNeeded
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import EnvFn, check_seed, check_spares, player_specs
-from sc2pool.envs.vector_arguments import Seeds, check_concurrency, seed_of_each, split_mask
-from sc2pool.envs.vector_calls import EnvCalls
+from sc2pool.envs.specs import EnvFns, Game, TaskChoice, check_start_method, make_players
+from sc2pool.envs.vector_arguments import (
+    Seeds,
+    check_concurrency,
+    seed_of_each,
+    seeds_of_tasks,
+    split_mask,
+)
 from sc2pool.envs.vector_pending import Pending, of_the_env
 from sc2pool.envs.vector_spaces import ObservationMode, VectorSpaces
 from sc2pool.errors import ConfigError, UserCodeError
@@ -36,54 +40,52 @@ from sc2pool.pool.ipc.layout import Array, space_layout
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.report.stats import PoolStats
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.registry import resolve
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]
 
 _MARKS = ("sc2pool.synthetic", "sc2pool.fault")
+_NOT_BY_CALL = ("reset", "step", "close", "_setattr", "_check_spaces")
 
 
-class SC2VectorEnv(EnvCalls):
+class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     """n StarCraft II games, or n environments of the user, stepped as one batch.
 
-        SC2VectorEnv(n=8, task="MoveToBeacon")
+        SC2VectorEnv("MoveToBeacon", n=8)
         SC2VectorEnv([make_env, make_env])
 
     Args:
-        env_fns: functions that make a gymnasium env each, in place of a task.
+        env_fns: functions that make one gymnasium env each. In their place the first argument may
+            also be the task, or n.
         shared_memory: as in `AsyncVectorEnv`: False allows spaces that are not gymnasium's own.
         copy: without effect: a batch that was returned is never written again.
-        context: a start method; checked, then without effect, because workers are always fresh
-            interpreters.
+        context: a start method; checked, but without effect, because every worker is a new
+            interpreter.
         daemon: without effect: workers end with the trainer, and may have children.
-        worker: must be None, for the workers are the pool's own.
+        worker: must be None, because the pool has workers of its own.
         observation_mode: "same", "different", or (batched space, single space).
         autoreset_mode: an `AutoresetMode`, or its value.
-        max_concurrency: how many of the user's envs may step or reset at one time; None for all.
-        n: number of envs, each a game of its own.
-        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`.
-        game: see `SubprocSC2VecEnv`.
+        max_concurrency: how many envs of `env_fns` may step or reset at one time; None for all.
+        n, task, game, spares, render_mode, config, realtime, step_mul, max_loops: see
+            `SubprocSC2VecEnv`.
         seed: the same as `reset(seed=seed)` at the first reset.
-        spares: how many more games to keep reset; tasks only.
-        render_mode: as for `gymnasium.make`: "rgb_array", so that `render` draws; tasks only.
-        realtime: the games run by themselves; see `SubprocSC2VecEnv`.
-        config: limits and policies.
 
     Attributes: `num_envs`, `single_observation_space`, `single_action_space`, `observation_space`,
-    `action_space` (batched), `render_mode`, `closed`, and `metadata["autoreset_mode"]`; `realtime`,
-    and the task's `step_mul`, None for `env_fns`.
+    `action_space` (batched), `render_mode`, `closed`, and `metadata["autoreset_mode"]`; `realtime`;
+    `step_mul`, the game loops per step, None for `env_fns`; `pool`, the pool itself.
 
     Raises:
-        ConfigError: unknown task, no installation, no such map, a wrong `n`.
+        ConfigError: a wrong keyword or one without effect, unknown task, no installation, no such
+            map.
         RuntimeError: spaces that differ.
         ValueError: unknown mode or start method.
         Exception: what a function of `env_fns` raised.
     """
 
+    _call: tuple[str, tuple[Any, ...], dict[str, Any]] = ("", (), {})
+
     def __init__(  # noqa: PLR0917 - these are AsyncVectorEnv's, in its order
         self,
-        env_fns: Sequence[EnvFn] | None = None,
+        env_fns: EnvFns = None,
         shared_memory: bool = True,
         copy: bool = True,  # noqa: ARG002
         context: str | None = None,
@@ -93,48 +95,55 @@ class SC2VectorEnv(EnvCalls):
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_concurrency: int | None = None,
         *,
-        n: int = 8,
-        task: str | type[TaskDefinition] | None = None,
-        game: str | os.PathLike[str] = "auto",
+        n: int | None = None,
+        task: TaskChoice | None = None,
+        game: Game = "auto",
         seed: int | None = None,
         spares: int = 0,
         render_mode: str | None = None,
-        realtime: bool = False,
         config: PoolConfig | None = None,
+        realtime: bool = False,
+        step_mul: int | None = None,
+        max_loops: int | None = None,
     ) -> None:
+        self.closed = True  # until there is something to close: `__del__` may come before that
         if worker is not None:
-            raise ConfigError(f"worker must be None, for the pool has its own, got {worker!r}")
-        multiprocessing.get_context(context)  # ValueError: cannot find context
-        at_once = check_concurrency(max_concurrency)
-        if task is not None and at_once is not None:
-            raise ConfigError("max_concurrency is for env_fns; with a task it must be None")
+            raise ConfigError(
+                f"worker must be None, because the pool has workers of its own, got {worker!r}"
+            )
+        check_start_method("context", context)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self._first_seed = None if seed is None else check_seed(seed)
         spaces = VectorSpaces(observation_mode, shared_memory)
-        config = config or PoolConfig()
-        specs = player_specs(
+        at_once = check_concurrency(max_concurrency)
+        self._players = players = make_players(
             env_fns,
-            task,
             n=n,
+            task=task,
             game=game,
+            seed=seed,
             spares=spares,
             render_mode=render_mode,
             config=config,
             realtime=realtime,
+            step_mul=step_mul,
+            max_loops=max_loops,
         )
-        self._is_task = task is not None
+        self._is_task = players.is_task
+        if self._is_task and at_once is not None:
+            raise ConfigError("max_concurrency is for env_fns; with a task it must be None")
         try:
             self.pool = Pool(
-                specs,
+                players.specs,
                 one_book=self._is_task,
-                config=config,
-                spares=check_spares(spares),
+                config=players.config,
+                spares=players.spares,
                 autoreset=self.autoreset_mode is AutoresetMode.SAME_STEP,
                 max_concurrency=at_once,
                 agree=spaces.agree,
             )
         except UserCodeError as error:
             raise of_the_env(error) from RemoteTraceback(str(error))
+        self.closed = False
         self.num_envs = self.pool.n
         self.single_observation_space = spaces.single_observation_space
         self.single_action_space = spaces.single_action_space
@@ -142,12 +151,15 @@ class SC2VectorEnv(EnvCalls):
         self.action_space = spaces.action_space
         self.metadata = {**self.pool.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = self.pool.render_mode
-        self.realtime = realtime
-        self.step_mul = None if task is None else resolve(task).step_mul
+        self.realtime = players.realtime
+        self.step_mul = players.step_mul
         self._one_array = isinstance(self.single_action_space, action_checks.ARRAY_SPACES)
         self._gathered = space_layout(self.pool.observation_space, 0).fixed
         self._pending = Pending(self.pool, users_errors=not self._is_task)
         self._limited = at_once is not None
+
+    def __repr__(self) -> str:
+        return self._players.describe(self, self.pool)
 
     # Resets.
 
@@ -157,9 +169,13 @@ class SC2VectorEnv(EnvCalls):
         """Begin an episode in every env, or in those of `options["reset_mask"]`.
 
         Args:
-            seed: env i gets `seed + i`; or a list of a seed, or None, for each. For tasks it
-                repeats this and all later episodes exactly; env i's first is that of
-                `SC2GymEnv.reset(seed=seed + i)`.
+            seed: a seed, or a list of one seed, or None, for each env. Equal seeds repeat this and
+                all later episodes exactly. Of one seed, env i of `env_fns` gets `seed + i`, as in
+                gymnasium. For tasks it is the seed of the run: the k-th episode that begins has a
+                game seed derived from `seed` and k, as in `SubprocSC2VecEnv`, so neighbouring seeds
+                have no episode in common; env i's first is the i-th after
+                `SC2GymEnv.reset(seed=seed)`. Of a list, env i's first episode is that of
+                `SC2GymEnv.reset(seed=seeds[i])`.
             options: for each env's own `reset`; `reset_mask`, bool (n,), is taken out of them.
 
         Returns:
@@ -170,8 +186,8 @@ class SC2VectorEnv(EnvCalls):
             AlreadyPendingCallError, ClosedEnvironmentError: misuse.
             ResetNeeded: the first reset has a mask that leaves envs out.
             TypeError, ValueError: not a mask, not a seed, not as many as envs.
-            CrashLoopError, UserCodeError, ObservationError: as told by their docstrings; the pool
-                is closed for good then. What an env of the user raised is raised as it is.
+            CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
+                raises `ClosedEnvironmentError`. What an env of the user raised is raised as it is.
         """
         self.reset_async(seed=seed, options=options)
         return self.reset_wait()
@@ -179,22 +195,24 @@ class SC2VectorEnv(EnvCalls):
     def reset_async(self, seed: Seeds = None, options: dict[str, Any] | None = None) -> None:
         """Begin what `reset` does."""
         self._pending.check_idle("reset_async")
-        seeds = seed_of_each(seed, self.num_envs)
         envs, others = split_mask(options, self.num_envs)
         if not self.pool.began:
             if len(envs) < self.num_envs:
                 raise ResetNeeded("the first reset must be one of all envs: give no reset_mask")
             if seed is None:
-                seeds = seed_of_each(self._first_seed, self.num_envs)
-        given = [one for one in (seeds[env] for env in envs) if one is not None]
+                seed = self._players.seed
+        seeds, run_seed = seed_of_each(seed, self.num_envs), None
+        if self._is_task:
+            seeds, run_seed = seeds_of_tasks(seed, seeds, envs)
+        seeded = any(seeds[env] is not None for env in envs)
 
         requests: list[Request] | None
         requests = [Request(seeds[env], others, both_keywords=True) for env in envs]
+        if self._is_task and not seeded and not others:
+            requests = None  # the next episodes, which spares may have ready
         with self._pending.gymnasiums_errors():
-            if self._is_task and given:
-                self.pool.seed(given)
-            elif self._is_task and not others:
-                requests = None  # the next episodes, which spares may hold
+            if run_seed is not None:
+                self.pool.seed(run_seed)
             self.pool.begin(envs, requests)
         self._pending.state = AsyncState.WAITING_RESET
 
@@ -202,7 +220,7 @@ class SC2VectorEnv(EnvCalls):
         """Wait for the reset, at most `timeout` seconds; see `reset`.
 
         Raises:
-            multiprocessing.TimeoutError: it may be waited for again; any other call drops it.
+            multiprocessing.TimeoutError: wait again for it, or drop it with any other call.
             NoAsyncCallError: none was begun.
         """
         batch = self._pending.receive(AsyncState.WAITING_RESET, timeout)
@@ -221,15 +239,15 @@ class SC2VectorEnv(EnvCalls):
 
         Returns:
             observations, batched; rewards, float64 (n,); terminations and truncations, bool (n,);
-            infos, a dict of arrays (n,) with masks. NEXT_STEP: where the env was over, this is its
-            reset, the action counts for nothing, and the reward is 0. SAME_STEP: where it is over,
-            `final_obs` and `final_info` are the episode's last, all else is the new one's. A game
-            that failed shows as truncated, with `sc2pool.synthetic` and `sc2pool.fault`.
+            infos, a dict of arrays (n,) with masks. NEXT_STEP: the step of an env that was over is
+            its reset; the action has no effect, and the reward is 0. SAME_STEP: if an episode ends,
+            `final_obs` and `final_info` are its last, all else is the next one's. After a fault of
+            a game its env is truncated, with `sc2pool.synthetic` and `sc2pool.fault` in the info.
 
         Raises:
             ValueError: not n actions, or one outside a task's space; nothing was sent.
-            TypeError: not a batch at all.
-            ResetNeeded: no episode has begun; DISABLED: an env is over.
+            TypeError: not a batch.
+            ResetNeeded: no episode of a task has begun; DISABLED: an env is over.
             Otherwise: see `reset`.
         """
         self.step_async(actions)
@@ -241,7 +259,7 @@ class SC2VectorEnv(EnvCalls):
         if not self.pool.began:
             if self._is_task:
                 raise ResetNeeded("call reset() before the first step")
-            self.reset()  # gymnasium lets envs be stepped that it has not reset
+            self.reset()  # gymnasium allows a step before the first reset
         over = self.pool.over
         if over and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
@@ -264,7 +282,7 @@ class SC2VectorEnv(EnvCalls):
         """Wait for the step, at most `timeout` seconds; see `step`.
 
         Raises:
-            multiprocessing.TimeoutError: it may be waited for again; any other call drops it.
+            multiprocessing.TimeoutError: wait again for it, or drop it with any other call.
             NoAsyncCallError: none was begun.
         """
         batch = self._pending.receive(AsyncState.WAITING_STEP, timeout)
@@ -277,41 +295,145 @@ class SC2VectorEnv(EnvCalls):
         )
 
     def _one_each(self, actions: Any) -> Any:
-        """The actions by env, none of them sent yet."""
+        """The actions in the order of the envs."""
         if not (self._one_array and isinstance(actions, np.ndarray) and actions.ndim):
             actions = list(iterate(self.action_space, actions))
         action_checks.count(actions, self.num_envs)
         return actions
 
     def _batched(self, observations: Any) -> Any:
-        """Observations as `observation_space` has them."""
+        """Observations in the structure of `observation_space`."""
         if self._gathered:
             return observations
         empty: Any = create_empty_array(self.single_observation_space, self.num_envs)
         return concatenate(self.single_observation_space, observations, empty)
 
     def _infos_of(self, batch: Batch) -> dict[str, Any]:
-        """One dict of arrays out of a dict per env."""
+        """One dict of arrays, from a dict per env."""
         infos: dict[str, Any] = {}
         for row, (info, reset_info) in enumerate(zip(batch.infos, batch.reset_infos, strict=True)):
-            told = info if reset_info is None else reset_info
+            shown = info if reset_info is None else reset_info
             if reset_info is not None and (batch.terminated[row] or batch.truncated[row]):
-                told = {
+                shown = {
                     "final_info": info,
                     "final_obs": batch.final_observations[row],
                     **reset_info,
                     **{mark: info[mark] for mark in _MARKS if mark in info},
                 }
-            if told:
-                infos = self._add_info(infos, told, int(batch.envs[row]))
+            if shown:
+                infos = self._add_info(infos, shown, int(batch.envs[row]))
         return infos
 
-    # Everything beside the step path.
+    # Methods and attributes of the envs.
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of each env, or get an attribute.
+
+        Returns:
+            A result per env. The `action_masks` of a task come with its newest observation, so it
+            is not called: bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`.
+
+        Raises:
+            Exception: what an env's method raised, or AttributeError; the envs go on.
+            ValueError: a method that the vector env has itself, such as `step`.
+        """
+        self.call_async(name, *args, **kwargs)
+        return self.call_wait()
+
+    def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
+        """Store a call; `call_wait` makes it."""
+        self._pending.check_idle("call_async")
+        if name in _NOT_BY_CALL:
+            raise ValueError(
+                f"Trying to call function `{name}` with `call`, use `{name}` directly instead."
+            )
+        self._call = (name, args, kwargs)
+        self._pending.state = AsyncState.WAITING_CALL
+
+    def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
+        """The results of the call, in the order of the envs.
+
+        Raises:
+            multiprocessing.TimeoutError: not all answered within `timeout` seconds.
+            NoAsyncCallError: none was begun.
+        """
+        self._pending.check_waiting(AsyncState.WAITING_CALL)
+        self._pending.state = AsyncState.DEFAULT
+        if self._call[0] == "action_masks":  # they came with the observations
+            masks = [self.pool.action_mask(env) for env in range(self.num_envs)]
+            if all(mask is not None for mask in masks):
+                return tuple(masks)
+        with self._pending.gymnasiums_errors():
+            everyone = range(self.num_envs)
+            return tuple(self.pool.call(everyone, "call", *self._call, timeout_s=timeout))
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """The attribute of each env; a method is called, as by `AsyncVectorEnv`.
+
+        Raises:
+            AttributeError: an env has none of that name.
+        """
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of each env; it survives resets and replaced instances.
+
+        Args:
+            name: of the attribute.
+            values: a list or tuple of one for each env, or one for all.
+
+        Raises:
+            ValueError: a list of another length.
+        """
+        self._pending.check_open()
+        one_each = isinstance(values, list | tuple)
+        if one_each and len(values) != self.num_envs:
+            raise ValueError(
+                "Values must be a list or tuple with length equal to the number of environments. "
+                f"Got `{len(values)}` values for {self.num_envs} environments."
+            )
+        self._pending.check_idle("set_attr")
+        with self._pending.gymnasiums_errors():
+            if not one_each:
+                self.pool.set_attr(range(self.num_envs), name, values)
+                return
+            for env, value in enumerate(values):
+                self.pool.set_attr([env], name, value)
+
+    @property  # type: ignore[misc]  # it has no setter: n envs have n generators
+    def np_random(self) -> Any:
+        """The random generators of the user's envs; for tasks, one that nothing else uses."""
+        return super().np_random if self._is_task else self.get_attr("np_random")
+
+    @property
+    def np_random_seed(self) -> Any:
+        """The seeds of `np_random`."""
+        return super().np_random_seed if self._is_task else self.get_attr("np_random_seed")
+
+    def render(self) -> tuple[Any, ...] | None:
+        """What each env renders; None, with a warning, if a task has no render mode.
+
+        Returns:
+            For tasks a frame per env, uint8 (480, 640, 3), unless they draw their own.
+
+        Raises:
+            ResetNeeded: no episode of a task has begun.
+        """
+        if self._is_task and self.render_mode is None:
+            logger.warn("render() was called, but render_mode is None")
+            return None
+        if not self._is_task:
+            return self.call("render")
+        self._pending.check_idle("render")
+        with self._pending.gymnasiums_errors():
+            return tuple(self.pool.render(range(self.num_envs)))
+
+    # The pool.
 
     def pause(self) -> None:
         """Stop the games, each until its next step or reset, or `resume`.
 
-        See `SubprocSC2VecEnv.pause`. An env that is over has none to stop: it waits for its reset.
+        See `SubprocSC2VecEnv.pause`. An env that is over has no running game to stop.
 
         Raises:
             AlreadyPendingCallError, ClosedEnvironmentError: misuse.
@@ -336,7 +458,7 @@ class SC2VectorEnv(EnvCalls):
 
         Args:
             timeout: seconds that envs of the user get to close by themselves; None for 2.
-            terminate: give them none.
+            terminate: kill them at once.
         """
         state = self._pending.state
         if state is not AsyncState.DEFAULT and not self._pending.late:

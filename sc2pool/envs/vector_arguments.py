@@ -1,8 +1,7 @@
-"""What gymnasium's vector face is given, checked and brought into one form.
+"""Arguments of `SC2VectorEnv`'s methods, checked and converted.
 
-Pure functions. Rule: the errors are those of `AsyncVectorEnv`: a wrong type is a TypeError, a wrong
-value or length a ValueError (`ConfigError` is one), and the caller's own objects are left as they
-are.
+Pure functions. Rules: the errors are those of `AsyncVectorEnv`: a wrong type is a TypeError, a
+wrong value or length is a ValueError (`ConfigError` is one); the caller's objects are not changed.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from sc2pool.envs.specs import check_seed
+from sc2pool.envs.specs import whole_number
 from sc2pool.errors import ConfigError
 from sc2pool.pool.ipc.layout import Array
 
@@ -41,29 +40,50 @@ def seed_of_each(seed: Seeds, num_envs: int) -> list[int | None]:
 
     Raises:
         ValueError: a list of another length.
-        ConfigError: a seed that is no whole number of at least 0.
+        ConfigError: a seed that is not a whole number of at least 0.
     """
     if seed is None:
         return [None] * num_envs
     if isinstance(seed, SupportsIndex):
-        first = check_seed(seed)
+        first = whole_number("seed", seed, 0)
         return [first + env for env in range(num_envs)]
     if len(seed) != num_envs:
         raise ValueError(
             "If seeds are passed as a list the length must match "
             f"num_envs={num_envs} but got length={len(seed)}."
         )
-    return [None if one is None else check_seed(one) for one in seed]
+    return [None if one is None else whole_number("seed", one, 0) for one in seed]
+
+
+def seeds_of_tasks(
+    seed: Seeds, seeds: Sequence[int | None], envs: Sequence[int]
+) -> tuple[list[int | None], int | list[int] | None]:
+    """How a seed is used for tasks: one seed for all episodes, or one for each env's first.
+
+    Args:
+        seed: as given to `reset`.
+        seeds: what `seed_of_each` returned for it.
+        envs: the envs that are reset.
+
+    Returns:
+        A seed, or None, for the first episode of each env; and the seed of all other episodes,
+        None to go on as before.
+    """
+    if isinstance(seed, SupportsIndex):
+        return [None] * len(seeds), seeds[0]
+    given = [one for one in (seeds[env] for env in envs) if one is not None]
+    # The length makes it another seed than the integer that a list of one stands for.
+    return list(seeds), [len(given), *given] if given else None
 
 
 def split_mask(
     options: Mapping[str, Any] | None, num_envs: int
 ) -> tuple[list[int], dict[str, Any]]:
-    """The envs that `options["reset_mask"]` names, all without it, and the other options.
+    """The envs that `options["reset_mask"]` names, or all if it is absent; and the other options.
 
     Raises:
         TypeError: the mask is not a numpy array of bool.
-        ValueError: its shape is not (num_envs,), or nothing in it is True.
+        ValueError: its shape is not (num_envs,), or it has no True.
     """
     others = dict(options or {})
     if "reset_mask" not in others:

@@ -1,8 +1,8 @@
-"""The spaces of gymnasium's vector face, from those of its envs.
+"""The spaces of `SC2VectorEnv`, made from those of its envs.
 
-`observation_mode` says what the envs must have in common: "same", "different" (shape and dtype
-only, each env keeps its own bounds), or the two spaces themselves. Rules: all of it is checked
-before the first reset, and no env is made to learn its spaces but the one that is played.
+`observation_mode` says what the envs' spaces must have in common: "same" (all), "different" (shape
+and dtype; each env keeps its own bounds), or the two spaces themselves. Rules: spaces are checked
+before the first reset; no env is made only to learn its spaces.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
+from sc2pool.errors import ConfigError
 from sc2pool.pool.ipc.messages import Hello
 
 ObservationMode = str | tuple[spaces.Space[Any], spaces.Space[Any]]
@@ -31,17 +32,17 @@ _GYMNASIUMS_OWN = (
 
 
 class VectorSpaces:
-    """What the envs say of their spaces, made into those of the whole.
+    """Makes the spaces of a vector env from those of its envs.
 
     Args:
         observation_mode: see `gymnasium.vector.AsyncVectorEnv`; a tuple is (batched, single).
-        shared_memory: as there: True refuses spaces that are not gymnasium's own.
+        shared_memory: as there: with True, spaces that are not gymnasium's own raise.
 
-    Attributes, once `agree` was called: `single_observation_space`, `single_action_space`,
+    Attributes, after `agree` was called: `single_observation_space`, `single_action_space`,
     `observation_space` and `action_space` (batched).
 
     Raises:
-        ValueError, TypeError: no such mode.
+        ValueError, TypeError: no such mode, or `shared_memory` is not a bool.
     """
 
     single_observation_space: spaces.Space[Any]
@@ -50,6 +51,11 @@ class VectorSpaces:
     action_space: spaces.Space[Any]
 
     def __init__(self, observation_mode: ObservationMode, shared_memory: bool) -> None:
+        if not isinstance(shared_memory, bool):
+            raise ConfigError(
+                f"shared_memory must be True or False, got {shared_memory!r}; for a number of envs "
+                f"write n={shared_memory!r}"
+            )
         if isinstance(observation_mode, tuple) and len(observation_mode) == 2:
             if not all(isinstance(space, spaces.Space) for space in observation_mode):
                 raise TypeError(
@@ -65,24 +71,24 @@ class VectorSpaces:
         self._shared_memory = shared_memory
 
     def agree(self, hellos: Sequence[Hello | None]) -> Hello:
-        """Make the spaces of the whole out of what each env says of its own.
+        """Make the vector env's spaces from the hello of each env.
 
         Returns:
-            What the first one said.
+            The first env's hello.
 
         Raises:
-            RuntimeError: they do not fit together; names the env.
-            ValueError: a custom space, and `shared_memory` was not switched off.
+            RuntimeError: the spaces of an env do not fit those of the first; names the env.
+            ValueError: a custom space, and `shared_memory` is True.
         """
-        said = [hello for hello in hellos if hello is not None]
-        first = said[0]
-        own = [hello.observation_space for hello in said]
+        present = [hello for hello in hellos if hello is not None]
+        first = present[0]
+        own = [hello.observation_space for hello in present]
         if isinstance(self._mode, tuple):
             self.observation_space, self.single_observation_space = self._mode
         else:
             self.single_observation_space = own[0]
         self._check_observation_spaces(own)
-        for env, hello in enumerate(said):
+        for env, hello in enumerate(present):
             if hello.action_space != first.action_space:
                 raise RuntimeError(
                     f"env {env}: action_space is {hello.action_space}, but env 0 has "
@@ -90,15 +96,15 @@ class VectorSpaces:
                 )
         if self._shared_memory and is_custom(first.observation_space):
             raise ValueError(
-                f"observation_space {first.observation_space} is a custom space, which has no "
-                "place in shared memory; give shared_memory=False to have it pickled"
+                f"observation_space {first.observation_space} is a custom space, which "
+                "cannot be put in shared memory; with shared_memory=False it is pickled"
             )
         if self._mode == "same":
             self.observation_space = batch_space(own[0], len(own))
         elif self._mode == "different":
             self.observation_space = batch_differing_spaces(own)
         self.single_action_space = first.action_space
-        self.action_space = batch_space(first.action_space, len(said))
+        self.action_space = batch_space(first.action_space, len(present))
         return first
 
     def _check_observation_spaces(self, own: Sequence[spaces.Space[Any]]) -> None:
@@ -118,7 +124,7 @@ class VectorSpaces:
 
 
 def is_custom(space: spaces.Space[Any]) -> bool:
-    """Whether the space, or a part of it, is of a class that gymnasium does not know."""
+    """Whether the class of the space, or of a part of it, is not one of gymnasium's."""
     if isinstance(space, spaces.Dict):
         return any(map(is_custom, space.spaces.values()))
     if isinstance(space, spaces.Tuple):

@@ -377,6 +377,18 @@ class Pool:
         return [(seat.index, raised) for seat, raised in self._supervisor.raised]
 
     @property
+    def game_version(self) -> str | None:
+        """The version that the games report, "standin…" for the stand-in; None without games."""
+        game = self._supervisor.stats.newest_game
+        return None if game is None else game.version
+
+    def __repr__(self) -> str:
+        return (
+            f"Pool(n={self.n}, spares={len(self._supervisor.spare_seats)}, "
+            f"game_version={self.game_version!r}, closed={self.closed})"
+        )
+
+    @property
     def closed(self) -> bool:
         return self._loop.closed
 

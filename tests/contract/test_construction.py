@@ -12,6 +12,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from sc2pool import SubprocSC2VecEnv, Task
 from sc2pool.errors import ConfigError, UserCodeError
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 from .envs import Counting, Sampling
 
@@ -67,6 +68,42 @@ def test_a_task_launches_one_game_for_each_env_and_no_other(vec_task):
     assert [instance.instance for instance in made.stats().instances] == [0, 1]
 
 
+@pytest.mark.parametrize("first", [None, 2, "MoveToBeacon", MoveToBeacon], ids=str)
+def test_the_first_argument_may_be_a_task_or_a_number_of_envs(pools, standin_dir, first):
+    made = SubprocSC2VecEnv(first, n=None if first == 2 else 2, game=standin_dir)
+    pools.callback(made.close)
+    assert made.num_envs == 2
+    assert made.observation_space == MoveToBeacon.observation_space
+    made.reset()
+    assert made.get_attr("map_name") == ["MoveToBeacon"] * 2
+
+
+@pytest.mark.parametrize("task", ["MoveToBeacon", "MoveToBeaconBot"])
+def test_step_mul_and_max_loops_are_the_pools(vec_task, gym_env, task):
+    made = vec_task(task, n=1, step_mul=4, max_loops=12)
+    made.reset()
+    dones = [bool(made.step([0])[2][0]) for _ in range(3)]
+    assert dones == [False, False, True]
+    assert made.metadata["render_fps"] == 22.4 / 4
+    single = gym_env(task, step_mul=6, max_loops=12)
+    assert single.step_mul == 6
+    single.reset()
+    assert [single.step(0)[3] for _ in range(2)] == [False, True]
+
+
+def test_repr_says_what_it_is(vec, vec_task, gym_env):
+    made = vec_task(n=1, spares=1)
+    version = made.stats().game_version
+    told = f"task=MoveToBeacon, n=1, spares=1, realtime=False, game_version={version!r}"
+    assert repr(made) == f"SubprocSC2VecEnv({told}, closed=False)"
+    assert repr(made.pool) == f"Pool(n=1, spares=1, game_version={version!r}, closed=False)"
+    made.close()
+    assert repr(made) == f"SubprocSC2VecEnv({told}, closed=True)"
+    single = gym_env()
+    assert repr(single) == f"SC2GymEnv({told.replace('spares=1', 'spares=0')}, closed=False)"
+    assert repr(vec(Counting, Counting)) == "SubprocSC2VecEnv(env_fns, n=2, closed=False)"
+
+
 class NoSpaces(Task):
     map_name = "MoveToBeacon"
 
@@ -90,7 +127,6 @@ class NoStep(NoSuchMap):
 @pytest.mark.parametrize(
     ("keywords", "told"),
     [
-        ({}, "either env_fns or task"),
         ({"env_fns": [Counting], "task": "MoveToBeacon"}, "either env_fns or task"),
         ({"env_fns": []}, "env_fns is empty"),
         ({"env_fns": [Counting, 3]}, r"env_fns\[1\].*got 3"),
@@ -110,7 +146,7 @@ class NoStep(NoSuchMap):
 )
 def test_wrong_input_is_a_config_error_at_once(standin_dir, keywords, told):
     asked = {"task": "MoveToBeacon", "game": standin_dir, **keywords}
-    if keywords == {} or "env_fns" in keywords:
+    if "env_fns" in keywords:
         asked = keywords
     begin_s = time.monotonic()
     with pytest.raises(ConfigError, match=told):
@@ -119,7 +155,7 @@ def test_wrong_input_is_a_config_error_at_once(standin_dir, keywords, told):
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "x", True], ids=str)
-def test_a_wrong_seed_is_a_config_error_and_ends_the_pool(seed):
+def test_a_wrong_seed_is_a_config_error(seed):
     with pytest.raises(ConfigError, match=f"at least 0, got {seed!r}"):
         SubprocSC2VecEnv([Counting], seed=seed)
 

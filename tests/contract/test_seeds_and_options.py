@@ -101,6 +101,22 @@ class TestTasks:
         episodes = [made.reset(), made.reset()]
         assert len({row.tobytes() for episode in episodes for row in episode}) >= 3
 
+    def test_neighbouring_seeds_have_no_episode_in_common(self, vec_task, vector_task, gym_env):
+        def first_episodes(made, reset) -> list[int]:
+            reset()
+            return [episode.seed for episode in made.pool.call(range(3), "get_attr", "episode")]
+
+        sb3, vector = vec_task(n=3), vector_task(n=3)
+        runs = []
+        for seed in (11, 12):
+            sb3.seed(seed)
+            runs.append(first_episodes(sb3, sb3.reset))
+            assert first_episodes(vector, lambda seed=seed: vector.reset(seed=seed)) == runs[-1]
+            single = gym_env()
+            single.reset(seed=seed)
+            assert single.pool.call([0], "get_attr", "episode")[0].seed == runs[-1][0]
+        assert len({*runs[0], *runs[1]}) == 6
+
     def test_options_are_the_tasks_until_its_episode_is_over(self, vec_task):
         made = vec_task()
         made.set_attr("max_loops", 16)
@@ -117,7 +133,7 @@ class TestTasks:
 def test_a_wrong_seed_is_told_at_once_and_changes_nothing(vec, seed):
     made = vec(Counting)
     made.seed(5)
-    with pytest.raises(ConfigError, match="seed must be None or a whole number"):
+    with pytest.raises(ConfigError, match="seed must be a whole number"):
         made.seed(seed)
     made.reset()
     assert keywords(made) == [{"seed": 5}]

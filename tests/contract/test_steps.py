@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
-from sc2pool.errors import ActionError
+from sc2pool.errors import ActionError, UserCodeError
 
 from .envs import Answering, Counting, Sampling
 
@@ -33,6 +33,23 @@ def test_shapes_and_types_of_a_step(vec):
     assert (rewards.shape, rewards.dtype) == ((3,), np.float64)
     assert (dones.shape, dones.dtype) == ((3,), np.bool_)
     assert [info["count"] for info in infos] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "reward", [np.ones(1), np.ones((1, 1)), [1.0], np.float32(1), np.array(1.0), 1, True], ids=repr
+)
+def test_a_reward_may_be_an_array_of_one(vec, vector, reward):
+    for made in (vec(partial(Answering, reward=reward)), vector(partial(Answering, reward=reward))):
+        made.reset()
+        rewards = made.step([0])[1]
+        assert (rewards.tolist(), rewards.dtype) == ([1.0], np.float64)
+
+
+def test_a_reward_of_two_numbers_is_the_users_error(vec):
+    made = vec(partial(Answering, reward=np.ones(2)))
+    made.reset()
+    with pytest.raises(UserCodeError, match="can only convert an array of size 1"):
+        made.step([0])
 
 
 def test_a_batch_is_never_written_again(vec):

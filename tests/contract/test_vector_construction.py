@@ -86,10 +86,9 @@ def test_spaces_that_differ_only_in_their_bounds(vector):
         ([Counting], {"max_concurrency": 0}, ValueError, "must be a positive or None, got 0"),
         ([Counting], {"max_concurrency": 1.5}, ValueError, "must be an integer or None"),
         ([Counting], {"worker": print}, ConfigError, "worker must be None"),
-        ([Counting], {"spares": 1}, ConfigError, "spares are for tasks"),
+        ([Counting], {"spares": 1}, ConfigError, "spares is for tasks"),
         ([Counting], {"seed": -1}, ConfigError, "at least 0, got -1"),
         ([Counting], {"task": "MoveToBeacon"}, ConfigError, "either env_fns or task"),
-        (None, {}, ConfigError, "either env_fns or task"),
         ([], {}, ConfigError, "env_fns is empty"),
         (None, {"task": "Chess"}, ConfigError, "unknown task 'Chess'"),
         (None, {"task": "MoveToBeacon", "n": 0}, ConfigError, "n must be a whole number"),
@@ -124,18 +123,59 @@ def test_each_env_gets_its_seed(vector):
             made.reset(seed=seed)
 
 
-def test_a_tasks_first_episodes_are_those_of_single_envs(vector_task, gym_env):
+def test_one_seed_gives_a_task_the_episodes_of_a_run(vector_task, vec_task, gym_env):
     made = vector_task(n=2, seed=4)
     shown = [made.reset()[0], made.step([3, 3])[0]]
     single = gym_env()
-    for env, seed in enumerate([4, 5]):
+    for env, seed in enumerate([4, None]):
         np.testing.assert_array_equal(single.reset(seed=seed)[0], shown[0][env])
         np.testing.assert_array_equal(single.step(3)[0], shown[1][env])
-    np.testing.assert_array_equal(made.reset(seed=[4, 5])[0], shown[0])
+    np.testing.assert_array_equal(vec_task(n=2, seed=4).reset(), shown[0])
+    np.testing.assert_array_equal(made.reset(seed=4)[0], shown[0])
+    np.testing.assert_array_equal(made.reset(seed=4, options={"level": 1})[0], shown[0])
+
+
+def test_a_list_gives_each_tasks_first_episode_a_seed_of_its_own(vector_task, gym_env):
+    made = vector_task(n=2)
+    shown, _ = made.reset(seed=[4, 5])
+    single = gym_env()
+    for env, seed in enumerate([4, 5]):
+        np.testing.assert_array_equal(single.reset(seed=seed)[0], shown[env])
     alike, _ = made.reset(seed=[5, 5])
-    np.testing.assert_array_equal(alike, shown[0][[1, 1]])
-    first_of_one, _ = made.reset(seed=[None, 4])
-    np.testing.assert_array_equal(first_of_one[1], shown[0][0])
+    np.testing.assert_array_equal(alike, shown[[1, 1]])
+    one_of_two, _ = made.reset(seed=[None, 4])
+    np.testing.assert_array_equal(one_of_two[1], shown[0])
+    assert (one_of_two[0] != one_of_two[1]).any()
+
+
+def test_it_is_a_vector_env_without_a_class_in_between():
+    """skrl looks for `VectorEnv` in `__bases__`."""
+    assert SC2VectorEnv.__bases__ == (VectorEnv,)
+
+
+@pytest.mark.parametrize("first", [None, 2, "MoveToBeacon"], ids=str)
+def test_the_first_argument_may_be_a_task_or_a_number_of_envs(pools, standin_dir, first):
+    made = SC2VectorEnv(first, n=None if first == 2 else 2, game=standin_dir)
+    pools.callback(made.close)
+    assert made.num_envs == 2
+    made.reset()
+    assert made.get_attr("map_name") == ("MoveToBeacon",) * 2
+
+
+def test_step_mul_and_max_loops_are_the_pools(vector_task):
+    made = vector_task(n=1, step_mul=4, max_loops=12)
+    assert made.step_mul == 4
+    made.reset()
+    assert [bool(made.step([0])[3][0]) for _ in range(3)] == [False, False, True]
+
+
+def test_repr_says_what_it_is(vector, vector_task):
+    assert repr(vector(Counting)) == "SC2VectorEnv(env_fns, n=1, closed=False)"
+    made = vector_task(n=1, realtime=True)
+    told = "task=MoveToBeacon, n=1, spares=0, realtime=True, game_version='standin"
+    assert repr(made).startswith(f"SC2VectorEnv({told}")
+    made.close()
+    assert repr(made).endswith(", closed=True)")
 
 
 def test_an_env_that_was_never_reset_may_be_stepped(vector):

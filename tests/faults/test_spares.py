@@ -173,5 +173,5 @@ def test_a_number_of_spares_that_is_none(make_env: MakeEnv, spares: Any) -> None
 
 
 def test_envs_of_the_user_have_no_spares() -> None:
-    with pytest.raises(ConfigError, match="spares are for tasks"):
+    with pytest.raises(ConfigError, match="spares is for tasks"):
         SubprocSC2VecEnv([lambda: gymnasium.make("CartPole-v1")], spares=1)

@@ -20,40 +20,36 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecMonitor
 
 from sc2pool import (
+    ActionError,
+    ClosedError,
+    Computer,
+    ConfigError,
+    CrashLoopError,
+    GameFault,
+    Limits,
+    ObservationError,
     PauseDuringTraining,
+    PauseError,
     PolicyBot,
+    PoolConfig,
     PoolStatsCallback,
     QueuePair,
-    RLBotAI,
-    SC2GymEnv,
-    SC2VectorEnv,
-    SubprocSC2VecEnv,
-    Task,
-    __version__,
-)
-from sc2pool.config import (
-    Computer,
-    Limits,
-    PoolConfig,
     RecyclePolicy,
     ReplayPolicy,
     RestartPolicy,
-)
-from sc2pool.errors import (
-    ActionError,
-    ClosedError,
-    ConfigError,
-    CrashLoopError,
-    FaultKind,
-    GameFault,
-    ObservationError,
-    PauseError,
+    RLBotAI,
+    SC2GymEnv,
     SC2PoolError,
+    SC2VectorEnv,
+    SubprocSC2VecEnv,
+    Task,
     UserCodeError,
+    __version__,
+    commands,
 )
+from sc2pool.errors import FaultKind
 from sc2pool.realtime.gate import PauseGate
 from sc2pool.render.frame import draw
-from sc2pool.tasks import commands
 from sc2pool.tasks.units import (
     BEACONS,
     OWN_MARINES,
@@ -204,6 +200,14 @@ def with_sb3() -> float:
     return float(rewards.sum()) + float(batch.rewards.sum())
 
 
+def shortest() -> None:
+    for env in (SubprocSC2VecEnv(8), SubprocSC2VecEnv("MoveToBeacon"), SubprocSC2VecEnv(Walk)):
+        env.close()
+    for envs in (SC2VectorEnv(2), SC2VectorEnv(Walk, n=2, step_mul=4, max_loops=1000)):
+        print(envs.step_mul)
+        envs.close()
+
+
 def of_the_users_own() -> None:
     SubprocSC2VecEnv([lambda: gymnasium.make("CartPole-v1")] * 2, start_method="fork").close()
     SC2VectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2).close()
@@ -212,7 +216,7 @@ def of_the_users_own() -> None:
 def with_gymnasium() -> float:
     env: gymnasium.Env[Any, Any] = SC2GymEnv(task="DefeatRoaches")
     env.close()
-    one = SC2GymEnv(task=WalkBot, render_mode="rgb_array", realtime=True)
+    one = SC2GymEnv(task=WalkBot, render_mode="rgb_array", realtime=True, step_mul=4)
     one.reset(seed=1, options={"fast": True})
     _, reward, terminated, truncated, info = one.step(np.zeros(2))
     masks = one.action_masks()

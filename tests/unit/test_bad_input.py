@@ -12,7 +12,7 @@ import psutil
 import pytest
 from gymnasium import spaces
 
-from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig, ReplayPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
@@ -45,8 +45,13 @@ def refused(make: Callable[[], Any], *said: str) -> None:
     assert psutil.Process().children(recursive=True) == []
 
 
-@pytest.fixture(params=[SubprocSC2VecEnv, SC2GymEnv])
+@pytest.fixture(params=[SubprocSC2VecEnv, SC2VectorEnv, SC2GymEnv])
 def face(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture(params=[SubprocSC2VecEnv, SC2VectorEnv])
+def face_of_many(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
@@ -100,19 +105,29 @@ def test_executable_that_is_no_program(standin_dir: Path, tmp_path: Path) -> Non
     )
 
 
-@pytest.mark.parametrize("n", [0, -1, 2.5, True, "8", None])
-def test_number_of_envs(standin_dir: Path, n: Any) -> None:
+@pytest.mark.parametrize("n", [0, -1, 2.5, True, "8"])
+def test_number_of_envs(face_of_many: Any, standin_dir: Path, n: Any) -> None:
     refused(
-        lambda: SubprocSC2VecEnv(n=n, task="MoveToBeacon", game=standin_dir),
+        lambda: face_of_many(n=n, task="MoveToBeacon", game=standin_dir),
         f"n must be a whole number of at least 1, got {n!r}",
     )
 
 
-def test_neither_or_both_of_env_fns_and_task() -> None:
-    refused(SubprocSC2VecEnv, "give either env_fns or task")
+def test_both_env_fns_and_task(face_of_many: Any) -> None:
+    refused(lambda: face_of_many([dict], task="MoveToBeacon"), "give either env_fns or task")
+    refused(lambda: face_of_many("MoveToBeacon", task="MoveToBeacon"), "give either env_fns or ta")
+
+
+def test_a_number_of_envs_in_the_place_of_another_argument() -> None:
     refused(
-        lambda: SubprocSC2VecEnv([dict], task="MoveToBeacon"),  # type: ignore[list-item]
-        "give either env_fns or task",
+        lambda: SubprocSC2VecEnv("MoveToBeacon", 8),  # type: ignore[arg-type]
+        "start_method must be None or a start method's name, got 8",
+        "write n=8",
+    )
+    refused(
+        lambda: SC2VectorEnv("MoveToBeacon", 8),
+        "shared_memory must be True or False, got 8",
+        "write n=8",
     )
 
 
@@ -124,8 +139,8 @@ def test_neither_or_both_of_env_fns_and_task() -> None:
         ([None], "env_fns[0] must be a function that makes an env, got None"),
     ],
 )
-def test_env_fns(env_fns: Any, said: str) -> None:
-    refused(lambda: SubprocSC2VecEnv(env_fns), said)
+def test_env_fns(face_of_many: Any, env_fns: Any, said: str) -> None:
+    refused(lambda: face_of_many(env_fns), said)
 
 
 def test_start_method() -> None:
@@ -140,10 +155,59 @@ def test_render_mode(face: Any, standin_dir: Path) -> None:
     )
 
 
-def test_what_is_for_tasks_only(tmp_path: Path) -> None:
-    refused(lambda: SubprocSC2VecEnv([dict], render_mode="rgb_array"), "render_mode is for tasks")
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        {"game": "real"},
+        {"spares": 1},
+        {"render_mode": "rgb_array"},
+        {"realtime": True},
+        {"step_mul": 4},
+        {"max_loops": 100},
+    ],
+    ids=str,
+)
+def test_keywords_that_are_for_tasks_only(face_of_many: Any, keyword: dict[str, Any]) -> None:
+    ((name, given),) = keyword.items()
+    refused(
+        lambda: face_of_many([dict], **keyword), f"{name} is for tasks", f"got {name}={given!r}"
+    )
+
+
+def test_replays_are_for_tasks_only(face_of_many: Any, tmp_path: Path) -> None:
     config = PoolConfig(replays=ReplayPolicy(tmp_path))
-    refused(lambda: SubprocSC2VecEnv([dict], config=config), "replays are of games")
+    refused(lambda: face_of_many([dict], config=config), "replays are of games")
+
+
+@pytest.mark.parametrize("name", ["step_mul", "max_loops"])
+@pytest.mark.parametrize("loops", [0, -8, 1.5, True, "8"])
+def test_numbers_of_loops(face: Any, standin_dir: Path, name: str, loops: Any) -> None:
+    refused(
+        lambda: face(task="MoveToBeacon", game=standin_dir, **{name: loops}),
+        f"{name} must be a whole number of at least 1, got {loops!r}",
+    )
+
+
+def test_other_keywords(face: Any, standin_dir: Path) -> None:
+    refused(lambda: face(game=standin_dir, realtime="yes"), "realtime must be True or False")
+    refused(lambda: face(game=standin_dir, config={}), "config must be a PoolConfig, got {}")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"autoreset_mode": "Never"}, {"n": 0}, {"worker": print}, {"seed": -1}], ids=str
+)
+def test_a_vector_env_that_was_not_made_can_be_closed(wrong: dict[str, Any]) -> None:
+    """gymnasium before 1.3 calls `close` in `VectorEnv.__del__`."""
+    made = []
+
+    class Kept(SC2VectorEnv):
+        def __new__(cls, *_: Any, **__: Any) -> Any:
+            made.append(super().__new__(cls))
+            return made[0]
+
+    with pytest.raises(ValueError):
+        Kept(**wrong)
+    made[0].close()
 
 
 def test_replay_policy(face: Any, standin_dir: Path, tmp_path: Path) -> None:

@@ -214,6 +214,7 @@ class Counters:
         env_steps: see `PoolStats`.
         episodes: see `PoolStats`.
         lateness: counts how late actions came.
+        newest_game: facts of the game launched last; None if there is none.
     """
 
     def __init__(self) -> None:
@@ -223,7 +224,7 @@ class Counters:
         self.episodes = 0
         self.lateness = LatenessCounter()
         self._made_at_s = time.monotonic()
-        self._newest_game: GameFacts | None = None
+        self.newest_game: GameFacts | None = None
         self._pauses = 0
         self._paused_s = 0.0
         self._paused_loops = 0
@@ -238,7 +239,7 @@ class Counters:
         """Count an instance that is up, with its game if it has one."""
         with self._lock:
             self.launches += 1
-            self._newest_game = facts
+            self.newest_game = facts
             self._events.append(PoolEvent("launch", time.monotonic(), seat, instance))
 
     def count_reset(self, kind: str, took_s: float) -> None:
@@ -295,7 +296,7 @@ class Counters:
         realtime = self.lateness.snapshot()
         at_s = time.monotonic()
         with self._lock:
-            game = self._newest_game
+            game = self.newest_game
             return PoolStats(
                 at_s=at_s,
                 uptime_s=at_s - self._made_at_s,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
+import numpy as np
 
 from sc2pool.tasks.player import Episode, Player
 from sc2pool.tasks.players.operations import set_attr
@@ -55,13 +56,18 @@ class GymPlayer(Player):
         while not over:
             observation, reward, terminated, truncated, info = env.step(await pair.get_action())
             over = terminated or truncated
-            pair.put(Transition(observation, float(reward), terminated, truncated, info))
+            pair.put(Transition(observation, as_number(reward), terminated, truncated, info))
 
     def target(self) -> Any:
         return self._env
 
     def close(self) -> None:
         self._env.close()
+
+
+def as_number(reward: Any) -> float:
+    """A reward, which may also be an array or a list of one element, as in AsyncVectorEnv."""
+    return float(reward if isinstance(reward, float) else np.asarray(reward).item())
 
 
 def reset_keywords(episode: Episode) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From what a user asks for to the players of a pool, all checked before a process starts."""
+"""The keywords that the faces share are checked and become players before a process starts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import check_n, check_seed, gym_specs, task_spec
+from sc2pool.envs.specs import gym_specs, make_players, task_spec, whole_number
 from sc2pool.errors import ConfigError
+from sc2pool.tasks.minigames.defeat_roaches import DefeatRoaches
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 
@@ -50,15 +51,79 @@ def test_functions_that_make_envs():
         gym_specs([int, "x"])
 
 
-@pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "2", None], ids=repr)
-def test_a_number_of_envs(wrong):
-    assert check_n(3) == 3
-    with pytest.raises(ConfigError, match="n must be a whole number of at least 1"):
-        check_n(wrong)
-
-
 @pytest.mark.parametrize("wrong", [-1, True, 2.0, "2", None], ids=repr)
-def test_a_seed(wrong):
-    assert [check_seed(seed) for seed in (0, np.int64(4), 2**40)] == [0, 4, 2**40]
-    with pytest.raises(ConfigError, match="seed must be None or a whole number of at least 0"):
-        check_seed(wrong)
+def test_a_whole_number(wrong):
+    given = [whole_number("seed", number, 0) for number in (0, np.int64(4), 2**40)]
+    assert given == [0, 4, 2**40]
+    assert {type(number) for number in given} == {int}
+    with pytest.raises(
+        ConfigError, match=f"seed must be a whole number of at least 0, got {wrong!r}"
+    ):
+        whole_number("seed", wrong, 0)
+    with pytest.raises(ConfigError, match="n must be a whole number of at least 1, got 0"):
+        whole_number("n", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "keywords", "task", "n"),
+    [
+        (None, {}, MoveToBeacon, 8),
+        (None, {"n": 2}, MoveToBeacon, 2),
+        (3, {}, MoveToBeacon, 3),
+        (3, {"task": "DefeatRoaches"}, DefeatRoaches, 3),
+        ("DefeatRoaches", {}, DefeatRoaches, 8),
+        (DefeatRoaches, {"n": np.int64(2)}, DefeatRoaches, 2),
+    ],
+    ids=str,
+)
+def test_the_first_argument_may_be_a_task_or_a_number_of_envs(
+    standin_dir, first, keywords, task, n
+):
+    players = make_players(first, game=standin_dir, **keywords)
+    assert [spec.task for spec in players.specs] == [task] * n
+    assert players.is_task
+
+
+def test_functions_may_come_in_any_iterable_and_n_may_be_their_number():
+    for env_fns in ([int, str], (int, str), (env_fn for env_fn in (int, str))):
+        players = make_players(env_fns, n=2)
+        assert [spec.env_fn for spec in players.specs] == [int, str]
+        assert (players.is_task, players.realtime, players.step_mul) == (False, False, None)
+
+
+@pytest.mark.parametrize(
+    ("first", "keywords", "said"),
+    [
+        (3, {"n": 4}, "n is given twice: 3 and n=4"),
+        ("MoveToBeacon", {"task": "MoveToBeacon"}, "give either env_fns or task, got 'MoveToBea"),
+        (
+            [int],
+            {"task": "MoveToBeacon"},
+            r"give either env_fns or task, got \[<class 'int'>\] and",
+        ),
+        ([int, int], {"n": 8}, "n=8, but env_fns has 2 functions"),
+        ([int], {"n": 0}, "n must be a whole number of at least 1, got 0"),
+        (int, {}, r"env_fns must be a list of functions; for <class 'int'> write \[it\] \* n"),
+        (True, {}, "the first argument must be a list of functions .* got True"),
+        (2.0, {}, r"the first argument must be a list of functions .* got 2\.0"),
+        ([], {}, "env_fns is empty"),
+        ([int], {"game": "real"}, "game is for tasks and has no effect .* got game='real'"),
+        ([int], {"spares": 1}, "spares is for tasks .* got spares=1"),
+        ([int], {"render_mode": "rgb_array"}, "render_mode is for tasks"),
+        ([int], {"realtime": True}, "realtime is for tasks"),
+        ([int], {"step_mul": 4}, "step_mul is for tasks"),
+        ([int], {"max_loops": 400}, "max_loops is for tasks"),
+        ([int], {"config": {}}, "config must be a PoolConfig, got {}"),
+        (None, {"realtime": "yes"}, "realtime must be True or False, got 'yes'"),
+        (None, {"step_mul": 0}, "step_mul must be a whole number of at least 1, got 0"),
+        (None, {"max_loops": 2.5}, r"max_loops must be a whole number of at least 1, got 2\.5"),
+        (None, {"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        (None, {"spares": -1}, "spares must be a whole number of at least 0, got -1"),
+    ],
+    ids=str,
+)
+def test_what_is_refused(standin_dir, first, keywords, said):
+    if first is None:
+        keywords = {"game": standin_dir, **keywords}
+    with pytest.raises(ConfigError, match=said):
+        make_players(first, **keywords)
