@@ -1,15 +1,15 @@
-"""How long the trainer waits when a game dies or resets slowly, and whether anything is left.
+"""How long the trainer waits when a game dies or resets slowly, and what is left of dead games.
 
-    .venv/bin/python scripts/recovery.py                  # all three parts
-    .venv/bin/python scripts/recovery.py --part stall --seconds 60
+    python scripts/recovery.py                  # all three parts
+    python scripts/recovery.py --part stall --seconds 60
 
-recovery  A game is killed while its step is pending, again and again: how long until the pool has
-          seen it, and until the trainer has its batch, with a spare and without.
-leaks     A hundred instances are replaced: what this process has, before and after.
+recovery  A game is killed while its step is pending, again and again: the time until the pool has
+          detected it, and until the trainer has its batch, with a spare and without.
+leaks     A hundred instances are replaced: the resources of this process, before and after.
 stall     Resets take a second, episodes end one after the other: the times of batches with two
           spares, without, and with SB3's SubprocVecEnv over `SC2GymEnv`.
 
-The goals are printed beside the figures. Run it on a machine that has nothing else to do.
+The tables show the goals beside the figures. Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from typing import Any
 
 import numpy as np
 import psutil
+from audit.belongings import shared_mappings
 from gymnasium import spaces
+from lenient import lenient
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
-from sc2pool.config import PoolConfig, RestartPolicy
+from sc2pool.cli.bench.output import markdown
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 N_WALKS = 8
@@ -44,15 +46,11 @@ STEP_S = 0.02
 EPISODE_STEPS = 400
 
 REPORTS = tempfile.TemporaryDirectory(prefix="recovery-")
-LENIENT = PoolConfig(
-    restart=RestartPolicy(per_env=10**6, per_env_window_s=0.1, per_pool_per_env=10**6),
-    fault_report_dir=Path(REPORTS.name),
-)
-"""Accepts any number of recycles and never waits before a launch."""
+LENIENT = lenient(Path(REPORTS.name))
 
 
 class Lingering(MoveToBeacon):
-    """Its last action takes a while, so that a game can be killed in the middle of a step."""
+    """Its last action takes 0.3 s, so that a game can be killed in the middle of a step."""
 
     action_space = spaces.Discrete(N_WALKS + 1)
 
@@ -75,14 +73,13 @@ class SlowToReset(MoveToBeacon):
         return super().act(action)
 
 
-def percentiles(seconds: list[float]) -> str:
+def percentiles(seconds: list[float]) -> list[str]:
     """p50, p95 and maximum in milliseconds, as cells of a table."""
-    p50, p95, top = np.percentile(seconds, [50, 95, 100]) * 1000.0
-    return f"{p50:,.0f} | {p95:,.0f} | {top:,.0f}"
+    return [f"{value_s * 1000.0:,.0f}" for value_s in np.percentile(seconds, [50, 95, 100])]
 
 
 def measure_recovery(n: int, kills: int, spares: int) -> tuple[list[float], list[float]]:
-    """From each SIGKILL: seconds until the pool saw it, and until the trainer had its batch."""
+    """Seconds from each SIGKILL until the pool detected it, and until the trainer had its batch."""
     env = SubprocSC2VecEnv(n=n, task=Lingering, spares=spares, config=LENIENT)
     seen_s, recovered_s = [], []
     try:
@@ -109,22 +106,22 @@ def measure_recovery(n: int, kills: int, spares: int) -> tuple[list[float], list
 def recovery(n: int, kills: int) -> None:
     """The table of recovery times."""
     print(f"Recovery: n={n}, {kills} kills each; milliseconds from SIGKILL\n")
-    print("| | p50 | p95 | max | goal |\n|---|---|---|---|---|")
+    rows: list[list[str]] = []
     seen_s: list[float] = []
     for name, spares, goal in (("with a spare", 1, "p95 ≤ 1,000"), ("cold", 0, "≤ 5,000")):
         seen, recovered = measure_recovery(n, kills, spares)
         seen_s += seen
-        print(f"| batch, {name} | {percentiles(recovered)} | {goal} |")
-    print(f"| death seen | {percentiles(seen_s)} | ≤ 50 |\n")
+        rows.append([f"batch, {name}", *percentiles(recovered), goal])
+    rows.append(["death detected", *percentiles(seen_s), "≤ 50"])
+    print(markdown(("", "p50", "p95", "max", "goal"), rows), end="\n\n")
 
 
 def belongings() -> dict[str, int]:
-    """What a pool in this process holds."""
-    mapped = Path("/proc/self/maps").read_text().splitlines()
+    """Counts of what a pool in this process holds."""
     runs = list(Path(tempfile.gettempdir()).glob("sc2pool-run-*"))
     return {
         "descriptors": len(list(Path("/proc/self/fd").iterdir())),
-        "shared mappings": sum("memfd:sc2pool" in line for line in mapped),
+        "shared mappings": shared_mappings().total(),
         "processes below": len(psutil.Process().children(recursive=True)),
         "temp folders": sum(len(list(run.rglob("*"))) for run in runs),
         "resident MB": psutil.Process().memory_info().rss // 1_000_000,
@@ -132,7 +129,7 @@ def belongings() -> dict[str, int]:
 
 
 def leaks(recycles: int) -> None:
-    """What is there before and after so many recycles of a pool of two."""
+    """What a pool of two holds before and after this number of recycles."""
     env = SubprocSC2VecEnv(n=2, task=MoveToBeacon, config=LENIENT)
     try:
         env.reset()
@@ -149,10 +146,8 @@ def leaks(recycles: int) -> None:
     finally:
         env.close()
     print(f"Leaks: {recycles} recycles, games and workers killed in turn\n")
-    print("| | before | half way | after |\n|---|---|---|---|")
-    for name in rows[0]:
-        print(f"| {name} | {' | '.join(str(row[name]) for row in rows)} |")
-    print()
+    cells = [[name, *(str(row[name]) for row in rows)] for name in rows[0]]
+    print(markdown(("", "before", "half way", "after"), cells), end="\n\n")
 
 
 def batch_times(env: VecEnv, seconds: float) -> list[float]:
@@ -186,20 +181,19 @@ def stall(n: int, seconds: float) -> None:
         f"Stall: n={n}, resets take {RESET_S:g} s, steps {STEP_S * 1000:g} ms, episodes "
         f"{EPISODE_STEPS} steps; {seconds:g} s each, milliseconds a batch\n"
     )
-    print("| | batches | p50 | p99 | max | p99 / p50 | goal |\n|---|---|---|---|---|---|---|")
+    rows = []
     for name, make in sides.items():
         times = batch_times(make(), seconds)
         p50, p99, top = np.percentile(times, [50, 99, 100]) * 1000.0
         goal = "≤ 2" if name.endswith("=2") else ""
-        print(
-            f"| {name} | {len(times)} | {p50:,.1f} | {p99:,.1f} | {top:,.0f} | "
-            f"{p99 / p50:.1f} | {goal} |"
-        )
-    print()
+        figures = (f"{p50:,.1f}", f"{p99:,.1f}", f"{top:,.0f}", f"{p99 / p50:.1f}")
+        rows.append((name, str(len(times)), *figures, goal))
+    head = ("", "batches", "p50", "p99", "max", "p99 / p50", "goal")
+    print(markdown(head, rows), end="\n\n")
 
 
 def main() -> None:
-    """Run the parts that were asked for."""
+    """Run the chosen parts."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--part", choices=["recovery", "leaks", "stall", "all"], default="all")
     parser.add_argument("--n", type=int, default=8)
@@ -207,7 +201,7 @@ def main() -> None:
     parser.add_argument("--recycles", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=30.0)
     options = parser.parse_args()
-    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # each kill would be told
+    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # a line for each kill is too much
     if options.part in ("recovery", "all"):
         recovery(options.n, options.kills)
     if options.part in ("leaks", "all"):

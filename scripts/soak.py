@@ -1,10 +1,10 @@
 """Play for an hour while games and workers are killed, and prove that nothing was lost.
 
-    .venv/bin/python scripts/soak.py --minutes 60 --n 8 --fault-every 2 --report soak.json
+    python scripts/soak.py --minutes 60 --n 8 --fault-every 2 --report soak.json
 
-Every transition is checked as it comes (`audit.checker`), every injected fault is accounted for
-at the end (`audit.ledger`), and so is what is left on the machine and what the trainer's memory
-did. Exit code 1 on anything wrong; a step that never ends is told with a traceback of all threads.
+It checks every transition at once (`audit.checker`), and at the end every injected fault
+(`audit.ledger`), what is left on the machine, and the growth of the trainer's memory. The exit code
+is 1 if anything is wrong; a step that does not end prints a traceback of all threads.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
 
 LIMITS = Limits(launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=4.0, worker_grace_s=3.0)
-"""Small, so that a hung game is told from a slow one within seconds."""
+"""Small, so that a hung game is detected within seconds."""
 ANY_NUMBER = 1_000_000
 HUNG_S = 240.0
-"""No step may last longer, whatever faults it meets."""
+"""Limit of a step, including recovery from any faults."""
 SETTLE_S = 90.0
-"""How long the last faults may take to be noticed."""
+"""How long the detection of the last faults may take."""
 SHOWN_EVERY_S = 30.0
-LOOK_EVERY_S = 1.0
+SAMPLE_EVERY_S = 1.0
 GROWTH_BYTES = 16_000_000
-"""The trainer's memory may grow by this much, however long it runs."""
+"""How much the trainer's memory may grow in a run of any length."""
 REPORTS_KEPT = 50
 VIOLATIONS_KEPT = 100
 SHOWN = {
@@ -58,7 +58,7 @@ SHOWN = {
 
 
 class Soak:
-    """A run: steps the pool, and checks and counts what comes of it."""
+    """A run: steps the pool, and checks and counts the results."""
 
     def __init__(self, options: argparse.Namespace, reports: Path) -> None:
         self.options = options
@@ -87,63 +87,63 @@ class Soak:
         )
 
     def run(self) -> None:
-        """Play until the time is over and every fault has been noticed."""
+        """Play until the time is over and every fault was detected."""
         began_s = self.now_s = time.monotonic()
         end_s = began_s + 60.0 * self.options.minutes
-        look_s = show_s = began_s
+        sample_s = show_s = began_s
         play = first_ready if self.options.first_ready else in_sync
         batches = play(self.env, self.injector.harms)
         self.injector.start()
         while self.now_s < end_s or (not self.settled() and self.now_s < end_s + SETTLE_S):
-            with patience():
+            with bounded():
                 records = next(batches)
             self.take(records)
             if self.now_s >= end_s:
                 self.injector.stop()
-            if self.now_s >= look_s:
-                look_s = self.now_s + LOOK_EVERY_S
-                self.look()
+            if self.now_s >= sample_s:
+                sample_s = self.now_s + SAMPLE_EVERY_S
+                self.sample()
             if self.now_s >= show_s:
                 show_s = self.now_s + SHOWN_EVERY_S
                 self.show(self.now_s - began_s)
-        self.look()
+        self.sample()
         self.show(self.now_s - began_s)
 
     def settled(self) -> bool:
-        """Whether every harm has been noticed by now, and every fault told."""
+        """True if every harm was detected and every fault reported."""
         self.ledger.take_events(self.env.stats().events)
         return self.ledger.settled()
 
     def take(self, records: Sequence[Record]) -> None:
-        """Check what was sent and what came back."""
+        """Check what was sent and what was received."""
         self.now_s = time.monotonic()
         for record in records:
-            self.blame(self.checker.check(record))
+            self.add_violations(self.checker.check(record))
         self.ledger.take_marks(marks_of(records), self.now_s)
 
-    def blame(self, violations: Iterable[object]) -> None:
-        """Keep what is wrong; the first few are printed at once."""
+    def add_violations(self, violations: Iterable[object]) -> None:
+        """Count violations; print and keep the first ones."""
         for violation in violations:
             self.violation_count += 1
             if len(self.violations) < VIOLATIONS_KEPT:
                 self.violations.append(str(violation))
                 print(f"VIOLATION {violation}", flush=True)
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Once a second: the pool's events, the trainer's memory, the folder of fault reports."""
         self.ledger.take_events(self.env.stats().events)
         self.rss_bytes.append(psutil.Process().memory_info().rss)
         self.most_reports = max(self.most_reports, sum(1 for _ in self.reports.iterdir()))
 
     def show(self, elapsed_s: float) -> None:
-        """One line of where we are."""
+        """Print a line of progress."""
         stats = self.env.stats()
         took = stats.recovery_s
         print(
             f"{elapsed_s:6.0f} s  {stats.env_steps:9,} steps"
             f"  {stats.episodes:7,} episodes"
             f"  faults {len(self.ledger.injected)} injected,"
-            f" {len(self.ledger.events)} seen, {len(self.ledger.told)} marked"
+            f" {len(self.ledger.events)} seen, {len(self.ledger.reported)} marked"
             f"  recovery {'none' if took is None else f'p50 {took.p50:.2f} p95 {took.p95:.2f} s'}"
             f"  violations {self.violation_count}"
             f"  RSS {self.rss_bytes[-1] / 1e6:,.1f} MB",
@@ -154,15 +154,17 @@ class Soak:
         """All counts, as plain data."""
         stats, ledger = self.env.stats(), self.ledger
         ledger.take_events(stats.events)
-        self.blame(self.checker.unanswered() if not self.options.first_ready else ())
-        self.blame(ledger.reconcile())
+        self.add_violations(self.checker.unanswered() if not self.options.first_ready else ())
+        self.add_violations(ledger.reconcile())
         if sum(stats.recycles.values()) != len(ledger.events):
-            self.blame([f"the pool counts {stats.recycles}, its events {ledger.by('cause')}"])
+            self.add_violations(
+                [f"the pool counts {stats.recycles}, its events {ledger.by('cause')}"]
+            )
         first, last, growth = growth_of(self.rss_bytes)
         if growth > GROWTH_BYTES:
-            self.blame([f"the trainer's memory has grown by {growth / 1e6:,.1f} MB"])
-        if self.most_reports > REPORTS_KEPT + 1:  # the newest may stand before the oldest is gone
-            self.blame([f"{self.most_reports} fault reports were kept"])
+            self.add_violations([f"the trainer's memory has grown by {growth / 1e6:,.1f} MB"])
+        if self.most_reports > REPORTS_KEPT + 1:  # one is written before the oldest is removed
+            self.add_violations([f"{self.most_reports} fault reports were kept"])
         return {
             **{name: value for name, value in stats.as_dict().items() if name in SHOWN},
             "faults_injected": dict(self.injector.done.most_common()),
@@ -170,7 +172,7 @@ class Soak:
             "faults_by_phase": ledger.by("phase"),
             "faults_injected_total": len(ledger.injected),
             "faults_seen_total": len(ledger.events),
-            "faults_marked": len(ledger.told),
+            "faults_marked": len(ledger.reported),
             "faults_of_spares": len(ledger.of_spares()),
             "faults_shadowed": len(ledger.shadowed()),
             "synthetic_transitions": self.checker.synthetic,
@@ -190,8 +192,8 @@ def growth_of(rss_bytes: Sequence[int]) -> tuple[int, int, int]:
 
 
 @contextmanager
-def patience() -> Iterator[None]:
-    """Ends the program, and says where it was, if this takes too long."""
+def bounded() -> Iterator[None]:
+    """End the program with a traceback if this takes too long."""
     faulthandler.dump_traceback_later(HUNG_S, exit=True)
     try:
         yield
@@ -200,7 +202,7 @@ def patience() -> Iterator[None]:
 
 
 def left_behind(before: Belongings) -> list[str]:
-    """What is left once killed processes had time to be gone."""
+    """What is left after killed processes had time to end."""
     deadline_s = time.monotonic() + GONE_WITHIN_S
     while True:
         gc.collect()
@@ -228,7 +230,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     """Run the soak and report; 0 if nothing at all is wrong."""
     options = parse()
-    logging.disable(logging.WARNING)  # the faults are ours, and counted
+    logging.disable(logging.WARNING)  # the faults are intended, and counted
     temp = Path(tempfile.mkdtemp(prefix="sc2pool-soak-"))
     os.environ["TMPDIR"] = tempfile.tempdir = str(temp)
     reports = temp / "faults"
@@ -242,7 +244,7 @@ def main() -> int:
             report = soak.figures()
         finally:
             soak.injector.stop()
-            with patience():
+            with bounded():
                 soak.env.close()
         report["elapsed_s"] = time.monotonic() - began_s
         report["leaks"] = left_behind(before)

@@ -1,1 +1,1 @@
-"""Proof that no transition is lost, doubled, swapped or stale, and that each fault is told once."""
+"""Proof that no transition is lost, doubled, swapped or stale, and each fault is reported once."""

@@ -1,7 +1,7 @@
-"""What this process and all it has started have on the machine: nothing of it may be left.
+"""What this process and its children hold on the machine: nothing of it may be left at the end.
 
-Processes are told from other programs' by the temp folder they were started with, so whoever
-wants to know sets `TMPDIR` to a folder of its own first.
+Processes of this run are recognised by the temp folder they were started with, so the run must set
+`TMPDIR` to a folder of its own first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 GONE_WITHIN_S = 5.0
-"""How long a killed process may take to be gone on a busy machine."""
+"""How long a killed process may take to end on a busy machine."""
 
 
 class Belongings:
@@ -29,7 +29,7 @@ class Belongings:
         self._folders = temp_folders(run_temp)
 
     def what_is_left(self) -> list[str]:
-        """What there is now and was not then, a line each."""
+        """What is there now and was not there before, a line each."""
         processes = our_processes(self._run_temp)
         return [
             *(f"process {describe(p)}" for p in processes - self._processes),
@@ -43,7 +43,7 @@ class Belongings:
         ]
 
     def end_new_processes(self) -> None:
-        """So that one test's leak is not the next one's."""
+        """Kill what is left, so that the next test does not report it again."""
         for process in our_processes(self._run_temp) - self._processes:
             with suppress(psutil.Error):
                 process.kill()
@@ -51,7 +51,7 @@ class Belongings:
 
 
 def our_processes(run_temp: Path) -> set[psutil.Process]:
-    """Children, theirs, and whatever else was started with this run's temp folder."""
+    """All processes below this one, and all others with this run's temp folder."""
     ours = set(psutil.Process().children(recursive=True))
     for pid in psutil.pids():
         if pid != os.getpid() and is_marked(pid, os.fsencode(run_temp)):
@@ -61,14 +61,13 @@ def our_processes(run_temp: Path) -> set[psutil.Process]:
 
 
 def is_marked(pid: int, mark: bytes) -> bool:
-    """A worker has the folder in its environment, a game in its command line too."""
+    """True if the process's command line or environment holds the mark."""
     try:
-        return any(mark in Path(f"/proc/{pid}/{file}").read_bytes() for file in _TOLD_BY)
+        return any(
+            mark in Path(f"/proc/{pid}/{file}").read_bytes() for file in ("cmdline", "environ")
+        )
     except OSError:
         return False  # it is gone, or another user's
-
-
-_TOLD_BY = ("cmdline", "environ")
 
 
 def describe(process: psutil.Process) -> str:
@@ -78,19 +77,19 @@ def describe(process: psutil.Process) -> str:
 
 
 def descriptors(run_temp: Path) -> Counter[str]:
-    """What this process has open, by what it leads to; files elsewhere are libraries' own."""
+    """What this process has open, by target; files elsewhere belong to libraries."""
     targets: Counter[str] = Counter()
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
             target = str(link.readlink())
             if not target.startswith("/") or target.startswith(("/memfd:", str(run_temp))):
-                # Pipes and sockets have numbers of their own; what matters is how many there are.
+                # Pipes and sockets have numbers, which do not matter; how many there are does.
                 targets[target.split(":[", maxsplit=1)[0]] += 1
     return targets
 
 
 def leases_held(processes: set[psutil.Process]) -> set[str]:
-    """The ports whose lock this process or one of `processes` has open."""
+    """Ports whose lock file this process or one of `processes` has open."""
     held = set()
     for pid in [os.getpid(), *(process.pid for process in processes)]:
         with suppress(OSError):

@@ -19,7 +19,7 @@ from audit.task import LAST_LOOP, STEP_MUL, Stamp, checksum
 
 
 class Mark(NamedTuple):
-    """A fault as an info tells it."""
+    """A fault as an info reports it."""
 
     instance: int
     kind: str
@@ -48,7 +48,7 @@ class Received:
     """A transition as the trainer gets it.
 
     Attributes:
-        shown: the observation, which is the next episode's first where this one is over.
+        shown: the observation; if the episode is over, the next episode's first.
         final: the last observation of the episode that is over.
         mark: in the transition's own info.
         reset_mark: in the `reset_infos` of the episode that began with it.
@@ -70,7 +70,7 @@ Record = Began | Sent | Received
 
 @dataclass(frozen=True)
 class Violation:
-    """One thing that must not be."""
+    """One thing that is wrong."""
 
     env: int
     what: str
@@ -93,7 +93,7 @@ class _PlayedEpisodes:
     skipped: set[int] = field(default_factory=set)
 
     def play(self, number: int) -> bool:
-        """Whether this is the first time."""
+        """True if this is the first time."""
         if number >= self.next:
             self.skipped.update(range(self.next, number))
             self.next = number + 1
@@ -121,7 +121,7 @@ class Checker:
         self.synthetic = 0
 
     def check(self, record: Record) -> list[Violation]:
-        """What is wrong with the next record."""
+        """Violations in the next record."""
         env = self._envs.setdefault(record.env, _Env())
         if isinstance(record, Began):
             env.sent, env.last = None, record.shown
@@ -137,7 +137,7 @@ class Checker:
         return [Violation(record.env, what) for what in found]
 
     def unanswered(self) -> list[Violation]:
-        """At the end of a recording: the actions that nothing came of."""
+        """At the end of a recording: the actions without a transition."""
         return [
             Violation(number, f"the transition of action {env.sent} is lost")
             for number, env in self._envs.items()
@@ -219,7 +219,7 @@ def _real(got: Received, answer: Stamp, last: Stamp, sent: int) -> list[str]:
 
 
 def check(records: Iterable[Record], ahead: int = 0) -> list[Violation]:
-    """All that is wrong with a whole recording."""
+    """All violations in a whole recording."""
     checker = Checker(ahead)
     found = [violation for record in records for violation in checker.check(record)]
     return [*found, *checker.unanswered()]

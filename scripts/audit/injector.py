@@ -1,9 +1,8 @@
-"""Harms a running pool at random instants, and keeps the books of it.
+"""Harms a running pool at random instants, and records each harm in the ledger.
 
-A thread of its own strikes whatever the trainer is doing just then: an env's instance or a
-spare's, launching, resetting or stepping. What only the API can do (`hang`, `crash`, `exit`) it
-asks the trainer's loop to send with the next action. No instance is harmed twice, so that each
-fault has one cause.
+A thread harms an env's instance or a spare, whether it is launching, resetting or stepping. Harms
+that only the API can do (`hang`, `crash`, `exit`) are sent by the trainer's loop with the next
+action. No instance is harmed twice, so each fault has one cause.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ BY_API = tuple(f"game {harm}" for harm in HARMS[1:])
 
 
 class Injector:
-    """Strikes about every `every_s` seconds, until it is stopped.
+    """Harms an instance about every `every_s` seconds, until it is stopped.
 
     Args:
         instances: the pool's instances at this moment.
-        ledger: where each harm is noted before it is done.
+        ledger: records each harm before it is done.
         every_s: mean time between two harms.
         seed: of the choice of instants, instances and harms.
     """
@@ -61,7 +60,7 @@ class Injector:
         self.done: Counter[str] = Counter()
 
     def start(self) -> None:
-        """Begin to strike."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -80,7 +79,7 @@ class Injector:
                 places = [
                     place
                     for place, env in enumerate(envs)
-                    # One that is not playing gets no action: its env has a fault to tell of.
+                    # An instance that is not playing gets no action: its env has a fault to report.
                     if instances[env].state == "playing"
                     and instances[env].instance not in self._ledger.injected
                 ]
@@ -122,7 +121,7 @@ class Injector:
 
 
 def pid_of(instance: InstanceStats, target: str) -> int | None:
-    """The worker's or the game's process, also while it launches; None where there is none yet."""
+    """The worker's or the game's process, also while it launches; None if there is none yet."""
     with suppress(psutil.Error):
         worker = psutil.Process(instance.worker_pid)
         if worker.ppid() != os.getpid() or worker.status() == psutil.STATUS_ZOMBIE:

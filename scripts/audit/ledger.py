@@ -1,13 +1,13 @@
-"""Every fault that was injected, every one the pool saw, every one the trainer was told of.
+"""Every fault that was injected, every one the pool detected, every one the trainer got.
 
     injected ──┐
     events   ──┼─► reconcile: each instance once on each side, or a reason why not
     marks    ──┘
 
-An instance dies once, so its number stands for its fault. A fault of an env's instance is told
-once, in the info of a transition or of a reset; a spare's is told in the pool's own events only;
-and where the successor fails as well before the trainer was told of the first fault, the first
-one is told. Rules: no I/O, no clock.
+An instance dies once, so its number identifies its fault. A fault of an env's instance is reported
+once, in the info of a transition or of a reset; a spare's is only in the pool's own events. If the
+successor fails as well before the trainer got the first fault, only the first one is reported.
+Rules: no I/O, no clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sc2pool.pool.report.stats import PoolEvent
 
 
 @dataclass(frozen=True)
-class Told:
+class Report:
     """A mark, and when and for which env the trainer got it."""
 
     env: int
@@ -32,16 +32,16 @@ class Told:
 
 @dataclass
 class Ledger:
-    """What is known of each instance that was harmed or failed."""
+    """What is known about each instance that was harmed or failed."""
 
     injected: dict[int, str] = field(default_factory=dict)
     events: dict[int, PoolEvent] = field(default_factory=dict)
-    told: dict[int, Told] = field(default_factory=dict)
+    reported: dict[int, Report] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     _seen_until_s: float = 0.0
 
     def inject(self, instance: int, how: str) -> None:
-        """This instance is about to be harmed."""
+        """Record that this instance is about to be harmed."""
         self.injected[instance] = how
 
     def withdraw(self, instance: int) -> None:
@@ -49,14 +49,14 @@ class Ledger:
         del self.injected[instance]
 
     def take_marks(self, marks: Iterable[tuple[int, Mark]], at_s: float) -> None:
-        """The trainer was told of these faults."""
+        """Record that the trainer got these faults."""
         for env, mark in marks:
-            if mark.instance in self.told:
-                self.wrong.append(f"the fault of instance {mark.instance} is told twice")
-            self.told[mark.instance] = Told(env, mark, at_s)
+            if mark.instance in self.reported:
+                self.wrong.append(f"the fault of instance {mark.instance} is reported twice")
+            self.reported[mark.instance] = Report(env, mark, at_s)
 
     def take_events(self, events: Iterable[PoolEvent]) -> None:
-        """The newest events of the pool, in their order; those known already are passed over."""
+        """Record the newest events of the pool, in their order; known ones are skipped."""
         for event in events:
             if event.at_s <= self._seen_until_s:
                 continue
@@ -65,7 +65,7 @@ class Ledger:
                 continue
             if event.instance in self.events:
                 self.wrong.append(f"instance {event.instance} has failed twice")
-            # The end of a game's log may be in it, and a run has thousands of these.
+            # Only the first line: the end of a game's log may follow, and a run has thousands.
             brief = event.detail.partition("\n")[0]
             self.events[event.instance] = replace(event, detail=brief)
 
@@ -74,16 +74,16 @@ class Ledger:
         return self.injected.keys() - self.events.keys()
 
     def shadowed(self) -> set[int]:
-        """Failed before the trainer was told of an earlier fault of the same env."""
+        """Failed before the trainer got an earlier fault of the same env."""
         spans = [
-            (self.events[number].seat, self.events[number].at_s, told.at_s)
-            for number, told in self.told.items()
+            (self.events[number].seat, self.events[number].at_s, report.at_s)
+            for number, report in self.reported.items()
             if number in self.events
         ]
         return {
             number
             for number, event in self.events.items()
-            if number not in self.told
+            if number not in self.reported
             and any(
                 seat == event.seat and since_s < event.at_s < until_s
                 for seat, since_s, until_s in spans
@@ -91,35 +91,35 @@ class Ledger:
         }
 
     def of_spares(self) -> set[int]:
-        """Failed while no env had them."""
+        """Instances that failed as spares."""
         return {n for n, event in self.events.items() if event.seat.startswith("spare")}
 
-    def untold(self) -> set[int]:
-        """Failed, and the trainer should be told and has not been so far."""
-        return self.events.keys() - self.told.keys() - self.of_spares() - self.shadowed()
+    def unreported(self) -> set[int]:
+        """Failed, and the trainer should have the fault, but has not so far."""
+        return self.events.keys() - self.reported.keys() - self.of_spares() - self.shadowed()
 
     def settled(self) -> bool:
-        """Whether every harm has been noticed, and every fault told."""
-        return not self.unnoticed() and not self.untold()
+        """True if every harm was detected and every fault reported."""
+        return not self.unnoticed() and not self.unreported()
 
     def reconcile(self) -> list[str]:
-        """All that does not fit together."""
+        """Everything that does not agree."""
         found = list(self.wrong)
         for number in self.unnoticed():
-            found.append(f"instance {number}: {self.injected[number]} went unnoticed")
+            found.append(f"instance {number}: {self.injected[number]} was not detected")
         for number in self.events.keys() - self.injected.keys():
             event = self.events[number]
             about = f"{event.cause} while {event.phase}: {event.detail}"
-            found.append(f"instance {number} failed, and nobody had harmed it: {about}")
-        for number, told in self.told.items():
+            found.append(f"instance {number} failed without being harmed: {about}")
+        for number, report in self.reported.items():
             event = self.events.get(number)
-            given = (f"env {told.env}", told.mark.kind)
+            given = (f"env {report.env}", report.mark.kind)
             if event is None:
-                found.append(f"instance {number} is told to have failed, and has not")
+                found.append(f"instance {number} is reported as failed, but did not fail")
             elif (event.seat, event.cause) != given:
-                found.append(f"instance {number} is told as {given}, but it was {event}")
-        for number in self.untold():
-            found.append(f"the fault of instance {number} is not told: {self.events[number]}")
+                found.append(f"instance {number} is reported as {given}, but it was {event}")
+        for number in self.unreported():
+            found.append(f"the fault of instance {number} is not reported: {self.events[number]}")
         return found
 
     def by(self, key: Literal["cause", "phase"]) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""Plays an `AuditTask` pool for as long as it is asked to, and records all of it.
+"""Plays an `AuditTask` pool and records every step.
 
     for records in in_sync(env): …      every step's `Sent` and `Received`, after a reset's `Began`
 
-No two actions are alike, so the checksum in an observation belongs to one of them only.
+No two actions are equal, so the checksum in an observation identifies its action.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from audit.task import NUMBERS
 from sc2pool import SubprocSC2VecEnv
 
 Harms = Callable[[Sequence[int]], Sequence[int]]
-"""Of some envs: which of `audit.task.HARMS` to ask each of them for with its next action."""
+"""From envs to an index in `audit.task.HARMS` for the next action of each."""
 
 
 def no_harm(envs: Sequence[int]) -> Sequence[int]:
-    """Just play."""
+    """No harm to any env."""
     return [0] * len(envs)
 
 
@@ -39,7 +39,7 @@ def in_sync(env: VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
 
 
 def first_ready(env: SubprocSC2VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
-    """Half of the envs at a time, whichever are ready first."""
+    """Half of the envs at a time: those that are ready first."""
     numbers = itertools.count()
     envs: Sequence[int] = range(env.num_envs)
     yield list(from_reset(env.reset(), env.reset_infos))

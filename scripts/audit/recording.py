@@ -13,7 +13,7 @@ Info = dict[str, Any]
 
 
 def mark_in(info: Info | None) -> Mark | None:
-    """The fault that an info tells of."""
+    """The fault in an info."""
     fault = (info or {}).get("sc2pool.fault")
     return None if fault is None else Mark(fault["instance"], fault["kind"])
 
@@ -62,11 +62,11 @@ def from_batch(batch: Batch) -> Iterator[Received]:
 
 
 def marks_of(records: Iterable[Record]) -> Iterator[tuple[int, Mark]]:
-    """All faults that these records tell of, each with its env."""
+    """All faults in these records, each with its env."""
     for record in records:
         if isinstance(record, Sent):
             continue
-        told = (record.mark, record.reset_mark if isinstance(record, Received) else None)
-        for mark in told:
+        marks = (record.mark, record.reset_mark if isinstance(record, Received) else None)
+        for mark in marks:
             if mark is not None:
                 yield record.env, mark

@@ -1,9 +1,9 @@
-"""A task whose observations tell where they come from, so that a trainer can check each of them.
+"""A task whose observations show where they come from, so that a trainer can check each of them.
 
 The stand-in stamps every observation of the map `Audit` (see its README): process, episode, game
-loop, and the checksum of the newest action. The task hands the stamp on as numbers. An action is
-a number that the trainer uses once; the command made of it has a checksum that the trainer can
-compute by itself, so an observation proves which action it is the answer to.
+loop, and the checksum of the newest action. The task returns the stamp as numbers. An action is a
+number that the trainer uses once; the trainer can compute the checksum of its command, so an
+observation proves which action it answers.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from sc2pool.tasks.task import Task
 
 STEP_MUL = 8
 LAST_LOOP = 480
-"""At this loop the map ends the game."""
+"""The map ends the game at this loop."""
 HARMS = ("none", "hang", "crash", "exit")
-"""What an action may ask the game to do to itself, beside its command."""
+"""Harm that an action may do to the game, beside its command."""
 
 _BITS = 14
 NUMBERS = 1 << 2 * _BITS
-"""So many actions can be told apart."""
+"""Number of different actions."""
 
 
 class Stamp(NamedTuple):
     """One observation, as the trainer reads it."""
 
     instance: int
-    """Drawn by the game process when it started."""
+    """Random number that the game process drew when it started."""
     game_episode: int
     """Counts the episodes of that process."""
     loop: int
     actions: int
-    """How many actions the game has carried out in this episode."""
+    """Number of actions that the game has executed in this episode."""
     checksum: int
     """CRC-32 of the newest of them; 0 before the first."""
     episode: int
     """The number of the episode in the run, as the pool gave it to the worker."""
     tag: int
-    """The marine's."""
+    """The marine's tag."""
 
     @classmethod
     def of(cls, observation: NDArray[np.int64]) -> Stamp:
@@ -81,7 +81,7 @@ class AuditTask(Task):
         return commands_for(self.number, self.tag())
 
     async def harm(self, how: str) -> None:
-        """Have the API bring the game down."""
+        """Make the API hang, crash or end the game."""
         test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.Test.Value(how))
         command = debug_pb2.DebugCommand(test_process=test)
         await self.game.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command])))
@@ -100,7 +100,7 @@ class AuditTask(Task):
 
 
 def commands_for(number: int, tag: int) -> Commands:
-    """An order to walk to the place that stands for this number."""
+    """An order to walk to the place that encodes this number."""
     column, row = divmod(number, 1 << _BITS)
     return [
         commands.move(
@@ -110,6 +110,6 @@ def commands_for(number: int, tag: int) -> Commands:
 
 
 def checksum(number: int, tag: int) -> int:
-    """What the game will say of this action."""
+    """The checksum that the game will compute for this action."""
     request = requests.action(as_actions(commands_for(number, tag))).action
     return zlib.crc32(request.SerializeToString(deterministic=True))

@@ -1,23 +1,22 @@
-"""PPO beside AsyncPPO on MoveToBeacon in step mode: what they learn per step, and how fast.
+"""PPO beside AsyncPPO on MoveToBeacon in step mode: returns per step, and steps per second.
 
-    .venv/bin/python scripts/studies/async_learning.py --out learning       # three seeds of each
-    .venv/bin/python scripts/studies/async_learning.py --out learning --quick
+    python scripts/studies/async_learning.py --out learning       # three seeds of each
+    python scripts/studies/async_learning.py --out learning --quick
 
 Both have the same settings. The number of epochs is chosen so that an update takes as long as a
-rollout: it is measured first, with PPO. Written are `async_learning.json` and `async_learning.png`,
-and two verdicts are printed: whether AsyncPPO's mean return of the last hundred episodes is at
-least 0.95 of PPO's, and whether it takes PPO at least 1.2 times as long for as many steps.
+rollout; the script measures both first, with PPO. It writes `async_learning.json` and
+`async_learning.png` and prints two verdicts: whether AsyncPPO's mean return of the last hundred
+episodes is at least 0.95 of PPO's, and whether it makes at least 1.2 times as many steps a second.
 
-Where the games of a rollout already keep all cores busy, nothing is left to be gained by learning
-meanwhile. `--game-ms 5` lets each step take so much longer without using a core, as games do that
-have cores of their own. Run it on a machine that has nothing else to do.
+If the games of a rollout keep all cores busy, learning meanwhile gains nothing. `--game-ms 5` makes
+each step 5 ms longer without using a core, like games with cores of their own. Run it on a machine
+that does nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import math
 import time
 from collections.abc import Callable
@@ -28,13 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch as th
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor
 
 from sc2pool import AsyncPPO, SubprocSC2VecEnv
+from sc2pool.cli.bench.drawing import new_figure, save, tidy
+from sc2pool.cli.bench.output import write_json
 from sc2pool.cli.training.curve import BLUE, GREEN, VERMILION, rolling_mean
 from sc2pool.cli.training.episodes import WINDOW
 from sc2pool.cli.training.hyperparameters import settings_for
@@ -51,7 +50,7 @@ LEARNERS: dict[str, tuple[type[PPO], dict[str, Any], str]] = {
 
 
 class Unhurried(MoveToBeacon):
-    """A game that takes its time, and no core."""
+    """Each step takes longer, without CPU time."""
 
     game_s = 0.0
 
@@ -74,9 +73,9 @@ class Run(NamedTuple):
     wall_s: float
     """From the first step to the end."""
     steps: int
-    """Env steps that were learned from, of all games."""
+    """Env steps that PPO learned from, of all games."""
     played_steps: int
-    """Those, and what was dropped, or left when the training ended."""
+    """Env steps played: those, dropped ones, and those left over at the end."""
     episodes: list[tuple[int, float, float]]
     """Steps, seconds and return at each episode's end."""
 
@@ -87,7 +86,7 @@ class Run(NamedTuple):
 
 
 class Noting(BaseCallback):
-    """Notes every episode, and how long rollouts and the pauses between them take."""
+    """Records every episode, and how long rollouts and the updates between them take."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,20 +168,21 @@ def epochs_as_long_as_a_rollout(options: argparse.Namespace) -> tuple[int, float
 
 
 def verdicts(runs: list[Run]) -> list[dict[str, Any]]:
-    """Of each kind of AsyncPPO beside PPO: both ratios, over all seeds."""
+    """Each kind of AsyncPPO beside PPO: both ratios, over all seeds."""
 
     def of(learner: str, figure: Callable[[Run], float]) -> float:
         return mean(figure(run) for run in runs if run.learner == learner)
 
-    told = []
+    found = []
     for learner in LEARNERS:
-        if learner == "PPO" or not any(run.learner == learner for run in runs):
+        if learner == "PPO":
             continue
-        returns = of(learner, lambda run: run.last_mean) / of("PPO", lambda run: run.last_mean)
+        of_ppo = of("PPO", lambda run: run.last_mean)
+        returns = of(learner, lambda run: run.last_mean) / of_ppo if of_ppo else math.nan
         speed = of(learner, lambda run: run.steps / run.wall_s) / of(
             "PPO", lambda run: run.steps / run.wall_s
         )
-        told.append(
+        found.append(
             {
                 "learner": learner,
                 "returns_over_ppo": returns,
@@ -192,20 +192,19 @@ def verdicts(runs: list[Run]) -> list[dict[str, Any]]:
                 "not_learned_from": 1.0 - of(learner, lambda run: run.steps / run.played_steps),
             }
         )
-    return told
+    return found
 
 
 def draw(path: Path, runs: list[Run], title: str) -> None:
     """Both curves, over steps and over seconds, side by side."""
-    figure = Figure(figsize=(11, 4.6), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(11, 4.6, layout="constrained")
     over_steps, over_seconds = figure.subplots(1, 2, sharey=True)
     draw_runs(over_steps, runs, 0, "env steps learned from")
     draw_runs(over_seconds, runs, 1, "seconds")
     over_steps.set_ylabel(f"mean return of the last {WINDOW} episodes")
     over_steps.legend(frameon=False, loc="lower right")
     figure.suptitle(title, fontsize=11)
-    figure.savefig(path)
+    save(figure, path)
 
 
 def draw_runs(axes: Axes, runs: list[Run], column: int, label: str) -> None:
@@ -224,8 +223,7 @@ def draw_runs(axes: Axes, runs: list[Run], column: int, label: str) -> None:
         )
         named.add(run.learner)
     axes.set_xlabel(label)
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -233,35 +231,31 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path(), help="folder for both files")
     parser.add_argument("--game", default="auto", help="auto, real, or an installation's path")
     parser.add_argument("--n", type=int, default=8, help="games")
-    parser.add_argument("--game-ms", type=float, default=0.0, help="what a step takes besides")
+    parser.add_argument("--game-ms", type=float, default=0.0, help="extra time of a step")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=settings_for(TASK).default_steps)
-    parser.add_argument("--epochs", type=int, help="default: as many as take as long as a rollout")
-    parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
-    parser.add_argument("--quick", action="store_true", help="one seed, few steps: does it run")
+    parser.add_argument("--quick", action="store_true", help="one seed, few steps: it runs")
     options = parser.parse_args()
     if options.quick:
-        options.seeds, options.steps = 1, 10_000
+        options.seeds, options.steps = 1, 2_000
     return options
 
 
 def main() -> None:
     options = parse_arguments()
-    th.set_num_threads(1)  # as the training command has it: the games need the cores
-    options.out.mkdir(parents=True, exist_ok=True)
+    th.set_num_threads(1)  # as in `sc2pool train`: the games need the cores
     n_epochs, rollout_s, epoch_s = epochs_as_long_as_a_rollout(options)
-    n_epochs = options.epochs or n_epochs
     print(f"a rollout {rollout_s:.3f} s, an epoch {epoch_s:.3f} s: {n_epochs} epochs", flush=True)
     runs = []
     for seed in range(options.seeds):
-        for learner in options.learners:  # in turns: what slows the machine down slows all
+        for learner in LEARNERS:  # in turn, so that a slower machine is slower for all
             runs.append(run := train(learner, options, seed, n_epochs))
             print(
                 f"{learner}, seed {seed}: {run.wall_s:.1f} s, {run.steps} steps of "
                 f"{run.played_steps}, last mean {run.last_mean:.2f}",
                 flush=True,
             )
-    told = verdicts(runs)
+    found = verdicts(runs)
     result = {
         "task": TASK,
         "n": options.n,
@@ -270,13 +264,13 @@ def main() -> None:
         "n_epochs": n_epochs,
         "rollout_s": rollout_s,
         "epoch_s": epoch_s,
-        "verdicts": told,
+        "verdicts": found,
         "runs": [{**run._asdict(), "last_mean": run.last_mean} for run in runs],
     }
-    (options.out / "async_learning.json").write_text(json.dumps(result, indent=1))
+    write_json(options.out / "async_learning.json", result)
     title = f"{TASK}, {options.n} games in step mode, {n_epochs} epochs an update"
     draw(options.out / "async_learning.png", runs, title)
-    for verdict in told:
+    for verdict in found:
         print(
             f"{verdict['learner']}: return {verdict['returns_over_ppo']:.3f} of PPO's (goal "
             f"{LEARNS_AS_WELL}), {verdict['speed_over_ppo']:.2f} times as fast (goal {FASTER}), "

@@ -1,22 +1,20 @@
-"""What happens in games that do not wait while a learner learns, by how one learns.
+"""What happens during an update in games that do not wait, for three ways to learn.
 
     python scripts/studies/realtime_report.py --out DIR        # table, JSON and PNG
     python scripts/studies/realtime_report.py --n 1 --after-stop catch-up
 
 Plain PPO, the pause gate and AsyncPPO train on the same game, with updates of the same length; each
-step says how long its action was in coming (`sc2pool.game.clock`). A tick is one game loop; a lost
-one belongs to a decision period that got no new action. "Unattended" deaths came while an action
-was overdue by a whole period or more; one "in play" may be of wounds from before. Where no learner
-updates ("playing only") is the least that a gap can be on the machine.
+step reports the time from its observation to its action (`sc2pool.game.clock`). A tick is one game
+loop; a lost tick belongs to a decision period that got no new action. A death is "unattended" if an
+action was late by at least a whole period, otherwise "in play"; wounds may be older. "Playing only"
+has no updates and shows the shortest gaps that are possible on the machine.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,12 +26,15 @@ from lateness.measure import Row, measure
 from lateness.worlds import World, standin, supertux, supertux_is_there
 
 from sc2pool.cli.bench.machine import machine_facts
+from sc2pool.cli.bench.output import markdown, tell, write_json
 from sc2pool.cli.stop import Stop
 from sc2pool.standin.stops import AfterStop
 
 WORLDS = ("stand-in", "supertux")
 N_STEPS = 16
 """Of each env in a rollout: 2.9 s of StarCraft II."""
+UPDATES = 5
+"""Of each training."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -43,17 +44,15 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--update-s", nargs="+", type=float, default=[0.2, 2.0])
     names = [learner.name for learner in LEARNERS]
     parser.add_argument("--learner", nargs="+", choices=names, default=names)
-    parser.add_argument("--updates", type=int, default=5, help="of each training")
-    parser.add_argument("--n-steps", type=int, default=N_STEPS, help="of each env in a rollout")
     parser.add_argument(
         "--after-stop",
         type=AfterStop,
         choices=list(AfterStop),
         default=AfterStop.FREEZE,
-        help="what the stand-in's games make of a pause",
+        help="what the stand-in's games do after a pause",
     )
     parser.add_argument("--out", type=Path, help="folder for realtime.json and realtime.png")
-    parser.add_argument("--quick", action="store_true", help="only that everything runs")
+    parser.add_argument("--quick", action="store_true", help="prove only that everything runs")
     return parser
 
 
@@ -62,8 +61,7 @@ def main() -> int:
     options = make_parser().parse_args()
     if options.quick:
         options.world, options.n, options.update_s = ["stand-in"], [1], [0.5]
-        options.updates, options.n_steps = 2, 6
-    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # which game is played stands in the head
+    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # it warns of the stand-in
     torch.set_num_threads(1)  # the games need the other cores
     rows: list[Row] = []
     interrupted = False
@@ -74,13 +72,12 @@ def main() -> int:
                     rows += _measure_all(world, n, options)
     except KeyboardInterrupt:
         interrupted = True
-        _tell("interrupted; what was measured so far:")
+        tell("interrupted; what was measured so far:")
     print(table(rows))
     if options.out and rows:
-        options.out.mkdir(parents=True, exist_ok=True)
         machine = machine_facts()
         result = {"machine": machine, "rows": [row.as_dict() for row in rows]}
-        (options.out / "realtime.json").write_text(json.dumps(result, indent=1))
+        write_json(options.out / "realtime.json", result)
         from lateness.picture import draw  # noqa: PLC0415 - heavy, and only needed here
 
         draw(options.out / "realtime.png", rows, machine)
@@ -95,54 +92,42 @@ def _worlds(options: argparse.Namespace, stack: ExitStack) -> list[tuple[World, 
         if supertux_is_there():
             worlds.append((stack.enter_context(supertux()), [1]))
         else:
-            _tell("SuperTux is left out: it is not installed here")
+            tell("SuperTux is left out: it is not installed here")
     return worlds
 
 
 def _measure_all(world: World, n: int, options: argparse.Namespace) -> list[Row]:
+    n_steps, updates = (6, 2) if options.quick else (N_STEPS, UPDATES)
     rows = []
     for learner in LEARNERS:
         if learner.name not in options.learner:
             continue
-        # Who plays only has no updates, of whatever length.
+        # Playing only has no updates, so their length does not matter.
         for update_s in options.update_s[:1] if learner is PLAY else options.update_s:
-            _tell(f"{world.name}, {n} games, {learner.name}, updates of {update_s} s")
-            rows.append(
-                measure(
-                    world, learner, n, update_s, n_steps=options.n_steps, updates=options.updates
-                )
-            )
+            tell(f"{world.name}, {n} games, {learner.name}, updates of {update_s} s")
+            rows.append(measure(world, learner, n, update_s, n_steps=n_steps, updates=updates))
     return rows
 
 
-def _tell(line: str) -> None:
-    print(f"[{time.strftime('%H:%M:%S')}] {line}", file=sys.stderr, flush=True)
-
-
 def table(rows: list[Row]) -> str:
-    """The rows as aligned text."""
+    """The rows in Markdown."""
     head = [
         *("world", "games", "learner", "update s"),
         *("gap p50 ms", "p99", "max", "ticks lost/update"),
         *("loops while paused", "deaths unattended", "in play"),
     ]
-    lines = [head]
-    for row in rows:
-        updated = f"{row.updated_s / row.updates:.2f}" if row.updates else "-"
-        lost = "-" if row.lost_per_update is None else f"{row.lost_per_update / row.n:.1f}"
-        paused = str(row.passed_paused) if row.paused_s else "-"
-        lines.append(
-            [
-                *(row.world, str(row.n), row.learner, updated),
-                *(f"{row.gap_ms[name]:.0f}" for name in ("p50", "p99", "max")),
-                *(lost, paused, str(row.deaths_unattended), str(row.deaths_in_play)),
-            ]
-        )
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    )
+    return markdown(head, map(_cells, rows), align="lrl".ljust(len(head), "r"))
+
+
+def _cells(row: Row) -> list[str]:
+    updated = f"{row.updated_s / row.updates:.2f}" if row.updates else "-"
+    lost = "-" if row.lost_per_update is None else f"{row.lost_per_update / row.n:.1f}"
+    paused = str(row.passed_paused) if row.paused_s else "-"
+    return [
+        *(row.world, str(row.n), row.learner, updated),
+        *(f"{row.gap_ms[name]:.0f}" for name in ("p50", "p99", "max")),
+        *(lost, paused, str(row.deaths_unattended), str(row.deaths_in_play)),
+    ]
 
 
 if __name__ == "__main__":

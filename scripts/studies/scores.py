@@ -3,35 +3,37 @@
     python scripts/studies/scores.py [--game auto|real|PATH] [--episodes 20] [--task NAME ...]
 
 Prints a Markdown table with the published scores beside the measured ones and two verdicts:
-whether the scripted player lies between 0.85 times the human and 1.2 times the grandmaster, and
-whether no random episode beats the published random maximum. Where the game is the stand-in, a
-"no" points to a rule that makes it easier or harder than the real one.
+whether the scripted player scores between 0.85 times the human and 1.2 times the grandmaster, and
+whether no random episode beats the published random maximum. If the game is the stand-in, a "no"
+points to a rule that makes it easier or harder than the real game.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from statistics import mean
 from typing import Any
 
 from gymnasium import spaces
 
 import sc2pool
+from sc2pool.cli.bench.output import markdown, tell
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
 from sc2pool.tasks.minigames.scripted import SCRIPTED
 from sc2pool.tasks.registry import resolve
 
 Policy = Callable[[Any], Any]
 
-HEADER = """\
-| task | random mean (max) | scripted mean (min–max) | human | grandmaster \
-| scripted in bounds | random in bounds |
-|---|---|---|---|---|---|---|"""
+HEAD = (
+    *("task", "random mean (max)", "scripted mean (min–max)", "human", "grandmaster"),
+    *("scripted in bounds", "random in bounds"),
+)
 
 
 def main() -> None:
     options = parse_arguments()
-    print(HEADER)
+    rows = []
     for task in options.task:
         published = PUBLISHED[resolve(task).map_name]
         env = sc2pool.SC2GymEnv(task=task, game=options.game)
@@ -41,7 +43,9 @@ def main() -> None:
             version = env.stats().game_version
         finally:
             env.close()
-        print(row(task, random_scores, scripted_scores, published), flush=True)
+        rows.append(row(task, random_scores, scripted_scores, published))
+        tell(f"{task}: played")
+    print(markdown(HEAD, rows))
     print(f"\nGame {version}, {options.episodes} episodes for each player and task.")
 
 
@@ -60,7 +64,7 @@ def random_policy(actions: spaces.Space[Any]) -> Policy:
 
 
 def play(env: Any, policy: Policy, episodes: int) -> list[float]:
-    """The score of each of so many episodes; episode k has the seed k."""
+    """The score of each episode; episode k has the seed k."""
     scores = []
     for seed in range(episodes):
         observation, _ = env.reset(seed=seed)
@@ -73,11 +77,13 @@ def play(env: Any, policy: Policy, episodes: int) -> list[float]:
     return scores
 
 
-def row(task: str, random: list[float], scripted: list[float], published: PublishedScores) -> str:
+def row(
+    task: str, random: list[float], scripted: list[float], published: PublishedScores
+) -> tuple[str, ...]:
     """One line of the table."""
     random_mean, scripted_mean = mean(random), mean(scripted)
     lowest, highest = 0.85 * published.human, 1.2 * published.grandmaster
-    cells = (
+    return (
         task,
         f"{random_mean:.1f} ({max(random):.0f})",
         f"{scripted_mean:.1f} ({min(scripted):.0f}–{max(scripted):.0f})",
@@ -86,11 +92,6 @@ def row(task: str, random: list[float], scripted: list[float], published: Publis
         f"{verdict(lowest <= scripted_mean <= highest)} ({lowest:.0f}–{highest:.0f})",
         f"{verdict(max(random) <= published.random_max)} (≤ {published.random_max:.0f})",
     )
-    return f"| {' | '.join(cells)} |"
-
-
-def mean(scores: list[float]) -> float:
-    return sum(scores) / len(scores)
 
 
 def verdict(in_bounds: bool) -> str:

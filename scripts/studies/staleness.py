@@ -1,15 +1,15 @@
 """How PPO learns from data that is some rollouts old, with three losses.
 
-    .venv/bin/python scripts/studies/staleness.py                       # CartPole, 4 rollouts old
-    .venv/bin/python scripts/studies/staleness.py --lag 0 --seeds 1
+    python scripts/studies/staleness.py                       # CartPole, 4 rollouts old
+    python scripts/studies/staleness.py --lag 0 --seeds 1
 
 plain       PPO's own: it clips around the policy that has gathered the data.
-recomputed  The old log-probs are computed anew before the epochs, and nothing else: the data is
-            taken for the learner's own.
-decoupled   What `AsyncPPO` does.
+recomputed  The old log-probs are computed anew before the epochs, and nothing else, as if the
+            learner's own policy had gathered the data.
+decoupled   The loss of `AsyncPPO`.
 
-Actor and learner take turns here, so every step is exactly that old and a run repeats itself.
-Printed is the mean return of the last hundred episodes, of each loss and seed.
+Actor and learner take turns here, so all data has exactly this age and a run is repeatable. The
+table shows the mean return of the last hundred episodes, for each loss and seed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from sc2pool import AsyncPPO
+from sc2pool.cli.bench.output import markdown, tell
 from sc2pool.realtime.async_ppo.actor import Actor
 from sc2pool.realtime.async_ppo.decoupled import buffer_log_probs
 from sc2pool.realtime.async_ppo.exchange import Exchange, Gaps, Rollout, RolloutStore, Weights
 
 
 class Delaying(Weights):
-    """Weights that reach the actor some versions late."""
+    """Weights that reach the actor `lag` versions late."""
 
     def __init__(self, policy: ActorCriticPolicy, lag: int) -> None:
         super().__init__(policy)
@@ -48,7 +49,7 @@ class Delaying(Weights):
 
 
 class Lockstep(RolloutStore):
-    """A rollout is played when it is asked for."""
+    """Plays a rollout when the learner asks for it."""
 
     def __init__(self, n_steps: int, actor: Actor) -> None:
         super().__init__(n_steps)
@@ -80,7 +81,7 @@ class Plain(Decoupled):
 
 
 class Recomputed(Decoupled):
-    """Takes the data for the learner's own."""
+    """Treats the data as the learner's own."""
 
     def train(self) -> None:
         proximal_log_probs, _ = buffer_log_probs(self)
@@ -140,10 +141,10 @@ class CartPoles(VecEnv):
 
 
 def mean_return(loss: str, *, lag: int, seed: int, steps: int) -> float:
-    """Of the last hundred episodes of a training on CartPole.
+    """Mean return of the last hundred episodes of a training on CartPole.
 
-    Many epochs at a high learning rate: a policy moves far in the four updates that its data is
-    old, or there would be nothing to see.
+    Many epochs at a high learning rate make the policy change much in four updates, so that the
+    losses differ.
     """
     env = VecMonitor(CartPoles(32))
     model = LOSSES[loss](
@@ -170,14 +171,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=100_000)
     options = parser.parse_args()
-    print(f"| loss, {options.lag} rollouts old | mean | of each seed |\n|---|---|---|")
+    rows = []
     for loss in LOSSES:
         means = [
             mean_return(loss, lag=options.lag, seed=seed, steps=options.steps)
             for seed in range(options.seeds)
         ]
-        told = ", ".join(f"{mean:.0f}" for mean in means)
-        print(f"| {loss} | {np.mean(means):.0f} | {told} |", flush=True)
+        rows.append((loss, f"{np.mean(means):.0f}", ", ".join(f"{mean:.0f}" for mean in means)))
+        tell(f"{loss}: {rows[-1][1]}")
+    print(markdown((f"loss, {options.lag} rollouts old", "mean", "of each seed"), rows))
 
 
 if __name__ == "__main__":

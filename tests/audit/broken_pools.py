@@ -142,7 +142,7 @@ class PlaysATicketTwice(Crooked):
 
 
 class CallsAFaultAnEnd(Crooked):
-    """A fault is told as the game's own end."""
+    """A fault is reported as the game's own end."""
 
     def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for info in infos:
@@ -205,7 +205,7 @@ class EndsWithoutATerminalObservation(Crooked):
 
 
 class CallsAnEndATimeLimit(Crooked):
-    """The game's own end is told as a truncation."""
+    """The game's own end is reported as a truncation."""
 
     def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for done, info in zip(dones, infos, strict=True):

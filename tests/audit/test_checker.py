@@ -188,35 +188,35 @@ def event(instance: int, seat: str, at_s: float) -> dict[str, Any]:
 
 BOOKS = {
     "sound": ([1, 2], [event(1, "env 0", 1.0), event(2, "spare 3", 2.0)], [(0, 1)], ""),
-    "unnoticed": ([1], [], [], "instance 1: harm went unnoticed"),
-    "nobody's": ([], [event(1, "env 0", 1.0)], [(0, 1)], "nobody had harmed it"),
-    "untold": ([1], [event(1, "env 0", 1.0)], [], "the fault of instance 1 is not told"),
-    "told twice": ([1], [event(1, "env 0", 1.0)], [(0, 1), (0, 1)], "instance 1 is told twice"),
-    "told of another": ([1], [event(1, "env 0", 1.0)], [(2, 1)], "is told as ('env 2'"),
-    "made up": ([], [], [(0, 1)], "is told to have failed, and has not"),
+    "not detected": ([1], [], [], "instance 1: harm was not detected"),
+    "not harmed": ([], [event(1, "env 0", 1.0)], [(0, 1)], "failed without being harmed"),
+    "not reported": ([1], [event(1, "env 0", 1.0)], [], "the fault of instance 1 is not reported"),
+    "reported twice": ([1], [event(1, "env 0", 1.0)], [(0, 1), (0, 1)], "is reported twice"),
+    "reported of another": ([1], [event(1, "env 0", 1.0)], [(2, 1)], "is reported as ('env 2'"),
+    "made up": ([], [], [(0, 1)], "is reported as failed, but did not fail"),
     "a successor's too": (
         [1, 2],
         [event(1, "env 0", 1.0), event(2, "env 0", 2.0)],
         [(0, 1)],
         "",
     ),
-    "a later one, untold": (
+    "a later one, not reported": (
         [1, 2],
         [event(1, "env 0", 1.0), event(2, "env 0", 99.0)],
         [(0, 1)],
-        "the fault of instance 2 is not told",
+        "the fault of instance 2 is not reported",
     ),
 }
 
 
 @pytest.mark.parametrize("case", BOOKS)
 def test_the_ledger(case: str) -> None:
-    injected, events, told, expected = BOOKS[case]
+    injected, events, reported, expected = BOOKS[case]
     ledger = Ledger()
     for instance in injected:
         ledger.inject(instance, "harm")
     ledger.take_events(events)
-    ledger.take_marks(((env, Mark(number, "game-exited")) for env, number in told), at_s=10.0)
+    ledger.take_marks(((env, Mark(number, "game-exited")) for env, number in reported), at_s=10.0)
     found = ledger.reconcile()
     assert len(found) == bool(expected)
     assert expected in "".join(found)

@@ -50,7 +50,7 @@ def test_every_way_to_learn_is_measured(measured):
 def test_in_an_update_plain_ppo_does_not_act(measured):
     _, rows, _ = measured
     plain = rows["plain PPO"]
-    # Two updates, but after the second one nobody comes back to the game.
+    # Two updates, but no step follows the second one.
     assert plain["gap_ms"]["max"] >= UPDATE_S * 1000
     assert plain["lost_ticks"] >= 4 * int(UPDATE_S * LOOPS_PER_S / 4)
 

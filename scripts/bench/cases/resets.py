@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lenient import lenient
 
 from bench.report import Row, value_row
 from bench.settings import Settings
 from bench.tasks import task_on
 from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.resets import RESET_KINDS, ShortEpisodes, short
-from sc2pool.config import PoolConfig, RestartPolicy
+from sc2pool.config import PoolConfig
 
 CASE = "resets"
 MAP = "MoveToBeacon"
@@ -89,11 +90,7 @@ def new_pair_rows(settings: Settings, n: int) -> list[Row]:
     for spares in settings.spares or SPARES:
         tell(f"{CASE}: {NEW_PAIR}, {spares} spares")
         with tempfile.TemporaryDirectory(prefix="faults-") as reports, ExitStack() as running:
-            lenient = PoolConfig(
-                restart=RestartPolicy(per_env=10**6, per_env_window_s=0.1, per_pool_per_env=10**6),
-                fault_report_dir=Path(reports),
-            )
-            env = make_pool(settings, n, spares, lenient)
+            env = make_pool(settings, n, spares, lenient(Path(reports)))
             running.callback(env.close)
             env.reset()
             batch_ms = [kill_and_step(env, kill % n) for kill in range(settings.rounds)]

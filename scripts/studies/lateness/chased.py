@@ -1,9 +1,9 @@
-"""Chased: a game in which standing still is death, and any new action is life.
+"""Chased: a game in which an idle unit dies, and any new action keeps it alive.
 
-One zergling runs laps around the middle of the map, two roaches come after it. It is faster, so
-they do not catch up with it; but each action is an order for a second only: where no next one comes
-the zergling stands, and is shot one to two seconds later. The actions differ in how wide the lap
-is, so that any policy survives as long as it acts: how well it plays is not what is measured.
+One zergling runs laps around the middle of the map, chased by two roaches. It is faster than they
+are, but each action is an order for one second only: without a next one the zergling stops, and is
+shot one to two seconds later. The actions differ only in the width of the lap, so any policy
+survives as long as it acts: the study measures delays, not how well a policy plays.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sc2pool.tasks.task import Task
 
 MAP_NAME = "Chased"
 RADII = (9.0, 9.5, 10.0, 10.5)
-"""Of the laps, in cells: an action each."""
+"""Of the laps, in cells; one for each action."""
 LEG_RAD = 0.35
-"""So far around the middle an order leads: a second's run."""
+"""Angle around the middle that one order covers: a second's run."""
 OWN, ENEMY = 1, 2
 SCENARIO: dict[str, Any] = {
     "format": "sc2pool-standin-scenario/1",
@@ -44,12 +44,12 @@ MIDDLE = np.array([44.0, 44.0])
 
 
 def write_map(maps: Path) -> None:
-    """Put it among an installation's maps."""
+    """Write the map into an installation's folder of maps."""
     (maps / f"{MAP_NAME}.SC2Map").write_text(json.dumps(SCENARIO))
 
 
 class Chased(Task):
-    """Run on; observation: where one is and where the nearest of them is, in tens of cells."""
+    """Run on. Observation: own place and offset of the nearest roach, in tens of cells."""
 
     map_name: ClassVar[str] = MAP_NAME
     step_mul: ClassVar[int] = 4

@@ -1,8 +1,8 @@
 """The ways to learn that are compared; they differ in what happens to the game in an update.
 
-An update here is as long as it is told to be: SB3's `train()` with one epoch, over and over until
-the time is up. So it is gradient descent all along, as it is in an update that takes so long by
-itself, and never a sleep that would leave the processor to the games.
+The length of an update is fixed: SB3's `train()` with one epoch, repeated until the time is up. So
+it is gradient descent all the time, as in a long update, and not a sleep, which would leave the
+processor to the games.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sc2pool import AsyncPPO, PauseDuringTraining
 
 
 class LongUpdates(OnPolicyAlgorithm):
-    """Mixed into an algorithm: its updates take `update_s` seconds, or a moment longer."""
+    """Mixed into an algorithm: its updates take at least `update_s` seconds."""
 
     update_s = 0.0
     """0 for no update at all."""
@@ -33,7 +33,7 @@ class LongUpdates(OnPolicyAlgorithm):
 
     @property
     def updates_s(self) -> list[float]:
-        """How long each took."""
+        """How long each update took."""
         durations: list[float] = self.__dict__.setdefault("_updates_s", [])
         return durations
 
@@ -43,7 +43,7 @@ class PlainPPO(LongUpdates, PPO):
 
 
 class LongAsyncPPO(LongUpdates, AsyncPPO):
-    """With an actor that plays on."""
+    """Its actor continues to play."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Learner:
     Attributes:
         algorithm: what learns.
         callbacks: made for each training.
-        updates: whether there are any.
+        updates: False for no updates at all.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Learner:
 
 
 PLAY = Learner("playing only", PlainPPO, updates=False)
-"""What there is to be seen without a learner: the least that a gap can be."""
+"""Without a learner: the shortest gaps that are possible."""
 LEARNERS = (
     PLAY,
     Learner("plain PPO", PlainPPO),

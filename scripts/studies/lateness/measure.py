@@ -1,7 +1,7 @@
-"""One training of one learner in one world, looked at step by step.
+"""One training of one learner in one world, recorded step by step.
 
-Rule: every step of every env is looked at, by a wrapper below the learner, so that what an
-algorithm drops or does not show its callbacks is counted as well.
+Rule: a wrapper below the learner records every step of every env, so that steps which an algorithm
+drops or hides from its callbacks are counted as well.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lateness.learners import Learner
 from lateness.worlds import Reading, World
 
 
-class Looking(VecEnvWrapper):
-    """Keeps what each step says of itself."""
+class Recording(VecEnvWrapper):
+    """Keeps the reading of each step."""
 
     def __init__(self, venv: VecEnv, world: World) -> None:
         super().__init__(venv)
@@ -30,8 +30,8 @@ class Looking(VecEnvWrapper):
 
     def step_wait(self) -> VecEnvStepReturn:
         observations, rewards, dones, infos = self.venv.step_wait()
-        told = (self._read(info) for info in infos)
-        self.readings += [reading for reading in told if reading is not None]
+        readings = (self._read(info) for info in infos)
+        self.readings += [reading for reading in readings if reading is not None]
         return observations, rewards, dones, infos
 
 
@@ -40,13 +40,13 @@ class Row:
     """One line of the table. A tick is a game loop; times are of the game's clock.
 
     Attributes:
-        update_s: how long an update was to be; None for none.
-        updates: how many there were, and `updated_s` how long they took in sum.
+        update_s: how long an update had to be; None for no updates.
+        updates: number of updates, and `updated_s` their time in sum.
         gap_ms: from an observation to the action: `p50`, `p99`, `max`.
         lost_ticks: of decision periods that got no new action.
-        passed_paused: game loops that passed in pauses, as far as the pool knows them.
-        deaths_unattended: the action that they came with was late by a whole period or more.
-        deaths_in_play: the others.
+        passed_paused: game loops that passed in pauses, if the pool knows them.
+        deaths_unattended: deaths in a step whose action was late by at least a whole period.
+        deaths_in_play: the other deaths.
     """
 
     world: str
@@ -79,11 +79,11 @@ class Row:
 def measure(
     world: World, learner: Learner, n: int, update_s: float, *, n_steps: int, updates: int
 ) -> Row:
-    """Train for so many updates, each after `n_steps` steps of every env."""
+    """Train for this number of updates, each after `n_steps` steps of every env."""
     games = world.make(n)
     try:
-        games.reset()  # launches them; else the first would wait long for the last
-        env = Looking(games, world)
+        games.reset()  # launches them; else the first game would wait long for the last
+        env = Recording(games, world)
         model = learner.make(world.policy, env, n_steps=n_steps, update_s=update_s)
         model.learn(n_steps * n * updates, callback=learner.callbacks())
         stats = games.stats()

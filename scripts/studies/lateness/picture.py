@@ -1,7 +1,7 @@
 """The table as a picture: gaps, ticks lost and deaths, a group of bars for each training.
 
-Rule: what is drawn are the rows' own figures. Gaps stand on a logarithmic axis, because they differ
-by orders of magnitude; their figures are written on them.
+Rule: it draws the rows' own figures. Gaps have a logarithmic axis, because they differ by orders of
+magnitude; their figures are written on the bars.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from lateness.learners import LEARNERS, PLAY
 from lateness.measure import Row
+from sc2pool.cli.bench.drawing import new_figure, save, tidy
 from sc2pool.cli.training.curve import BLUE, GREEN, GREY, VERMILION
 
 COLOURS = dict(
     zip((learner.name for learner in LEARNERS), (GREY, VERMILION, BLUE, GREEN), strict=True)
 )
 _LEAST_MS = 0.3
-"""Shorter bars would not be seen."""
+"""Shorter bars would be invisible."""
 _BAR = 0.8
 
 
 def draw(file: Path, rows: Sequence[Row], machine: dict[str, Any]) -> None:
     """Write the picture."""
     groups = list(dict.fromkeys((row.world, row.n, row.update_s) for row in rows if row.updates))
-    figure = Figure(figsize=(2.2 + 2.3 * max(2, len(groups)), 9.2), layout="constrained")
+    figure = new_figure(2.2 + 2.3 * max(2, len(groups)), 9.2, layout="constrained")
     gaps, lost, deaths = figure.subplots(3, 1, sharex=True)
     _bars(gaps, rows, groups, lambda row: max(_LEAST_MS, row.gap_ms["max"]), _gap)
     for place, row in _placed(rows, groups):
@@ -42,23 +41,22 @@ def draw(file: Path, rows: Sequence[Row], machine: dict[str, Any]) -> None:
     _bars(lost, rows, groups, lambda row: (row.lost_per_update or 0.0) / row.n, _tenth)
     lost.set_ylabel("ticks lost per update and game")
     _bars(deaths, rows, groups, lambda row: row.deaths_unattended, _count)
-    deaths.set_ylabel("deaths while nobody acted\n(in brackets: in play)")
+    deaths.set_ylabel("unattended deaths\n(in brackets: in play)")
     for axes in (lost, deaths):
         axes.set_ylim(0, max(1.0, axes.get_ylim()[1]) * 1.15)
     deaths.yaxis.set_major_locator(MaxNLocator(integer=True))
     deaths.set_xticks(range(len(groups)), [_named(*group) for group in groups])
     handles = [Patch(color=colour, label=name) for name, colour in COLOURS.items()]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    told = f"{machine.get('cpu', '')}, {machine.get('cores', '')} cores".strip(", ")
-    figure.supxlabel(told, x=0.99, ha="right", fontsize=7, color=GREY)
-    FigureCanvasAgg(figure)
-    figure.savefig(file, dpi=110)
+    measured_on = f"{machine['cpu']}, {machine['cores']} cores"
+    figure.supxlabel(measured_on, x=0.99, ha="right", fontsize=7, color=GREY)
+    save(figure, file)
 
 
 def _placed(
     rows: Sequence[Row], groups: Sequence[tuple[str, int, float | None]]
 ) -> list[tuple[float, Row]]:
-    """Where each row's bar stands; what is only played stands in each of its groups."""
+    """The place of each row's bar; the row without updates has a bar in every group."""
     width = _BAR / len(COLOURS)
     names = list(COLOURS)
     placed = []
@@ -91,9 +89,7 @@ def _bars(
             va="bottom",
             fontsize=8,
         )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_axisbelow(True)
-    axes.grid(axis="y", color="0.9")
+    tidy(axes)
 
 
 def _named(world: str, n: int, update_s: float | None) -> str:

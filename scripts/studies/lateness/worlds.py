@@ -1,7 +1,7 @@
 """The games that are measured, each behind a pool, and how their infos are read.
 
-Rule: a world is one function that makes a `World`; what a step was late by is what the world's own
-infos say of it, in its own ticks.
+Rule: a world is one function that makes a `World`; how late a step was comes from the world's own
+infos, in its own ticks.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class World:
     """A game to be measured.
 
     Attributes:
-        tick_s: a game loop, or whatever the game calls it.
-        period_ticks: of a decision period.
+        tick_s: length of a game loop, or of the game's own unit of time.
+        period_ticks: length of a decision period.
         policy: SB3's name for a policy that fits its observations.
-        make: makes a pool of so many.
-        read: what an info says; None where it says nothing (the pool has made it up).
+        make: makes a pool of n games.
+        read: reads an info; None for an info that the pool made up.
     """
 
     name: str
@@ -79,10 +79,10 @@ def standin(after_stop: AfterStop) -> Iterator[World]:
 
 @contextmanager
 def supertux() -> Iterator[World]:
-    """SuperTux, the example env that comes with the source; it has ticks and infos of its own.
+    """SuperTux, one of the examples; it has ticks and infos of its own.
 
     Raises:
-        ImportError: the example, or what it needs of Python, is not there.
+        ImportError: the example, or a package that it needs, is missing.
     """
     env = importlib.import_module("examples.supertux.env")
     tick_s: float = importlib.import_module("examples.supertux.game").TICK_S
@@ -100,7 +100,7 @@ def supertux() -> Iterator[World]:
 
 
 def supertux_is_there() -> bool:
-    """Whether the game, the display and the example are."""
+    """True if the game, the display and the example are installed."""
     if not (shutil.which("Xvfb") and Path("/usr/games/supertux2").exists()):
         return False
     try:
