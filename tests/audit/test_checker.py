@@ -23,6 +23,7 @@ from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.report.stats import PoolEvent
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 
@@ -181,9 +182,8 @@ def test_a_skipped_episode_is_seen() -> None:
     assert not played.play(1)
 
 
-def event(instance: int, seat: str, at_s: float) -> dict[str, Any]:
-    about = {"kind": "game-exited", "phase": "idle", "detail": "signal SIGKILL"}
-    return {"event": "fault", "instance": instance, "seat": seat, "at_s": at_s, **about}
+def event(instance: int, seat: str, at_s: float) -> PoolEvent:
+    return PoolEvent("fault", at_s, seat, instance, "game-exited", "idle", "signal SIGKILL")
 
 
 BOOKS = {
