@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 
+_BEGAN_S = time.monotonic()
+
+
 def tell(line: str) -> None:
-    """Print a line of progress, with the time."""
-    print(f"[{time.strftime('%H:%M:%S')}] {line}", file=sys.stderr, flush=True)
+    """Print a line of progress, with the seconds since the program began."""
+    print(f"[{time.monotonic() - _BEGAN_S:6.1f} s] {line}", file=sys.stderr, flush=True)
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
