@@ -135,26 +135,26 @@ class Player(ABC):
         self.hold()
 
     def hold(self) -> None:
-        """As `pause`, where an observation has just been made: the game is not asked again."""
-        # Only who is paused needs psutil.
+        """As `pause`, right after an observation: the game is not asked for another."""
+        # Only a worker that is paused needs psutil.
         from sc2pool.processes.suspend import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
-        # Not the worker itself: it has to hear when they are to go on.
+        # Not the worker itself: it must receive the message to resume.
         tree = ProcessTree(os.getpid(), with_root=False)
         tree.stop(Deadline.after(STOPS_WITHIN_S))
         self._paused = tree
 
-    async def go_on(self) -> int | None:
-        """Let them go on.
+    async def resume(self) -> int | None:
+        """Let every stopped process go on.
 
         Returns:
-            How many game loops had passed meanwhile; None where that is not known.
+            How many game loops passed while they were stopped; None if that is not known.
         """
-        self.release()
+        self.resume_now()
         return None
 
-    def release(self) -> None:
-        """Let what is paused go on, at once."""
+    def resume_now(self) -> None:
+        """Let every stopped process go on, without asking the game."""
         tree, self._paused = self._paused, None
         if tree is not None:
             tree.resume()

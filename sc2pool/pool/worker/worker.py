@@ -39,7 +39,7 @@ from sc2pool.tasks.players.operations import OPERATIONS
 from sc2pool.waiting import WorkerLoop
 
 _OWN_TASKS = 2
-"""`Worker.serve`, and the episode; a third one is the user's, and wants its turns."""
+"""Our own tasks: `Worker.serve` and the episode. A third is the user's, and needs turns."""
 
 
 class Worker:
@@ -73,7 +73,7 @@ class Worker:
             messages.ActionOutOfBand: self._action_out_of_band,
             messages.Call: self._call,
             messages.Pause: self._pause,
-            messages.Resume: self._go_on,
+            messages.Resume: self._resume,
             messages.Close: self._close,
         }
 
@@ -124,12 +124,8 @@ class Worker:
             slot,
             self._request_bell,
             self._reply_bell,
-            strict=self.player.strict,
+            self.player,
             send_out_of_band=self._send_out_of_band,
-            reset_kind=self.player.reset_kind,
-            recycle_due=self._player_is_worn_out,
-            tick=self.player.tick if self.player.realtime else None,
-            delay=self.player.delay,
             hold=self._hold,
         )
 
@@ -162,7 +158,7 @@ class Worker:
             await asyncio.wait([previous])
         if message is not self._newest_reset:
             return  # another episode was wanted before this one could begin
-        self.player.release()  # held at a first observation that nobody wants any more
+        self.player.resume_now()  # it may be held at a first observation that is no longer wanted
         self.pair.begin(message.sequence, hold=message.hold)
         self.player.attributes = pickle.loads(message.attributes) if message.attributes else {}
         try:
@@ -173,9 +169,6 @@ class Worker:
             # Code of the user's failed on a game that still answers: keep what it played.
             replay = b"" if isinstance(error, GameFault) else await self.player.replay()
             self._report(error, replay)
-
-    def _player_is_worn_out(self) -> bool:
-        return self.player.recycle_due
 
     def _action_out_of_band(self, message: messages.ActionOutOfBand) -> None:
         self.pair.deliver(message.sequence, pickle.loads(message.payload))
@@ -213,12 +206,12 @@ class Worker:
             return False
         return True
 
-    def _go_on(self, _: messages.Resume) -> None:
-        self._pausing = asyncio.ensure_future(self._run_go_on())
+    def _resume(self, _: messages.Resume) -> None:
+        self._pausing = asyncio.ensure_future(self._run_resume())
 
-    async def _run_go_on(self) -> None:
+    async def _run_resume(self) -> None:
         try:
-            self._channel.send(messages.Resumed(await self.player.go_on()))
+            self._channel.send(messages.Resumed(await self.player.resume()))
         except BaseException as error:
             self._report(error)
 
@@ -247,14 +240,14 @@ class Worker:
         return self.pair.phase() if launched else Phase.LAUNCHING
 
     def _finish(self) -> None:
-        self._loop.own_tasks = 0  # nobody may keep it from ending `serve`
+        self._loop.own_tasks = 0  # no other task may keep it from ending `serve`
         if not self._over.done():
             self._over.set_result(None)
 
-    def let_go(self) -> None:
-        """Close the player, where there is one."""
+    def close(self) -> None:
+        """Close the player, if there is one."""
         if self._player is not None:
-            self._player.release()  # so that it can close its game in its own way
+            self._player.resume_now()  # so that it can close its game in its own way
             self._player.close()
 
 
@@ -287,7 +280,7 @@ def main(arguments: list[str]) -> None:
     LiveView(Path(os.environ["TMPDIR"]), lambda: worker._player).begin(loop)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(worker.serve())
-    worker.let_go()
+    worker.close()
     # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler.
     sys.stdout.flush()
     sys.stderr.flush()

@@ -40,6 +40,7 @@ from sc2pool.pool.ipc.slot import (
     TRUNCATED,
     Slot,
 )
+from sc2pool.tasks.player import Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.waiting import BlockingWait
 
@@ -48,12 +49,9 @@ class WorkerEnd(QueuePair):
     """The worker's end: what players get and put.
 
     Args:
-        strict: see `Player.strict`.
+        player: says how strictly to check, how an episode was reached, whether its game is to be
+            replaced, and how late a step was.
         send_out_of_band: sends (sequence, pickled (observation, info)) to the trainer.
-        reset_kind: says, when an episode's first transition is put, how it was reached.
-        recycle_due: says at an episode's end whether the game should be replaced.
-        tick: says after every step of a game in real time how late it was.
-        delay: makes the period of such a game longer by some loops, before an action.
         hold: stops the game at its first observation; returns whether it could.
     """
 
@@ -62,28 +60,22 @@ class WorkerEnd(QueuePair):
         slot: Slot,
         request_bell: Doorbell,
         reply_bell: Doorbell,
+        player: Player,
         *,
-        strict: bool,
         send_out_of_band: Callable[[int, bytes], None],
-        reset_kind: Callable[[], str],
-        recycle_due: Callable[[], bool],
-        tick: Callable[[], Tick | None] | None = None,
-        delay: Callable[[int], None] = lambda _: None,
-        hold: Callable[[], bool] = lambda: False,
+        hold: Callable[[], bool],
     ) -> None:
         self._slot = slot
         self._words = slot.words
         self._request_bell = request_bell
         self._request_wait: BlockingWait | None = None  # until an event loop runs
         self._reply_bell = reply_bell
-        self._strict = strict
+        self._player = player
+        self._strict = strict = player.strict
         self._array = slot.observations[0] if slot.layout.observation.is_array else None
         self._must_be_finite = strict and self._array is not None and self._array.dtype.kind == "f"
         self._send_out_of_band = send_out_of_band
-        self._reset_kind = reset_kind
-        self._worn_out = recycle_due
-        self._tick = tick
-        self._put_off = delay
+        self._realtime = player.realtime
         self._hold = hold
         self._to_be_held = False
         self._sequence = 0
@@ -143,8 +135,8 @@ class WorkerEnd(QueuePair):
             if not self._request_wait.wait():
                 await self._ring_in_loop()
         self._phase = Phase.STEPPING
-        if self._tick is not None and self._words[DELAY_WORD]:
-            self._put_off(self._words[DELAY_WORD])
+        if self._realtime and self._words[DELAY_WORD]:
+            self._player.delay(self._words[DELAY_WORD])
         return action
 
     def _is_plain(self, array: Array, observation: Any) -> bool:
@@ -176,7 +168,7 @@ class WorkerEnd(QueuePair):
         observation, reward, terminated, truncated, info, mask = transition
         slot = self._slot
         flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
-        if flags and self._worn_out():
+        if flags and self._player.recycle_due:
             flags |= RECYCLE_DUE
         out_of_band = bool(info)
         array = self._array
@@ -191,14 +183,14 @@ class WorkerEnd(QueuePair):
         if mask is not None:
             _write_mask(slot.layout.mask, slot.mask, mask)
             flags |= MASKED
-        if self._tick is not None:
-            flags |= self._write_tick(self._tick())
+        if self._realtime:
+            flags |= self._write_tick(self._player.tick())
         slot.reals[REWARD_WORD] = reward
         # Pickled before anything is published: it may fail, and is part of the step then.
         payload = for_trainer((observation, dict(info))) if out_of_band else b""
         if self._phase is Phase.RESETTING:
             self._return = 0.0
-            self._words[RESET_KIND_WORD] = RESET_KINDS.index(self._reset_kind())
+            self._words[RESET_KIND_WORD] = RESET_KINDS.index(self._player.reset_kind())
             if self._to_be_held:
                 flags |= HELD if self._hold() else NOT_HELD
         self._words[FLAGS_WORD] = flags | OUT_OF_BAND * out_of_band

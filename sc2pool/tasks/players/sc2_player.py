@@ -202,10 +202,10 @@ class SC2Player(Player):
         self._loop_before_pause = self.game.loop_seen
         self._ran_around_pause_s = time.monotonic() - self._seen_before_pause_s
 
-    async def go_on(self) -> int | None:
+    async def resume(self) -> int | None:
         began_s = time.monotonic()
         self.game.goes_on()
-        await super().go_on()
+        await super().resume()
         if not self.realtime:
             return 0  # the game advances only when it is asked to
         loop = await self.game.look()

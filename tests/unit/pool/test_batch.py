@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -39,10 +41,11 @@ class Pair:
             Slot(map_memory(memory_fd, layout.size_bytes), layout),
             Doorbell(listening=request),
             Doorbell(ringing=reply),
-            strict=True,
+            SimpleNamespace(
+                strict=True, realtime=False, reset_kind=lambda: "reset", recycle_due=False
+            ),
             send_out_of_band=lambda *sent: self.queue.deliver(OutOfBand(*sent)),
-            reset_kind=lambda: "reset",
-            recycle_due=lambda: False,
+            hold=lambda: False,
         )
 
     def answer(

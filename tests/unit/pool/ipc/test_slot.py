@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -47,8 +48,14 @@ class Pair:
         self.bells = Doorbell(listening=request), self.trainer.reply_bell
         self.sent = sent = []
         kinds = ["create", "create", "restart"]
-        self.recycle_due = recycle_due = []
-        self.tick: Tick | None = None
+        self.player = SimpleNamespace(
+            strict=strict,
+            realtime=True,
+            reset_kind=kinds.pop,
+            recycle_due=False,
+            tick=lambda: None,
+            delay=lambda _: None,
+        )
         self.can_be_held = True
         self.flags_when_held: list[int | None] = []
 
@@ -60,11 +67,8 @@ class Pair:
             Slot(memory.map_memory(descriptor, layout.size_bytes), layout),
             Doorbell(listening=request),
             Doorbell(ringing=reply),
-            strict=strict,
+            self.player,
             send_out_of_band=send,
-            reset_kind=kinds.pop,
-            recycle_due=lambda: bool(recycle_due),
-            tick=lambda: self.tick,
             hold=self.hold,
         )
 
@@ -153,10 +157,10 @@ def test_flags(pair, ended, mask, info):
 
 @pytest.mark.parametrize("over", [False, True])
 @pytest.mark.parametrize("recycle_due", [False, True])
-def test_a_worn_out_game_is_told_of_at_the_end_of_an_episode(pair, over, recycle_due):
+def test_a_recycle_is_due_at_the_end_of_an_episode_only(pair, over, recycle_due):
     both = pair()
     both.begin()
-    both.recycle_due += ["long played"] * recycle_due
+    both.player.recycle_due = recycle_due
     both.put(np.zeros(2, np.float32), ended=(over, False))
     assert bool(both.trainer.flags() & RECYCLE_DUE) == (over and recycle_due)
 
@@ -331,7 +335,7 @@ def test_how_late_a_step_was(pair):
     ours.begin()
     ours.put(np.zeros(2, np.float32))
     assert ours.trainer.flags() == 0, "a reset is no step"
-    ours.tick = Tick(0.25, 1, 12)
+    ours.player.tick = lambda: Tick(0.25, 1, 12)
     ours.trainer.try_send(0)
     ours.action()
     ours.put(np.ones(2, np.float32), reward=2.0)
