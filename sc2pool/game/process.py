@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -25,7 +24,8 @@ import psutil
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import HOST, PortLease
-from sc2pool.processes.exit_watch import watch_exit
+from sc2pool.processes.exit import describe_exit, watch_exit
+from sc2pool.processes.tree import descendants, kill_tree
 from sc2pool.processes.with_parent import die_with_parent
 
 LOG_LIMIT_BYTES: Final = 1 << 20
@@ -148,7 +148,7 @@ class GameProcess:
     def family(self) -> list[psutil.Process]:
         """The game and its children: an executable may be a script that starts the game."""
         with suppress(psutil.Error):
-            return [self._stats, *self._stats.children(recursive=True)]
+            return [self._stats, *descendants(self._stats)]
         return [self._stats]
 
     def log_tail(self, lines: int = 20) -> str:
@@ -173,13 +173,8 @@ class GameProcess:
         """Ends the game and its children, and reaps it; may be called again."""
         if self._child.poll() is not None:
             return
-        with suppress(psutil.Error):
-            self._stats.suspend()  # else it might start one more child once they are listed
-        family = self.family()
-        self._child.kill()
-        for process in family[1:]:
-            with suppress(psutil.Error):
-                process.kill()
+        kill_tree(self._stats)
+        self._child.kill()  # by its pid alone, which is ours until it is reaped
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(_REAP_S)
 
@@ -202,21 +197,6 @@ class GameProcess:
                 return log.read()
         except OSError:
             return self._closed_log
-
-
-def describe_exit(code: int) -> str:
-    """An exit code in words: `exit code 3`, `signal SIGKILL`."""
-    if code >= 0:
-        return f"exit code {code}"
-    return f"signal {signal_name(-code)}"
-
-
-def signal_name(number: int) -> str:
-    """`SIGKILL`; most of the real-time signals have no name, and are told by their numbers."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
 
 
 def _inherited(fd: int) -> tuple[int, ...]:

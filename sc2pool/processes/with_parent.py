@@ -1,43 +1,93 @@
-"""A child that gets a signal, mostly SIGKILL, when the thread that started it ends.
+"""Children that end when their parent ends, even if it is killed.
 
-Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`); other systems
-cannot, and rely on the worker's lifeline alone.
+    a program of others (a game)    die_with_parent    the kernel: SIGKILL, asked for before exec
+    a Python of ours                follow_parent      the same, asked for by the child itself
+    a worker, with its whole group  end_group_with     the lifeline, below
+    a paused tree, not a child      `guard`            a process that waits for the end of a pipe
 
-Rules: libc is loaded before the fork, because between fork and exec nothing may be imported.
-The signal follows the *thread* that forks, so games are started from a worker's main thread.
+    trainer ── pipe, never written ──► the kernel: SIGKILL to the group when no process holds the
+                                       writing end any more
+
+Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems
+cannot; there only workers end with their parent, by the lifeline's thread.
+
+Rules:
+- libc is loaded before any fork, because between fork and exec nothing may be imported;
+- the parent-death signal follows the *thread* that forks, so games are started from a worker's
+  main thread, and workers from the spawner's thread;
+- `die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe beside
+  other threads: only the lean, single-threaded worker uses it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import sys
+import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NoReturn
+
+if sys.platform != "win32":
+    import fcntl
 
 _PR_SET_PDEATHSIG: Final = 1
+_SIGKILL: Final = 9
+"""`signal.SIGKILL`, which Windows does not define."""
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """What `subprocess.Popen` must run in the child (`preexec_fn`); None where nothing can."""
+    """What `subprocess.Popen` must run in the child (`preexec_fn`); None if the system cannot."""
     if _prctl is None:
         return None
-    prctl = _prctl
     parent_pid = os.getpid()
-
-    def in_child() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent_pid:  # it ended before the signal was asked for
-            os._exit(1)
-
-    return in_child
+    return lambda: follow_parent(parent_pid)
 
 
-def follow_parent(parent_pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Get this signal when `parent_pid`, the parent, ends; if that is gone, end at once."""
+def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
+    """Get this signal when the parent ends; if it has ended already, exit at once.
+
+    Args:
+        parent_pid: the parent; another one by now means that it has ended.
+        number: of the signal.
+    """
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent_pid:
             os._exit(1)
+
+
+def end_group_with(parent_pid: int, lifeline: int) -> None:
+    """Have this process's group killed when the parent ends.
+
+    The group and not this process alone: an env of the user's may have started processes, which
+    only this process knows.
+
+    On Linux the kernel sends the signal (`F_SETSIG`, fcntl(2)): a process that is stopped, or
+    hangs while it holds the interpreter's lock, could not. It must not be killed alone before
+    that, because the pipe's signal ends with its reader; so its own parent-death signal is
+    SIGCONT, which only lets the thread below run if the process was stopped. The thread does the
+    same on other systems, and if a forked child of the parent still holds the pipe.
+
+    Args:
+        parent_pid: this process's parent.
+        lifeline: the reading end of a pipe whose writing end the parent holds.
+    """
+    assert sys.platform != "win32", "no pool is made on Windows"
+    ends = [lifeline]
+    if sys.platform == "linux":
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+        follow_parent(parent_pid, signal.SIGCONT)
+        ends.append(os.pidfd_open(parent_pid))
+
+    def wait() -> NoReturn:
+        select.select(ends, [], [])
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="sc2pool-lifeline", daemon=True).start()

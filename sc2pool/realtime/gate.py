@@ -15,17 +15,15 @@ ignores SIGTERM.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, PauseError
-from sc2pool.processes.orphans import created_at_s
-from sc2pool.processes.suspend import STOPS_WITHIN_S, ProcessTree
+from sc2pool.processes.guard import Guard
+from sc2pool.processes.identity import created_at_s
+from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
 
 
 class PauseGate:
@@ -43,15 +41,11 @@ class PauseGate:
         created_s = created_at_s(pid)
         if created_s is None:
             raise PauseError(f"process {pid} has ended")
-        self._root = [pid, created_s]
+        self._root = (pid, created_s)
         self._pauses = 0
         self._closed = False
         self._lock = threading.Lock()
-        self._guard = subprocess.Popen(
-            [sys.executable, "-m", "sc2pool.realtime.guard"],
-            stdin=subprocess.PIPE,
-            start_new_session=True,  # a signal to this program's group must not end the guard
-        )
+        self._guard = Guard()
 
     @property
     def paused(self) -> bool:
@@ -70,11 +64,11 @@ class PauseGate:
                 raise ClosedError("the pause gate is closed")
             if self._pauses == 0:
                 # The guard first, because this program may end at any moment.
-                self._report_to_guard(self._root)
+                self._guard.note(self._root)
                 try:
                     self._tree.stop(Deadline.after(STOPS_WITHIN_S))
                 except BaseException:
-                    self._report_to_guard(None)
+                    self._guard.note(None)
                     raise
             self._pauses += 1
 
@@ -102,19 +96,11 @@ class PauseGate:
             self._closed = True
             self._pauses = 0
             self._resume()
-            assert self._guard.stdin is not None
-            self._guard.stdin.close()
-            self._guard.wait()
+            self._guard.close()
 
     def _resume(self) -> None:
         self._tree.resume()
-        self._report_to_guard(None)
-
-    def _report_to_guard(self, paused_root: list[float] | None) -> None:
-        assert self._guard.stdin is not None
-        with suppress(BrokenPipeError):  # somebody has killed the guard: continue without it
-            self._guard.stdin.write(json.dumps(paused_root).encode() + b"\n")
-            self._guard.stdin.flush()
+        self._guard.note(None)
 
     def __enter__(self) -> PauseGate:
         return self

@@ -23,7 +23,7 @@ from sc2pool.tasks.queue_pair import QueuePair
 
 if TYPE_CHECKING:
     from sc2pool.game.clock import Tick
-    from sc2pool.processes.suspend import ProcessTree
+    from sc2pool.processes.tree import ProcessTree
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Player(ABC):
     def hold(self) -> None:
         """As `pause`, right after an observation: the game is not asked for another."""
         # Only a worker that is paused needs psutil.
-        from sc2pool.processes.suspend import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
+        from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
         # Not the worker itself: it must receive the message to resume.
         tree = ProcessTree(os.getpid(), with_root=False)

@@ -103,7 +103,8 @@ class Instance:
             owned.callback(self.queue.close)
             try:
                 inherited = theirs.fileno(), lifeline_read, *self.queue.descriptors
-                self._process = WorkerProcess(spawner().spawn(inherited, directory))
+                worker = spawner().spawn("sc2pool.pool.worker.worker", inherited, directory)
+                self._process = WorkerProcess(worker)
             finally:
                 theirs.close()
                 os.close(lifeline_read)

@@ -6,15 +6,14 @@ every wait is bounded.
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from contextlib import suppress
 
 from sc2pool.deadline import Deadline
-from sc2pool.game.process import signal_name
-from sc2pool.processes.orphans import created_at_s, is_alive
+from sc2pool.processes.exit import signal_name
+from sc2pool.processes.identity import created_at_s, is_alive
+from sc2pool.processes.tree import kill_group
 
 _REAP_TIMEOUT_S = 5.0
 _LOOK_AGAIN_S = 0.005
@@ -33,13 +32,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """SIGKILL to the whole group; without effect once the leader is reaped."""
-        if self._process.returncode is None:
-            # The worker leads the group and is not reaped yet, so the number is still its own.
-            if hasattr(os, "killpg"):
-                with suppress(ProcessLookupError):
-                    os.killpg(self.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
+        kill_group(self._process)
 
     def wait(self, deadline: Deadline) -> None:
         """Wait for the worker's own end, no longer than this; it is not reaped."""

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from sc2pool.errors import ConfigError
 from sc2pool.processes.filelock import try_lock
-from sc2pool.processes.orphans import created_at_s, end_orphan, is_alive
+from sc2pool.processes.identity import created_at_s, end_orphan, is_alive
 
 _LOCK = "lock"
 _PREFIX = "sc2pool-run-"

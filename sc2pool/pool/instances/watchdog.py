@@ -24,7 +24,7 @@ import psutil
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
 from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.processes.descendants import descendants
+from sc2pool.processes.tree import descendants
 
 log = logging.getLogger("sc2pool")
 

@@ -4,8 +4,8 @@
 
 Its one event loop waits for three things together: the trainer (doorbell and channel), the
 game's socket, the end of the game. Rules: it imports nothing heavy that the user's own pickle
-does not; it ends with the trainer, and all that it has started with it (`lifeline`); after the
-first fault it reports, lets go of its game, and exits: there is no repair in here.
+does not; it ends with the trainer, and all that it has started with it (`end_group_with`); after
+the first fault it reports, lets go of its game, and exits: there is no repair in here.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.memory import map_memory
 from sc2pool.pool.ipc.pickling import for_trainer
 from sc2pool.pool.ipc.slot import Slot
-from sc2pool.pool.worker.lifeline import end_group_with
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.worker_end import WorkerEnd
+from sc2pool.processes.with_parent import end_group_with
 from sc2pool.tasks.player import Player
 from sc2pool.tasks.players.operations import OPERATIONS
 from sc2pool.waiting import WorkerLoop

@@ -18,7 +18,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch as th
@@ -28,6 +27,7 @@ from sc2pool.errors import LearnerError
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
+from sc2pool.processes.spawn import start_python
 
 CHANGEABLE = (
     "_current_progress_remaining",
@@ -156,25 +156,13 @@ class UpdateProcess:
 
 def _start(connection: socket.socket) -> subprocess.Popen[bytes]:
     """Start the child process with one end of a socket pair."""
-    package_root = str(Path(__file__).resolve().parents[3])
-    search_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     descriptor = connection.fileno()
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "sc2pool.realtime.async_ppo.updater",
-            str(os.getpid()),
-            str(descriptor),
-        ],
-        pass_fds=[descriptor],
-        stdin=subprocess.DEVNULL,
-        # A session of its own, for two reasons. Signals of the terminal go to the trainer alone.
-        # And Linux shares CPU time among sessions first (autogroup, sched(7)): in the trainer's
-        # session this process would compete with all games, and they wait for it in the end.
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": search_path},
+    return start_python(
+        "sc2pool.realtime.async_ppo.updater",
+        str(os.getpid()),
+        str(descriptor),
+        descriptors=(descriptor,),
+        own_session=True,  # its share of the CPU: see `start_python`
     )
 
 

@@ -1,4 +1,4 @@
-"""The small parts of a game's process: environment, log, exit watches, patience."""
+"""The small parts of a game's process: environment, log, kill, patience."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from sc2pool.game import process as process_module
 from sc2pool.game.hang_detection import Patience
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
-from sc2pool.game.process import GameProcess, describe_exit, game_environment
-from sc2pool.processes.exit_watch import PidfdWatch, ThreadWatch
+from sc2pool.game.process import GameProcess, game_environment
 
 
 def test_environment_is_an_allow_list():
@@ -29,28 +28,6 @@ def test_environment_is_an_allow_list():
         "TEMP": "/own",
         "TMP": "/own",
     }
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [(0, "exit code 0"), (3, "exit code 3"), (-9, "signal SIGKILL"), (-250, "signal 250")],
-)
-def test_describe_exit(code, words):
-    assert describe_exit(code) == words
-
-
-@pytest.mark.parametrize("watch_type", [PidfdWatch, ThreadWatch])
-def test_exit_watch(watch_type):
-    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
-    watch = watch_type(child)
-    assert select.select([watch.fileno()], [], [], 0)[0] == []
-    child.kill()
-    assert select.select([watch.fileno()], [], [], 5)[0] == [watch.fileno()]
-    assert child.wait(5) == -9
-    assert child.stdin is not None
-    child.stdin.close()
-    watch.close()
-    watch.close()
 
 
 @pytest.fixture

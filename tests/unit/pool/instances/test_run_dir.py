@@ -14,7 +14,7 @@ import pytest
 from sc2pool.errors import ConfigError
 from sc2pool.pool.instances.run_dir import RunDir, living, sweep, trainer_of
 from sc2pool.processes.filelock import try_lock
-from sc2pool.processes.orphans import created_at_s
+from sc2pool.processes.identity import created_at_s
 
 
 @pytest.fixture

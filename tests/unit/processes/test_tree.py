@@ -8,8 +8,8 @@ import sys
 import psutil
 import pytest
 
-from sc2pool.processes import descendants as module
-from sc2pool.processes.descendants import descendants
+from sc2pool.processes import tree as module
+from sc2pool.processes.tree import descendants
 
 THREADED = """
 import subprocess, sys, threading
@@ -30,11 +30,11 @@ keep.set()
 """
 
 
-@pytest.mark.parametrize("kernel_tells", [True, False])
-def test_children_of_every_thread(monkeypatch, kernel_tells):
-    if kernel_tells and not module._KERNEL_TELLS_CHILDREN:
+@pytest.mark.parametrize("kernel_lists", [True, False])
+def test_children_of_every_thread(monkeypatch, kernel_lists):
+    if kernel_lists and not module._KERNEL_LISTS_CHILDREN:
         pytest.skip("this kernel does not")
-    monkeypatch.setattr(module, "_KERNEL_TELLS_CHILDREN", kernel_tells)
+    monkeypatch.setattr(module, "_KERNEL_LISTS_CHILDREN", kernel_lists)
     family = subprocess.Popen(
         [sys.executable, "-S", "-c", THREADED],
         stdin=subprocess.PIPE,

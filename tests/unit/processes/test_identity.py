@@ -10,7 +10,7 @@ import sys
 import psutil
 import pytest
 
-from sc2pool.processes.orphans import created_at_s, end_orphan
+from sc2pool.processes.identity import created_at_s, end_orphan
 
 PARENT = (
     "import subprocess; child = subprocess.Popen(['sleep', '60']);"

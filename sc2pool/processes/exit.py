@@ -1,4 +1,4 @@
-"""The end of a child process as a descriptor that becomes readable.
+"""The end of a child process: a descriptor that becomes readable, and a description in words.
 
 Linux gives such a descriptor for every process (a *pidfd*). Elsewhere a thread waits for the
 child and then closes its end of a socket pair, which makes the other end readable.
@@ -9,14 +9,16 @@ Rule: the descriptor never becomes readable while the child lives.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
+import sys
 import threading
 from typing import Protocol
 
 
 class ExitWatch(Protocol):
-    """Something that `fileno`s a descriptor, readable once the child has ended."""
+    """Has a descriptor that is readable once the child has ended."""
 
     def fileno(self) -> int:
         """The descriptor; it belongs to the watch."""
@@ -27,21 +29,23 @@ class ExitWatch(Protocol):
         ...
 
 
-class PidfdWatch:
-    """The kernel's own notice of a process's end."""
+if sys.platform == "linux":
 
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        self._fd = os.pidfd_open(child.pid)
+    class PidfdWatch:
+        """The kernel's own notice of a process's end."""
 
-    def fileno(self) -> int:
-        """The pidfd."""
-        return self._fd
+        def __init__(self, child: subprocess.Popen[bytes]) -> None:
+            self._fd = os.pidfd_open(child.pid)
 
-    def close(self) -> None:
-        """Closes the pidfd."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        def fileno(self) -> int:
+            """The pidfd."""
+            return self._fd
+
+        def close(self) -> None:
+            """Closes the pidfd."""
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
 
 
 class ThreadWatch:
@@ -67,4 +71,21 @@ class ThreadWatch:
 
 def watch_exit(child: subprocess.Popen[bytes]) -> ExitWatch:
     """The best watch this system has."""
-    return PidfdWatch(child) if hasattr(os, "pidfd_open") else ThreadWatch(child)
+    if sys.platform == "linux":
+        return PidfdWatch(child)
+    return ThreadWatch(child)
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words: `exit code 3`, `signal SIGKILL`."""
+    if code >= 0:
+        return f"exit code {code}"
+    return f"signal {signal_name(-code)}"
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL`; the number of a signal without a name, as most real-time signals are."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -14,7 +14,7 @@ import pytest
 from sc2pool.deadline import Deadline
 from sc2pool.errors import PauseError
 from sc2pool.game.clock import loops_passed
-from sc2pool.processes.suspend import ProcessTree
+from sc2pool.processes.tree import ProcessTree
 
 FAMILY = """
 import os, subprocess, sys, time

@@ -1,0 +1,60 @@
+"""Kills a paused process tree when the program that paused it ends.
+
+    program ── pipe: the process that is paused now, or null ──► python -m sc2pool.processes.guard
+
+The tree is not the program's child, so no parent-death signal reaches it; and a stopped process
+would stay for ever, because it handles no SIGTERM. Each line on the guard's standard input is a
+JSON value: pid and creation time of the root that is paused, or null for none. Rule: only the end
+of the input counts, which comes however the writer ends; then the tree that the last line names
+is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+from sc2pool.processes.identity import end_orphan
+from sc2pool.processes.spawn import start_python
+
+
+class Guard:
+    """The program's side: starts the guard, and keeps it informed."""
+
+    def __init__(self) -> None:
+        # A session of its own: a signal to this program's group must not end the guard.
+        self._process = start_python(
+            "sc2pool.processes.guard", own_session=True, stdin=subprocess.PIPE
+        )
+
+    def note(self, paused: tuple[int, float] | None) -> None:
+        """Kill the tree of this process (pid, creation time) if this program ends; None for no."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # the guard was killed: the tree goes without
+            self._process.stdin.write(json.dumps(paused).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        """End the guard; call `note(None)` before."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def main() -> None:
+    """The guard's side: read until the end of the input, then kill what is still paused."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    paused: list[float] | None = None
+    for line in sys.stdin:
+        if line.endswith("\n"):  # else the writer ended in the middle of it
+            paused = json.loads(line)
+    if paused is not None:
+        pid, created_s = paused
+        end_orphan(int(pid), created_s)
+
+
+if __name__ == "__main__":
+    main()

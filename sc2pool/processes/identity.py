@@ -1,0 +1,48 @@
+"""A process known by its pid and creation time, so that it is found again, and no other.
+
+A pid alone may belong to another process by now. Rule: a process that does not match in both is
+left alone.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+import psutil
+
+from sc2pool.processes.tree import kill_tree
+
+_CLOCK_DRIFT_S: Final = 2.0
+"""How much two readings of one creation time may differ: the wall clock may be corrected."""
+
+
+def created_at_s(pid: int) -> float | None:
+    """When the process was created, in seconds since the epoch; None if it is gone."""
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.Error:
+        return None
+
+
+def is_alive(pid: int, created_s: float) -> bool:
+    """Whether the process of this pid and creation time still runs."""
+    with suppress(psutil.Error):
+        process = _find(pid, created_s)
+        return process is not None and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def end_orphan(pid: int, created_s: float) -> bool:
+    """Kill the tree of the process of this pid and creation time; False if it is gone."""
+    with suppress(psutil.Error):
+        process = _find(pid, created_s)
+        if process is not None:
+            kill_tree(process)
+            return True
+    return False
+
+
+def _find(pid: int, created_s: float) -> psutil.Process | None:
+    process = psutil.Process(pid)
+    return process if abs(process.create_time() - created_s) <= _CLOCK_DRIFT_S else None
