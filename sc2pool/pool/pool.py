@@ -29,9 +29,9 @@ from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episodes import Episodes, Request
-from sc2pool.pool.instances.descriptors import require_descriptors
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.watchdog import available_bytes, memory_warning
+from sc2pool.pool.ipc.descriptors import require_descriptors
 from sc2pool.pool.ipc.layout import Array, space_layout
 from sc2pool.pool.ipc.messages import Hello, Raised
 from sc2pool.pool.ipc.pickling import for_worker

@@ -1,10 +1,10 @@
-"""Exclusive locks on files that end with the last process holding them, however it dies.
+"""Exclusive locks on files that end with the last process that holds them, however it dies.
 
 POSIX has `flock`: the lock belongs to the open file, so a child that inherits the descriptor
 holds it too. Windows has `msvcrt.locking`: the lock belongs to the process alone.
 
-Rule: the file is only a thing to lock; its content means nothing, and it may be deleted by the
-holder of the lock.
+Rule: the file exists only to be locked; its content means nothing, and the holder of the lock may
+delete it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ else:
 
 
 def try_lock(path: Path) -> int | None:
-    """Locks `path`, creating it where needed.
+    """Locks `path`, and creates it if it is missing.
 
     Returns:
-        The descriptor that holds the lock, or None if someone else holds it.
+        The descriptor that holds the lock, or None if another process holds it.
     """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -42,18 +42,29 @@ def try_lock(path: Path) -> int | None:
             return None
         if _is_still_at(path, fd):
             return fd
-        # Its last holder deleted the file between our open and our lock: what we hold is not
-        # what the next one would find.
+        # Its last holder deleted the file between our open and our lock: the next process would
+        # find another file.
         os.close(fd)
 
 
 def unlock_and_remove(fd: int, path: Path) -> None:
     """Gives up the lock of `try_lock` and deletes its file."""
-    # Deleting comes first, while the lock still keeps others out; where an open file cannot be
-    # deleted, it stays, which does no harm.
+    # Delete first, while the lock still keeps others out. Windows cannot delete an open file: there
+    # it stays, which does no harm.
     with suppress(OSError):
         path.unlink()
     os.close(fd)
+
+
+def is_own(path: Path) -> bool:
+    """Whether this user owns the file or folder.
+
+    Raises:
+        OSError: there is none.
+    """
+    if sys.platform == "win32":
+        return True  # folders for temporary files are each user's own there
+    return path.stat().st_uid == os.getuid()
 
 
 def _is_still_at(path: Path, fd: int) -> bool:

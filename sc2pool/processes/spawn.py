@@ -17,22 +17,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 
-from sc2pool.errors import ConfigError
-
 Child = subprocess.Popen[bytes]
-
-
-def require_inheritable_descriptors() -> None:
-    """Check that this system can pass descriptors to a child, as every pool does.
-
-    Raises:
-        ConfigError: it cannot (Windows).
-    """
-    if sys.platform == "win32":
-        raise ConfigError(
-            "sc2pool does not run on Windows yet: workers inherit their queue pairs as file "
-            "descriptors, which Windows cannot pass to a child process. Use Linux, macOS or WSL"
-        )
 
 
 def start_python(

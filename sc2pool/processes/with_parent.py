@@ -76,7 +76,8 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
         parent_pid: this process's parent.
         lifeline: the reading end of a pipe whose writing end the parent holds.
     """
-    assert sys.platform != "win32", "no pool is made on Windows"
+    if sys.platform == "win32":
+        raise NotImplementedError("no pool is made on Windows")
     ends = [lifeline]
     if sys.platform == "linux":
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())

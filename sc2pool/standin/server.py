@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import resource
 import signal
 import struct
 import sys
@@ -35,6 +34,9 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.standin import session
 from sc2pool.standin.state import Fate, State
 from sc2pool.standin.stops import AfterStop, FrozenStops
+
+if sys.platform != "win32":
+    import resource
 
 API_PATH = b"/sc2api"
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -185,7 +187,8 @@ class GameServer:
             self._end()
             return
         if fate is Fate.CRASH:
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core file
+            if sys.platform != "win32":
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core file
             os.abort()
         while True:  # hang: the event loop never runs again
             time.sleep(3600)

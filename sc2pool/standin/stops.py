@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from enum import StrEnum
 from typing import Final
@@ -38,8 +39,9 @@ class FrozenStops:
 
     def watch(self) -> None:
         """Begin, in the running event loop."""
-        # Not asyncio's handler: it runs in a later turn of the loop, after the clock was read.
-        signal.signal(signal.SIGCONT, self._on_continued)
+        if sys.platform != "win32":
+            # Not asyncio's handler: it runs in a later turn of the loop, after the clock was read.
+            signal.signal(signal.SIGCONT, self._on_continued)
         self._beat()
 
     def _beat(self) -> None:

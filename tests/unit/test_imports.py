@@ -51,7 +51,14 @@ HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/"),
     "stable_baselines3": ("envs/sb3.py", "envs/callbacks.py", "realtime/", "cli/"),
     "ray": ("realtime/rllib.py",),
-    "psutil": ("processes/", "game/", "pool/instances/watchdog.py", "realtime/", "cli/"),
+    "psutil": (
+        "processes/",
+        "game/",
+        "pool/ipc/descriptors.py",
+        "pool/instances/watchdog.py",
+        "realtime/",
+        "cli/",
+    ),
     "sc2": (
         "tasks/bot.py",
         "tasks/players/bot_player.py",

@@ -59,7 +59,7 @@ class EventLoop:
         self.closed = False
         self._metrics: MetricsServer | None = None
         replays = None if config.replays is None else ReplayFolder(config.replays)
-        self._waiter = Waiter()
+        self._waiter = Waiter.create()
         with ExitStack() as owned:  # gives back what there is, wherever Ctrl-C strikes
             owned.callback(self._waiter.close)
             self.roster = Roster(specs, spares, config.limits, self._waiter)

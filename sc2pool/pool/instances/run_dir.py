@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sc2pool.errors import ConfigError
-from sc2pool.processes.filelock import try_lock
+from sc2pool.processes.filelock import is_own, try_lock
 from sc2pool.processes.identity import created_at_s, end_orphan, is_alive
 
 _LOCK = "lock"
@@ -81,7 +81,7 @@ def trainer_of(run: Path) -> int | None:
     The lock is not tried for this: who holds it for a moment would keep out the one whose it is.
     """
     try:
-        if run.stat().st_uid != os.getuid():
+        if not is_own(run):
             return None
         pid, created_s = (run / _TRAINER).read_text().split()
         return int(pid) if is_alive(int(pid), float(created_s)) else None
@@ -99,13 +99,12 @@ def sweep(temp: Path) -> None:
     """End the processes and delete the folders of runs whose trainer is gone, ours only."""
     for path in temp.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # another trainer's sweep may be faster
-            about = path.stat()
-            if about.st_uid != os.getuid():
+            if not is_own(path):
                 continue
             if not (path / _LOCK).exists():
                 # A trainer was interrupted before it had the lock, or it is about to take it. The
                 # wall clock is right here: it is what files have their times from.
-                if time.time() - about.st_mtime > _BEGINS_WITHIN_S:
+                if time.time() - path.stat().st_mtime > _BEGINS_WITHIN_S:
                     shutil.rmtree(path, ignore_errors=True)
                 continue
             lock_fd = try_lock(path / _LOCK)

@@ -300,8 +300,3 @@ def memory_warning(game_bytes: int, games: int, free_bytes: int) -> str | None:
 def available_bytes() -> int:
     """Memory that is free for new processes."""
     return int(psutil.virtual_memory().available)
-
-
-def open_descriptors() -> int:
-    """How many this process has; not on Windows."""
-    return psutil.Process().num_fds()

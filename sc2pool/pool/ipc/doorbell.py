@@ -1,7 +1,7 @@
 """Doorbells: how one process wakes the other.
 
-A ring carries nothing; what is to be read lies in the slot, under its sequence number. So a ring
-may be early, late or double, and the reader looks into the slot. Linux: an eventfd, watched
+A ring carries no data; the message is in the slot, under its sequence number. So a ring may be
+early, late or double, and the reader looks into the slot. Linux: an eventfd, watched
 edge-triggered, which needs no read to be quiet again. Elsewhere: a socket pair, one byte a ring.
 """
 
@@ -19,8 +19,8 @@ class Doorbell:
     """One direction of waking: `ring` on one side, `fileno`/`quiet` on the other.
 
     Args:
-        ringing: descriptor that `ring` writes; -1 where this process only listens.
-        listening: descriptor that becomes readable, the same one for an eventfd; -1 where this
+        ringing: descriptor that `ring` writes; -1 if this process only listens.
+        listening: descriptor that becomes readable, the same one for an eventfd; -1 if this
             process only rings.
     """
 
@@ -30,7 +30,7 @@ class Doorbell:
 
     @classmethod
     def create(cls) -> Doorbell:
-        if USE_EVENTFD:
+        if sys.platform == "linux" and USE_EVENTFD:
             descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             return cls(ringing=descriptor, listening=descriptor)
         ours, theirs = socket.socketpair()
@@ -46,7 +46,7 @@ class Doorbell:
             pass
 
     def quiet(self) -> None:
-        """Take all rings so far; needed only where the wait is level-triggered."""
+        """Take all rings so far; needed only if the wait is level-triggered."""
         with suppress(BlockingIOError):
             os.read(self.listening, 8)
 

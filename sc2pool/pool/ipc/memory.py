@@ -1,19 +1,19 @@
 """The shared memory under a queue pair: nameless, and gone with the last process that maps it.
 
-Linux: a memfd, whose pages are claimed when it is sized, so that a full memory is a clear error
-then and not a SIGBUS later. Elsewhere: a mapped file, unlinked as soon as it is open where the
-system allows it. Never `multiprocessing.shared_memory`, which is found by name and destroyed by
-the first process outside `multiprocessing` that exits.
+Linux: a memfd. Elsewhere: a mapped file, unlinked as soon as it is open. The pages are claimed
+when the memory is sized, so that a full memory is a clear error then and not a SIGBUS later.
+Never `multiprocessing.shared_memory`, which is found by name and destroyed by the first process
+outside `multiprocessing` that exits.
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import mmap
 import os
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from sc2pool.errors import ConfigError
@@ -23,12 +23,23 @@ USE_MEMFD = sys.platform == "linux"
 
 def create() -> int:
     """The descriptor of a new, empty memory."""
-    if USE_MEMFD:
+    if sys.platform == "linux" and USE_MEMFD:
         return os.memfd_create("sc2pool", os.MFD_CLOEXEC)
     descriptor, path = tempfile.mkstemp(prefix="sc2pool-")
-    with suppress(OSError):  # Windows cannot unlink an open file; it goes with the temp folder
-        Path(path).unlink()
+    Path(path).unlink()
     return descriptor
+
+
+def write(descriptor: int, content: bytes) -> None:
+    """Fill a memory that is empty; it gets the size of the content."""
+    with open(descriptor, "wb", closefd=False) as memory:
+        memory.write(content)
+
+
+def read(descriptor: int, size_bytes: int) -> bytes:
+    """The beginning of the memory."""
+    with map_memory(descriptor, size_bytes) as memory:
+        return memory[:]
 
 
 def claim(descriptor: int, size_bytes: int) -> None:
@@ -39,10 +50,10 @@ def claim(descriptor: int, size_bytes: int) -> None:
     """
     try:
         # A memfd has no limit of its own: claiming more than there is would end the trainer.
-        if hasattr(os, "sysconf") and size_bytes > _physical_bytes():
+        if size_bytes > _physical_bytes():
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
         os.ftruncate(descriptor, 0)
-        if hasattr(os, "posix_fallocate"):
+        if sys.platform == "linux":
             os.posix_fallocate(descriptor, 0, size_bytes)
         else:
             os.ftruncate(descriptor, size_bytes)
@@ -52,7 +63,9 @@ def claim(descriptor: int, size_bytes: int) -> None:
         ) from error
 
 
-def _physical_bytes() -> int:
+def _physical_bytes() -> float:
+    if sys.platform == "win32":
+        return math.inf
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from sc2pool.game.clock import Tick
+from sc2pool.pool.ipc import memory
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import Array, SlotLayout
-from sc2pool.pool.ipc.memory import claim, create, map_memory
 from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.ipc.slot import (
     DELAY_WORD,
@@ -74,9 +74,9 @@ class TrainerEnd:
         self._episode_began = 0
         self._out_of_band: OutOfBand | None = None
         with ExitStack() as owned:
-            self._memory_fd = create()
+            self._memory_fd = memory.create()
             owned.callback(os.close, self._memory_fd)
-            os.pwrite(self._memory_fd, spec, 0)
+            memory.write(self._memory_fd, spec)
             self._request_bell = Doorbell.create()
             owned.callback(self._request_bell.close)
             self.reply_bell = Doorbell.create()
@@ -94,8 +94,8 @@ class TrainerEnd:
         Raises:
             ConfigError: there is not that much memory.
         """
-        claim(self._memory_fd, layout.size_bytes)
-        self._slot = slot = Slot(map_memory(self._memory_fd, layout.size_bytes), layout)
+        memory.claim(self._memory_fd, layout.size_bytes)
+        self._slot = slot = Slot(memory.map_memory(self._memory_fd, layout.size_bytes), layout)
         self._words = slot.words
         self._reals = slot.reals
         self._actions = slot.actions

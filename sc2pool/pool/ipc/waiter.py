@@ -6,13 +6,14 @@
 
 A batch that wants every env is not waited for ring by ring: each wake-up costs more than the
 work it brings. It waits for one env after the other, and mostly the first wait outlasts all
-others. Rule: whatever is waited for, the control descriptors end the wait.
+others. Rule: the control descriptors end every wait.
 """
 
 from __future__ import annotations
 
 import selectors
 import sys
+from abc import ABC, abstractmethod
 from typing import Any
 
 from sc2pool.pool.ipc import doorbell
@@ -22,86 +23,138 @@ if sys.platform == "linux":
     import select
 
 
-class Waiter:
+class Waiter(ABC):
     """Waits on doorbells and sockets together; answers with the tags they were added under."""
 
     def __init__(self) -> None:
         self._tags: dict[int, Any] = {}
-        self._bells: dict[int, Doorbell] = {}
-        self._has_epoll = doorbell.USE_EVENTFD
-        if self._has_epoll:
+
+    @staticmethod
+    def create() -> Waiter:
+        """The one that fits the doorbells of this system."""
+        if sys.platform == "linux" and doorbell.USE_EVENTFD:
+            return EpollWaiter()
+        return SelectorWaiter()
+
+    @abstractmethod
+    def add_bell(self, bell: Doorbell, tag: Any) -> None:
+        """Listen to a doorbell."""
+
+    @abstractmethod
+    def add(self, descriptor: int, tag: Any) -> None:
+        """Watch a socket or pipe for data and for its end."""
+
+    @abstractmethod
+    def remove(self, descriptor: int) -> None:
+        """Neither listen to it nor watch it any more."""
+
+    @abstractmethod
+    def wait(self, timeout_s: float | None) -> list[Any]:
+        """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
+
+    def wait_for(self, bell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
+        """Wait for one doorbell; a ring of another is not noticed.
+
+        Returns:
+            True if only this bell rang; otherwise call `wait`, or the time is over. A ring from
+            before may be reported once more: so look, wait, and look again.
+        """
+        return False
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give all descriptors back but the watched ones."""
+
+
+if sys.platform == "linux":
+
+    class EpollWaiter(Waiter):
+        """Eventfds, edge-triggered; a level-triggered epoll for all else is one of them."""
+
+        def __init__(self) -> None:
+            super().__init__()
             self._control = select.epoll()
             self._all = select.epoll()
             self._all.register(self._control.fileno(), select.EPOLLIN)
             self._one: dict[int, select.epoll] = {}
-        else:
-            self._selector = selectors.DefaultSelector()
 
-    def add_bell(self, bell: Doorbell, tag: Any) -> None:
-        """Listen to a doorbell."""
-        self._tags[bell.listening] = tag
-        self._bells[bell.listening] = bell
-        if self._has_epoll:
+        def add_bell(self, bell: Doorbell, tag: Any) -> None:
+            """Listen to a doorbell."""
+            self._tags[bell.listening] = tag
             self._all.register(bell.listening, select.EPOLLIN | select.EPOLLET)
             one = self._one[bell.listening] = select.epoll()
             one.register(bell.listening, select.EPOLLIN | select.EPOLLET)
             one.register(self._control.fileno(), select.EPOLLIN)
-        else:
-            self._selector.register(bell.listening, selectors.EVENT_READ)
 
-    def add(self, descriptor: int, tag: Any) -> None:
-        """Watch a socket or pipe for data and for its end."""
-        self._tags[descriptor] = tag
-        if self._has_epoll:
+        def add(self, descriptor: int, tag: Any) -> None:
+            """Watch a socket or pipe for data and for its end."""
+            self._tags[descriptor] = tag
             self._control.register(descriptor, select.EPOLLIN)
-        else:
-            self._selector.register(descriptor, selectors.EVENT_READ)
 
-    def remove(self, descriptor: int) -> None:
-        """Neither listen to it nor watch it any more."""
-        del self._tags[descriptor]
-        is_bell = self._bells.pop(descriptor, None) is not None
-        if not self._has_epoll:
-            self._selector.unregister(descriptor)
-        elif is_bell:
-            self._all.unregister(descriptor)
-            self._one.pop(descriptor).close()
-        else:
-            self._control.unregister(descriptor)
+        def remove(self, descriptor: int) -> None:
+            """Neither listen to it nor watch it any more."""
+            del self._tags[descriptor]
+            one = self._one.pop(descriptor, None)
+            if one is None:
+                self._control.unregister(descriptor)
+            else:
+                self._all.unregister(descriptor)
+                one.close()
 
-    def wait(self, timeout_s: float | None) -> list[Any]:
-        """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
-        tags = self._tags
-        if self._has_epoll:
+        def wait(self, timeout_s: float | None) -> list[Any]:
+            """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
+            tags = self._tags
             control = self._control.fileno()
             ready = [fd for fd, _ in self._all.poll(-1 if timeout_s is None else timeout_s)]
             if control in ready:
                 ready.remove(control)
                 ready += [fd for fd, _ in self._control.poll(0)]
             return [tags[fd] for fd in ready]
+
+        def wait_for(self, bell: Doorbell, timeout_s: float) -> bool:
+            """As `Waiter.wait_for`."""
+            ready = self._one[bell.listening].poll(timeout_s)
+            return len(ready) == 1 and ready[0][0] == bell.listening
+
+        def close(self) -> None:
+            """Give all descriptors back but the watched ones."""
+            for epoll in (*self._one.values(), self._all, self._control):
+                epoll.close()
+            self._one.clear()
+
+
+class SelectorWaiter(Waiter):
+    """Socket pairs, level-triggered; works on every system, and never waits for one bell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bells: dict[int, Doorbell] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def add_bell(self, bell: Doorbell, tag: Any) -> None:
+        """Listen to a doorbell."""
+        self._bells[bell.listening] = bell
+        self.add(bell.listening, tag)
+
+    def add(self, descriptor: int, tag: Any) -> None:
+        """Watch a socket or pipe for data and for its end."""
+        self._tags[descriptor] = tag
+        self._selector.register(descriptor, selectors.EVENT_READ)
+
+    def remove(self, descriptor: int) -> None:
+        """Neither listen to it nor watch it any more."""
+        del self._tags[descriptor]
+        self._bells.pop(descriptor, None)
+        self._selector.unregister(descriptor)
+
+    def wait(self, timeout_s: float | None) -> list[Any]:
+        """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
         ready = [key.fd for key, _ in self._selector.select(timeout_s)]
         for descriptor in ready:
             if descriptor in self._bells:
                 self._bells[descriptor].quiet()
-        return [tags[descriptor] for descriptor in ready]
-
-    def wait_for(self, bell: Doorbell, timeout_s: float) -> bool:
-        """Wait for one doorbell; what other doorbells do is not noticed.
-
-        Returns:
-            Whether it alone has rung; else something wants `wait`, or the time is over. A ring
-            from before may be told once more, so look, wait, and look again.
-        """
-        if not self._has_epoll:
-            return False
-        ready = self._one[bell.listening].poll(timeout_s)
-        return len(ready) == 1 and ready[0][0] == bell.listening
+        return [self._tags[descriptor] for descriptor in ready]
 
     def close(self) -> None:
         """Give all descriptors back but the watched ones."""
-        if self._has_epoll:
-            for epoll in (*self._one.values(), self._all, self._control):
-                epoll.close()
-            self._one.clear()
-        else:
-            self._selector.close()
+        self._selector.close()

@@ -24,11 +24,10 @@ from typing import Any
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import Fault, GameFault, PauseError, Phase
-from sc2pool.pool.ipc import messages
+from sc2pool.pool.ipc import memory, messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import slot_layout
-from sc2pool.pool.ipc.memory import map_memory
 from sc2pool.pool.ipc.pickling import for_trainer
 from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.worker.live_view import LiveView
@@ -104,7 +103,7 @@ class Worker:
 
     def _start(self, message: messages.Start) -> None:
         sys.path[:] = message.sys_path
-        spec = pickle.loads(os.pread(self._memory_fd, message.spec_bytes, 0))
+        spec = pickle.loads(memory.read(self._memory_fd, message.spec_bytes))
         self._player = player = spec.player()
         self._channel.send(
             messages.Hello(
@@ -119,7 +118,7 @@ class Worker:
 
     def _use_memory(self, message: messages.UseMemory) -> None:
         layout = slot_layout(self.player.observation_space, self.player.action_space)
-        slot = Slot(map_memory(self._memory_fd, message.size_bytes), layout)
+        slot = Slot(memory.map_memory(self._memory_fd, message.size_bytes), layout)
         self._pair = WorkerEnd(
             slot,
             self._request_bell,

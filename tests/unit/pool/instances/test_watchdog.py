@@ -254,7 +254,7 @@ def watch(*watched: Watched) -> Watchdog:
 
 def next_verdict(dog: Watchdog) -> Verdict:
     """Waits on its bell, as the supervisor does."""
-    waiter = Waiter()
+    waiter = Waiter.create()
     waiter.add_bell(dog.bell, None)
     try:
         assert waiter.wait(10.0) == [None]

@@ -24,7 +24,7 @@ def bell():
 
 @pytest.fixture
 def waiter():
-    made = Waiter()
+    made = Waiter.create()
     yield made
     made.close()
 

@@ -30,6 +30,13 @@ def test_another_process_writes_and_we_read(descriptor):
     mapped.close()
 
 
+def test_it_can_begin_with_a_message(descriptor):
+    memory.write(descriptor, b"player")
+    assert memory.read(descriptor, 6) == b"player"
+    memory.claim(descriptor, 8192)
+    assert memory.read(descriptor, 8192) == bytes(8192)
+
+
 def test_it_has_no_name(descriptor, run_temp):
     assert list(run_temp.glob("sc2pool-*")) == []
     assert not os.get_inheritable(descriptor)

@@ -24,7 +24,7 @@ def bells():
 
 @pytest.fixture
 def waiter(bells):
-    made = Waiter()
+    made = Waiter.create()
     for number, bell in enumerate(bells):
         made.add_bell(bell, number)
     yield made

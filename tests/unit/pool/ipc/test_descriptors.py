@@ -1,8 +1,9 @@
-"""A pool that would run out of descriptors is not begun."""
+"""A pool that would run out of descriptors, or cannot pass them on, is not begun."""
 
 from __future__ import annotations
 
 import resource
+import sys
 
 import gymnasium
 import psutil
@@ -10,7 +11,7 @@ import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
-from sc2pool.pool.instances.descriptors import PER_INSTANCE, PER_POOL, shortage
+from sc2pool.pool.ipc.descriptors import PER_INSTANCE, PER_POOL, shortage
 
 
 def make_env() -> gymnasium.Env:
@@ -36,6 +37,12 @@ def test_what_is_told():
     assert told is not None
     assert "10 envs and spares need about 92 open files, and this process may have 91" in told
     assert "ulimit -n 92" in told
+
+
+def test_windows_cannot_pass_them(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(ConfigError, match="does not run on Windows yet"):
+        SubprocSC2VecEnv([make_env])
 
 
 def test_too_few(allow):

@@ -1,0 +1,51 @@
+"""Whether this process can hold the descriptors of a pool, and pass them to its workers.
+
+Each instance takes descriptors of the trainer's: a channel, a lifeline, two doorbells and what
+waits for them, the queue pair's memory. Rule: a pool that cannot work raises before its first
+process, not at whichever call happens to fail.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import psutil
+
+from sc2pool.errors import ConfigError
+
+PER_INSTANCE = 7
+PER_POOL = 16
+"""Its own, and those it needs for a moment: a spawn, a look at a process."""
+
+
+def require_descriptors(instances: int) -> None:
+    """Check that this process can hold so many instances.
+
+    Raises:
+        ConfigError: the system cannot pass descriptors to a child (Windows), or the process's
+            limit on open files is too low.
+    """
+    if sys.platform == "win32":
+        raise ConfigError(
+            "sc2pool does not run on Windows yet: workers inherit shared memory and doorbells as "
+            "file descriptors, which Windows cannot pass to a child process. Use Linux, or WSL"
+        )
+    import resource  # noqa: PLC0415 - which Windows lacks
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return
+    problem = shortage(instances, psutil.Process().num_fds(), limit)
+    if problem is not None:
+        raise ConfigError(problem)
+
+
+def shortage(instances: int, open_now: int, limit: int) -> str | None:
+    """The message for a limit too low for this many instances; None if it suffices."""
+    needed = open_now + PER_POOL + PER_INSTANCE * instances
+    if needed <= limit:
+        return None
+    return (
+        f"{instances} envs and spares need about {needed} open files, and this process may have "
+        f"{limit}: raise the limit (ulimit -n {needed}) or take fewer"
+    )
