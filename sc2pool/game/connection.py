@@ -9,8 +9,8 @@ Rules:
   connection) breaks the connection for good, with the first cause kept: a broken connection
   raises it on every use, so no late reply is ever taken for the answer to a later request;
 - a faulty game is never shaken hands with: `abort` closes the descriptor, at once;
-- one burst costs one task switch and no timer of its own if it is answered in time; where the
-  event loop may be blocked in (`DirectReader`), not even that.
+- a burst that is answered in time costs one task switch and no timer of its own; if the event
+  loop may be blocked (`DirectReader`), not even the switch.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game.direct_reader import DirectReader
+from sc2pool.game.hang_detection import STALL_S
 from sc2pool.game.lease import HOST
-from sc2pool.game.wire import NotReadyError, connect, frame
+from sc2pool.game.wire import DirectReader, NotReadyError, connect, frame
 from sc2pool.protocol import replies
 from sc2pool.protocol.sparse import Head
 
@@ -40,12 +40,10 @@ MAX_FRAME_BYTES: Final = 1 << 28
 """Replays and map data come in one frame."""
 _READ_BUFFER_BYTES: Final = 1 << 17
 """Room for a usual observation, so that it is read at once."""
-_STALL_S: Final = 1.0
-"""A timer that rings this late tells that this process itself was stopped meanwhile."""
 _GONE: Final = "the game closed the connection"
 _ID_MASK: Final = (1 << 31) - 1
 
-# Every failure is told by an exception; picows shall not tell it a second time.
+# Every failure raises an exception; picows must not log it, too.
 _quiet = logging.getLogger("sc2pool.websocket")
 _quiet.setLevel(logging.CRITICAL + 1)
 
@@ -54,11 +52,11 @@ _CONTINUATION = picows.WSMsgType.CONTINUATION
 _CONTROL = frozenset({picows.WSMsgType.PING, picows.WSMsgType.PONG})
 
 Extend = Callable[[], Deadline | None]
-"""Asked at the deadline of a burst; returns a later one, or None if there is no more patience."""
+"""Called at the deadline of a burst; returns a later one, or None if the game is hung."""
 
 
 class Connection(picows.WSListener):
-    """An open connection; of one task at a time."""
+    """An open connection; used by one asyncio task at a time."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -141,13 +139,13 @@ class Connection(picows.WSListener):
     ) -> list[Any]:
         """Sends the requests all at once and returns their replies in the same order.
 
-        Each reply was checked to be an answer to its request (`replies.check`); whether it says
-        yes is for the caller to see.
+        Each reply was checked to be an answer to its request (`replies.check`); the caller checks
+        whether it is a refusal.
 
         Args:
             requests: what to send; each is given an id.
             deadline: for the last of the replies.
-            extend: asked for a later deadline when this one has passed.
+            extend: called for a later deadline when this one has passed.
             sparse: whether observations are decoded as `sparse.Head` only; the bytes of the
                 newest are in `sparse_payload` then.
 
@@ -160,7 +158,7 @@ class Connection(picows.WSListener):
         reader = self._reader
         direct = reader is not None and reader.take_over()
         if direct:
-            self._read_directly()  # what came unasked must not be taken for an answer
+            self._read_directly()  # an unexpected message must not be taken for an answer
         if self._fault is not None:
             raise self._fault
         frames = []
@@ -185,7 +183,7 @@ class Connection(picows.WSListener):
         return answered
 
     def fail(self, fault: GameFault) -> None:
-        """Breaks the connection; the first cause counts, and wakes who is waiting."""
+        """Breaks the connection; the first cause counts, and wakes the waiting call."""
         if self._fault is not None:
             return
         self._fault = fault
@@ -193,7 +191,7 @@ class Connection(picows.WSListener):
             self._answered.set_exception(fault)
 
     def abort(self) -> None:
-        """Closes the descriptor at once, without a word to the game; may be called again."""
+        """Closes the descriptor at once, without a message to the game; may be called again."""
         self.fail(GameFault(FaultKind.CONNECTION_LOST, "the connection was closed by this side"))
         if self._timer is not None:
             self._timer.cancel()
@@ -213,9 +211,9 @@ class Connection(picows.WSListener):
     def on_ws_connected(self, transport: picows.WSTransport) -> None:
         """The handshake is done."""
         self._transport = transport
-        # picows keeps the cause of a disconnect for whoever waits for it. The cause is told by
-        # `fail`; this only takes picows' copy, which asyncio would else complain about.
-        # It is not made by the loop, so that it does not count among those that want their turn.
+        # picows keeps the cause of a disconnect for a caller that waits for it. `fail` has the
+        # cause; this only takes picows' copy, about which asyncio would complain otherwise. The
+        # loop does not make this task, so it does not count among `WorkerLoop.tasks`.
         self._disconnected = asyncio.Task(transport.wait_disconnected(), loop=self._loop)
         self._disconnected.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._reader = DirectReader(self._sock, transport.underlying_transport)
@@ -258,7 +256,7 @@ class Connection(picows.WSListener):
             raise
 
     def _answered_directly(self) -> bool:
-        """Block until all is there; False where the event loop has to see to something first."""
+        """Block until all is there; False if the event loop has something to do first."""
         assert self._reader is not None
         while self._expected and self._fault is None:
             timeout_s = self._deadline_s - time.monotonic()
@@ -281,7 +279,7 @@ class Connection(picows.WSListener):
     def _take(self, payload: bytes) -> None:
         got = len(self._replies)
         if got >= len(self._expected):
-            raise GameFault(FaultKind.BAD_REPLY, "a reply came that nobody had asked for")
+            raise GameFault(FaultKind.BAD_REPLY, "a reply came without a request")
         request_id, kind = self._expected[got]
         try:
             if self._sparse and kind == "observation":
@@ -316,8 +314,8 @@ class Connection(picows.WSListener):
             self._take(payload)
 
     def _set_timer(self) -> None:
-        # The timer of an earlier burst is left armed: it rings in vain at worst, and arms itself
-        # for the deadline of the burst it finds. So most bursts touch no timer.
+        # The timer of an earlier burst stays armed: when it fires, it arms itself for the deadline
+        # of the burst it finds. So most bursts touch no timer.
         if self._timer is not None and self._timer.when() > self._deadline_s:
             self._timer.cancel()
             self._timer = None
@@ -335,8 +333,8 @@ class Connection(picows.WSListener):
         self._timer = None
         if self._answered is None or self._answered.done():
             return
-        if late_s > _STALL_S:
-            # We were stopped (Ctrl-Z, a closed lid), so the game's time has not passed either.
+        if late_s > STALL_S:
+            # This process was stopped (Ctrl-Z, a closed lid), so the game gets that time, too.
             self._deadline_s += late_s
         if now_s >= self._deadline_s:
             later = self._extend() if self._extend is not None else None

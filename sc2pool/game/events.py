@@ -1,9 +1,9 @@
-"""What a game tells only once, kept for the next observation that somebody is shown.
+"""Events that a game reports only once, kept for the next observation that is used.
 
 Deaths, alerts, errors of actions, chat and results are in the first observation after they
-happened and in no other. Some looks at a game are nobody's observation: those around a pause, and
-the one before the result is known. Rule: what such a look took is told with the next observation,
-the earlier first; where there is nothing to be told, nothing is decoded.
+happened and in no other. Some observations are not used: those around a pause, and the one before
+the result is known. Rule: their events are delivered with the next observation that is, the
+earlier first; if there are none, nothing is decoded.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.protocol.observed import Observed
 
 
-class UntoldEvents:
-    """The events of looks that nobody was shown."""
+class PendingEvents:
+    """The events of observations that were not used."""
 
     def __init__(self) -> None:
         self._events: sc_pb.ResponseObservation | None = None
@@ -24,13 +24,13 @@ class UntoldEvents:
         self._events = None
 
     def keep(self, observed: Observed) -> None:
-        """Nobody is shown this one: take from it what will not be told again."""
+        """Keep the events of this observation, which is not used."""
         events = events_of(observed.response)
         if events is not None:
             self._events = events if self._events is None else merged(self._events, events)
 
-    def tell(self, observed: Observed) -> Observed:
-        """This one is shown: the same, with all that was kept."""
+    def deliver(self, observed: Observed) -> Observed:
+        """This observation, which is used, with all events that were kept."""
         if self._events is None:
             return observed
         events, self._events = self._events, None
@@ -38,7 +38,7 @@ class UntoldEvents:
 
 
 def events_of(response: sc_pb.ResponseObservation) -> sc_pb.ResponseObservation | None:
-    """Only what is told once; None if it tells nothing such."""
+    """Only what is reported once; None if there is nothing such."""
     events = sc_pb.ResponseObservation(
         actions=response.actions,
         action_errors=response.action_errors,
@@ -56,10 +56,10 @@ def events_of(response: sc_pb.ResponseObservation) -> sc_pb.ResponseObservation 
 def merged(
     earlier: sc_pb.ResponseObservation, newest: sc_pb.ResponseObservation
 ) -> sc_pb.ResponseObservation:
-    """The newest, with the events of the earlier before its own."""
+    """The newest response, with the events of the earlier before its own."""
     whole = sc_pb.ResponseObservation()
     whole.CopyFrom(earlier)
     if newest.player_result:
-        whole.ClearField("player_result")  # it is one result, told twice
+        whole.ClearField("player_result")  # it is one result, reported twice
     whole.MergeFrom(newest)
     return whole

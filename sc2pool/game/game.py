@@ -8,7 +8,8 @@ Rules:
 - one step is one burst: action, step, observation; every reply is checked before any is used;
 - in real time the game steps by itself: the burst is action and the observation of the loop that
   is due (see `clock`), and no request is in flight when it is over;
-- what the game tells only once is told once, whoever has looked at it meanwhile (see `events`);
+- an event that the game reports once is delivered once, with the next observation that is used
+  (see `events`);
 - any `GameFault` is the end: the game is not repaired, the caller closes it and takes a new one;
 - that the game has ended is data, not an error.
 """
@@ -25,23 +26,25 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.api import GameAPI
 from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.game.connection import Extend
-from sc2pool.game.events import UntoldEvents
-from sc2pool.game.hang_detection import Patience
+from sc2pool.game.events import PendingEvents
+from sc2pool.game.hang_detection import HangDetector
 from sc2pool.game.installation import Installation
-from sc2pool.game.launch import Launched, launch
+from sc2pool.game.launch import launch
 from sc2pool.game.loop_count import LoopCount
-from sc2pool.game.running import RunningGame
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.status import Status
 
 _LOG_CHECK_STEPS: Final = 1000
+"""The size of the game's log is checked once in this many steps."""
 
 
-class Rung(StrEnum):
+class ResetKind(StrEnum):
     """How an episode was begun, the cheapest first."""
 
     RESTART = "restart"
@@ -57,11 +60,23 @@ class Step(NamedTuple):
     ended: bool
 
 
-class Game(RunningGame):
-    """A running game and the connection to it; of one task at a time."""
+class Game:
+    """A running game; used by one asyncio task at a time.
 
-    def __init__(self, launched: Launched, limits: Limits) -> None:
-        super().__init__(launched)
+    Attributes:
+        pid: of the process.
+        port: on which it listens.
+        listener_proven: whether the system says that the port's listener is this game.
+        version: as the game reports it.
+        base_build: the number of its build.
+        player_id: of the own player, in the running episode.
+        result: the own player's `Result`, once the game has ended with one.
+        tick: how late the episode's newest step was; None before the first, and if the game does
+            not run in real time.
+    """
+
+    def __init__(self, api: GameAPI, limits: Limits) -> None:
+        self._api = api
         self._limits = limits
         self._setup: GameSetup | None = None
         self._map_path: Path | None = None
@@ -70,15 +85,16 @@ class Game(RunningGame):
         self._loops = LoopCount()
         self._steps = 0
         self._clock = ElasticClock(LOOPS_PER_S)
-        self._events = UntoldEvents()
+        self._events = PendingEvents()
 
+        self.pid = api.process.pid
+        self.port = api.port
+        self.listener_proven = api.listener_proven
         self.version = ""
         self.base_build = 0
         self.player_id = 0
         self.result: int | None = None
-        """The own player's `Result`, once the game has ended with one."""
         self.tick: Tick | None = None
-        """How late the episode's newest step was; None before the first, and step by step."""
 
     @classmethod
     async def launch(
@@ -97,7 +113,7 @@ class Game(RunningGame):
         """
         game = cls(await launch(installation, deadline), limits)
         try:
-            pong = (await game._ask(requests.ping(), deadline)).ping
+            pong = (await game._api.ask(requests.ping(), deadline)).ping
             game.version = pong.game_version
             game.base_build = pong.base_build
         except BaseException:
@@ -110,9 +126,37 @@ class Game(RunningGame):
         """Whether the game should be replaced at the end of its episode."""
         return self._needs_hard_reset or self._loops.used_up
 
+    def close(self) -> None:
+        """Kills the game and gives everything back; bounded, and may be called again."""
+        self._api.close()
+
+    # ---- the process ------------------------------------------------------------------------
+
+    @property
+    def status(self) -> Status:
+        """What the game is doing, as of its newest reply."""
+        return self._api.status
+
+    @property
+    def exited_fd(self) -> int:
+        """Readable once the process has ended; it belongs to the game."""
+        return self._api.process.exited_fd
+
+    def exit_fault(self) -> GameFault:
+        """The end of the process as a fault, with its exit code and the end of its log."""
+        return self._api.process.exit_fault(FaultKind.GAME_EXITED)
+
+    def rss_bytes(self) -> int:
+        """The game's resident memory."""
+        return self._api.process.rss_bytes()
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of the game's output; also after `close`."""
+        return self._api.process.log_tail(lines)
+
     # ---- episodes ---------------------------------------------------------------------------
 
-    async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> Rung:
+    async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
         """Begins an episode by the cheapest way there is; `observe` gives its first state.
 
         Args:
@@ -124,17 +168,17 @@ class Game(RunningGame):
             ConfigError: the map or the players are wrong.
             GameFault: the game failed.
         """
-        self._process.trim_log()
+        self._api.process.trim_log()
         if (
             self._restartable
             and seed is None
             and (setup, map_path) == (self._setup, self._map_path)
             and await self._restart()
         ):
-            rung = Rung.RESTART
+            kind = ResetKind.RESTART
         else:
             await self._create(setup, map_path, seed)
-            rung = Rung.CREATE
+            kind = ResetKind.CREATE
         self._setup, self._map_path = setup, map_path
         # A game made with a seed might repeat it when restarted, so it is never restarted.
         self._restartable = seed is None
@@ -142,13 +186,13 @@ class Game(RunningGame):
         self._events.clear()
         self.result = None
         self.tick = None
-        return rung
+        return kind
 
     async def _restart(self) -> bool:
         if not self._loops.restartable or self.status not in (Status.IN_GAME, Status.ENDED):
             return False
         deadline = Deadline.after(self._limits.reset_s)
-        reply = await self._ask(requests.restart_game(), deadline)
+        reply = await self._api.ask(requests.restart_game(), deadline)
         if reply.restart_game.need_hard_reset:
             self._needs_hard_reset = True
             return False
@@ -157,9 +201,9 @@ class Game(RunningGame):
     async def _create(self, setup: GameSetup, map_path: Path, seed: int | None) -> None:
         deadline = Deadline.after(self._limits.create_join_s)
         if self.status is Status.IN_GAME:
-            await self._ask(requests.leave_game(), deadline)
-        await self._ask(requests.create_game(setup, map_path, seed), deadline)
-        joined = await self._ask(requests.join_game(setup), deadline)
+            await self._api.ask(requests.leave_game(), deadline)
+        await self._api.ask(requests.create_game(setup, map_path, seed), deadline)
+        joined = await self._api.ask(requests.join_game(setup), deadline)
         self.player_id = joined.join_game.player_id
         self._loops.created()
 
@@ -175,10 +219,10 @@ class Game(RunningGame):
         observed = await self._see()
         if first:
             self._clock.begin(observed.game_loop, time.monotonic())
-        return self._events.tell(observed)
+        return self._events.deliver(observed)
 
     async def look(self) -> int:
-        """The game loop now. The events it takes are told with the next observation.
+        """The game loop now. Its events are delivered with the next observation.
 
         Raises:
             GameFault: the game failed.
@@ -190,19 +234,19 @@ class Game(RunningGame):
 
     @property
     def loop_seen(self) -> int:
-        """Of a game in real time: the loop of the newest observation or look."""
+        """In real time: the loop of the newest observation or look."""
         return self._loops.now or 0
 
-    def stands_still(self) -> None:
-        """Someone has stopped its process: what passes from now on is no delay."""
-        self._clock.stop(time.monotonic())
+    def paused(self) -> None:
+        """Take note that its process was stopped: time that passes from now on is no delay."""
+        self._clock.pause(time.monotonic())
 
-    def goes_on(self) -> None:
-        """Its process is about to go on."""
-        self._clock.go_on(time.monotonic())
+    def resumed(self) -> None:
+        """Take note that its process is about to go on."""
+        self._clock.resume(time.monotonic())
 
     def delay(self, loops: int) -> None:
-        """In real time: the decision period of the next step is so many loops longer."""
+        """In real time: make the decision period of the next step longer by this many loops."""
         self._clock.delay(loops)
 
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
@@ -220,7 +264,7 @@ class Game(RunningGame):
         """
         self._steps += 1
         if self._steps % _LOG_CHECK_STEPS == 0:
-            self._process.trim_log()
+            self._api.process.trim_log()
         before = self._loops.now
         if self._realtime:
             due = self._clock.act(loops, time.monotonic())
@@ -229,20 +273,18 @@ class Game(RunningGame):
             asked = [requests.step(loops), requests.observation()]
         if actions:
             asked.insert(0, requests.action(actions))
-        deadline, extend = self._patience(loops / LOOPS_PER_S if self._realtime else 0.0)
-        *others, observed = await self._burst(asked, deadline, extend, sparse=True)
+        deadline, extend = self._time_limit(loops / LOOPS_PER_S if self._realtime else 0.0)
+        *others, observed = await self._api.burst(asked, deadline, extend, sparse=True)
         for reply in others:
             if not replies.is_game_over(reply):
                 replies.require(reply, reply.WhichOneof("response") or "step")
         action_results = list(others[0].action.result) if actions else []
         if not self._realtime:
             self._loops.play(loops, others[-1].step.simulation_loop)
-        self._set_status(observed)
         if replies.is_game_over(observed):
             # The game ended under the burst: what it ended with can still be observed.
             asked = [requests.observation()]
-            (observed,) = await self._burst(asked, deadline, extend, sparse=True)
-            self._set_status(observed)
+            (observed,) = await self._api.burst(asked, deadline, extend, sparse=True)
         newest = self._accept(observed, loops)
         if self._realtime:
             self._loops.play(newest.game_loop - (before or 0))
@@ -252,17 +294,17 @@ class Game(RunningGame):
             # The result may come one observation after the end.
             self._events.keep(newest)
             newest = await self._see()
-        return Step(self._events.tell(newest), action_results, ended)
+        return Step(self._events.deliver(newest), action_results, ended)
 
     # ---- everything else --------------------------------------------------------------------
 
     async def game_info(self) -> sc_pb.ResponseGameInfo:
         """Map, players and terrain."""
-        return (await self._ask(requests.game_info(), *self._patience())).game_info
+        return (await self._api.ask(requests.game_info(), *self._time_limit())).game_info
 
     async def data(self) -> sc_pb.ResponseData:
         """Names, costs and attributes of everything there is in the game."""
-        return (await self._ask(requests.data(), *self._patience())).data
+        return (await self._api.ask(requests.data(), *self._time_limit())).data
 
     async def replay(self, deadline: Deadline) -> bytes:
         """What was played so far, as the content of a replay file; empty if the game refuses.
@@ -270,9 +312,9 @@ class Game(RunningGame):
         Raises:
             GameFault: the game failed, or did not answer in time.
         """
-        (reply,) = await self._burst([requests.save_replay()], deadline, None)
-        self._set_status(reply)
-        return reply.save_replay.data
+        (reply,) = await self._api.burst([requests.save_replay()], deadline)
+        data: bytes = reply.save_replay.data
+        return data
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
         """Sends any request that has a reply: queries, debug commands, saving a replay.
@@ -282,8 +324,8 @@ class Game(RunningGame):
         Raises:
             GameFault: the game failed.
         """
-        (reply,) = await self._burst([request], *self._patience())
-        self._set_status(reply)
+        reply: sc_pb.Response
+        (reply,) = await self._api.burst([request], *self._time_limit())
         if reply.HasField("step"):
             self._loops.play(request.step.count, reply.step.simulation_loop)
             self._loops.move(request.step.count)
@@ -297,27 +339,26 @@ class Game(RunningGame):
     def _realtime(self) -> bool:
         return self._setup is not None and self._setup.realtime
 
-    def _patience(self, due_in_s: float = 0.0) -> tuple[Deadline, Extend]:
+    def _time_limit(self, due_in_s: float = 0.0) -> tuple[Deadline, Extend]:
         limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
-        patience = Patience(due_in_s + limit_s, self._process.cpu_seconds)
-        return patience.first, patience.extend
+        detector = HangDetector(due_in_s + limit_s, self._api.process.cpu_seconds)
+        return detector.first_deadline, detector.extend
 
     async def _see(self) -> Observed:
-        deadline, extend = self._patience()
-        (reply,) = await self._burst([requests.observation()], deadline, extend, sparse=True)
-        self._set_status(reply)
+        asked = [requests.observation()]
+        (reply,) = await self._api.burst(asked, *self._time_limit(), sparse=True)
         return self._accept(reply, loops=0)
 
     def _note_tick(self, loop: int, *, moved: bool) -> None:
         now_s = time.monotonic()
-        if moved:  # to another moment of the game: no grid leads there
+        if moved:  # a saved state was loaded: a new grid begins
             self._clock.begin(loop, now_s)
             self.tick = None
         else:
             self.tick = self._clock.observe(loop, now_s)
 
     def _accept(self, reply: Any, loops: int) -> Observed:
-        """Checks a sparse observation `loops` after the last one and takes note of its moment."""
+        """Checks a sparse observation `loops` after the last one, and notes its game loop."""
         replies.require(reply, "observation")
         answer = reply.observation
         ended = self._has_ended(answer)
@@ -325,9 +366,9 @@ class Game(RunningGame):
         replies.check_observation(answer, first_loop=first, last_loop=last)
         self._loops.see(answer.observation.game_loop)
         result = replies.result_of(answer, self.player_id)
-        if result is not None:  # else it may have been told to a look before
+        if result is not None:  # else an earlier look may have brought it
             self.result = result
-        return Observed(self._connection.sparse_payload, reply)
+        return Observed(self._api.sparse_payload, reply)
 
     def _has_ended(self, answer: Any) -> bool:
         return self.status is Status.ENDED or len(answer.player_result) > 0

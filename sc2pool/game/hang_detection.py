@@ -1,11 +1,14 @@
-"""Slow or hung? How long one step is waited for.
+"""Slow or hung? When a reply that does not come means that the game has to be replaced.
 
     sent ──── ½ limit ──── limit ──────────────── 3 × limit
               CPU time     has it grown?  yes ┄┄► hung after all
               is noted                    no  ┄┄► hung
 
-Rule: a game that is answering pays for none of this; its CPU time is first looked at when half
-of the limit has gone by without an answer.
+The worker applies this to each burst (`HangDetector`). The supervisor's deadline of a step, behind
+it, and the watchdog's samples use the same figures.
+
+Rule: a game that answers in time pays for none of this; its CPU time is first read when half of
+the limit has passed without an answer.
 """
 
 from __future__ import annotations
@@ -16,28 +19,37 @@ from typing import Final
 from sc2pool.deadline import Deadline
 
 SLOW_FACTOR: Final = 3.0
-"""A slow game gets this many times the limit."""
-_PROGRESS: Final = 0.01
-"""CPU seconds per second that count as work; an idle process's threads use less."""
+"""A game that is slow but works may take this many times the limit of a step."""
+IDLE_CPU_SHARE: Final = 0.01
+"""CPU seconds per second below which a process does no work; its idle threads use less."""
+STALL_S: Final = 1.0
+"""A timer this late means that this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
 
 
-class Patience:
-    """The wait for one step: a first deadline, and what follows when it passes."""
+class HangDetector:
+    """The wait for one answer: a first deadline, and what follows when it passes.
+
+    Args:
+        limit_s: how long an answer may take.
+        cpu_seconds: reads the CPU time that the game has used.
+    """
 
     def __init__(self, limit_s: float, cpu_seconds: Callable[[], float]) -> None:
         self._limit_s = limit_s
         self._cpu_seconds = cpu_seconds
         self._noted_cpu_s: float | None = None
         self._extended = False
-        self.first = Deadline.after(limit_s / 2)
+        self.first_deadline = Deadline.after(limit_s / 2)
 
     def extend(self) -> Deadline | None:
-        """The next deadline, or None when the game has to be taken for hung."""
+        """The next deadline, or None if the game is hung."""
         half_s = self._limit_s / 2
         if self._noted_cpu_s is None:
             self._noted_cpu_s = self._cpu_seconds()
             return Deadline.after(half_s)
-        if self._extended or self._cpu_seconds() - self._noted_cpu_s < _PROGRESS * half_s:
+        if self._extended:
+            return None
+        if self._cpu_seconds() - self._noted_cpu_s < IDLE_CPU_SHARE * half_s:
             return None
         self._extended = True
         return Deadline.after((SLOW_FACTOR - 1) * self._limit_s)

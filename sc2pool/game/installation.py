@@ -4,9 +4,9 @@
     find("real")   the same without the stand-in
     find(PATH)     the installation at PATH and no other
 
-Rules: all three end in the same check of the directory, and nothing after it knows which game it
-is. Something that was named and is no installation is an error; only a usual place that is not
-there at all leads on to the next. Nothing is cached, nothing is changed.
+Rules: all three end in the same check of the directory, and no code after it knows which game it
+is. A path that was given and is no installation is an error; only a usual place that does not
+exist leads on to the next. Nothing is cached, nothing is changed.
 
 Inside WSL the Linux game is looked for; a Windows game under `/mnt/c` is played from Windows.
 """
@@ -44,7 +44,7 @@ class Platform:
     executable: str
     """Relative to the folder of a version."""
     working_directory: str | None
-    """Relative to the installation; None where any will do."""
+    """Relative to the installation; None if any will do."""
     execute_info: str | None
     """A file in the home directory in which the game notes where it was last started from."""
 
@@ -76,9 +76,9 @@ class Installation:
     maps: Path | None
     """The folder of maps; a new retail installation has none."""
     cwd: Path | None
-    """The working directory the game wants; None where any will do."""
+    """The working directory the game wants; None if any will do."""
     found_by: str = ""
-    """What led to it: what was asked for, SC2PATH, the usual place, or nothing but the stand-in."""
+    """How it was found: the `game` argument, SC2PATH, the usual place, or the stand-in."""
 
 
 def find(game: str | os.PathLike[str] = "auto") -> Installation:
@@ -88,7 +88,7 @@ def find(game: str | os.PathLike[str] = "auto") -> Installation:
         game: `"auto"`, `"real"`, or the path of an installation.
 
     Raises:
-        ConfigError: there is none; the message says what was looked for, where.
+        ConfigError: there is none; the message says what was searched, and where.
     """
     if game not in ("auto", "real"):
         return read_installation(Path(game).expanduser(), f"game={os.fspath(game)!r}")
@@ -230,7 +230,7 @@ def _stand_in(why: str) -> Installation:
     """The stand-in's installation in the user's cache, written anew so that it is never stale."""
     # Its launcher names this interpreter and this package, so each of them has its own.
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
-    root = _cache_directory() / f"standin-{metadata.version('sc2pool')}-{origin}"
+    root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
     command = [sys.executable, "-m", "sc2pool.standin", "install", str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -242,10 +242,8 @@ def _stand_in(why: str) -> Installation:
     return installation
 
 
-def _cache_directory() -> Path:
-    home = Path.home()
-    if os.name == "nt":
-        return Path(os.environ.get("LOCALAPPDATA", home / "AppData/Local")) / "sc2pool/Cache"
-    if platform.system() == "Darwin":
-        return home / "Library/Caches/sc2pool"
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "sc2pool"
+def cache_folder() -> Path:
+    """This user's folder for what sc2pool may write anew, as the system has it."""
+    import platformdirs  # noqa: PLC0415 - workers import this module, and need none
+
+    return Path(platformdirs.user_cache_dir("sc2pool", appauthor=False))

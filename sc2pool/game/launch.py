@@ -1,8 +1,8 @@
 """From an installation to a game that answers: lease, spawn, wait, prove, connect.
 
 Rules:
-- no byte is sent to a listener before its process is known to be our game (where the system
-  cannot tell, the launch goes on and is marked unproven);
+- no byte is sent to a listener before its process is known to be our game (if the system cannot
+  say, the launch goes on and is marked unproven);
 - the wait ends at once when the process does, and at its deadline otherwise;
 - a port that turns out to be taken costs one try; anything else that fails is final;
 - whatever fails, process, port, descriptors and files are given back.
@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.api import GameAPI
 from sc2pool.game.connection import Connection
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
@@ -32,23 +32,12 @@ _KILLED: Final = -9
 """The exit code that `subprocess` gives for SIGKILL."""
 
 
-@dataclass(frozen=True)
-class Launched:
-    """A game that accepted our websocket, and all that belongs to it."""
-
-    process: GameProcess
-    lease: PortLease
-    connection: Connection
-    listener_proven: bool
-    """Whether the system told that the listener is our game."""
-
-
 async def launch(
     installation: Installation,
     deadline: Deadline,
     *,
     lease_port: Callable[[], PortLease] = PortLease.acquire,
-) -> Launched:
+) -> GameAPI:
     """Starts a game and connects to it.
 
     Args:
@@ -70,7 +59,7 @@ async def launch(
     return await _try_port(installation, lease_port(), deadline)
 
 
-async def _try_port(installation: Installation, lease: PortLease, deadline: Deadline) -> Launched:
+async def _try_port(installation: Installation, lease: PortLease, deadline: Deadline) -> GameAPI:
     process = None
     try:
         process = GameProcess.spawn(installation, lease)
@@ -80,7 +69,7 @@ async def _try_port(installation: Installation, lease: PortLease, deadline: Dead
             process.close()
         lease.release()
         raise
-    return Launched(process, lease, connection, proven)
+    return GameAPI(process, lease, connection, proven)
 
 
 async def _when_ready(
@@ -91,7 +80,7 @@ async def _when_ready(
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
         code = process.exit_code()
         if code is not None:
-            # Whom the kernel kills (memory pressure) has not failed: the next one may come up.
+            # A game that the kernel kills (memory pressure) has not failed: the next may start.
             kind = FaultKind.GAME_EXITED if code == _KILLED else FaultKind.LAUNCH_FAILED
             raise process.exit_fault(kind)
         if deadline.expired():
@@ -111,8 +100,8 @@ def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> boo
     """Whether the listener on `port` is known to be our game.
 
     Raises:
-        GameFault: PORT_TAKEN; it is someone else.
-        NotReadyError: by now it is nobody.
+        GameFault: PORT_TAKEN; it is another process.
+        NotReadyError: by now nothing listens there.
     """
     owner = owns_port(process.family(), port)
     if owner is False:
@@ -125,7 +114,7 @@ def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> boo
 
 
 def owns_port(processes: list[psutil.Process], port: int) -> bool | None:
-    """Whether one of the processes listens on the port; None where the system does not tell."""
+    """Whether one of the processes listens on the port; None if the system does not say."""
     for process in processes:
         try:
             connections = process.net_connections(kind="tcp")

@@ -1,7 +1,7 @@
 """The locked right to a port, so that no two games of this user ever ask for the same one.
 
-A port that is merely found free can be taken by someone else before the game listens on it. A
-lease is a lock on a file named after the port:
+Another process can take a free port before the game listens on it. A lease is a lock on a file
+named after the port:
 
     candidate outside the ephemeral range → lock its file → bind it once, as proof → lease
 
@@ -59,10 +59,10 @@ def ephemeral_range() -> tuple[int, int]:
 
 
 def lease_directory() -> Path:
-    """The user's own directory of lock files, created where needed.
+    """The user's own directory of lock files; created if it is missing.
 
     Raises:
-        ConfigError: someone else owns the place, or may write there.
+        ConfigError: another user owns the directory, or may write there.
     """
     if sys.platform == "win32":
         directory = Path(tempfile.gettempdir()) / "sc2pool-ports"

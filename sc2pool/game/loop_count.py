@@ -1,7 +1,7 @@
 """Which game loop a game is at, which its next observation may show, and how many it has played.
 
-Rules: pure; where a request has moved the game to another moment (a loaded save) the loop is not
-known until it is seen; a game in real time may show any later loop.
+Rules: pure; after a request that moves the game to another loop (a loaded save) the loop is unknown
+until an observation shows it; a game in real time may show any later loop.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Final
 from sc2pool.protocol import replies
 
 _LAST_EPISODE_LOOPS: Final = 1 << 17
-"""With fewer loops left before the end of all loops, no episode should be begun."""
+"""With fewer loops left before the last possible one, no episode should begin."""
 
 
 class LoopCount:
     """The loops of one game.
 
     Attributes:
-        now: of the next observation, as far as it is known.
-        nothing_seen: the episode has shown no observation yet.
+        now: the newest loop known; None if it is unknown.
+        nothing_seen: whether the episode has shown no observation yet.
     """
 
     def __init__(self) -> None:
         self.now: int | None = None
         self.nothing_seen = False
         self._played = 0
-        """Since create_game: restarts do not begin it anew."""
+        """Loops since create_game: a restart does not set them to 0."""
 
     @property
     def restartable(self) -> bool:
-        """Whether a restart may still be asked for."""
+        """Whether the game may still be restarted."""
         return self._played < replies.HARD_RESET_LOOP
 
     @property
@@ -51,9 +51,9 @@ class LoopCount:
         """The first and the last loop that an observation may show.
 
         Args:
-            loops: asked for since the newest one.
-            ended: it says that the game is over; one that ends within a step stops there.
-            free: the game runs by itself.
+            loops: how many were asked for since the newest observation.
+            ended: whether it says that the game is over; a game that ends within a step stops.
+            free: whether the game runs by itself.
         """
         if self.now is None or free:
             return self.now or 0, replies.LAST_LOOP
@@ -68,10 +68,10 @@ class LoopCount:
         self.nothing_seen = False
 
     def move(self, loops: int) -> None:
-        """The game was stepped, and not looked at."""
+        """The game was stepped without an observation."""
         if self.now is not None:
             self.now += loops
 
     def play(self, loops: int, simulation_loop: int = 0) -> None:
-        """Count loops that were played; `simulation_loop` is the game's own count, if it told."""
+        """Count loops that were played; `simulation_loop` is the game's own count, 0 if unknown."""
         self._played = max(self._played + loops, simulation_loop)

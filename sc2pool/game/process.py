@@ -3,7 +3,7 @@
 Rules:
 - the game gets an allow-list of environment variables, listens on 127.0.0.1 only, and writes
   into a temporary directory of its own, which goes away with it;
-- it stays in the worker's process group and dies with the worker (`parent_death`);
+- it stays in the worker's process group and dies with the worker (`die_with_parent`);
 - its output goes to a log of bounded size whose tail explains a failure;
 - `kill` needs nothing from the game: SIGKILL also ends a stopped process, and it is reaped.
 """
@@ -48,7 +48,7 @@ _ALLOWED_PREFIX: Final = "LC_"
 
 
 def game_environment(environment: Mapping[str, str], temp_dir: Path) -> dict[str, str]:
-    """What a game gets to see of `environment`: the allow-list, and its own temp directory."""
+    """The part of `environment` that a game gets: the allow-list, and its own temp directory."""
     allowed = {
         name: value
         for name, value in environment.items()
@@ -118,10 +118,11 @@ class GameProcess:
         return self._child.poll()
 
     def exit_fault(self, kind: FaultKind) -> GameFault:
-        """The fault that tells how the game, which has ended, ended."""
+        """The fault that says how the game has ended."""
         code = self._child.poll()
         how = "exit code unknown" if code is None else describe_exit(code)
-        # Without the pid: two that end alike are told alike, by which a hopeless start is known.
+        # Without the pid: two games that end alike must have equal faults, which shows a start that
+        # can never succeed.
         return GameFault(kind, f"the game ended: {how}{self.log_note()}")
 
     def port_refused(self) -> bool:

@@ -1,21 +1,30 @@
-"""Below the websocket: the socket to a game, and the frames that this side sends."""
+"""Below the websocket: the socket to a game, the frames sent, and a direct way to the answers.
+
+    event loop    selector ─► transport ─► parser ─► frames      (any loop; also the way back)
+    direct               socket ─────────► parser ─► frames
+
+Both ways use the same parser, picows', an `asyncio.BufferedProtocol`; they differ in what reads
+the socket for it. Rule: at any time exactly one of them reads.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
 from sc2pool.game.lease import HOST
+from sc2pool.waiting import BlockingWait
 
 
 class NotReadyError(Exception):
-    """Something accepts connections on the port but does not speak the API (yet)."""
+    """No process answers on the port, or it does not speak the API (yet)."""
 
 
 def connect(port: int) -> socket.socket:
     """A socket connected to `port` on this machine; not a byte is sent.
 
     Raises:
-        NotReadyError: nobody listens there.
+        NotReadyError: nothing listens there.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -24,7 +33,7 @@ def connect(port: int) -> socket.socket:
         sock.setblocking(False)
     except OSError as error:
         sock.close()
-        raise NotReadyError(f"nobody listens on port {port}: {error}") from error
+        raise NotReadyError(f"nothing listens on port {port}: {error}") from error
     return sock
 
 
@@ -40,3 +49,70 @@ def frame(payload: bytes) -> bytes:
     if length < 1 << 16:
         return b"\x82\xfe%b\0\0\0\0%b" % (length.to_bytes(2), payload)
     return b"\x82\xff%b\0\0\0\0%b" % (length.to_bytes(8), payload)
+
+
+class DirectReader:
+    """Reads one connection's answers without the event loop, while that may be blocked.
+
+    Args:
+        sock: the connection's socket; not closed here.
+        transport: asyncio's, of the same socket.
+    """
+
+    def __init__(self, sock: socket.socket, transport: asyncio.Transport) -> None:
+        protocol = transport.get_protocol()
+        assert isinstance(protocol, asyncio.BufferedProtocol)
+        self._sock = sock
+        self._transport = transport
+        self._parser = protocol
+        self._wait = BlockingWait(sock.fileno())
+        self._reading = False
+
+    def take_over(self) -> bool:
+        """Read instead of the event loop from now on, if the loop may be blocked."""
+        if not self._wait.possible:
+            self.give_back()
+            return False
+        if not self._reading:
+            self._transport.pause_reading()
+            self._reading = True
+        return True
+
+    def give_back(self) -> None:
+        """Let the event loop read again."""
+        if self._reading:
+            self._reading = False
+            self._transport.resume_reading()
+
+    def send(self, data: bytes) -> None:
+        """Send all of it; what the socket does not take now is sent by the event loop."""
+        try:
+            sent = self._sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(data):
+            self._transport.write(data[sent:])
+
+    def wait(self, timeout_s: float) -> bool:
+        """Block until there is something to read; False if the loop has work, or it is too late."""
+        return self._wait.wait(timeout_s)
+
+    def read(self) -> bool:
+        """Hand the parser all there is to read; False at the end of the connection."""
+        while True:
+            buffer = memoryview(self._parser.get_buffer(-1))
+            try:
+                got = self._sock.recv_into(buffer)
+            except BlockingIOError:
+                return True
+            if got == 0:
+                return False
+            self._parser.buffer_updated(got)
+            if self._transport.is_closing():  # the parser has given it up
+                return False
+            if got < len(buffer):
+                return True
+
+    def close(self) -> None:
+        """Stop watching the socket."""
+        self._wait.close()

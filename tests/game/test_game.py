@@ -16,7 +16,7 @@ from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game import launch as launch_module
-from sc2pool.game.game import Game, Rung
+from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.protocol.status import Status
@@ -79,14 +79,14 @@ class TestEpisodes:
     def test_rungs(self, fake):
         async def play():
             async with playing(fake()) as game:
-                assert await game.start_episode(SETUP, MAP, None) is Rung.RESTART
+                assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
                 await game.observe()
                 other = GameSetup("MoveToBeacon", disable_fog=True)
-                assert await game.start_episode(other, MAP, None) is Rung.CREATE
-                assert await game.start_episode(other, MAP, 7) is Rung.CREATE
+                assert await game.start_episode(other, MAP, None) is ResetKind.CREATE
+                assert await game.start_episode(other, MAP, 7) is ResetKind.CREATE
                 # After a seeded game a restart might repeat the seed.
-                assert await game.start_episode(other, MAP, None) is Rung.CREATE
-                assert await game.start_episode(other, MAP, None) is Rung.RESTART
+                assert await game.start_episode(other, MAP, None) is ResetKind.CREATE
+                assert await game.start_episode(other, MAP, None) is ResetKind.RESTART
                 assert not game.recycle_due
 
         asyncio.run(play())
@@ -94,7 +94,7 @@ class TestEpisodes:
     def test_hard_reset_leads_to_create_and_recycle(self, fake):
         async def play():
             async with playing(fake(hard_reset=True)) as game:
-                assert await game.start_episode(SETUP, MAP, None) is Rung.CREATE
+                assert await game.start_episode(SETUP, MAP, None) is ResetKind.CREATE
                 assert game.recycle_due
 
         asyncio.run(play())
@@ -104,7 +104,7 @@ class TestEpisodes:
             async with playing(fake()) as game:
                 await game.step([], 1 << 18)
                 assert not game.recycle_due
-                assert await game.start_episode(SETUP, MAP, None) is Rung.CREATE
+                assert await game.start_episode(SETUP, MAP, None) is ResetKind.CREATE
                 await game.step([], (1 << 19) - 1000)
                 assert game.recycle_due
 
@@ -122,7 +122,7 @@ class TestEpisodes:
                 assert game.status is Status.ENDED
                 # A step after the end is refused by the game; that is data too.
                 assert (await game.step([], 16)).ended
-                assert await game.start_episode(SETUP, MAP, None) is Rung.RESTART
+                assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
                 assert game.result is None
                 assert not (await game.step([], 16)).ended
 

@@ -12,7 +12,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
-from sc2pool.game.game import Game, Rung
+from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.installation import find_map
 from sc2pool.protocol import requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
@@ -37,7 +37,7 @@ def play(game_installation) -> Callable[[Callable[[Game], Awaitable[None]], Limi
             game = await Game.launch(game_installation, limits, deadline=Deadline.after(60))
             try:
                 path = find_map(game_installation, SETUP.map_name)
-                assert await game.start_episode(SETUP, path, 1) is Rung.CREATE
+                assert await game.start_episode(SETUP, path, 1) is ResetKind.CREATE
                 await played(game)
             finally:
                 game.close()

@@ -17,7 +17,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game.game import Game, Rung
+from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.installation import Installation, find_map
 from sc2pool.protocol.replies import FIRST_LOOP_MAX
 from sc2pool.protocol.status import Status
@@ -46,7 +46,7 @@ def test_life_of_a_game(game_installation):
             assert game.base_build == game_installation.base_build
             assert game.version
             assert game.status is Status.LAUNCHED
-            assert await game.start_episode(SETUP, path, None) is Rung.CREATE
+            assert await game.start_episode(SETUP, path, None) is ResetKind.CREATE
             first = await game.observe()
             assert first.observation.game_loop <= FIRST_LOOP_MAX
             assert len(own_units(first)) == 1
@@ -70,7 +70,7 @@ def test_life_of_a_game(game_installation):
                 step = await game.step([], 240)
             assert game.status is Status.ENDED
             assert game.result is not None
-            assert await game.start_episode(SETUP, path, None) is Rung.RESTART
+            assert await game.start_episode(SETUP, path, None) is ResetKind.RESTART
             assert (await game.observe()).observation.game_loop <= FIRST_LOOP_MAX
             assert not (await game.step([], 8)).ended
         finally:
@@ -87,7 +87,7 @@ def test_seed_decides(game_installation):
         try:
             for seed in seeds:
                 setup = GameSetup("CollectMineralShards")
-                assert await game.start_episode(setup, path, seed) is Rung.CREATE
+                assert await game.start_episode(setup, path, seed) is ResetKind.CREATE
                 await game.observe()
                 step = await game.step([], 8)
                 seen.append(step.observed.observation.SerializeToString(deterministic=True))

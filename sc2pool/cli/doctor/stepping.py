@@ -21,7 +21,7 @@ from sc2pool.cli.doctor.findings import Findings
 from sc2pool.cli.doctor.machine import Playable
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game.game import Game, Rung
+from sc2pool.game.game import Game, ResetKind
 from sc2pool.pool.report.durations import Durations
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.status import Status
@@ -192,9 +192,9 @@ async def _probe_restarts(game: Game, playable: Playable, resets: int, findings:
         rss_bytes = game.rss_bytes()
         for number in range(resets):
             begun_s = time.monotonic()
-            rung = await game.start_episode(*playable, None)
+            kind = await game.start_episode(*playable, None)
             first = (await game.observe()).observation
-            if rung is Rung.RESTART:
+            if kind is ResetKind.RESTART:
                 took_s.append(time.monotonic() - begun_s)
             elif hard_reset_after is None and game.recycle_due:
                 hard_reset_after = number
@@ -229,9 +229,9 @@ async def _probe_end(game: Game, playable: Playable, findings: Findings) -> None
                 break
         findings.note(checks.episode_end, answer.observation.game_loop, further, by_command)
     with findings.trying(checks.restart_after_end):
-        rung = await game.start_episode(*playable, None)
+        kind = await game.start_episode(*playable, None)
         await game.observe()
-        findings.note(checks.restart_after_end, rung is Rung.RESTART)
+        findings.note(checks.restart_after_end, kind is ResetKind.RESTART)
 
 
 async def _play_on(game: Game, loops: int) -> bool:

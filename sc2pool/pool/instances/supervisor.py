@@ -17,6 +17,7 @@ from typing import Any
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import Fault, FaultKind, SC2PoolError
+from sc2pool.game.hang_detection import SLOW_FACTOR, STALL_S
 from sc2pool.pool.instances.recovery import Recovery
 from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.seats import Seat
@@ -29,11 +30,6 @@ from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.stats import Counters
 from sc2pool.tasks.player import Episode
-
-_STALL_S = 1.0
-"""A deadline that is noticed this late passed while this process was stopped or busy."""
-_SLOW_FACTOR = 3.0
-"""A slow but living game may stretch a step to this many times its limit."""
 
 
 class Listener:
@@ -149,7 +145,7 @@ class Supervisor:
     def step_deadline(self) -> Deadline:
         """When a step that is sent now must be answered."""
         limits = self._config.limits
-        return Deadline.after(_SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
+        return Deadline.after(SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
 
     def _pause_deadline(self) -> Deadline:
         limits = self._config.limits
@@ -296,7 +292,7 @@ class Supervisor:
             self.look(seat)  # the reply may be there although its ring was not noticed
             if not instance.deadline.expired():
                 continue
-            if time.monotonic() - instance.deadline.instant_s > _STALL_S:
+            if time.monotonic() - instance.deadline.instant_s > STALL_S:
                 # We are late to look: this process was stopped (Ctrl-Z, a closed lid) or busy, and
                 # so may the worker have been, or it was asked only now.
                 instance.deadline = Deadline.after(self._config.limits.worker_grace_s)

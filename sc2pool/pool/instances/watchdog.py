@@ -23,6 +23,7 @@ import psutil
 
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
+from sc2pool.game.hang_detection import IDLE_CPU_SHARE
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.processes.tree import descendants
 
@@ -30,8 +31,6 @@ log = logging.getLogger("sc2pool")
 
 _GAP_FACTOR = 3.0
 """A sample that comes later than this many intervals begins anew."""
-_IDLE_CPU_SHARE = 0.01
-"""Less than this share of a core between two samples is no progress."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) ->
     worked_s = cpu_s(now) - cpu_s(previous)
     if waited_s <= now.watched.patience_s:
         return None
-    if worked_s > _IDLE_CPU_SHARE * (now.at_s - previous.at_s):
+    if worked_s > IDLE_CPU_SHARE * (now.at_s - previous.at_s):
         return None
     detail = f"no reply for {waited_s:.1f} s and no CPU time used"
     return Verdict(now.watched.instance, FaultKind.HUNG, detail)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 import tempfile
 import time
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from sc2pool.errors import Fault
+from sc2pool.game.installation import cache_folder
 from sc2pool.pool.ipc.messages import Evidence
 from sc2pool.tasks.player import Episode, GameFacts
 
@@ -58,8 +58,7 @@ class FaultedInstance:
 
 def default_dir() -> Path:
     """The folder for fault reports in the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "sc2pool" / "faults"
+    return cache_folder() / "faults"
 
 
 def write(

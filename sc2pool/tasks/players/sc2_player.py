@@ -198,13 +198,13 @@ class SC2Player(Player):
 
     def hold(self) -> None:
         super().hold()
-        self.game.stands_still()
+        self.game.paused()
         self._loop_before_pause = self.game.loop_seen
         self._ran_around_pause_s = time.monotonic() - self._seen_before_pause_s
 
     async def resume(self) -> int | None:
         began_s = time.monotonic()
-        self.game.goes_on()
+        self.game.resumed()
         await super().resume()
         if not self.realtime:
             return 0  # the game advances only when it is asked to

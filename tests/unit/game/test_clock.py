@@ -54,10 +54,10 @@ def test_the_edge_between_both(clock, loop, skipped, following):
 
 
 def test_a_pause_is_no_delay(clock):
-    clock.stop(50.1)
-    clock.go_on(60.1)
-    clock.stop(60.2)
-    clock.go_on(70.2)
+    clock.pause(50.1)
+    clock.resume(60.1)
+    clock.pause(60.2)
+    clock.resume(70.2)
     clock.act(PERIOD, 70.3)
     assert clock.observe(104, 70.4) == Tick(pytest.approx(0.3), 0, 0)
     clock.act(PERIOD, 70.5)
@@ -65,8 +65,8 @@ def test_a_pause_is_no_delay(clock):
 
 
 def test_a_game_that_went_on_in_a_pause_has_lost_what_it_has_lost(clock):
-    clock.stop(50.1)
-    clock.go_on(52.1)
+    clock.pause(50.1)
+    clock.resume(52.1)
     clock.look(122)
     assert clock.act(PERIOD, 52.2) == 126, "the action gets a whole period"
     assert clock.observe(126, 52.6) == Tick(pytest.approx(0.2), 5, 22)
@@ -88,9 +88,9 @@ def test_late_twice(clock):
 
 
 def test_an_episode_begun_in_a_pause_knows_nothing_of_it(clock):
-    clock.stop(50.1)
+    clock.pause(50.1)
     clock.begin(0, 60.0)
-    clock.go_on(61.0)
+    clock.resume(61.0)
     clock.act(PERIOD, 60.2)
     assert clock.observe(4, 60.4) == Tick(pytest.approx(0.2), 0, 0)
 
@@ -99,7 +99,7 @@ def test_a_game_that_ends_before_the_loop_that_is_due(clock):
     assert step(clock, 50.1, 102) == Tick(pytest.approx(0.1), 0, 0)
 
 
-def test_a_game_that_is_put_off_has_one_longer_period(clock):
+def test_a_game_that_is_delayed_has_one_longer_period(clock):
     clock.delay(2)
     assert clock.act(PERIOD, 50.1) == 106
     assert clock.observe(106, 50.6) == Tick(pytest.approx(0.1), 0, 2)

@@ -11,6 +11,7 @@ import pytest
 from sc2pool.errors import ConfigError
 from sc2pool.game import installation
 from sc2pool.game.installation import find, find_map
+from sc2pool.pool.report import fault_reports
 
 
 @pytest.fixture(autouse=True)
@@ -180,6 +181,11 @@ def test_auto_writes_the_stand_in(tmp_path, caplog):
     (record,) = caplog.records
     assert "stand-in" in record.getMessage()
     assert find("auto") == found
+
+
+def test_fault_reports_are_in_the_same_cache(tmp_path):
+    assert installation.cache_folder() == tmp_path / "cache" / "sc2pool"
+    assert fault_reports.default_dir() == installation.cache_folder() / "faults"
 
 
 def test_auto_with_a_cache_that_cannot_be_written(tmp_path):

@@ -1,4 +1,4 @@
-"""The small parts of a game's process: environment, log, kill, patience."""
+"""The small parts of a game's process: environment, log, kill, hang detection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from sc2pool.game import process as process_module
-from sc2pool.game.hang_detection import Patience
+from sc2pool.game.hang_detection import HangDetector
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess, game_environment
@@ -134,13 +134,13 @@ sys.stdin.read()
     assert psutil.wait_procs([game], timeout=2)[1] == []
 
 
-class TestPatience:
+class TestHangDetector:
     def play(self, *cpu_s: float) -> list[float]:
         """The waits, in units of the limit, of a game whose CPU time reads as given."""
         readings = iter(cpu_s)
-        patience = Patience(1000.0, lambda: next(readings))
-        waits = [patience.first.remaining_s()]
-        while (later := patience.extend()) is not None:
+        detector = HangDetector(1000.0, lambda: next(readings))
+        waits = [detector.first_deadline.remaining_s()]
+        while (later := detector.extend()) is not None:
             waits.append(later.remaining_s())
         return [round(wait / 1000.0, 2) for wait in waits]
 

@@ -1,0 +1,121 @@
+"""The API of one launched game: requests out, replies back, and the process watched meanwhile.
+
+Rules: every reply says the game's status, which is kept; the end of the process wakes the waiting
+call, and is reported as GAME_EXITED with its exit code even if the broken connection was noticed
+first; `close` gives everything back, whatever state the game is in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.connection import Connection, Extend
+from sc2pool.game.lease import PortLease
+from sc2pool.game.process import GameProcess
+from sc2pool.protocol import replies
+from sc2pool.protocol.status import Status
+
+_EXIT_GRACE_S: Final = 1.0
+"""How long after its socket a dying process may be reported as ended."""
+_POLL_S: Final = 0.005
+
+
+class GameAPI:
+    """The process, its port and its connection; used by one asyncio task at a time.
+
+    Attributes:
+        process: the game's.
+        port: on which it listens.
+        listener_proven: whether the system says that the port's listener is this game.
+        status: as of the newest reply.
+    """
+
+    def __init__(
+        self,
+        process: GameProcess,
+        lease: PortLease,
+        connection: Connection,
+        listener_proven: bool,
+    ) -> None:
+        self.process = process
+        self.port = lease.port
+        self.listener_proven = listener_proven
+        self.status = Status.UNKNOWN
+        self._lease = lease
+        self._connection = connection
+        self._closed = False
+        # The caller watches the descriptor too, and an event loop takes one reader for each: so
+        # this one is a duplicate.
+        self._exit_fd = os.dup(process.exited_fd)
+        self._event_loop = asyncio.get_running_loop()
+        self._event_loop.add_reader(self._exit_fd, self._on_exit)
+
+    async def ask(
+        self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
+    ) -> sc_pb.Response:
+        """Sends one request that must be carried out.
+
+        Raises:
+            GameFault: the game failed, or refused.
+            ConfigError: it refused because of what it was asked for: a map, a player.
+        """
+        reply: sc_pb.Response
+        (reply,) = await self.burst([request], deadline, extend)
+        replies.require(reply, replies.expected_kind(request))
+        return reply
+
+    async def burst(
+        self,
+        requests: Sequence[sc_pb.Request],
+        deadline: Deadline,
+        extend: Extend | None = None,
+        *,
+        sparse: bool = False,
+    ) -> list[Any]:
+        """As `Connection.burst`; a lost connection of a game that has ended is GAME_EXITED."""
+        try:
+            answered = await self._connection.burst(requests, deadline, extend, sparse)
+        except GameFault as fault:
+            lost = fault.kind is FaultKind.CONNECTION_LOST and not self._closed
+            if lost and await self._ends_soon():
+                raise self.process.exit_fault(FaultKind.GAME_EXITED) from fault
+            raise
+        self.status = Status(answered[-1].status)
+        return answered
+
+    @property
+    def sparse_payload(self) -> bytes:
+        """The bytes of the newest observation that was asked for with `sparse`."""
+        return self._connection.sparse_payload
+
+    def close(self) -> None:
+        """Kills the game and gives everything back; bounded, and may be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        self._connection.abort()
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
+            self._event_loop.remove_reader(self._exit_fd)
+        os.close(self._exit_fd)
+        self.process.close()
+        self._lease.release()
+
+    async def _ends_soon(self) -> bool:
+        grace = Deadline.after(_EXIT_GRACE_S)
+        while self.process.exit_code() is None:
+            if grace.expired():
+                return False
+            await asyncio.sleep(_POLL_S)
+        return True
+
+    def _on_exit(self) -> None:
+        self._event_loop.remove_reader(self._exit_fd)
+        self._connection.fail(self.process.exit_fault(FaultKind.GAME_EXITED))

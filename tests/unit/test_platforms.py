@@ -1,0 +1,36 @@
+"""Only few places know operating systems, so that another one can be added there."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import sc2pool
+
+PACKAGE = Path(sc2pool.__file__).parent
+PLACES = (
+    "processes/",
+    "pool/ipc/",
+    "waiting.py",
+    "game/installation.py",  # where the game is
+    "game/lease.py",  # which ports are free, and for whom
+    "game/process.py",  # whether a game inherits its lease
+    "standin/",
+    "cli/",
+)
+ASKS = {("sys", "platform"), ("os", "name"), ("platform", "system")}
+
+
+def asks_for_the_system(file: Path) -> bool:
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and (node.value.id, node.attr) in ASKS
+        for node in ast.walk(ast.parse(file.read_text()))
+    )
+
+
+def test_the_rest_is_the_same_on_every_system():
+    names = [file.relative_to(PACKAGE).as_posix() for file in sorted(PACKAGE.rglob("*.py"))]
+    asking = [name for name in names if asks_for_the_system(PACKAGE / name)]
+    assert [name for name in asking if not name.startswith(PLACES)] == []
