@@ -24,8 +24,8 @@ NOT_ONE_MODULE = {
     "test_clock.py": "a rule of the whole package",
     "test_game_option.py": "the option --game of tests/conftest.py",
     "test_imports.py": "a rule of the whole package",
+    "test_platforms.py": "a rule of the whole package",
     "test_structure.py": "rules of the tests",
-    "game/test_process_parts.py": "a game's process with its log, its exit and its environment",
     "tasks/minigames/test_spaces.py": "one property of every mini-game",
     "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.game.clock import ElasticClock, Tick
+from sc2pool.game.clock import ElasticClock, Tick, loops_passed
 
 PACE = 10.0
 """Loops a second, so that a loop is 0.1 s."""
@@ -105,3 +105,17 @@ def test_a_game_that_is_delayed_has_one_longer_period(clock):
     assert clock.observe(106, 50.6) == Tick(pytest.approx(0.1), 0, 2)
     assert clock.act(PERIOD, 50.7) == 110, "once"
     assert clock.observe(110, 51.0) == Tick(pytest.approx(0.1), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ran_s", "expected"),
+    [
+        (100, 100, 0.001, 0),
+        (100, 101, 0.001, 0),  # it was nearly over
+        (100, 102, 0.001, 2),
+        (100, 102, 0.050, 0),  # there was time for both
+        (100, 122, 0.010, 22),
+    ],
+)
+def test_loops_passed(before, after, ran_s, expected):
+    assert loops_passed(before, after, ran_s) == expected

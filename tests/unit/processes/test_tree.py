@@ -1,15 +1,20 @@
-"""All processes below one are found, whoever of them started whom."""
+"""Whole process trees are found, paused and resumed, also while they grow."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
+from sc2pool.deadline import Deadline
+from sc2pool.errors import PauseError
 from sc2pool.processes import tree as module
-from sc2pool.processes.tree import descendants
+from sc2pool.processes.tree import ProcessTree, descendants
 
 THREADED = """
 import subprocess, sys, threading
@@ -50,3 +55,140 @@ def test_children_of_every_thread(monkeypatch, kernel_lists):
     assert found >= {family.pid, *below}
     assert descendants(psutil.Process(below.pop())) == []
     family.communicate("\n")
+
+
+FAMILY = """
+import os, subprocess, sys, time
+depth = int(sys.argv[1])
+if depth:
+    subprocess.Popen([sys.executable, "-S", "-c", sys.argv[2], str(depth - 1), sys.argv[2]])
+else:
+    print("all there", flush=True)
+time.sleep(600)
+"""
+BREEDER = """
+import os, time
+print("begun", flush=True)
+while True:
+    if os.fork() == 0:
+        time.sleep(0.2)
+        os._exit(0)
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+    time.sleep(0.002)
+"""
+
+
+def start(program: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-S", "-c", program, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+@pytest.fixture
+def family() -> Iterator[psutil.Process]:
+    """A process with a child and a grandchild."""
+    child = start(FAMILY, "2", FAMILY)
+    yield from lives(child)
+
+
+@pytest.fixture
+def breeder() -> Iterator[psutil.Process]:
+    """A process that starts others all the time."""
+    yield from lives(start(BREEDER))
+
+
+def lives(child: subprocess.Popen[str]) -> Iterator[psutil.Process]:
+    assert child.stdout is not None
+    assert child.stdout.readline()
+    yield psutil.Process(child.pid)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+
+
+def stopped(process: psutil.Process) -> bool:
+    return bool(process.status() == psutil.STATUS_STOPPED)
+
+
+def soon() -> Deadline:
+    return Deadline.after(5.0)
+
+
+def test_all_generations_are_stopped_and_go_on(family):
+    everyone = [family, *family.children(recursive=True)]
+    assert len(everyone) == 3
+    tree = ProcessTree(family.pid)
+    for _ in range(2):
+        tree.stop(soon())
+        assert all(stopped(process) for process in everyone)
+    for _ in range(2):
+        tree.resume()
+        assert not any(stopped(process) for process in everyone)
+
+
+def test_the_root_may_be_left_out(family):
+    below = family.children(recursive=True)
+    tree = ProcessTree(family.pid, with_root=False)
+    tree.stop(soon())
+    assert not stopped(family)
+    assert all(stopped(process) for process in below)
+
+
+def test_no_child_slips_through_while_the_tree_grows(breeder):
+    tree = ProcessTree(breeder.pid)
+    for _ in range(5):
+        tree.stop(soon())
+        everyone = [breeder, *breeder.children(recursive=True)]
+        states = {process.status() for process in everyone}
+        assert states <= {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}
+        tree.resume()
+
+
+def test_who_was_stopped_by_someone_else_is_left_to_them(family):
+    grandchild = family.children(recursive=True)[-1]
+    grandchild.suspend()
+    while not stopped(grandchild):  # a signal takes a moment
+        pass
+    tree = ProcessTree(family.pid)
+    tree.stop(soon())
+    tree.resume()
+    assert stopped(grandchild)
+    assert not stopped(family)
+
+
+def test_who_ends_meanwhile_is_no_problem(family):
+    child = family.children()[0]
+    tree = ProcessTree(family.pid)
+    tree.stop(soon())
+    child.kill()
+    tree.stop(soon())
+    tree.resume()
+    assert not stopped(family)
+
+
+def test_what_cannot_be_stopped_in_time_goes_on_and_is_told(family):
+    everyone = [family, *family.children(recursive=True)]
+    with pytest.raises(PauseError, match=f"did not stop in time: {family.pid}"):
+        ProcessTree(family.pid).stop(Deadline.after(-1.0))
+    assert not any(stopped(process) for process in everyone)
+
+
+def test_what_may_not_be_stopped_is_told(family, monkeypatch):
+    def refuse(process: psutil.Process) -> None:
+        if process.pid != family.pid:
+            raise psutil.AccessDenied(process.pid)
+        os.kill(process.pid, signal.SIGSTOP)
+
+    monkeypatch.setattr(psutil.Process, "suspend", refuse)
+    with pytest.raises(PauseError, match="may not be stopped"):
+        ProcessTree(family.pid).stop(soon())
+    assert not stopped(family)
+
+
+def test_there_is_no_such_process():
+    child = subprocess.Popen(["true"])
+    child.wait()
+    with pytest.raises(PauseError, match=f"no process {child.pid}"):
+        ProcessTree(child.pid)

@@ -1,4 +1,4 @@
-"""The small parts of a game's process: environment, log, kill, hang detection."""
+"""The small parts of a game's process: environment, log, kill."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from sc2pool.game import process as process_module
-from sc2pool.game.hang_detection import HangDetector
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess, game_environment
@@ -132,23 +131,3 @@ sys.stdin.read()
     worker.kill()
     worker.communicate()
     assert psutil.wait_procs([game], timeout=2)[1] == []
-
-
-class TestHangDetector:
-    def play(self, *cpu_s: float) -> list[float]:
-        """The waits, in units of the limit, of a game whose CPU time reads as given."""
-        readings = iter(cpu_s)
-        detector = HangDetector(1000.0, lambda: next(readings))
-        waits = [detector.first_deadline.remaining_s()]
-        while (later := detector.extend()) is not None:
-            waits.append(later.remaining_s())
-        return [round(wait / 1000.0, 2) for wait in waits]
-
-    def test_idle_is_hung(self):
-        assert self.play(7.0, 7.0) == [0.5, 0.5]
-
-    def test_hardly_working_is_hung(self):
-        assert self.play(7.0, 11.0) == [0.5, 0.5]
-
-    def test_working_is_slow_once(self):
-        assert self.play(7.0, 400.0) == [0.5, 0.5, 2.0]
