@@ -26,7 +26,7 @@ from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game
 from sc2pool.game.installation import Installation
-from sc2pool.processes.suspend import STOPS_WITHIN_S, ProcessTree
+from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
 from sc2pool.protocol import requests
 
 READY_MARKERS: Final = ("Listening on:", "Startup Phase 3 complete. Ready for commands.")
