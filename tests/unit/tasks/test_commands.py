@@ -8,7 +8,9 @@ from sc2pool.errors import UserCodeError
 from sc2pool.tasks.commands import as_actions, move, stop
 
 
-@pytest.mark.parametrize("none", [None, [], (), iter(())], ids=repr)
+@pytest.mark.parametrize(
+    "none", [None, [], (), iter(())], ids=["None", "list", "tuple", "iterator"]
+)
 def test_no_command(none):
     assert as_actions(none) == []
 
