@@ -28,7 +28,7 @@ from sc2pool.cli import top_table as table
 from sc2pool.cli.runs import Run, choose
 from sc2pool.cli.table import open_console
 from sc2pool.errors import ConfigError
-from sc2pool.pool.instances.states import State
+from sc2pool.pool.instances.states import LIVE, State
 
 _KEY_WAIT_S = 0.2
 _EVENTS = 5
@@ -36,19 +36,7 @@ _HELP = "←→ sort   r reverse   q quit"
 _RIGHT, _LEFT, _ESCAPE = ("\x1b[C", "\x1bOC"), ("\x1b[D", "\x1bOD"), "\x1b"
 _KEY = re.compile(r"\x1b[\[O].|.", re.DOTALL)
 
-_COLOURS = {
-    State.PLAYING: "green",
-    State.STEPPING: "green",
-    State.NEW: "yellow",
-    State.LAUNCHING: "yellow",
-    State.IDLE: "yellow",
-    State.RESETTING: "yellow",
-    State.PAUSED: "yellow",
-    State.DEAD: "red",
-    State.FAILED: "red",
-    State.CLOSED: "red",
-}
-"""The colour of an instance's line; other states have none."""
+_PLAYS = frozenset({State.PLAYING, State.STEPPING})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -125,7 +113,7 @@ class TableView:
         rows = table.rows(self.stats)
         for row in table.ordered(rows, self._sort, flipped=self._flipped):
             cells = [column.cell(row) for column in table.COLUMNS]
-            grid.add_row(*cells, style=_COLOURS.get(State(row["state"])))
+            grid.add_row(*cells, style=_colour(State(row["state"])))
         return grid
 
 
@@ -182,3 +170,8 @@ def read_keys() -> Iterator[Callable[[float], str]]:
         yield read
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _colour(state: State) -> str:
+    """The colour of an instance's line: it plays, it is on its way or stopped, or it has ended."""
+    return "green" if state in _PLAYS else "yellow" if state in LIVE else "red"

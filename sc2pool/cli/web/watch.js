@@ -14,9 +14,8 @@ const GRID = 8; // map cells between two lines, or a multiple on a large map
 
 const HEALTH = {
   playing: "good", stepping: "good", ready: "good", over: "good",
-  new: "busy", launching: "busy", idle: "busy", resetting: "busy",
   dead: "bad", failed: "bad", closed: "bad",
-};
+}; // any other state: on its way, or stopped by the pool
 
 // The order of `KINDS` in sc2pool.tasks.view.
 const KINDS = ["own", "ally", "enemy", "neutral", "minerals", "gas", "beacon"];
@@ -177,7 +176,7 @@ function makeCard(seat) {
 function showGame(row, view, pool) {
   const card = cards.get(row.seat) || makeCard(row.seat);
   card.root.dataset.state = row.state;
-  card.root.dataset.health = HEALTH[row.state] || "";
+  card.root.dataset.health = HEALTH[row.state] || "busy";
   card.state.textContent = row.state;
   card.instance.textContent = `instance ${row.instance}`;
   card.total.textContent = number(row.episode_return, Number.isInteger(row.episode_return) ? 0 : 2);

@@ -150,8 +150,8 @@ class EventLoop:
                 plan = True
                 continue
             instance, is_bell = tag
-            seat = instance.seat
-            if seat.instance is not instance:
+            seat = self.roster.seat_of(instance)
+            if seat is None:
                 continue  # replaced while this batch of events was handled
             if is_bell:
                 supervisor.look(seat)

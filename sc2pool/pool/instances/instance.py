@@ -16,7 +16,7 @@ import time
 from collections import deque
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sc2pool.config import RecyclePolicy
 from sc2pool.deadline import NEVER, Deadline
@@ -31,9 +31,6 @@ from sc2pool.pool.ipc.slot import RECYCLE_DUE
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
 from sc2pool.processes.spawn import spawner
 from sc2pool.tasks.player import Episode, GameFacts
-
-if TYPE_CHECKING:
-    from sc2pool.pool.instances.seats import Seat
 
 _SEND_TIMEOUT_S = 5.0
 _ACTIONS_KEPT = 16
@@ -51,7 +48,6 @@ class Instance:
 
     Attributes:
         number: counts the instances of a pool, from 0.
-        seat: where it sits.
         state: see `states`.
         deadline: when what it does now must be done.
         asked_at_s: when the pool asked for what is awaited now.
@@ -70,8 +66,6 @@ class Instance:
         stopped_at_s: when its game was stopped last.
         pause_problem: why its game could not be stopped; empty if it was.
     """
-
-    seat: Seat
 
     def __init__(self, number: int, spec: bytes, directory: Path) -> None:
         self.number = number
@@ -113,7 +107,7 @@ class Instance:
             self._owned = owned.pop_all()
 
     def __repr__(self) -> str:
-        return f"<instance {self.number} {self.state} on {self.seat.name}>"
+        return f"<instance {self.number} {self.state}>"
 
     @property
     def worker_pid(self) -> int:

@@ -42,7 +42,6 @@ class Roster:
             for index, spec in enumerate([*specs, *[specs[0]] * spares]):
                 instance = self._make(spec)
                 self.seats.append(Seat(index, index >= len(specs), spec, instance))
-                self.seats[-1].take(instance)
         except BaseException:
             self.close()
             raise
@@ -68,10 +67,14 @@ class Roster:
         if instance.facts is not None:
             self._run_dir.note_process(instance.number, instance.facts.pid)
 
+    def seat_of(self, instance: Instance) -> Seat | None:
+        """Where this instance sits; None if another has taken its place."""
+        return next((seat for seat in self.seats if seat.instance is instance), None)
+
     def replace(self, seat: Seat) -> None:
         """Retire the seat's instance and seat a new one; the seat's episode stays."""
         self.retire(seat.instance)
-        seat.take(self._make(seat.spec))
+        seat.instance = self._make(seat.spec)
 
     def dismiss(self, seat: Seat) -> None:
         """End the instance that sits here; none takes its place."""

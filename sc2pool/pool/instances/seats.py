@@ -1,7 +1,8 @@
 """A seat is a place in the pool that always has an instance: one for each env and each spare.
 
 Instances come and go, and change seats; what belongs to the env (its attributes, its history of
-faults) stays on the seat. Rule: `seat.instance.seat is seat`, always.
+faults) stays on the seat. Rule: an instance is on one seat at most, but for the moment of an
+`exchange`.
 """
 
 from __future__ import annotations
@@ -79,16 +80,9 @@ class Seat:
         """Whether at most a reset or a pause lies between its instance and that observation."""
         return self.instance.state in _SOON
 
-    def take(self, instance: Instance) -> None:
-        """Seat an instance here."""
-        self.instance = instance
-        instance.seat = self
-
 
 def exchange(seat: Seat, spare: Seat) -> None:
     """The spare's instance and its episode go to the env's seat; the env's goes to the spare's."""
-    ours, theirs = seat.instance, spare.instance
-    seat.take(theirs)
-    spare.take(ours)
+    seat.instance, spare.instance = spare.instance, seat.instance
     seat.episode, spare.episode = spare.episode, None
     seat.down_since_s, spare.down_since_s = spare.down_since_s, seat.down_since_s

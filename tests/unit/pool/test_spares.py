@@ -18,7 +18,6 @@ class Sitter:
 
     number: int
     state: State = State.PLAYING
-    seat: Seat | None = None
 
 
 @dataclass
@@ -43,9 +42,7 @@ class Plays:
 
 
 def make_seat(index: int, *, is_spare: bool = False) -> Seat:
-    seat = Seat(index, is_spare, b"", Sitter(index))
-    seat.take(seat.instance)
-    return seat
+    return Seat(index, is_spare, b"", Sitter(index))
 
 
 @pytest.fixture
@@ -202,7 +199,6 @@ def test_exchange(envs, spare_seats):
     ours, theirs = env.instance, spare.instance
     exchange(env, spare)
     assert (env.instance, spare.instance) == (theirs, ours)
-    assert (theirs.seat, ours.seat) == (env, spare)
     assert (env.episode, spare.episode) == (episode, None)
     assert (env.down_since_s, spare.down_since_s) == (None, 5.0), "it moves with the instance"
     assert env.attributes == {"a": 1}

@@ -32,7 +32,7 @@ def test_no_instance_is_seen_on_two_seats(seats, meanwhile):
 
 
 def test_an_exchange_left_half_done_does_not_hang_the_reader(seats):
-    seats[0].take(seats[3].instance)  # and here Ctrl-C struck
+    seats[0].instance = seats[3].instance  # and here Ctrl-C struck
     assert [instance.number for _, instance in seated(seats)] == [3, 1, 2, 3]
 
 
