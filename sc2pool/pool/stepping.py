@@ -447,7 +447,7 @@ class Lockstep:
             return None
         self._sent = False
         self._loop.look_if_due()
-        told = 0
+        all_flags = 0
         for step in reversed(self._steps):  # the last one asked is mostly the last to answer
             instance = step.seat.instance
             if instance.state is not State.STEPPING:
@@ -455,8 +455,8 @@ class Lockstep:
             while (flags := instance.queue.reply()) is None:
                 if not self._loop.wait_for_ring(instance):
                     return None
-            told |= flags
-        if told & TELLING:
+            all_flags |= flags
+        if all_flags & TELLING:
             return None
         queues = []
         for step in self._steps:

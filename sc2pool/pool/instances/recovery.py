@@ -1,11 +1,11 @@
-"""What follows when an instance fails: what is noted, and whether another takes its place.
+"""What follows when an instance fails: what is recorded, and whether another takes its place.
 
     fault ─► report, counters, log ─► hopeless? ─ no ─► a new instance, same seat, same episode
     the user's code raised ─► report ────┴ yes ─► the error that ends the pool
 
-Rules: a fault is told once, and with the first one if several come before a transition tells of
-them; what no new instance can mend (the user's code, the set-up, too many recycles) is for the
-caller to raise.
+Rules: the trainer sees a fault once, and the first one if several come before its next transition;
+what no new instance can repair (the user's code, the set-up, too many recycles) is returned to the
+caller, which raises it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Recovery:
     Args:
         config: policies, and the folder of fault reports.
         roster: makes the new instances.
-        stats: counts.
-        replays: where replays of failed games go; None for nowhere.
-        n_envs: how many the pool has: the more, the more recycles it bears.
+        stats: counts faults and recycles.
+        replays: the folder for replays of failed games; None for none.
+        n_envs: the number of envs; the pool's limit of recycles grows with it.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Recovery:
     def of_fault(
         self, seat: Seat, fault: Fault, evidence: messages.Evidence | None = None
     ) -> CrashLoopError | None:
-        """The instance is over: put another in its place unless that is hopeless.
+        """The instance has failed: put another in its place unless that is hopeless.
 
         Returns:
-            Why it is; None where a new instance sits on the seat.
+            Why it is hopeless; None if a new instance sits on the seat.
         """
         evidence = evidence or messages.Evidence()
         instance = seat.instance
@@ -88,7 +88,7 @@ class Recovery:
         return None
 
     def _hopeless(self, seat: Seat, now_s: float) -> str | None:
-        """Why no new instance would do better; counts this recycle."""
+        """Why a new instance would fail too; None if it may succeed. Counts this recycle."""
         policy = self._policy
         of_env, of_pool = policy.per_env_window_s, policy.per_pool_window_s
         seat.recycles_s = [*restart.recent(seat.recycles_s, of_env, now_s), now_s]
@@ -98,7 +98,7 @@ class Recovery:
         ) or restart.exceeded(policy, self._n_envs, seat.recycles_s, self._recycles_s, now_s)
 
     def of_raised(self, seat: Seat, message: messages.Raised) -> SC2PoolError:
-        """The user's code raised: keep what is known of it.
+        """The user's code raised: write a fault report.
 
         Returns:
             The exception, for the caller to raise.

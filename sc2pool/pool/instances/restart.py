@@ -1,8 +1,8 @@
 """Whether a dead instance is replaced: a pure decision over the times of past recycles.
 
 The *intensity* (a term of Erlang's supervisors) is how many recycles are accepted within a
-window, for one env and for the whole pool. Beyond it something is wrong that a new pair cannot
-mend, and the pool says so instead of launching games for ever.
+window, for one env and for the whole pool. Beyond it something is wrong that a new instance cannot
+repair, and the pool raises instead of launching games for ever.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def exceeded(
 
 
 def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
-    """Why a new pair would fail like the last ones; None if it may well succeed.
+    """Why a new instance would fail like the last ones; None if it may succeed.
 
     Before the pool's first observation, two launches that fail in the same words are the
-    installation's fault, not chance. A game that was killed is another kind of fault: that is
-    memory pressure, and passes.
+    installation's fault, not chance. A game that was killed is another kind of fault: the cause is
+    memory pressure, which passes.
 
     Args:
         causes: this env's faults, the newest last.

@@ -1,7 +1,7 @@
 """The instances of a pool and the seats they sit on: made, launched, replaced, ended.
 
-It knows how; when is the supervisor's. Rules: instance numbers are never used twice; no more
-games launch at one time than the limits allow; what it has retired is gone from the waiter too.
+It acts; the supervisor decides when. Rules: instance numbers are never used twice; no more games
+launch at one time than the limits allow; a retired instance is removed from the waiter too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Roster:
         specs: a pickled `PlayerSpec` for each env.
         spares: how many more seats to have, for players like the first.
         limits: of launches and replies.
-        waiter: told of every instance's doorbell and channel, tagged (instance, is_bell).
+        waiter: gets every instance's doorbell and channel, tagged (instance, is_bell).
     """
 
     def __init__(self, specs: Sequence[bytes], spares: int, limits: Limits, waiter: Waiter) -> None:
@@ -62,13 +62,13 @@ class Roster:
         return instance
 
     def launched(self, instance: Instance) -> None:
-        """Its player is up, with its game where it has one."""
+        """Its player is up, with its game if it has one."""
         self.any_launched = True
         if instance.facts is not None:
             self._run_dir.note_process(instance.number, instance.facts.pid)
 
     def seat_of(self, instance: Instance) -> Seat | None:
-        """Where this instance sits; None if another has taken its place."""
+        """The seat of this instance; None if another has taken its place."""
         return next((seat for seat in self.seats if seat.instance is instance), None)
 
     def replace(self, seat: Seat) -> None:
@@ -77,7 +77,7 @@ class Roster:
         seat.instance = self._make(seat.spec)
 
     def dismiss(self, seat: Seat) -> None:
-        """End the instance that sits here; none takes its place."""
+        """End the instance that sits here, and do not replace it."""
         instance = seat.instance
         if instance.live:
             instance.deadline = NEVER
@@ -96,7 +96,7 @@ class Roster:
     def end_all(self) -> None:
         """Kill and retire every instance."""
         instances = [seat.instance for seat in self.seats]
-        with ExitStack() as ending:  # each is ended, even where Ctrl-C interrupts another's end
+        with ExitStack() as ending:  # each is ended, even if Ctrl-C interrupts another's end
             for instance in instances:
                 ending.callback(instance.dispose)
             for instance in instances:
@@ -108,7 +108,7 @@ class Roster:
             instance.queue.unmap()
 
     def ask_to_close(self, grace: Deadline) -> None:
-        """Let the players close by themselves, for so long."""
+        """Let the players close by themselves, until `grace` has passed."""
         live = [seat.instance for seat in self.seats if seat.instance.live]
         for instance in live:
             instance.ask_to_close()
@@ -137,7 +137,7 @@ class Roster:
         return self._limits.launch_s * (1 if self.any_launched else 2)
 
     def next_wake_s(self) -> float:
-        """When the next deadline or delayed launch is due; an hour from now where none is."""
+        """When the next deadline or delayed launch is due; an hour from now if none is."""
         times = [time.monotonic() + 3600.0]
         for seat in self.seats:
             times.append(seat.instance.deadline.instant_s)
@@ -148,7 +148,7 @@ class Roster:
     def watched(self) -> list[Watched]:
         """What the watchdog looks at; runs in its thread, so it only reads."""
         limits = self._limits
-        patience_s = {
+        limits_s = {
             State.LAUNCHING: self._launch_timeout_s(),
             State.RESETTING: limits.create_join_s + limits.reset_s,
             State.STEPPING: limits.step_s,
@@ -160,14 +160,14 @@ class Roster:
             if state not in LIVE:
                 continue
             game_pid = instance.facts.pid if instance.facts else None
-            awaited_s = instance.asked_at_s if state in patience_s else None
+            awaited_s = instance.asked_at_s if state in limits_s else None
             watched.append(
                 Watched(
                     instance.number,
                     instance.worker_pid,
                     game_pid,
                     awaited_s,
-                    patience_s.get(state, 0.0),
+                    limits_s.get(state, 0.0),
                     state in STOPPED or (state is State.RESETTING and instance.holds),
                     instance.pauses,
                 )
@@ -175,7 +175,7 @@ class Roster:
         return watched
 
     def first_game_bytes(self) -> int:
-        """Resident memory of a game that has come up; 0 where players have none."""
+        """Resident memory of a game that has come up; 0 if players have none."""
         for seat in self.seats:
             facts = seat.instance.facts
             sample = facts and sample_process(facts.pid, children=False)
@@ -185,5 +185,5 @@ class Roster:
 
 
 def waits_for_launch(instance: Instance) -> bool:
-    """Whether its worker is up and its game not yet asked for."""
+    """Whether its worker is up and its game has not been launched."""
     return instance.state is State.NEW and instance.hello is not None

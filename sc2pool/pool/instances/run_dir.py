@@ -1,15 +1,15 @@
-"""The folder of one pool's run: the temp files of its workers and games, and who they are.
+"""The folder of one pool's run: the temp files of its workers and games, and their pids.
 
     <temp>/sc2pool-run-x1y2z3/
         lock            held by the trainer for life
-        trainer         who that is: pid, time of creation
+        trainer         its pid and time of creation
         12/             the temp folder of instance 12
             processes   a line for its worker and one for its game: pid, time of creation
 
 `pool/report/live_files.py` says what else lies there. The folder is private to the user (0700) and
-is deleted with the pool. The lock tells a living run from what a killed trainer left behind; the
-next pool sweeps the latter: it ends those of the noted processes that still live, then deletes the
-folder. Rule: a sweep never fails, whatever it finds.
+is deleted with the pool. The lock is held while the run lives. The next pool sweeps the folders of
+killed trainers: it ends those of the noted processes that still live, then deletes the folder.
+Rule: a sweep never fails, whatever it finds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PREFIX = "sc2pool-run-"
 _TRAINER = "trainer"
 _PROCESSES = "processes"
 _BEGINS_WITHIN_S = 3600.0
-"""A folder that has no lock file for so long is not one of a run that just begins."""
+"""A folder without a lock file that is older than this is not of a run that just begins."""
 
 
 class RunDir:
@@ -78,7 +78,7 @@ def _note(path: Path, pid: int) -> None:
 def trainer_of(run: Path) -> int | None:
     """The pid of the run's trainer; None if it is gone, or this is no folder of a run of ours.
 
-    The lock is not tried for this: who holds it for a moment would keep out the one whose it is.
+    The lock is not tried for this: holding it for a moment would keep out its owner.
     """
     try:
         if not is_own(run):

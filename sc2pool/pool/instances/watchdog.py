@@ -1,12 +1,12 @@
-"""The watchdog: looks at every process of the pool once a second and judges; it never acts.
+"""The watchdog: samples every process of the pool once a second and judges; it never acts.
 
     sample (psutil, in its thread) ─► decide (pure) ─► verdicts ─► the supervisor, woken by a bell
 
-What the game or the worker can tell by itself (an exit, a closed connection, an expired deadline)
-is not its business; it sees what they cannot tell: that they are stopped, too large, or hung.
-Rules: *slow is not hung*: as long as CPU time advances, only the deadline counts; a sample after a
-gap in the watchdog's own clock (Ctrl-Z, a laptop's lid) begins anew, because a gap is nobody's
-fault; it costs well under 1 % of a core for eight games.
+A game or worker reports an exit, a closed connection or an expired deadline by itself. The watchdog
+finds what they cannot report: that they are stopped, too large, or hung. Rules: *slow is not hung*:
+while CPU time advances, only the deadline counts; a sample after a gap in the watchdog's own clock
+(Ctrl-Z, a laptop's lid) begins anew, because no game caused the gap; it costs well under 1 % of a
+core for eight games.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _GAP_FACTOR = 3.0
 
 @dataclass(frozen=True)
 class Watched:
-    """An instance as the watchdog is told of it.
+    """An instance as the watchdog knows it.
 
     Attributes:
         instance: its number.
         worker_pid: of its worker.
-        game_pid: of its game; None where the player has none.
+        game_pid: of its game; None if the player has none.
         awaited_since_s: monotonic time since which a reply is awaited; None if none is.
-        patience_s: how long that may last without progress.
+        limit_s: how long that may last without progress.
         paused: the pool itself has stopped the game, or is about to.
         pauses: how often it has, so far.
     """
@@ -51,14 +51,14 @@ class Watched:
     worker_pid: int
     game_pid: int | None
     awaited_since_s: float | None
-    patience_s: float
+    limit_s: float
     paused: bool = False
     pauses: int = 0
 
 
 @dataclass(frozen=True)
 class ProcessSample:
-    """What psutil tells of a process and of its children, at one moment."""
+    """What psutil reports of a process and of its children, at one moment."""
 
     stopped: bool
     rss_bytes: int
@@ -80,7 +80,7 @@ class Verdict:
     """What is wrong with an instance.
 
     Attributes:
-        kind: of the fault; None where it is only due for a soft recycle.
+        kind: of the fault; None if it is only due for a soft recycle.
         detail: one sentence with figures.
     """
 
@@ -111,12 +111,12 @@ def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy)
     if previous is None:
         return None
     then = previous.watched
-    # Nor where a pause lies between the looks, or has ended between a look and what it was told.
+    # Also if a pause lies between the samples, or ended just before the newest one.
     by_us = then.paused or now.watched.paused or then.pauses != now.watched.pauses
     for name in ("worker",) if by_us else ("game", "worker"):
         before, after = getattr(previous, name), getattr(now, name)
         if before is not None and after is not None and before.stopped and after.stopped:
-            detail = f"the {name} was stopped by a signal and nobody continued it"
+            detail = f"the {name} was stopped by a signal and not continued"
             return Verdict(now.watched.instance, FaultKind.STOPPED, detail)
     return None
 
@@ -136,7 +136,7 @@ def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) ->
         return None
     waited_s = now.at_s - since_s
     worked_s = cpu_s(now) - cpu_s(previous)
-    if waited_s <= now.watched.patience_s:
+    if waited_s <= now.watched.limit_s:
         return None
     if worked_s > IDLE_CPU_SHARE * (now.at_s - previous.at_s):
         return None
@@ -161,7 +161,7 @@ _RULES: Sequence[Callable[[Sample, Sample | None, Sample, RecyclePolicy], Verdic
     _hung,
     _grown,
 )
-"""The first rule that speaks wins, so the graver ones stand first."""
+"""The first rule with a verdict wins, so the graver ones come first."""
 
 
 def memory_bytes(sample: Sample) -> int:
@@ -286,7 +286,7 @@ def sample_process(pid: int, *, children: bool) -> ProcessSample | None:
 
 
 def memory_warning(game_bytes: int, games: int, free_bytes: int) -> str | None:
-    """What to warn of when one of so many games is running, and so much memory is left."""
+    """The warning for `games` games if one of them is running; None if the others will fit."""
     more_bytes = game_bytes * (games - 1)
     if more_bytes <= free_bytes:
         return None

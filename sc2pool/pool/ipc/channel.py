@@ -1,8 +1,8 @@
 """A stream socket that carries whole messages between a trainer and one worker.
 
-Frames are a 4-byte length and a pickle; both ends are ours, on a socket pair nobody else holds.
-Rules: sending is bounded in time, because a stopped peer does not read; receiving never waits
-(call it when the socket is readable).
+Frames are a 4-byte length and a pickle; both ends are ours, on a socket pair that no other process
+holds. Rules: sending is bounded in time, because a stopped peer does not read; receiving never
+waits (call it when the socket is readable).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ PER_POOL = 16
 
 
 def require_descriptors(instances: int) -> None:
-    """Check that this process can hold so many instances.
+    """Check that this process can hold this many instances.
 
     Raises:
         ConfigError: the system cannot pass descriptors to a child (Windows), or the process's

@@ -1,4 +1,4 @@
-"""What trainer and worker say to each other on the channel, beside the step path.
+"""The messages of trainer and worker on the channel, beside the step path.
 
 Trainer to worker, in the order of an instance's life: `Start`, `UseMemory`, `Launch`, then
 `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` as they come, and `Close`. Worker to
@@ -46,7 +46,7 @@ class Reset:
     """Play this episode; its first observation answers request `sequence`.
 
     `attributes` are pickled: name to value, as `set_attr` left them for this env; empty where it
-    left none. With `hold` the game is stopped at that observation, and goes on when it is told to.
+    left none. With `hold` the game is stopped at that observation, until `Resume`.
     """
 
     sequence: int
@@ -132,7 +132,7 @@ class Paused:
 
 @dataclass(frozen=True)
 class Resumed:
-    """They go on; so many game loops had passed meanwhile (None where that is not known)."""
+    """They go on; `loops` game loops passed while they were stopped (None if unknown)."""
 
     loops: int | None
 

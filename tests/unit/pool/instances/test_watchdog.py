@@ -31,7 +31,7 @@ POLICY = RecyclePolicy(
 UNLIMITED = RecyclePolicy(soft_memory_bytes=None, hard_memory_bytes=None, growth_bytes=None)
 GAME = ProcessSample(stopped=False, rss_bytes=100 * MB, cpu_s=5.0)
 WORKER = ProcessSample(stopped=False, rss_bytes=60 * MB, cpu_s=2.0)
-WATCHED = Watched(instance=7, worker_pid=1, game_pid=2, awaited_since_s=None, patience_s=10.0)
+WATCHED = Watched(instance=7, worker_pid=1, game_pid=2, awaited_since_s=None, limit_s=10.0)
 BEFORE = Sample(99.0, WATCHED, WORKER, GAME)
 NOW = Sample(100.0, WATCHED, WORKER, GAME)
 
@@ -277,7 +277,7 @@ def test_the_thread_sees_a_stopped_process_and_rings(child):
 
 
 def test_the_thread_sees_an_idle_process_hang(child):
-    dog = watch(Watched(3, child.pid, None, awaited_since_s=0.0, patience_s=0.1))
+    dog = watch(Watched(3, child.pid, None, awaited_since_s=0.0, limit_s=0.1))
     try:
         assert next_verdict(dog).kind is FaultKind.HUNG
     finally:
@@ -333,7 +333,7 @@ def test_a_sample_of_a_process_and_its_children(child):
     )
     with family:
         grandchild = int(family.stdout.readline())
-        alone = Watched(0, family.pid, game_pid=grandchild, awaited_since_s=None, patience_s=0)
+        alone = Watched(0, family.pid, game_pid=grandchild, awaited_since_s=None, limit_s=0)
         sample = look_at(alone)
         assert 50 * MB < sample.game.rss_bytes < 100 * MB
         assert 50 * MB < sample.worker.rss_bytes < 100 * MB, "its game is counted by itself"
