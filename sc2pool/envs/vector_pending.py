@@ -118,7 +118,7 @@ class Pending:
 
 
 def of_the_env(error: UserCodeError) -> Exception:
-    """What the user's env raised, itself, where it could travel."""
+    """The exception of the user's env itself, if it could be pickled."""
     cause = error.__cause__
     if not isinstance(cause, Exception):
         return error

@@ -1,7 +1,7 @@
 """Calls into the players' processes: an operation's name and arguments there, its result back.
 
 Rules: no call is sent while a reply of the same instance is awaited, for it may be large, and if
-both sides send, none reads; where an instance dies under a call, its successor is asked; an answer
+both sides send, none reads; if an instance dies during a call, its successor is asked; an answer
 that comes after its deadline is dropped.
 """
 

@@ -17,7 +17,7 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import STOPPED, State
 
 _MOVING = (STOPPED - {State.HELD, State.PAUSED}) | {State.RESETTING}
-"""In these a game is about to be where it can be stopped, or is being stopped."""
+"""The game is being stopped, or will soon be able to be stopped."""
 
 
 class Pauses:

@@ -165,7 +165,7 @@ _RULES: Sequence[Callable[[Sample, Sample | None, Sample, RecyclePolicy], Verdic
 
 
 def memory_bytes(sample: Sample) -> int:
-    """Resident memory of the game; of the worker and its children where there is no game."""
+    """Resident memory of the game; of the worker and its children if there is no game."""
     process = sample.game or sample.worker
     return process.rss_bytes if process else 0
 

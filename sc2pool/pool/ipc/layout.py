@@ -43,7 +43,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class SpaceLayout:
-    """The leaves of one space; `leaves` is None where the space has no fixed layout."""
+    """The leaves of one space; `leaves` is None if the space has no fixed layout."""
 
     space: spaces.Space[Any]
     leaves: tuple[Leaf, ...] | None

@@ -45,7 +45,7 @@ class Launch:
 class Reset:
     """Play this episode; its first observation answers request `sequence`.
 
-    `attributes` are pickled: name to value, as `set_attr` left them for this env; empty where it
+    `attributes` are pickled: name to value, as `set_attr` left them for this env; empty if it
     left none. With `hold` the game is stopped at that observation, until `Resume`.
     """
 
@@ -101,7 +101,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Launched:
-    """The game is up; None where the player has no game."""
+    """The game is up; None if the player has no game."""
 
     facts: GameFacts | None
 
@@ -146,7 +146,7 @@ class NotHeld:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a worker can tell of a fault: its game's log, where it was, what was played."""
+    """What a worker knows of a fault: the log of its game, its traceback, the replay."""
 
     log_tail: str = ""
     traceback: str = ""
@@ -166,7 +166,7 @@ class Raised:
     """Code that is not the game's raised; replacing the instance cannot help.
 
     Attributes:
-        payload: the pickled exception, or None where it cannot be pickled.
+        payload: the pickled exception, or None if it cannot be pickled.
         summary: `Type: message`.
         phase: what the worker was doing.
         evidence: with the formatted traceback in the worker.

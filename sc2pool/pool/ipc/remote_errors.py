@@ -17,7 +17,7 @@ class RemoteTraceback(Exception):
 
 
 def original(raised: Raised) -> BaseException | None:
-    """The exception object itself, where it could travel."""
+    """The exception object itself, if it could be pickled."""
     if raised.payload is None:
         return None
     try:
