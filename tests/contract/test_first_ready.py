@@ -1,4 +1,4 @@
-"""Stepping whoever is ready first: `pool.send(actions, envs)`, `pool.recv(min_ready, …)`.
+"""Stepping the envs that are ready first: `pool.send(actions, envs)`, `pool.recv(min_ready, …)`.
 
 Env 0 is fast; env 1's step ends when a file is there.
 """
@@ -125,7 +125,7 @@ def test_a_reset_drops_what_is_pending(pool, gate):
 
 
 def test_a_task_is_stepped_like_that_too(vec_task):
-    """Whoever is stepped alone plays on alone, and plays what it would have played in sync."""
+    """An env that is stepped alone plays what it would have played in lockstep."""
     env = vec_task(seed=3)
     in_sync = [env.reset()] + [env.step(np.zeros(2, np.int64))[0] for _ in range(6)]
     env.seed(3)

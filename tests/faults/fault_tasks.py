@@ -23,7 +23,7 @@ from sc2pool.game.game import Game
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
-"""Names the file that arms a strike: whoever takes the file carries it out."""
+"""Names the file that arms a strike: the process that takes the file carries it out."""
 
 N_WALKS = 8
 """Actions below this walk, as in MoveToBeacon."""

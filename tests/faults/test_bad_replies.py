@@ -37,7 +37,7 @@ HARM_STEP = 3
 EPISODE = 5
 STEPS = 8
 
-# Whoever sees first that nothing comes names it: the worker's deadline, or the watchdog.
+# The first to notice that nothing comes names it: the worker's deadline, or the watchdog.
 SILENT = {"deadline", "hung"}
 KINDS = {
     "close": {"connection-lost"},
@@ -240,7 +240,7 @@ def test_a_handshake_refused_is_tried_again(env: SubprocSC2VecEnv, faulty: Fault
 
 @pytest.mark.parametrize("harm", ["close", "garbage", "error", "slow"])
 def test_in_a_restart(env: SubprocSC2VecEnv, faulty: Faulty, harm: str) -> None:
-    """Only episodes without a seed are reached by the cheapest rung."""
+    """Only episodes without a seed are begun by a restart of the game."""
     run = Run(env)
     env.seed(None)
     env.reset()

@@ -29,7 +29,7 @@ from sc2pool.processes.filelock import try_lock, unlock_and_remove
 QUIET_STEPS = 3
 """Steps before the harm is done, in env 0 of two."""
 
-# Whoever sees it first names it: the worker's deadline, or the watchdog.
+# The first to notice it names it: the worker's deadline, or the watchdog.
 EXPECTED_KINDS = {
     "game KILL": {"game-exited"},
     "game STOP": {"deadline", "stopped"},

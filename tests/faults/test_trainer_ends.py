@@ -25,7 +25,7 @@ GONE_WITHIN_S = 2.0
 
 def assert_gone(children: list[psutil.Process]) -> None:
     _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
-    # A zombie has ended; when it is reaped is up to whoever inherited it.
+    # A zombie has ended; when it is reaped is up to its new parent.
     assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
 
 

@@ -1,4 +1,4 @@
-"""A game's life: launch, episodes by every rung, steps, and what close leaves: nothing."""
+"""A game's life: launch, episodes begun in every way, steps, and that close leaves nothing."""
 
 from __future__ import annotations
 

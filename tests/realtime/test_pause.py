@@ -112,7 +112,7 @@ def test_counted_and_without_effect_where_there_is_nothing_to_do(make_env):
     assert are_stopped(games(env)) == [False, False]
     env.pause()
     env.pause()
-    step(env)  # whoever steps means it
+    step(env)  # a step resumes
     assert are_stopped(games(env)) == [False, False]
     env.pause(0)
     env.resume(0)

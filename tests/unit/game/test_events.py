@@ -1,4 +1,4 @@
-"""What a game tells once reaches whoever is shown the next observation."""
+"""What a game says once reaches the next observation that is shown."""
 
 from __future__ import annotations
 

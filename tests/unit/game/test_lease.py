@@ -1,4 +1,4 @@
-"""Leases of ports: between processes, across deaths, and against whoever does not know them."""
+"""Leases of ports: between processes, across deaths, and against processes that take none."""
 
 from __future__ import annotations
 
