@@ -24,7 +24,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
 
     Args:
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`.
-        game, render_mode, config, realtime, step_mul, max_loops: see `SubprocSC2VecEnv`.
+
+    The other keywords are those of `SubprocSC2VecEnv`.
 
     Attributes: gymnasium's, `realtime`, `step_mul` (game loops per step), and `pool`, the pool
     itself.

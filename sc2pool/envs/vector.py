@@ -65,9 +65,9 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         observation_mode: "same", "different", or (batched space, single space).
         autoreset_mode: an `AutoresetMode`, or its value.
         max_concurrency: how many envs of `env_fns` may step or reset at one time; None for all.
-        n, task, game, spares, render_mode, config, realtime, step_mul, max_loops: see
-            `SubprocSC2VecEnv`.
         seed: the same as `reset(seed=seed)` at the first reset.
+
+    The other keywords are those of `SubprocSC2VecEnv`.
 
     Attributes: `num_envs`, `single_observation_space`, `single_action_space`, `observation_space`,
     `action_space` (batched), `render_mode`, `closed`, and `metadata["autoreset_mode"]`; `realtime`;

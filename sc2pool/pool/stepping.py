@@ -120,7 +120,9 @@ class Stepping(Listener):
         self._aligned = Alignment(LOOPS_PER_S) if realtime and len(self._steps) > 1 else None
         n = len(self._steps)
         self._max_busy = max_concurrency if max_concurrency and max_concurrency < n else None
-        self.lockstep = Lockstep([] if self._max_busy else self._steps, loop, self.gatherer)
+        # Not in real time, where no reply is plain and a step may delay a game.
+        fits = not realtime and self._max_busy is None
+        self.lockstep = Lockstep(self._steps if fits else [], loop, self.gatherer)
         self._queued: deque[Callable[[], None]] = deque()
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until the last one's first observation is there."""
@@ -408,7 +410,7 @@ class Lockstep:
     this class. Three passes over the envs: send, await, gather.
 
     Args:
-        steps: the records of all envs; none if they may not all step at once.
+        steps: the records of all envs; none if this path never fits them.
         loop: waits for the instances.
         gatherer: makes the batches.
     """

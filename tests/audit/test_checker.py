@@ -150,8 +150,7 @@ def test_a_pool_that_does_not_await_replies_fails(
     env = make_env(n=2)
     batches = in_sync(env)
     records = next(batches)
-    monkeypatch.setattr(TrainerEnd, "replied", lambda _: True)
-    monkeypatch.setattr(TrainerEnd, "reply_flags", TrainerEnd.flags)
+    monkeypatch.setattr(TrainerEnd, "reply", TrainerEnd.flags)
     records += itertools.chain.from_iterable(itertools.islice(batches, 3))
     assert "loop is 0, expected 8" in wordings(records)
 

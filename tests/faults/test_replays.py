@@ -62,7 +62,7 @@ def test_a_harmed_replay(make: Any, faulty: Faulty, caplog: Any, harm: Any, is_f
     assert infos[0]["TimeLimit.truncated"]
     assert "sc2pool.synthetic" not in infos[0], "the real transition"
     assert "sc2pool.replay" not in infos[0]
-    assert "told no replay of episode 0" in caplog.text
+    assert "the game sent no replay of episode 0" in caplog.text
     assert ("sc2pool.fault" in env.reset_infos[0]) == is_fault
     for _ in range(EPISODE):
         _, _, dones, infos = step(env, 0)
