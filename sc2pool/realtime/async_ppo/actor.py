@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -145,7 +145,8 @@ class ActorThread:
         """Finish the current step, then end; may be called again."""
         self._stopping = True
         self._rollouts.release_actor()
-        self._thread.join()
+        with suppress(RuntimeError):  # it was interrupted before it had started
+            self._thread.join()
 
     def _run(self) -> None:
         try:

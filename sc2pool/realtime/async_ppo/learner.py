@@ -169,8 +169,8 @@ class AsyncPPO(PPO):
             actor = self._new_actor(env, policy, exchange.weights, exchange.gaps)
             thread = ActorThread(actor, exchange.rollouts, on_rollout=commit_statistics)
             self._exchange = exchange
-            thread.start()
             try:
+                thread.start()  # Ctrl-C may interrupt this, with the thread running
                 yield exchange
             finally:
                 self._exchange = None
