@@ -16,7 +16,6 @@ def seats() -> list[Seat]:
     for index in range(4):
         instance = SimpleNamespace(number=index)
         made.append(Seat(index, index == 3, b"", instance))
-        made[-1].take(instance)
     return made
 
 
