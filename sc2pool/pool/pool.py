@@ -90,7 +90,6 @@ class Pool:
         self.n = len(specs)
         self._every = range(self.n)
         self._is_task = one_book
-        self._has_spares = spares > 0
         self._frames: dict[int, Any] = {}
         self._finalizer: weakref.finalize[..., Pool] | None = None
         if config.replays is not None and not one_book:
@@ -170,15 +169,15 @@ class Pool:
         In the batch such a row has reward 0, no flags, and the info in `reset_infos`.
 
         Args:
-            envs: indices; None for all.
-            requests: what the trainer wants of each; None for the next episodes, as an autoreset
-                would begin them.
+            envs: indices, ascending; None for all.
+            requests: what the trainer wants of each, in their order; None for the next episodes,
+                as an autoreset would begin them.
 
         Raises:
             AlreadyPendingCallError: something of an env has not been received.
         """
         self._check_open()
-        numbers = self._every if envs is None else sorted(int(env) for env in envs)
+        numbers = self._every if envs is None else [int(env) for env in envs]
         self._stepping.require_at_rest(numbers, "reset", "the next one")
         self._begin(numbers, requests)
 
@@ -220,7 +219,7 @@ class Pool:
             if self._pauses:
                 self._pauses.end(numbers)
             self._stepping.send(numbers, actions)
-        if self._has_spares:
+        if self._supervisor.spare_seats:
             self._episodes.prepare_spares()
 
     def _require_episodes(self, envs: Sequence[int]) -> None:

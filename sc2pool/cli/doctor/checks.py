@@ -339,7 +339,7 @@ reply_ids = check("reply ids", Part.BEHAVIOUR, "does Response.id come back?")(
     _yes_no(
         "yes: a reply is known by its id",
         "no",
-        "an old game: replies are told apart by their order and kind alone",
+        "an old game: replies are matched by their order and kind only",
     )
 )
 
