@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from gymnasium import spaces
 from s2clientprotocol import debug_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.errors import ConfigError
 from sc2pool.game.game import Game
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
@@ -184,6 +186,38 @@ class SlowToClose(gymnasium.Env[Any, Any]):
 
     def close(self) -> None:
         time.sleep(60)
+
+
+class MutedError(Exception):
+    """Has no message that could be shown."""
+
+    def __str__(self) -> str:
+        raise UserBugError("no message")
+
+
+class TwoPartError(ConfigError):
+    """An error of the user's below one of ours, made from other arguments."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what}: {why}")
+        self.parts = (what, why)
+
+    def __reduce__(self) -> Any:
+        return (TwoPartError, self.parts)
+
+
+ODD_ERRORS: dict[str, Callable[[], Exception]] = {
+    "text that is no text": lambda: UserBugError("no file \udc80"),
+    "no message": MutedError,
+    "a subclass of ours": lambda: TwoPartError("map", "too small"),
+}
+
+
+class RaisesOddly(MoveToBeacon):
+    """Raises, at its first action, the error that its option names."""
+
+    def act(self, action: int) -> Any:
+        raise ODD_ERRORS[self.options["error"]]()
 
 
 async def ask_to_fail(game: Game, how: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
@@ -47,7 +48,7 @@ class Recovery:
         n_envs: int,
     ) -> None:
         self._policy = config.restart
-        self._fault_report_dir = config.fault_report_dir or fault_reports.default_dir()
+        self._fault_report_dir = Path(config.fault_report_dir or fault_reports.default_dir())
         self._roster = roster
         self._stats = stats
         self._replays = replays

@@ -1,10 +1,15 @@
-"""Turns what was raised in a worker into what the trainer raises."""
+"""Turns what was raised in a worker into what the trainer raises.
+
+Rule: the user's own error is what is raised: nothing here fails because of the way in which the
+user's exception is made, shown or pickled.
+"""
 
 from __future__ import annotations
 
 import pickle
 from typing import Any
 
+from sc2pool import errors
 from sc2pool.errors import SC2PoolError, UserCodeError
 from sc2pool.pool.ipc.messages import Answer, Raised
 
@@ -14,6 +19,14 @@ class RemoteTraceback(Exception):
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
+
+
+def text_of(error: BaseException) -> str:
+    """The exception's message, also if its `__str__` raises."""
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"<no message: its __str__ raised {type(broken).__name__}>"
 
 
 def original(raised: Raised) -> BaseException | None:
@@ -32,7 +45,9 @@ def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2Poo
     error = original(raised)
     ours: SC2PoolError
     if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):
-        ours = type(error)(f"{where}, {raised.phase}: {error}")
+        # A class of the user's, below one of ours, may take other arguments than a message.
+        kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
+        ours = kind(f"{where}, {raised.phase}: {text_of(error)}")
     else:
         ours = UserCodeError(
             f"{where}: the user's code raised while {raised.phase}: {raised.summary}\n"

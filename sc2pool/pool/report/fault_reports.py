@@ -6,21 +6,26 @@
         traceback.txt   where the worker was
         last.SC2Replay  if the game still answered
 
-Rules: the number of reports is bounded, and the oldest are deleted first; if a report cannot be
-written (a full disk), the log has a warning and the pool goes on.
+Rules: the number of reports is bounded, and the oldest are deleted first; a report never raises:
+values that JSON cannot hold are shown as text, a file that cannot be written (a full disk) is left
+out, and without `fault.json` there is no report; the log has a warning, and the pool goes on.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from sc2pool.errors import Fault
 from sc2pool.game.installation import cache_folder
@@ -31,6 +36,10 @@ log = logging.getLogger("sc2pool")
 
 KEPT = 50
 """How many reports a folder keeps."""
+_DEPTH = 8
+"""How many levels of containers are shown; a container may hold itself."""
+_ELEMENTS = 1000
+"""Larger arrays are shown in part."""
 
 
 @dataclass(frozen=True)
@@ -82,39 +91,67 @@ def write(
     path: Path | None = None
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        prune(directory, KEPT - 1)
         # Another trainer's env 3 may fail in the same second: the end of the name is unique.
         path = Path(tempfile.mkdtemp(prefix=name, dir=directory))
-        about = {
-            "fault": asdict(fault),
-            **vars(instance),
-            "episode": instance.episode and asdict(instance.episode),
-            "game": instance.game and asdict(instance.game),
-            "last_actions": [_plain(action) for action in instance.last_actions],
-        }
-        (path / "fault.json").write_text(json.dumps(about, indent=2, default=str) + "\n")
-        for file, content in (
-            ("game.log", evidence.log_tail.encode()),
-            ("traceback.txt", evidence.traceback.encode()),
-            ("last.SC2Replay", evidence.replay),
-        ):
+        about = {"fault": vars(fault), **vars(instance)}
+        (path / "fault.json").write_text(json.dumps(_as_json(about), indent=2) + "\n")
+    except Exception as error:  # values of the user's may raise anything when they are shown
+        # As text: a handler may keep the record, and the error's frames hold the instance.
+        log.warning("no fault report in %s: %s", directory, str(error))
+        if path is not None:
+            with suppress(OSError):  # without `rmtree`, which needs descriptors
+                (path / "fault.json").unlink(missing_ok=True)
+                path.rmdir()
+        return None
+    for file, content in (
+        ("traceback.txt", _as_bytes(evidence.traceback)),
+        ("game.log", _as_bytes(evidence.log_tail)),
+        ("last.SC2Replay", evidence.replay),
+    ):
+        try:
             if content:
                 (path / file).write_bytes(content)
-        prune(directory)
-    except OSError as error:
-        log.warning("no fault report in %s: %s", directory, error)
-        if path is not None:
-            shutil.rmtree(path, ignore_errors=True)
-        return None
+        except OSError as error:
+            log.warning("the fault report %s has no %s: %s", path, file, str(error))
+            with suppress(OSError):
+                (path / file).unlink(missing_ok=True)
     return str(path)
 
 
-def prune(directory: Path) -> None:
-    """Delete the oldest reports beyond `KEPT`; their names sort by time."""
+def prune(directory: Path, kept: int) -> None:
+    """Delete all but the newest reports; their names sort by time."""
     reports = sorted(path for path in directory.iterdir() if (path / "fault.json").exists())
-    for path in reports[:-KEPT]:
+    for path in reports[: max(0, len(reports) - kept)]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _plain(action: Any) -> Any:
-    """An action as JSON can hold it."""
-    return action.tolist() if hasattr(action, "tolist") else repr(action)
+def _as_json(value: Any, depth: int = _DEPTH) -> Any:
+    """The value as JSON can hold it; what it cannot hold is shown by its `repr`."""
+    try:
+        return _plain(value, depth)
+    except Exception as error:
+        return f"<{type(value).__name__}: {type(error).__name__} when it was to be shown>"
+
+
+def _plain(value: Any, depth: int) -> Any:
+    is_finite = isinstance(value, float) and math.isfinite(value)
+    if is_finite or value is None or isinstance(value, bool | int | str):
+        return value
+    if depth > 0 and isinstance(value, np.ndarray | np.generic) and value.size <= _ELEMENTS:
+        return _as_json(value.tolist(), depth - 1)
+    if depth > 0 and isinstance(value, Mapping):
+        return {
+            key if isinstance(key, str) else repr(key): _as_json(one, depth - 1)
+            for key, one in value.items()
+        }
+    if depth > 0 and isinstance(value, list | tuple):
+        return [_as_json(one, depth - 1) for one in value]
+    if isinstance(value, Episode | GameFacts):
+        return _as_json(vars(value), depth)
+    return repr(value)
+
+
+def _as_bytes(text: str) -> bytes:
+    """UTF-8, and escapes for what is no text: half of a surrogate pair, as `os.fsdecode` makes."""
+    return text.encode(errors="backslashreplace")

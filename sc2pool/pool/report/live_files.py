@@ -65,7 +65,7 @@ def write(path: Path, data: Mapping[str, Any]) -> None:
     It stays as it was on a full disk, in a deleted folder, and for a value that JSON cannot hold.
     """
     unfinished = path.with_name(path.name + ".new")
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, TypeError):
         unfinished.write_text(json.dumps(data, separators=(",", ":"), allow_nan=False))
         unfinished.replace(path)
 

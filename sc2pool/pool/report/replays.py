@@ -100,7 +100,7 @@ class ReplayFolder:
             part.write_bytes(data)
             part.rename(path)
         except OSError as error:
-            log.warning("no replay in %s: %s", self._directory, error)
+            log.warning("no replay in %s: %s", self._directory, str(error))
             if part is not None:
                 with suppress(OSError):
                     part.unlink(missing_ok=True)

@@ -29,6 +29,7 @@ from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.pickling import for_trainer
+from sc2pool.pool.ipc.remote_errors import text_of
 from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.worker_end import WorkerEnd
@@ -165,8 +166,11 @@ class Worker:
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 return
-            # Code of the user's failed on a game that still answers: keep what it played.
-            replay = b"" if isinstance(error, GameFault) else await self.player.replay()
+            replay = b""
+            if not isinstance(error, GameFault):
+                # Code of the user's failed on a game that still answers: keep what it played.
+                with suppress(Exception):  # its own error is the one that counts
+                    replay = await self.player.replay()
             self._report(error, replay)
 
     def _action_out_of_band(self, message: messages.ActionOutOfBand) -> None:
@@ -262,7 +266,7 @@ def describe(
         payload = None
     if evidence is None:
         evidence = messages.Evidence(traceback="".join(traceback.format_exception(error)))
-    return messages.Raised(payload, f"{type(error).__name__}: {error}", phase, evidence)
+    return messages.Raised(payload, f"{type(error).__name__}: {text_of(error)}", phase, evidence)
 
 
 def main(arguments: list[str]) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import stat
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.ipc.messages import Evidence
@@ -51,7 +56,7 @@ def test_a_report_has_all_that_is_known(tmp_path):
     assert (about["seat"], about["instance"], about["state"]) == ("env 3", 12, "stepping")
     assert about["reset_kind"] == "create"
     assert about["game"]["version"] == "standin-1"
-    assert about["last_actions"] == [3, [1.5], "{'a': 1}"]
+    assert about["last_actions"] == [3, [1.5], {"a": 1}]
     assert (folder / "game.log").read_text() == "log line\n"
     assert (folder / "traceback.txt").read_text() == "Traceback: …\n"
     assert (folder / "last.SC2Replay").read_bytes() == b"replay"
@@ -90,8 +95,87 @@ def test_where_nothing_can_be_written_there_is_none(tmp_path, caplog):
     assert "no fault report" in caplog.text
 
 
-def test_half_a_report_is_deleted(tmp_path, monkeypatch):
-    """As if the disk were full by the time of the second file."""
-    monkeypatch.setattr(fault_reports, "prune", lambda _: (_ for _ in ()).throw(OSError("full")))
-    assert fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING) is None
+class Unshowable:
+    def __repr__(self) -> str:
+        raise RuntimeError("as if")
+
+
+KNOTTED: dict[str, object] = {}
+KNOTTED["itself"] = KNOTTED
+LOCK = threading.Lock()
+ODD_OPTIONS = {
+    "a key that is no text": ({(1, 2): 3}, {"(1, 2)": 3}),
+    "a number as key": ({1: 2, "a": 3}, {"1": 2, "a": 3}),
+    "no repr": ({"a": Unshowable(), "b": 1}, {"a": "<Unshowable: RuntimeError when", "b": 1}),
+    "a key without repr": ({"a": {Unshowable(): 1}, "b": 1}, {"a": "<dict: RuntimeE", "b": 1}),
+    "what cannot be copied": ({"a": LOCK, "b": 1}, {"a": "<unlocked _thread.lock", "b": 1}),
+    "half of a surrogate pair": ({"a": "\udc80"}, {"a": "\udc80"}),
+    "not a number": ({"a": float("nan"), "b": -float("inf")}, {"a": "nan", "b": "-inf"}),
+    "arrays": ({"a": np.arange(3), "b": np.zeros(10**6)}, {"a": [0, 1, 2], "b": "array([0., "}),
+}
+
+
+def same(shown: object, expected: object) -> bool:
+    """Texts are compared at their beginning."""
+    if isinstance(expected, dict):
+        return shown.keys() == expected.keys() and all(same(shown[k], expected[k]) for k in shown)
+    return shown.startswith(expected) if isinstance(expected, str) else shown == expected
+
+
+@pytest.mark.parametrize("kind", ODD_OPTIONS)
+def test_options_that_json_cannot_hold_are_shown(tmp_path, kind):
+    options, expected = ODD_OPTIONS[kind]
+    instance = replace(INSTANCE, episode=Episode(5, 77, options), last_actions=[options])
+    path = fault_reports.write(tmp_path, FAULT, instance, EVERYTHING)
+    about = json.loads((tmp_path / path / "fault.json").read_text())
+    assert same(about["episode"]["options"], expected)
+    assert same(about["last_actions"][0], expected)
+
+
+def test_options_that_hold_themselves_are_shown_to_some_depth(tmp_path):
+    instance = replace(INSTANCE, episode=Episode(5, 77, KNOTTED))
+    path = fault_reports.write(tmp_path, FAULT, instance, EVERYTHING)
+    assert "{'itself': {...}}" in (tmp_path / path / "fault.json").read_text()
+
+
+def test_text_that_is_no_text_is_escaped(tmp_path):
+    evidence = Evidence("log \udcff\n", "Traceback: \udc80\n")
+    path = fault_reports.write(tmp_path, FAULT, INSTANCE, evidence)
+    assert (tmp_path / path / "game.log").read_text() == "log \\udcff\n"
+    assert (tmp_path / path / "traceback.txt").read_text() == "Traceback: \\udc80\n"
+
+
+@contextmanager
+def limited(what: int, limit: int):
+    """The system refuses more than this, as on a full disk or without free descriptors."""
+    soft, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(what, (soft, hard))
+
+
+def test_a_file_that_does_not_fit_is_left_out(tmp_path, caplog):
+    evidence = Evidence("log line\n", "Traceback: …\n", b"replay" * 10_000)
+    with limited(resource.RLIMIT_FSIZE, 10_000):
+        path = fault_reports.write(tmp_path, FAULT, INSTANCE, evidence)
+    assert {file.name for file in Path(path).iterdir()} == {
+        "fault.json",
+        "game.log",
+        "traceback.txt",
+    }
+    assert "has no last.SC2Replay: [Errno 27]" in caplog.text
+
+
+@pytest.mark.parametrize("what", [resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE])
+def test_if_nothing_can_be_written_nothing_stays(tmp_path, caplog, what):
+    with limited(what, 0):
+        assert fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING) is None
+    assert "no fault report" in caplog.text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_no_folder_can_have(caplog):
+    assert fault_reports.write(Path("/tmp/\0"), FAULT, INSTANCE, EVERYTHING) is None
+    assert "no fault report" in caplog.text

@@ -40,7 +40,7 @@ def test_what_is_written_is_read(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pool.json"]
 
 
-@pytest.mark.parametrize("data", [{"return": math.nan}, {"return": math.inf}])
+@pytest.mark.parametrize("data", [{"return": math.nan}, {"return": math.inf}, {(1, 2): 3}])
 def test_what_json_cannot_hold_leaves_it_as_it_was(tmp_path, data):
     live_files.write(tmp_path / "pool.json", {"steps": 1})
     live_files.write(tmp_path / "pool.json", data)
