@@ -15,7 +15,8 @@ import pytest
 from sc2pool import SubprocSC2VecEnv
 
 sys.path.insert(0, str(Path(__file__).parent))  # workers import the tasks from there, too
-from fault_pools import SEED, Faulty, MakeEnv, Recording, record
+from audit.faulty import Faulty
+from fault_pools import SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
 from trainers import TRAINER, TRAINER_OF_ENVS, Trainer
 
@@ -128,15 +129,7 @@ def installation(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture(scope="module")
 def faulty(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Faulty:
     """An installation whose games do the harm that they are ordered to."""
-    folder = tmp_path_factory.mktemp("faulty")
-    shutil.copytree(standin_dir, folder / "installation")
-    made = Faulty(folder / "installation", folder / "orders")
-    (executable,) = made.installation.glob("Versions/Base*/SC2_x64")
-    launcher = executable.read_text()
-    assert "-m sc2pool.standin " in launcher
-    program = Path(__file__).with_name("faulty_game.py")
-    executable.write_text(launcher.replace("-m sc2pool.standin ", f'"{program}" "{made.orders}" '))
-    return made
+    return Faulty.install(standin_dir, tmp_path_factory.mktemp("faulty"))
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,25 +23,6 @@ IMPATIENT = PoolConfig(
 
 LENIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)
 """For pools that are harmed again and again, without waiting longer each time."""
-
-
-@dataclass(frozen=True)
-class Faulty:
-    """An installation of `faulty_game.py`, and the file of its orders."""
-
-    installation: Path
-    orders: Path
-
-    def order(self, harm: str, at: str, **more: Any) -> None:
-        """One game shall do this harm, once, when it gets to this point."""
-        whole = self.orders.with_suffix(".new")
-        whole.write_text(json.dumps({"harm": harm, "at": at, **more}))
-        whole.rename(self.orders)
-
-    @property
-    def done(self) -> bool:
-        """Whether the last order was carried out."""
-        return not self.orders.exists()
 
 
 @dataclass

@@ -13,10 +13,10 @@ from typing import Any
 
 import psutil
 import pytest
+from audit.faulty import Faulty
 from fault_pools import (
     LENIENT,
     SEED,
-    Faulty,
     Recording,
     assert_fault,
     assert_same_bytes,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from audit.faulty import Faulty
 from fault_bots import ShortBot
-from fault_pools import LENIENT, Faulty, assert_fault, step
+from fault_pools import LENIENT, assert_fault, step
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig

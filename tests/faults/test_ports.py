@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fault_pools import Faulty, MakeEnv, Recording, assert_same_bytes, step
+from audit.faulty import Faulty
+from fault_pools import MakeEnv, Recording, assert_same_bytes, step
 
 
 @pytest.fixture

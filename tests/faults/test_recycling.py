@@ -11,9 +11,9 @@ from typing import Any
 
 import gymnasium
 import pytest
+from audit.faulty import Faulty
 from fault_pools import (
     SEED,
-    Faulty,
     MakeEnv,
     Recording,
     assert_same_bytes,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from fault_pools import LENIENT, Faulty, assert_fault, step
+from audit.faulty import Faulty
+from fault_pools import LENIENT, assert_fault, step
 from fault_tasks import Blind
 
 from sc2pool import SubprocSC2VecEnv

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_pools import LENIENT, SEED, Faulty, step
+from audit.faulty import Faulty
+from fault_pools import LENIENT, SEED, step
 from fault_tasks import Short
 
 from sc2pool import SubprocSC2VecEnv

@@ -1,0 +1,43 @@
+"""Installations of `faulty_game.py`: games that do harm on order."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROGRAM = Path(__file__).with_name("faulty_game.py")
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """An installation of `faulty_game.py`, and the file of its orders."""
+
+    installation: Path
+    orders: Path
+
+    @classmethod
+    def install(cls, standin: Path, folder: Path) -> Faulty:
+        """Make one below `folder` from an installation of the stand-in."""
+        made = cls(folder / "installation", folder / "orders")
+        shutil.copytree(standin, made.installation)
+        (executable,) = made.installation.glob("Versions/Base*/SC2_x64")
+        launcher = executable.read_text()
+        assert "-m sc2pool.standin " in launcher
+        executable.write_text(
+            launcher.replace("-m sc2pool.standin ", f'"{PROGRAM}" "{made.orders}" ')
+        )
+        return made
+
+    def order(self, harm: str, at: str, **more: Any) -> None:
+        """One game shall do this harm, once, when it gets to this point."""
+        whole = self.orders.with_suffix(".new")
+        whole.write_text(json.dumps({"harm": harm, "at": at, **more}))
+        whole.rename(self.orders)
+
+    @property
+    def done(self) -> bool:
+        """Whether the last order was carried out."""
+        return not self.orders.exists()
