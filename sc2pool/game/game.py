@@ -75,8 +75,9 @@ class Game:
             not run in real time.
     """
 
-    def __init__(self, api: GameAPI, limits: Limits) -> None:
+    def __init__(self, api: GameAPI, limits: Limits, maps: Path | None) -> None:
         self._api = api
+        self._maps = maps
         self._limits = limits
         self._setup: GameSetup | None = None
         self._map_path: Path | None = None
@@ -111,7 +112,7 @@ class Game:
             ConfigError: the executable cannot be started at all.
             GameFault: the game ended, hung, or found no free port.
         """
-        game = cls(await launch(installation, deadline), limits)
+        game = cls(await launch(installation, deadline), limits, installation.maps)
         try:
             pong = (await game._api.ask(requests.ping(), deadline)).ping
             game.version = pong.game_version
@@ -202,10 +203,20 @@ class Game:
         deadline = Deadline.after(self._limits.create_join_s)
         if self.status is Status.IN_GAME:
             await self._api.ask(requests.leave_game(), deadline)
-        await self._api.ask(requests.create_game(setup, map_path, seed), deadline)
+        data = self._content_to_send(map_path)
+        await self._api.ask(requests.create_game(setup, map_path, seed, data), deadline)
         joined = await self._api.ask(requests.join_game(setup), deadline)
         self.player_id = joined.join_game.player_id
         self._loops.created()
+
+    def _content_to_send(self, map_path: Path) -> bytes:
+        """The content of a map outside of the game's map folder: the game need not open it."""
+        if self._maps is None or map_path.resolve().is_relative_to(self._maps.resolve()):
+            return b""
+        try:
+            return map_path.read_bytes()
+        except OSError:
+            return b""  # the game's reply says what is wrong with the path
 
     # ---- stepping ---------------------------------------------------------------------------
 

@@ -19,7 +19,9 @@ def ping() -> sc_pb.Request:
     return sc_pb.Request(ping=sc_pb.RequestPing())
 
 
-def create_game(setup: GameSetup, map_path: Path, seed: int | None) -> sc_pb.Request:
+def create_game(
+    setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
+) -> sc_pb.Request:
     """A new game on `map_path` for one API player and the setup's computers.
 
     Args:
@@ -27,9 +29,10 @@ def create_game(setup: GameSetup, map_path: Path, seed: int | None) -> sc_pb.Req
         map_path: the map file, sent unchanged: a game looks up a relative path in its own map
             folder.
         seed: the game's random seed, or None to let the game choose one.
+        map_data: the map file's content; with it the game does not open the file.
     """
     request = sc_pb.RequestCreateGame(
-        local_map=sc_pb.LocalMap(map_path=str(map_path)),
+        local_map=sc_pb.LocalMap(map_path=str(map_path), map_data=map_data or None),
         realtime=setup.realtime,
         disable_fog=setup.disable_fog,
     )

@@ -27,13 +27,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("-listen", default="127.0.0.1", metavar="ADDRESS")
     parser.add_argument("-port", type=int, required=True)
     parser.add_argument("-dataDir", type=Path, default=Path(), metavar="DIR")
+    parser.add_argument("-tempDir", type=Path, metavar="DIR")
     _add_after_stop(parser)
     options, _ignored = parser.parse_known_args(arguments)
     if not 1 <= options.port <= 65535:
         parser.error(f"-port must be 1 to 65535, not {options.port}")
-    return run_server(
-        options.listen, options.port, options.dataDir.absolute(), AfterStop(options.after_stop)
-    )
+    after_stop = AfterStop(options.after_stop)
+    data_dir = options.dataDir.absolute()
+    return run_server(options.listen, options.port, data_dir, options.tempDir, after_stop)
 
 
 def _install(arguments: list[str]) -> int:

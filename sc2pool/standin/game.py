@@ -9,6 +9,8 @@ Rules it keeps:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -63,13 +65,13 @@ class Game:
         """Loops since create_game, over all restarts."""
         return self.loops_before + self.world.loop
 
-    def advance(self, loops: int) -> None:
-        """Play this many loops, or until the end."""
+    def advance(self, loops: int, stop: Callable[[], bool]) -> None:
+        """Play this many loops, or until the end, or until `stop()` is true after a loop."""
         if self.scenario.canned:
             self._count(loops)
             return
         for _ in range(loops):
-            if self.result is not None:
+            if self.result is not None or stop():
                 return
             self._run_loop()
 

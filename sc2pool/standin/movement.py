@@ -82,8 +82,13 @@ class Mover:
         world.plan_until = world.loop + max(1, int(min(quiet_loops, NEVER)))
 
     def _ways(self, push: Floats | None) -> tuple[Floats, Floats, Floats]:
-        """Goal, offset and distance of each unit, once the orders of arrived units are ended."""
+        """Goal, offset and distance of each unit, once the orders of arrived units are ended.
+
+        A patrol turns at most once a loop: a unit may be at both of its ends. So this ends: all
+        other orders of a unit come from its queue, which is finite.
+        """
         world = self._world
+        turned = np.zeros(world.count, np.bool_)
         while True:
             if self._orders_version != world.orders_version:
                 self._read_orders()
@@ -92,11 +97,11 @@ class Mover:
                 goal[self._followers] = self._beside_followed()
             way = goal - world.pos
             distance = _length(way)
-            arrived = self._to_a_point & (distance < self._tolerance(push))
+            arrived = self._to_a_point & (distance < self._tolerance(push)) & ~turned
             if not arrived.any():
                 return goal, way, distance
             for row in np.flatnonzero(arrived).tolist():
-                orders.reach_point(world, row)
+                turned[row] = orders.reach_point(world, row)
 
     def _tolerance(self, push: Floats | None) -> Floats | float:
         """The distance to its goal within which a unit has arrived."""

@@ -25,6 +25,7 @@ def give(world: World, row: int, order: Order, *, queued: bool) -> bool:
         if len(waiting) >= QUEUE_LIMIT:
             return False
         waiting.append(order)
+        world.orders_changed()
         return True
     if world.queued.pop(tag, None) is None and _is_doing(world, row, order):
         return True
@@ -54,15 +55,16 @@ def finish(world: World, row: int) -> None:
     _begin(world, row, order)
 
 
-def reach_point(world: World, row: int) -> None:
-    """A unit has reached its point: end its order, or turn its patrol back."""
+def reach_point(world: World, row: int) -> bool:
+    """A unit has reached its point: end its order, or turn its patrol back; True if it turned."""
     if world.order[row] != OrderKind.PATROL or world.queued.get(int(world.tag[row])):
         finish(world, row)
-        return
+        return False
     there = world.order_point[row].copy()
     world.order_point[row] = world.patrol_from[row]
     world.patrol_from[row] = there
     world.orders_changed()
+    return True
 
 
 def forget_all(world: World) -> None:

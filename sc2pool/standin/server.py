@@ -43,7 +43,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 WHOLE_BINARY = 0x82
 """First byte of a frame that holds a whole binary message."""
 TURN_S = 0.1
-"""Longest time to answer requests without a break; then the process handles signals."""
+"""Longest time to answer requests without a break; then frames and timers get their turn."""
 _BINARY, _PING, _PONG, _CLOSE = WSMsgType.BINARY, WSMsgType.PING, WSMsgType.PONG, WSMsgType.CLOSE
 _LENGTH_16, _LENGTH_64 = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
 
@@ -127,8 +127,8 @@ class Client(WSListener):
 class GameServer:
     """The listening socket, the one client, and the end of the process."""
 
-    def __init__(self, data_dir: Path, after_stop: AfterStop) -> None:
-        self.state = State(data_dir)
+    def __init__(self, data_dir: Path, temp_dir: Path | None, after_stop: AfterStop) -> None:
+        self.state = State(data_dir, temp_dir)
         self._after_stop = after_stop
         self._client: Client | None = None
         self._ended = asyncio.Event()
@@ -136,8 +136,14 @@ class GameServer:
     async def serve(self, host: str, port: int) -> int:
         """Listen until the process is to end; returns its exit status."""
         loop = asyncio.get_running_loop()
+
+        def on_end_signal(*_: object) -> None:
+            self.state.fate, self.state.fate_delay_s = Fate.EXIT, 0.0
+            loop.call_soon_threadsafe(self._end)
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._end)
+            # Not asyncio's handler: it runs in a later turn, when the current step is over.
+            signal.signal(number, on_end_signal)
         if self._after_stop is AfterStop.FREEZE:
             FrozenStops(self.state).watch()
         try:
@@ -217,14 +223,12 @@ def _refuse(status: HTTPStatus, why: bytes) -> WSUpgradeResponseWithListener:
     return WSUpgradeResponseWithListener(response, None)
 
 
-def run_server(host: str, port: int, data_dir: Path, after_stop: AfterStop) -> int:
+def run_server(
+    host: str, port: int, data_dir: Path, temp_dir: Path | None, after_stop: AfterStop
+) -> int:
     """Run a game process until it ends; returns its exit status."""
     try:
-        return asyncio.run(_serve(host, port, data_dir, after_stop))
+        return asyncio.run(GameServer(data_dir, temp_dir, after_stop).serve(host, port))
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
-
-
-async def _serve(host: str, port: int, data_dir: Path, after_stop: AfterStop) -> int:
-    return await GameServer(data_dir, after_stop).serve(host, port)

@@ -84,6 +84,8 @@ class State:
     """The process as its client sees it."""
 
     data_dir: Path
+    temp_dir: Path | None = None
+    """The process's folder for temporary files; maps may be in it."""
     status: Status = Status.LAUNCHED
     setup: Setup | None = None
     episodes: int = 0
@@ -130,9 +132,12 @@ class State:
         self.status = Status.IN_GAME
 
     def advance(self, loops: int) -> None:
-        """Play this many loops, and update the status at the end."""
+        """Play this many loops, and update the status at the end.
+
+        A signal may set the fate during a loop; then that loop is the last.
+        """
         game = self.playing()
-        game.advance(loops)
+        game.advance(loops, lambda: self.fate is not None)
         if game.result is not None:
             self.status = Status.ENDED
             self.clock = None

@@ -38,6 +38,21 @@ def own_units(answer: sc_pb.ResponseObservation) -> list[raw_pb2.Unit]:
     return [u for u in answer.observation.raw_data.units if u.alliance == raw_pb2.Self]
 
 
+def test_a_map_outside_of_the_map_folder_is_played(game_installation, tmp_path):
+    path = tmp_path / "Elsewhere.SC2Map"
+    path.write_bytes(find_map(game_installation, SETUP.map_name).read_bytes())
+
+    async def play() -> None:
+        game = await launched(game_installation)
+        try:
+            await game.start_episode(SETUP, path, None)
+            assert len(own_units(await game.observe())) == 1
+        finally:
+            game.close()
+
+    asyncio.run(play())
+
+
 def test_life_of_a_game(game_installation):
     async def play() -> None:
         path = find_map(game_installation, SETUP.map_name)

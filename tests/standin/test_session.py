@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from s2clientprotocol import common_pb2 as common
@@ -142,6 +143,40 @@ def test_join_game_errors(offline, request_, code):
     reply = offline.ask(join_game=sc_pb.RequestJoinGame(**request_))
     assert reply.join_game.error == code
     assert reply.status == sc_pb.init_game
+
+
+@pytest.mark.parametrize("way", ["absolute", "climbing", "link", "linked folder"])
+def test_no_map_path_leads_out_of_the_map_folder(offline, installation, tmp_path, way):
+    maps = installation / "Maps"
+    outside = tmp_path / "Outside.SC2Map"
+    outside.write_bytes((maps / "mini_games" / "MoveToBeacon.SC2Map").read_bytes())
+    link = maps / "linked"
+    path = {
+        "absolute": str(outside),
+        "climbing": os.path.relpath(outside, maps),
+        "link": "linked",
+        "linked folder": "linked/Outside.SC2Map",
+    }[way]
+    if way.startswith("link"):
+        link.symlink_to(outside if way == "link" else tmp_path)
+    try:
+        reply = offline.ask(
+            create_game=sc_pb.RequestCreateGame(local_map=_local(path), player_setup=ALONE)
+        )
+    finally:
+        link.unlink(missing_ok=True)
+    assert reply.create_game.error == CreateError.InvalidMapPath
+    assert "map_data" in reply.create_game.error_details
+
+
+def test_a_map_in_the_temporary_folder(offline, installation, tmp_path):
+    path = tmp_path / "Saved.SC2Map"
+    path.write_bytes((installation / "Maps" / "mini_games" / "MoveToBeacon.SC2Map").read_bytes())
+    offline.state.temp_dir = tmp_path
+    created = offline.ask(
+        create_game=sc_pb.RequestCreateGame(local_map=_local(str(path)), player_setup=ALONE)
+    )
+    assert created.status == sc_pb.init_game
 
 
 def test_a_map_by_absolute_path_and_by_content(offline, installation):

@@ -6,6 +6,7 @@ import math
 
 import pytest
 from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 SMART, MOVE, PATROL, ATTACK = 1, 16, 17, 23
 MARINE, ROACH = 48, 110
@@ -70,6 +71,32 @@ def test_queue_patrol_stop(offline, command):
     results = [offline.act(command([marine], MOVE, (30, 30), queued=True))[0] for _ in range(34)]
     assert results[:33] == [1] * 33
     assert results[33] == error_pb.OrderQueueIsFull
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_a_patrol_to_the_own_place_stands_until_the_next_order(game, command, count):
+    """Both ends of the patrol are reached at once, alone and in a crowd."""
+    wire = game.connect()
+    wire.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
+
+    def marines():
+        seen = wire.ask(observation=sc_pb.RequestObservation()).observation.observation
+        return [unit for unit in seen.raw_data.units if unit.unit_type == MARINE]
+
+    def order(*args, **options):
+        action = command(marines(), *args, **options)
+        assert list(wire.ask(action=sc_pb.RequestAction(actions=[action])).action.result) == [1]
+
+    group = marines()
+    assert len(group) == count
+    middle = [sum(getattr(u.pos, axis) for u in group) / count for axis in ("x", "y")]
+    order(PATROL, middle)
+    wire.ask(step=sc_pb.RequestStep(count=16))
+    before = marines()
+    assert all(marine.orders[0].ability_id == PATROL for marine in before)
+    order(MOVE, (middle[0], middle[1] + 4), queued=True)
+    wire.ask(step=sc_pb.RequestStep(count=64))
+    assert all(_distance(a, b) > 0.5 for a, b in zip(before, marines(), strict=True))
 
 
 def test_units_do_not_stay_stacked(offline, command):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -147,6 +149,22 @@ def test_quit_ends_the_process_without_a_reply(game):
 
 def test_sigterm_ends_the_process(game):
     game.connect()
+    game.process.terminate()
+    assert game.process.wait(TIMEOUT_S) == 0
+
+
+def test_sigterm_is_heard_in_the_middle_of_a_long_step(game, installation, wait_for):
+    """Half a million loops of 400 units take an hour."""
+    path = installation / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
+    crowd = {"type": "Marine", "owner": 1, "count": 400, "place": "random"}
+    content = json.loads(path.read_text()) | {"units": [crowd], "time_limit_loops": 1 << 19}
+    wire = game.connect()
+    wire.start(local_map=sc_pb.LocalMap(map_data=json.dumps(content).encode()))
+    times = psutil.Process(game.process.pid).cpu_times
+    before_s = times().user
+    step = sc_pb.Request(step=sc_pb.RequestStep(count=1 << 19))
+    wire.send_frame(step.SerializeToString())
+    wait_for(lambda: times().user > before_s + 0.1, TIMEOUT_S)
     game.process.terminate()
     assert game.process.wait(TIMEOUT_S) == 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from pathlib import Path
 
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -32,7 +31,7 @@ def create_game(state: State, request: sc_pb.RequestCreateGame, response: sc_pb.
     response.create_game.SetInParent()
     try:
         _check_players([player.type for player in request.player_setup])
-        scenario = _load_scenario(state.data_dir, request)
+        scenario = _load_scenario(state, request)
     except _CannotCreate as problem:
         response.create_game.error = problem.code
         response.create_game.error_details = str(problem)
@@ -67,15 +66,18 @@ def _check_players(types: list[sc_pb.PlayerType.ValueType]) -> None:
         )
 
 
-def _load_scenario(data_dir: Path, request: sc_pb.RequestCreateGame) -> Scenario:
+def _load_scenario(state: State, request: sc_pb.RequestCreateGame) -> Scenario:
     try:
-        return parse_scenario(_map_content(data_dir, request))
+        return parse_scenario(_map_content(state, request))
     except ScenarioError as error:
         raise _CannotCreate(CreateError.InvalidMapData, str(error)) from None
 
 
-def _map_content(data_dir: Path, request: sc_pb.RequestCreateGame) -> bytes:
-    """The bytes of the requested map."""
+def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
+    """The bytes of the requested map.
+
+    A path stays inside `Maps` or the temporary folder: a client must not read other files.
+    """
     local = request.local_map
     if request.battlenet_map_name:
         raise _CannotCreate(CreateError.InvalidMapName, "the stand-in has no Battle.net maps")
@@ -83,8 +85,15 @@ def _map_content(data_dir: Path, request: sc_pb.RequestCreateGame) -> bytes:
         return local.map_data
     if not local.map_path:
         raise _CannotCreate(CreateError.MissingMap, "no map was named")
-    path = data_dir / "Maps" / local.map_path  # an absolute map_path stays what it is
+    maps = state.data_dir / "Maps"
+    path = maps / local.map_path  # an absolute map_path stays what it is
     try:
+        path = path.resolve()  # symbolic links and `..` are followed before the comparison
+        if not any(path.is_relative_to(f.resolve()) for f in (maps, state.temp_dir) if f):
+            raise _CannotCreate(
+                CreateError.InvalidMapPath,
+                f"{path} is neither in {maps} nor in the temporary folder; send it as map_data",
+            )
         with path.open("rb") as file:
             content = file.read(MAX_MAP_BYTES + 1)
     except FileNotFoundError:
