@@ -6,6 +6,7 @@ not import this module, nor what its neighbours import.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import time
@@ -205,3 +206,8 @@ class OfTwo(Exception):
 def raise_of_two() -> None:
     """Harm for `Mischief`."""
     raise OfTwo("of ", "two")
+
+
+def raise_cancelled() -> None:
+    """Harm for `Mischief`."""
+    raise asyncio.CancelledError("by the user")

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, ObservationError, UserCodeError
 
-from .envs import Answering, Counting, Mischief, Sampling, raise_of_two
+from .envs import Answering, Counting, Mischief, Sampling, raise_cancelled, raise_of_two
 
 
 @pytest.mark.timing
@@ -25,8 +25,9 @@ from .envs import Answering, Counting, Mischief, Sampling, raise_of_two
         (partial(int, "no number"), "ValueError: invalid literal"),
         (raise_of_two, "OfTwo: of two"),
         (partial(sys.exit, 3), "SystemExit: 3"),
+        (raise_cancelled, "CancelledError: by the user"),
     ],
-    ids=["error", "error that cannot travel", "sys.exit"],
+    ids=["error", "error that cannot travel", "sys.exit", "cancelled"],
 )
 @pytest.mark.parametrize(
     ("when", "phase"), [("init", "launching"), ("reset", "resetting"), ("step", "stepping")]

@@ -6,6 +6,7 @@ would a user's own. All play MoveToBeacon, and play it like any other while no h
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -169,6 +170,19 @@ class Raises(MoveToBeacon):
     def action_masks(self) -> Any:
         self._maybe_raise("action_masks")
         return np.ones(8, np.bool_)
+
+
+class Cancelled(MoveToBeacon):
+    """Awaits something of its own that is cancelled."""
+
+    async def act(self, action: int) -> Any:  # type: ignore[override]
+        await await_cancelled()
+
+
+async def await_cancelled() -> None:
+    waiting = asyncio.ensure_future(asyncio.sleep(60))
+    waiting.cancel()
+    await waiting
 
 
 _AT_ONCE = ("__init__", "on_start")

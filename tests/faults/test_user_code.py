@@ -9,7 +9,14 @@ import numpy as np
 import psutil
 import pytest
 from fault_pools import MakeEnv, Recording, assert_same_bytes, step
-from fault_tasks import HOOKS, DictObservation, Raises, UserBugError, right_observation
+from fault_tasks import (
+    HOOKS,
+    Cancelled,
+    DictObservation,
+    Raises,
+    UserBugError,
+    right_observation,
+)
 
 from sc2pool.errors import ActionError, ClosedError, ObservationError, UserCodeError
 
@@ -43,6 +50,22 @@ def test_a_hook_raises(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, hook:
     assert f"raised while {phase}: UserBugError: a bug in {hook}" in message
     assert f'_maybe_raise("{hook}")' in message, "the traceback of the worker"
     assert isinstance(caught.value.__cause__, UserBugError)
+    assert_failed_for_good(env)
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("kind", ["task", "bot"])
+def test_a_hook_awaits_what_is_cancelled(make_env: MakeEnv, kind: str) -> None:
+    from fault_bots import CancelledBot
+
+    env = make_env(task=Cancelled if kind == "task" else CancelledBot)
+    env.reset()
+    env.reset()  # the worker's own cancellation of an episode is no error
+    with pytest.raises(UserCodeError) as caught:
+        step(env, 0, 0)
+    message = str(caught.value)
+    assert "the user's code raised while stepping: CancelledError" in message
+    assert "await await_cancelled()" in message, "the traceback of the worker"
     assert_failed_for_good(env)
 
 

@@ -164,8 +164,10 @@ class Worker:
         try:
             await self.player.play(message.episode, self.pair)
         except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                return
+            if isinstance(error, asyncio.CancelledError) and (
+                self.pair.abandoned or self._over.done()
+            ):
+                return  # cancelled by this class, not by the user's code
             replay = b""
             if not isinstance(error, GameFault):
                 # Code of the user's failed on a game that still answers: keep what it played.

@@ -101,6 +101,11 @@ class WorkerEnd(QueuePair):
         self._abandoned = True
         self.wake()
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether the running episode is to end before its time."""
+        return self._abandoned
+
     def phase(self) -> Phase:
         """What the trainer waits for: the answer to a reset, to a step, or nothing."""
         return self._phase
