@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 
+from sc2pool.processes.with_parent import kill_group_at_end_of
+
 Child = subprocess.Popen[bytes]
 
 
@@ -65,21 +67,26 @@ class Spawner:
         self._orders = queue.SimpleQueue()
         threading.Thread(target=self._run, name="sc2pool-spawner", daemon=True).start()
 
-    def spawn(self, module: str, descriptors: tuple[int, ...], temp_dir: Path) -> Child:
+    def spawn(
+        self, module: str, descriptors: tuple[int, ...], temp_dir: Path, lifeline: int
+    ) -> Child:
         """Start a worker: `python -m module PARENT_PID DESCRIPTOR …`.
 
         Args:
             module: to run.
             descriptors: what it inherits, in the order of its command line.
             temp_dir: the folder for its temporary files and its game's.
+            lifeline: one of the descriptors; see `with_parent`.
         """
         arguments = [str(os.getpid()), *map(str, descriptors)]
         environment = {"TMPDIR": str(temp_dir)}
 
         def start() -> Child:
-            return start_python(
+            child = start_python(
                 module, *arguments, descriptors=descriptors, environment=environment
             )
+            kill_group_at_end_of(lifeline, child.pid)
+            return child
 
         result: Future[Child] = Future()
         self._orders.put((start, result))

@@ -2,7 +2,8 @@
 
     a program of others (a game)    die_with_parent    the kernel: SIGKILL, asked for before exec
     a Python of ours                follow_parent      the same, asked for by the child itself
-    a worker, with its whole group  end_group_with     the lifeline, below
+    a worker, with its whole group  the lifeline       kill_group_at_end_of, called by the trainer,
+                                                       and end_group_with, by the worker
     a paused tree, not a child      `guard`            a process that waits for the end of a pipe
 
     trainer ── pipe, never written ──► the kernel: SIGKILL to the group when no process holds the
@@ -60,29 +61,41 @@ def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
             os._exit(1)
 
 
+def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
+    """Have the kernel kill a child's group when the writing end of its lifeline closes.
+
+    Called by the parent right after the start, so that it holds while the child is still starting,
+    is stopped, or hangs with the interpreter's lock (`F_SETSIG`, fcntl(2)). Only Linux can do it.
+
+    Args:
+        lifeline: the reading end of a pipe, which the child has inherited.
+        leader_pid: the child, which leads a process group.
+    """
+    if sys.platform == "linux":
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -leader_pid)
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+
+
 def end_group_with(parent_pid: int, lifeline: int) -> None:
     """Have this process's group killed when the parent ends.
 
     The group and not this process alone: an env of the user's may have started processes, which
     only this process knows.
 
-    On Linux the kernel sends the signal (`F_SETSIG`, fcntl(2)): a process that is stopped, or
-    hangs while it holds the interpreter's lock, could not. It must not be killed alone before
-    that, because the pipe's signal ends with its reader; so its own parent-death signal is
-    SIGCONT, which only lets the thread below run if the process was stopped. The thread does the
-    same on other systems, and if a forked child of the parent still holds the pipe.
+    On Linux the kernel sends the signal (`kill_group_at_end_of`). The process must not be killed
+    alone before that, because the pipe's signal ends with its reader; so its own parent-death
+    signal is SIGCONT, which only lets the thread below run if the process was stopped. The thread
+    does the same on other systems, and if a forked child of the parent still holds the pipe.
 
     Args:
-        parent_pid: this process's parent.
+        parent_pid: this process's parent; another one by now means that it has ended.
         lifeline: the reading end of a pipe whose writing end the parent holds.
     """
     if sys.platform == "win32":
         raise NotImplementedError("no pool is made on Windows")
     ends = [lifeline]
     if sys.platform == "linux":
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
         follow_parent(parent_pid, signal.SIGCONT)
         ends.append(os.pidfd_open(parent_pid))
 

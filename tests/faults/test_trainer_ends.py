@@ -45,7 +45,13 @@ def test_killed(trainer: Callable[..., Trainer], number: signal.Signals) -> None
 
 @pytest.mark.parametrize(
     ("stage", "delay_s"),
-    [("constructing", 0.0), ("constructing", 0.4), ("resetting", 0.01), ("training", 0.2)],
+    [
+        ("constructing", 0.0),
+        ("constructing", 0.1),
+        ("constructing", 0.4),
+        ("resetting", 0.01),
+        ("training", 0.2),
+    ],
 )
 def test_killed_at_random_instants(
     trainer: Callable[..., Trainer], stage: str, delay_s: float
@@ -56,6 +62,35 @@ def test_killed_at_random_instants(
     time.sleep(delay_s)  # into the stage: the instant is what is tried out
     victim.process.kill()
     assert victim.process.wait(GONE_WITHIN_S) == -signal.SIGKILL
+
+
+HANGING_IMPORT = """
+import sys, time
+if any("sc2pool.pool.worker" in argument for argument in sys.orig_argv):
+    time.sleep(60)
+"""
+
+
+def test_killed_while_workers_import(
+    trainer: Callable[..., Trainer],
+    wait_for: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HANGING_IMPORT)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    victim = trainer("trains")
+    victim.wait_for_stage("constructing")
+    program = psutil.Process(victim.process.pid)
+    wait_for(lambda: len(program.children()) == 2)
+    workers = program.children()
+    victim.process.kill()
+    try:
+        assert_gone([min(workers, key=psutil.Process.create_time)])
+    finally:
+        for worker in workers:  # the second may not have been armed by then
+            with suppress(psutil.NoSuchProcess):
+                worker.kill()
 
 
 def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> None:

@@ -97,7 +97,7 @@ class Instance:
             owned.callback(self.queue.close)
             try:
                 inherited = theirs.fileno(), lifeline_read, *self.queue.descriptors
-                worker = spawner().spawn("sc2pool.pool.worker.worker", inherited, directory)
+                worker = spawner().spawn("sc2pool.pool.worker", inherited, directory, lifeline_read)
                 self._process = WorkerProcess(worker)
             finally:
                 theirs.close()

@@ -1,11 +1,9 @@
 """A worker: one lean process that runs one player behind one queue pair.
 
-    python -m sc2pool.pool.worker TRAINER_PID CHANNEL LIFELINE MEMORY REQUEST_BELL REPLY_BELL
-
 Its one event loop waits for three things together: the trainer (doorbell and channel), the
 game's socket, the end of the game. Rules: it imports nothing heavy that the user's own pickle
-does not; it ends with the trainer, and all that it has started with it (`end_group_with`); after
-the first fault it reports, lets go of its game, and exits: there is no repair in here.
+does not; it ends with the trainer, and all that it has started with it (`__main__`); after the
+first fault it reports, lets go of its game, and exits: there is no repair in here.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ from sc2pool.pool.ipc.remote_errors import text_of
 from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.worker_end import WorkerEnd
-from sc2pool.processes.with_parent import end_group_with
 from sc2pool.tasks.player import Player
 from sc2pool.tasks.players.operations import OPERATIONS
 from sc2pool.waiting import WorkerLoop
@@ -272,9 +269,8 @@ def describe(
 
 
 def main(arguments: list[str]) -> None:
-    """Run one worker; `arguments` as in the module's first lines."""
-    trainer_pid, channel_fd, lifeline_fd, memory_fd, request_fd, reply_fd = map(int, arguments)
-    end_group_with(trainer_pid, lifeline_fd)
+    """Run one worker; `arguments` as in `__main__`, without the first."""
+    channel_fd, _, memory_fd, request_fd, reply_fd = map(int, arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=channel_fd))
     request_bell = Doorbell(listening=request_fd)
@@ -290,7 +286,3 @@ def main(arguments: list[str]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
