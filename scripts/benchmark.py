@@ -31,6 +31,7 @@ from bench.standin import install
 from sc2pool.cli.bench.machine import machine_facts
 from sc2pool.cli.bench.output import tell, write_json
 from sc2pool.cli.stop import Stop
+from sc2pool.processes.tree import kill_tree
 
 CASES = {
     "pool-only": ("pool_only", "pool_only"),
@@ -147,11 +148,11 @@ def adopt_orphans() -> None:
 
 def end_all_below() -> None:
     """End what is left of the baselines, which end their games only in an orderly close."""
-    for process in psutil.Process().children(recursive=True):
+    for process in psutil.Process().children():
         with suppress(psutil.Error):
             # This one ends with us, and removes what the others have left in /dev/shm.
             if "resource_tracker" not in " ".join(process.cmdline()):
-                process.kill()
+                kill_tree(process)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.cli.bench.output import markdown
+from sc2pool.processes.tree import descendants
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 N_WALKS = 8
@@ -122,7 +123,7 @@ def belongings() -> dict[str, int]:
     return {
         "descriptors": len(list(Path("/proc/self/fd").iterdir())),
         "shared mappings": shared_mappings().total(),
-        "processes below": len(psutil.Process().children(recursive=True)),
+        "processes below": len(descendants(psutil.Process())),
         "temp folders": sum(len(list(run.rglob("*"))) for run in runs),
         "resident MB": psutil.Process().memory_info().rss // 1_000_000,
     }

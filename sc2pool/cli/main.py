@@ -170,7 +170,7 @@ def add_bench(commands: Commands) -> None:
         default=9.0,
         help="duration of each measurement (default: 9)",
     )
-    bench.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    bench.add_argument("--json", action="store_true", help="print all results as JSON")
     bench.add_argument("--png", type=Path, metavar="FILE", help="draw the results")
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from sc2pool.processes.tree import descendants, kill_tree
+
 GONE_WITHIN_S = 5.0
 """How long a killed process may take to end on a busy machine."""
 
@@ -45,16 +47,17 @@ class Belongings:
     def end_new_processes(self) -> None:
         """Kill what is left, so that the next test does not report it again."""
         for process in our_processes(self._run_temp) - self._processes:
+            kill_tree(process)
             with suppress(psutil.Error):
-                process.kill()
                 process.wait(GONE_WITHIN_S)
 
 
 def our_processes(run_temp: Path) -> set[psutil.Process]:
     """All processes below this one, and all others with this run's temp folder."""
-    ours = set(psutil.Process().children(recursive=True))
+    ours = set(descendants(psutil.Process()))
+    mark = os.fsencode(run_temp)
     for pid in psutil.pids():
-        if pid != os.getpid() and is_marked(pid, os.fsencode(run_temp)):
+        if pid != os.getpid() and is_marked(pid, mark):
             with suppress(psutil.Error):
                 ours.add(psutil.Process(pid))
     return ours
@@ -63,11 +66,14 @@ def our_processes(run_temp: Path) -> set[psutil.Process]:
 def is_marked(pid: int, mark: bytes) -> bool:
     """True if the process's command line or environment holds the mark."""
     try:
-        return any(
-            mark in Path(f"/proc/{pid}/{file}").read_bytes() for file in ("cmdline", "environ")
-        )
+        for name in ("cmdline", "environ"):
+            # Without buffer and Path: this is read for every process of the machine, twice a test.
+            with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
+                if mark in file.readall():
+                    return True
     except OSError:
-        return False  # it is gone, or another user's
+        pass  # it is gone, or another user's
+    return False
 
 
 def describe(process: psutil.Process) -> str:

@@ -68,7 +68,7 @@ def throughput_rows(
                 for other in against.get(side, ())
                 if other in measured
             },
-            {role: rounds.cpu_us_per_step(role) for role in ROLES},
+            rounds.cpu_us_by_role(),
             rounds,
         )
         for side, rounds in measured.items()

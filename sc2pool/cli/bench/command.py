@@ -8,6 +8,7 @@ Rules: progress goes to stderr, the result to stdout; Ctrl-C ends every process.
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,8 +19,7 @@ from sc2pool.cli.arguments import check_writable, find_game
 from sc2pool.cli.bench.advice import advice, best
 from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.machine import machine_facts
-from sc2pool.cli.bench.output import markdown, write_json
-from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER
+from sc2pool.cli.bench.output import markdown
 from sc2pool.cli.stop import Stop
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import resolve
@@ -36,19 +36,19 @@ class BenchOptions:
     """0 to leave the resets with spares out."""
     seconds: float
     """Of each pool, start and end not included."""
-    json: Path | None = None
+    json: bool = False
+    """Print the results as JSON, not as tables."""
     png: Path | None = None
 
     def check(self) -> Path:
         """The installation to play; `ConfigError` before any game runs if this cannot work."""
         installation = find_game(self.game, self.task)
-        for option, path in (("--json", self.json), ("--png", self.png)):
-            if path is not None:
-                if path.is_dir():
-                    raise ConfigError(f"{option} {path} is a folder, expected a file's name")
-                check_writable(path.parent, option)
-        if self.png is not None and importlib.util.find_spec("matplotlib") is None:
-            raise ConfigError("--png needs matplotlib: pip install 'sc2pool[train]'")
+        if self.png is not None:
+            if self.png.is_dir():
+                raise ConfigError(f"--png {self.png} is a folder, expected a file's name")
+            check_writable(self.png.parent, "--png")
+            if importlib.util.find_spec("matplotlib") is None:
+                raise ConfigError("--png needs matplotlib: pip install 'sc2pool[train]'")
         return installation
 
 
@@ -75,28 +75,37 @@ def _run(options: BenchOptions, game: Path) -> int:
     ]
     said = advice(measured, resets, machine["cores"], free_bytes)
 
-    print(f"{options.task} on game version {version}; {machine['cpu']}, {machine['cores']} cores")
-    print("\n" + sizes_table(measured))
-    print("\n" + resets_table(resets))
-    print(f"\nA new game with its worker, to its first observation: {measured[0].started_s:.1f} s.")
-    print("\n" + "\n".join(said))
-    result = {
-        "task": options.task,
-        "game_version": version,
-        "machine": machine,
-        "free_bytes": free_bytes,
-        "sizes": [one.as_dict() for one in measured],
-        "resets": [asdict(one) for one in resets],
-        "advice": said,
-    }
-    if options.json is not None:
-        write_json(options.json, result)
+    if options.json:
+        result = {
+            "task": options.task,
+            "game_version": version,
+            "machine": machine,
+            "free_bytes": free_bytes,
+            "sizes": [one.as_dict() for one in measured],
+            "resets": [asdict(one) for one in resets],
+            "advice": said,
+        }
+        print(json.dumps(result, indent=2))
+    else:
+        print(
+            f"{options.task} on game version {version}; {machine['cpu']}, {machine['cores']} cores"
+        )
+        print(f"\n{as_text(measured, resets)}\n")
+        print("\n".join(said))
     if options.png is not None:
         from sc2pool.cli.bench.picture import draw_sizes  # noqa: PLC0415 - slow to import
 
         title = f"{options.task}, game version {version}"
         draw_sizes(options.png, measured, machine["cores"], title)
     return 0
+
+
+def as_text(measured: Sequence[Measured], resets: Sequence[Resets]) -> str:
+    """All figures, for reading."""
+    started = (
+        f"A new game with its worker, to its first observation: {measured[0].started_s:.1f} s."
+    )
+    return "\n\n".join((sizes_table(measured), resets_table(resets), started))
 
 
 def sizes_table(measured: Sequence[Measured]) -> str:
@@ -107,7 +116,7 @@ def sizes_table(measured: Sequence[Measured]) -> str:
             f"{one.steps_per_s:,.0f}",
             f"{min(one.rounds.rates):,.0f}–{max(one.rounds.rates):,.0f}",
             f"{one.times(measured[0]):.2f}",
-            *(f"{one.rounds.cpu_us_per_step(role):,.0f}" for role in (TRAINER, WORKER, GAME)),
+            *(f"{cpu_us:,.0f}" for cpu_us in one.rounds.cpu_us_by_role().values()),
             f"{one.cores_busy:.2f}",
             f"{one.worker_bytes / 1e6:,.0f}",
             f"{one.game_bytes / 1e6:,.0f}",

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sc2pool.cli.bench.processes import ROLES
 from sc2pool.cli.bench.rounds import Rounds
 
 
@@ -46,7 +45,7 @@ class Measured:
         return {
             **asdict(self),
             "steps_per_s": self.steps_per_s,
-            "cpu_us_per_step": {role: self.rounds.cpu_us_per_step(role) for role in ROLES},
+            "cpu_us_per_step": self.rounds.cpu_us_by_role(),
             "cores_busy": self.cores_busy,
             "rounds": [one.as_dict() for one in self.rounds],
         }

@@ -10,7 +10,6 @@ from matplotlib.ticker import StrMethodFormatter
 
 from sc2pool.cli.bench.drawing import ROLE_COLOURS, new_figure, save, stack_cpu, tidy
 from sc2pool.cli.bench.figures import Measured
-from sc2pool.cli.bench.processes import ROLES
 from sc2pool.cli.training.curve import BLUE, GREY, SKY
 
 
@@ -66,10 +65,9 @@ def _draw_rates(axes: Axes, measured: Sequence[Measured]) -> None:
 
 def _draw_costs(axes: Axes, measured: Sequence[Measured], cores: int) -> None:
     for place, one in enumerate(measured):
-        used_us = {role: one.rounds.cpu_us_per_step(role) for role in ROLES}
         axes.annotate(
             f"{one.cores_busy:.1f} of {cores}\ncores busy",
-            (place, stack_cpu(axes, place, used_us, 0.6)),
+            (place, stack_cpu(axes, place, one.rounds.cpu_us_by_role(), 0.6)),
             (0, 3),
             textcoords="offset points",
             ha="center",

@@ -19,6 +19,8 @@ from typing import Final
 
 import psutil
 
+from sc2pool.processes.tree import descendants
+
 TRAINER: Final = "trainer"
 WORKER: Final = "worker"
 GAME: Final = "game"
@@ -44,7 +46,7 @@ class Memory:
 def family() -> list[tuple[psutil.Process, str]]:
     """This process and all below it, each with its role."""
     me = psutil.Process()
-    below = me.children(recursive=True)
+    below = descendants(me)
     games = {process.pid for process in below if _is_game(process)}
     for process in below:  # parents come before their children
         with suppress(psutil.Error):

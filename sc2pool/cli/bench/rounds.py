@@ -73,6 +73,10 @@ class Rounds(tuple[Round, ...]):
         """CPU time of an env step, of these roles together; of all roles by default."""
         return median(one.cpu_us_per_step(*roles) for one in self)
 
+    def cpu_us_by_role(self) -> dict[str, float]:
+        """CPU time of an env step, of each role."""
+        return {role: self.cpu_us_per_step(role) for role in ROLES}
+
     def ratio(
         self, other: Rounds, figure: Callable[[Round], float] = lambda one: one.steps_per_s
     ) -> float:

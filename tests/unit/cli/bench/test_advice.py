@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sc2pool.cli.bench.advice import Limit, advice, best, limit_of
+from sc2pool.cli.bench.command import as_text
 from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.rounds import Round, Rounds
 
@@ -21,6 +22,15 @@ def pool(n, rate, cpu_us=(10.0, 200.0, 800.0), env_mb=1000, others_cores=0.0):
 
 def resets(spares, cost_percent):
     return Resets(4, spares, {"restart_game": 900.0}, {"restart_game": cost_percent})
+
+
+def test_the_tables_hold_every_figure():
+    text = as_text([pool(1, 500), pool(4, 1900)], [resets(0, 400.0), resets(1, 3.0)])
+    assert "| 4 | 1,900 | 1,900–1,900 | 3.80 |" in text
+    assert "| restart_game, n=4, spares=1 | 900.0 ms | +3 % |" in text
+    assert "to its first observation: " in text
+    tables = [block.splitlines() for block in text.split("\n\n")[:2]]
+    assert all(len({line.count("|") for line in table}) == 1 for table in tables)
 
 
 def test_the_smallest_of_the_fast_ones_is_best():
