@@ -1,7 +1,8 @@
 """Random legal commands on every map: each request is answered in time, and without an error.
 
-pytest tests/standin/test_fuzz.py                            a few hundred steps a map
-pytest tests/standin/test_fuzz.py --fuzz-steps 100000        the long form
+    pytest tests/standin/test_fuzz.py --fuzz-steps 100000 --timeout 0
+
+is the long form; the short one plays a few hundred steps a map.
 """
 
 from __future__ import annotations
@@ -58,7 +59,11 @@ def test_every_legal_command_is_answered(game, command, name, request):
     for _ in range(request.config.getoption("--fuzz-steps")):
         seen = wire.ask(observation=sc_pb.RequestObservation())
         if seen.status == sc_pb.ended:
-            assert not wire.ask(restart_game=sc_pb.RequestRestartGame()).error
+            restarted = wire.ask(restart_game=sc_pb.RequestRestartGame())
+            assert not restarted.error
+            if restarted.restart_game.need_hard_reset:
+                wire.ask(leave_game=sc_pb.RequestLeaveGame())
+                wire.start(name, seed=int(rng.integers(1 << 32)))
             continue
         units = list(seen.observation.observation.raw_data.units)
         actions = [_command(rng, units, command) for _ in range(rng.integers(4))]
