@@ -5,7 +5,7 @@
     │   ├── MissingPackageError  a feature's package is not installed; names the extra to install
     │   └── SampleTimeoutError  RLlib's timeout is shorter than games in real time need
     ├── ActionError        an action outside its space; nothing was sent to any game
-    ├── ObservationError   a task's observation has the wrong shape, dtype, or holds NaN
+    ├── ObservationError   a task's observation has the wrong shape or dtype, or NaN; NaN as reward
     ├── UserCodeError      a task or a gym environment raised; carries the remote traceback
     ├── CrashLoopError     an env kept failing beyond its restart intensity
     ├── PauseError         a process could not be paused; all of them go on
@@ -49,7 +49,7 @@ class ActionError(SC2PoolError, ValueError):
 
 
 class ObservationError(SC2PoolError, ValueError):
-    """A task returned an observation that does not fit its observation space."""
+    """A task's observation does not fit its observation space, or its reward is not finite."""
 
 
 class UserCodeError(SC2PoolError, RuntimeError):

@@ -5,8 +5,8 @@
              ── messages(rows)         the complete messages of a few units
              ── response               the whole `sc2api_pb2.ResponseObservation`
 
-Rule: a part is decoded once; bytes that cannot be decoded raise `GameFault` then, as they would on
-arrival.
+Rule: a part is decoded once; bytes that cannot be decoded, and numbers that are not finite
+(`finite`), raise `GameFault` then, as they would on arrival.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import FaultKind, GameFault
+from sc2pool.protocol import finite
 from sc2pool.protocol.sparse import Head, RawColumns, RawUnits
 
 
@@ -66,12 +67,14 @@ class Observed:
         """The whole reply.
 
         Raises:
-            GameFault: BAD_REPLY; it cannot be decoded.
+            GameFault: BAD_REPLY; it cannot be decoded, or a number in it is not finite.
         """
         try:
             reply: sc_pb.Response = sc_pb.Response.FromString(self._payload)
         except DecodeError as error:
             raise _undecodable(error) from None
+        finite.require_units(self._units)
+        finite.require_score(self._head.score.score_details)
         return reply.observation
 
     @property
@@ -84,12 +87,10 @@ class Observed:
         """The visible units, as columns.
 
         Raises:
-            GameFault: BAD_REPLY; they cannot be decoded.
+            GameFault: BAD_REPLY; they cannot be decoded, or a place is not finite.
         """
-        try:
-            units = RawColumns.FromString(self._head.raw_data).units
-        except DecodeError as error:
-            raise _undecodable(error) from None
+        units = self._units
+        finite.require_places(units)
         columns = UnitColumns(units.tag, units.unit_type, units.alliance, units.pos.x, units.pos.y)
         n = len(columns.tag)
         if all(len(column) == n for column in columns):
@@ -100,10 +101,20 @@ class Observed:
         """The units of these rows of the columns, decoded one by one.
 
         Raises:
-            GameFault: BAD_REPLY; one cannot be decoded.
+            GameFault: BAD_REPLY; one cannot be decoded, or a number of a unit is not finite.
         """
         try:
-            return [raw_pb2.Unit.FromString(self._serialized_units[row]) for row in rows]
+            units = [raw_pb2.Unit.FromString(self._serialized_units[row]) for row in rows]
+        except DecodeError as error:
+            raise _undecodable(error) from None
+        for unit in units:
+            finite.require_unit(unit)
+        return units
+
+    @cached_property
+    def _units(self) -> Any:
+        try:
+            return RawColumns.FromString(self._head.raw_data).units
         except DecodeError as error:
             raise _undecodable(error) from None
 

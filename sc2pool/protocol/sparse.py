@@ -32,6 +32,11 @@ _PACKAGE: Final = "sc2pool.sparse"
 _BYTES: Final = "bytes"
 _COLUMN: Final = "column"
 
+_UNIT_COLUMNS: Final = (
+    *("tag", "unit_type", "alliance"),
+    *("health", "shield", "energy", "weapon_cooldown"),
+)
+
 _TYPES: Final[dict[str, tuple[Any, dict[str, str]]]] = {
     "Response": (sc_pb.Response, {"observation": "ResponseObservation"}),
     "ResponseObservation": (
@@ -47,9 +52,9 @@ _TYPES: Final[dict[str, tuple[Any, dict[str, str]]]] = {
     "ObservationRaw": (raw_pb2.ObservationRaw, {"units": "Unit"}),
     "Unit": (
         raw_pb2.Unit,
-        {"pos": "Point", "tag": _COLUMN, "unit_type": _COLUMN, "alliance": _COLUMN},
+        {"pos": "Point"} | dict.fromkeys(_UNIT_COLUMNS, _COLUMN),
     ),
-    "Point": (common_pb2.Point, {"x": _COLUMN, "y": _COLUMN}),
+    "Point": (common_pb2.Point, {"x": _COLUMN, "y": _COLUMN, "z": _COLUMN}),
     "RawUnits": (raw_pb2.ObservationRaw, {"units": _BYTES}),
 }
 """The types of this module: the API's type each one reads, and how some of its fields are read: as
@@ -104,8 +109,8 @@ Head: Final = _make("Response")
 
 RawColumns: Final = _make("ObservationRaw")
 """An `ObservationRaw` whose `units` is one message of columns: `tag`, `unit_type`, `alliance`,
-`pos.x` and `pos.y`, in the order of the units. The columns have the same length unless a unit lacks
-a field."""
+`health`, `shield`, `energy`, `weapon_cooldown`, `pos.x`, `pos.y` and `pos.z`, in the order of the
+units. The columns have the same length unless a unit lacks a field."""
 
 RawUnits: Final = _make("RawUnits")
 """An `ObservationRaw` whose `units` are serialized `raw_pb2.Unit`s."""

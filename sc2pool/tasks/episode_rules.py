@@ -15,10 +15,12 @@ Rules, the same for all of them:
 from __future__ import annotations
 
 import inspect
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from sc2pool.errors import ObservationError
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.queue_pair import Transition
 
@@ -52,6 +54,9 @@ class EpisodeRules:
             game_loop: the observation's.
             score: the game's own score in it.
             game_ended: whether the game has ended with it.
+
+        Raises:
+            ObservationError: the reward is NaN or infinite.
         """
         task, before = self._task, self._score
         self._score = score
@@ -60,6 +65,8 @@ class EpisodeRules:
         reward, terminated, truncated = 0.0, game_ended, False
         if before is not None:
             reward = float(await awaited(task.reward()))
+            if not isfinite(reward):
+                raise ObservationError(f"reward() returned {reward}, expected a finite number")
             terminated, truncated = how_it_ends(
                 game_loop,
                 task.max_loops,

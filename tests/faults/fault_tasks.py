@@ -122,6 +122,15 @@ def right_observation() -> dict[str, Any]:
     return {"vector": np.zeros(2, np.float32), "count": np.zeros(1, np.int64)}
 
 
+class Rewarding(MoveToBeacon):
+    """Pays what it was told to."""
+
+    paid = 0.0
+
+    def reward(self) -> float:
+        return self.paid
+
+
 class UserBugError(Exception):
     """What a user's own code raises."""
 

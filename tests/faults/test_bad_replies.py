@@ -228,6 +228,23 @@ def test_slow_but_in_time_is_no_fault(
         assert run.recycles() == []
 
 
+@pytest.mark.parametrize("phase", ["resetting", "stepping"])
+def test_numbers_that_are_not_finite(
+    env: SubprocSC2VecEnv, faulty: Faulty, quiet_run: Recording, phase: str
+) -> None:
+    """A task that made an observation of them would be called wrong."""
+    run = Run(env)
+    run.play(HARM_STEP - 1)
+    faulty.order("not finite", POINTS[phase], pid=env.stats().instances[0].pid)
+    run.play(STEPS - HARM_STEP + 1)
+    assert faulty.done
+    if phase == "stepping":
+        assert_env_0_cut_short(run, quiet_run, {"bad-reply"})
+    else:
+        assert_undisturbed(run, quiet_run)
+    assert run.recycles() == ["bad-reply"]
+
+
 def test_a_handshake_refused_is_tried_again(env: SubprocSC2VecEnv, faulty: Faulty) -> None:
     """The real game refuses while it loads."""
     run = Run(env)

@@ -38,3 +38,19 @@ def test_a_unit_of_a_type_nobody_knows(faulty: Faulty, phase: str) -> None:
     finally:
         env.close()
         faulty.orders.unlink(missing_ok=True)
+
+
+def test_numbers_that_are_not_finite(faulty: Faulty) -> None:
+    env = SubprocSC2VecEnv(
+        n=1, task=ShortBot, game=faulty.installation, config=PoolConfig(restart=LENIENT)
+    )
+    try:
+        env.reset()
+        faulty.order("not finite", "step")
+        _, _, dones, infos = step(env, 0)
+        assert dones[0]
+        assert_fault(infos[0], {"bad-reply"}, "stepping", instance=0)
+        assert "the pos.x of a unit is nan" in infos[0]["sc2pool.fault"]["detail"]
+    finally:
+        env.close()
+        faulty.orders.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from fault_tasks import (
     Cancelled,
     DictObservation,
     Raises,
+    Rewarding,
     UserBugError,
     right_observation,
 )
@@ -100,6 +101,18 @@ def test_a_wrong_observation(make_env: MakeEnv, wrong: str) -> None:
     step(env, 0, 0)
     env.set_attr("observed", observed, indices=[1])
     with pytest.raises(ObservationError, match=f"env 1, stepping: .*{message}"):
+        step(env, 0, 0)
+    assert_failed_for_good(env)
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("reward", [np.nan, -np.inf])
+def test_a_reward_that_is_not_finite(make_env: MakeEnv, reward: float) -> None:
+    env = make_env(task=Rewarding)
+    env.reset()
+    step(env, 0, 0)
+    env.set_attr("paid", reward, indices=[1])
+    with pytest.raises(ObservationError, match=rf"env 1, stepping: reward\(\) returned {reward}"):
         step(env, 0, 0)
     assert_failed_for_good(env)
 

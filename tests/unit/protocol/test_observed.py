@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import lzma
+import math
 
+import numpy as np
 import pytest
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -113,3 +116,60 @@ def test_raw_data_that_cannot_be_decoded_is_the_games_fault():
         assert raised.value.kind is FaultKind.BAD_REPLY
     with pytest.raises(GameFault):
         observed.messages([0])
+
+
+def set_number(message: object, path: str, number: float) -> None:
+    *parts, name = path.split(".")
+    setattr(functools.reduce(getattr, parts, message), name, number)
+
+
+NOT_FINITE = [math.nan, math.inf, -math.inf]
+OF_UNITS = ("pos.x", "pos.y", "pos.z", "health", "shield", "energy", "weapon_cooldown")
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
+@pytest.mark.parametrize("name", OF_UNITS)
+def test_numbers_of_a_unit_are_finite(name, number):
+    answer = response(*[unit(number) for number in range(5)])
+    set_number(answer.observation.raw_data.units[2], name, number)
+    message = f"the {name} of a unit is {number}, expected a finite number"
+    with pytest.raises(GameFault, match=message) as raised:
+        _ = Observed.of(answer).observation
+    assert raised.value.kind is FaultKind.BAD_REPLY
+    with pytest.raises(GameFault, match=message):
+        Observed.of(answer).messages([1, 2])
+    if name in ("pos.x", "pos.y"):
+        with pytest.raises(GameFault, match=message):
+            _ = Observed.of(answer).columns
+
+
+def test_numbers_that_cancel_out_are_found():
+    answer = response(unit(1), unit(2))
+    answer.observation.raw_data.units[0].pos.x = math.inf
+    answer.observation.raw_data.units[1].pos.x = -math.inf
+    for part in ("columns", "response"):
+        with pytest.raises(GameFault, match=r"the pos\.x of a unit is inf"):
+            getattr(Observed.of(answer), part)
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
+@pytest.mark.parametrize("name", ["collected_minerals", "current_apm", "killed_minerals.army"])
+def test_the_details_of_the_score_are_finite(name, number):
+    answer = response(unit(1))
+    set_number(answer.observation.score.score_details, name, number)
+    with pytest.raises(GameFault, match=f"the {name} of the score is {number}"):
+        _ = Observed.of(answer).response
+
+
+def test_large_numbers_are_finite():
+    """The largest that the protocol can hold, and bytes of which some look like NaN's."""
+    answer = response(unit(1), unit(2))
+    largest = float(np.finfo(np.float32).max)
+    for each in answer.observation.raw_data.units:
+        for name in OF_UNITS:
+            set_number(each, name, largest)
+    details = answer.observation.score.score_details
+    for name, number in zip(("spent_minerals", "spent_vespene"), (largest, -largest), strict=True):
+        set_number(details, name, number)
+    details.collected_minerals = float(np.frombuffer(b"\x80\x7f\x00\x3f", np.float32)[0])
+    assert Observed.of(answer).response == answer

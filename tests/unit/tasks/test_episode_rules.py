@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from gymnasium import spaces
 
+from sc2pool.errors import ObservationError
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.episode_rules import EpisodeRules, how_it_ends
 
@@ -132,3 +133,15 @@ def test_a_late_first_observation_is_no_end():
     first = asyncio.run(rules.transition(30, 7))
     assert not first.truncated
     assert not rules.over
+
+
+@pytest.mark.parametrize("reward", [float("nan"), float("inf"), -float("inf")])
+def test_a_reward_is_finite(reward):
+    class Generous(Recording):
+        def reward(self) -> float:
+            return reward
+
+    rules = EpisodeRules(Generous())
+    asyncio.run(rules.transition(0, 0))
+    with pytest.raises(ObservationError, match=rf"reward\(\) returned {reward}, expected a finite"):
+        asyncio.run(rules.transition(8, 0))
