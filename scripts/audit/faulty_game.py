@@ -104,7 +104,7 @@ class FaultyClient(Client):
                 super()._send(replies)
 
 
-def spoiled(order: Order, replies: list[bytes]) -> list[bytes]:
+def spoiled(order: Order, replies: list[bytes]) -> list[bytes]:  # noqa: PLR0912
     """The replies with the harm that is ordered."""
     replies = list(replies)
     first = sc_pb.Response.FromString(replies[0])
@@ -135,6 +135,11 @@ def spoiled(order: Order, replies: list[bytes]) -> list[bytes]:
         case "unknown unit":
             whole = sc_pb.Response.FromString(replies[-1])
             whole.observation.observation.raw_data.units[0].unit_type = order["type"]
+            replies[-1] = whole.SerializeToString()
+        case "not finite":
+            whole = sc_pb.Response.FromString(replies[-1])
+            (unit, *_) = whole.observation.observation.raw_data.units
+            unit.health, unit.pos.x = math.inf, math.nan
             replies[-1] = whole.SerializeToString()
         case "fuzz":
             replies = fuzzed(replies, random.Random(order["seed"]))
@@ -216,8 +221,8 @@ def fork_children() -> None:
 class FaultyServer(GameServer):
     """Lets faulty clients in."""
 
-    def __init__(self, data_dir: Path, orders: Orders) -> None:
-        super().__init__(data_dir, AfterStop.CATCH_UP)
+    def __init__(self, data_dir: Path, temp_dir: Path, orders: Orders) -> None:
+        super().__init__(data_dir, temp_dir, AfterStop.CATCH_UP)
         self._orders = orders
 
     def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
@@ -271,7 +276,7 @@ def main(orders_file: str, *arguments: str) -> int:
         start_impostor(port, Path(order["report"]))
         if order["harm"] == "port stolen":
             time.sleep(3600)  # it does not even say that it could not listen
-    server = FaultyServer(Path(options["-dataDir"]), orders)
+    server = FaultyServer(Path(options["-dataDir"]), Path(options["-tempDir"]), orders)
     return asyncio.run(server.serve(options["-listen"], port))
 
 
