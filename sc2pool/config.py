@@ -32,6 +32,8 @@ class Limits:
     """restart_game, or the first observation after a join."""
     step_s: float = 10.0
     """One env step. A slow game (its CPU time advances) gets three times this, once."""
+    call_s: float = 300.0
+    """A method or attribute of an env or task, as in `env_method`, `get_attr` or `render`."""
     worker_grace_s: float = 5.0
     """The worker applies the limits above to its game; the trainer waits this much longer."""
     concurrent_launches: int = 2

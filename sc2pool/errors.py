@@ -9,7 +9,7 @@
     ├── UserCodeError      a task or a gym environment raised; carries the remote traceback
     ├── CrashLoopError     an env kept failing beyond its restart intensity
     ├── PauseError         a process could not be paused; all of them go on
-    ├── LearnerError       the process that computes a learner's updates has ended
+    ├── LearnerError       the process that computes a learner's updates ended or hangs
     ├── ClosedError        the pool was closed, or failed for good, before this call
     └── GameFault          one game or its worker failed; the pool replaces the pair
 
@@ -65,7 +65,10 @@ class PauseError(SC2PoolError, RuntimeError):
 
 
 class LearnerError(SC2PoolError, RuntimeError):
-    """The process that computes a learner's updates has ended, or what it raised cannot travel."""
+    """The process that computes a learner's updates has ended or hangs.
+
+    Or what it raised cannot travel.
+    """
 
 
 class ClosedError(SC2PoolError, RuntimeError):

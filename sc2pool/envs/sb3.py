@@ -242,6 +242,8 @@ class SubprocSC2VecEnv(VecEnv):
         Raises:
             AttributeError: an env has no such attribute.
             IndexError: there is no such env.
+            multiprocessing.TimeoutError: an env did not answer within `Limits.call_s`; it goes on
+                with a new instance, and the fault is in its next info.
         """
         return self.pool.call(self._envs(indices), "get_attr", attr_name)
 
@@ -283,6 +285,7 @@ class SubprocSC2VecEnv(VecEnv):
         Raises:
             Exception: what the method raised, of the same type where it can travel, otherwise
                 `UserCodeError`; the envs go on.
+            multiprocessing.TimeoutError: as `get_attr`.
         """
         envs = self._envs(indices)
         if method_name == "action_masks":

@@ -354,7 +354,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """The results of the call, in the order of the envs.
 
         Raises:
-            multiprocessing.TimeoutError: not all answered within `timeout` seconds.
+            multiprocessing.TimeoutError: not all answered within `timeout` seconds; without one,
+                within `Limits.call_s`, and an env that did not goes on with a new instance.
             NoAsyncCallError: none was begun.
         """
         self._pending.check_waiting(AsyncState.WAITING_CALL)

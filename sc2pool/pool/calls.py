@@ -1,8 +1,9 @@
 """Calls into the players' processes: an operation's name and arguments there, its result back.
 
 Rules: no call is sent while a reply of the same instance is awaited, for it may be large, and if
-both sides send, none reads; if an instance dies during a call, its successor is asked; an answer
-that comes after its deadline is dropped.
+both sides send, none reads; if an instance dies during a call, its successor is asked, but if the
+call hangs, the instance is replaced and the call given up; an answer that comes after its deadline
+is dropped.
 """
 
 from __future__ import annotations
@@ -21,15 +22,21 @@ from sc2pool.pool.ipc.remote_errors import to_result
 
 
 class Calls:
-    """The calls of one pool."""
+    """The calls of one pool.
 
-    def __init__(self, loop: EventLoop) -> None:
+    Args:
+        loop: of the pool.
+        limit_s: how long an instance may take to answer a call.
+    """
+
+    def __init__(self, loop: EventLoop, limit_s: float) -> None:
         self._loop = loop
+        self._limit_s = limit_s
         self._answers = loop.supervisor.answers
         self._made = 0
 
     def run(
-        self, seats: Sequence[Seat], operation: str, payload: bytes, deadline: Deadline = NEVER
+        self, seats: Sequence[Seat], operation: str, payload: bytes, deadline: Deadline
     ) -> list[Any]:
         """Run an operation of `sc2pool.tasks.players.operations` on these seats' targets.
 
@@ -37,7 +44,7 @@ class Calls:
             seats: whose; one may be asked more than once.
             operation: its name.
             payload: its pickled arguments.
-            deadline: until when all must have answered.
+            deadline: until when all must have answered; `NEVER` for the limit of each call.
 
         Returns:
             The results, in the order of the seats.
@@ -46,25 +53,41 @@ class Calls:
             multiprocessing.TimeoutError: not all have answered in time.
             Exception: what the operation raised.
         """
+        self._answers.clear()  # to calls that were given up
         asked: dict[int, tuple[Instance, int]] = {}
         answers: dict[int, messages.Answer] = {}
+        hung: set[int] = set()
 
         def answered() -> bool:
             for place, seat in enumerate(seats):
                 instance, number = asked.get(place, (None, -1))
                 if number in self._answers:
                     answers[place] = self._answers.pop(number)
-                if place in answers or instance is seat.instance:
+                if place in answers or place in hung or instance is seat.instance:
                     continue
-                if seat.instance.hello is not None and seat.instance.state not in AWAITED:
+                if instance is not None and instance.call_deadline.expired():
+                    hung.add(place)
+                elif seat.instance.hello is not None and seat.instance.state not in AWAITED:
                     self._made += 1
                     asked[place] = (seat.instance, self._made)
-                    seat.instance.call(self._made, operation, payload)
-            return len(answers) == len(seats)
+                    seat.instance.call(self._made, operation, payload, self._limit(deadline))
+            return len(answers) + len(hung) == len(seats)
 
         self._loop.wait_until(answered, deadline)
+        if hung:
+            names = ", ".join(dict.fromkeys(seats[place].name for place in sorted(hung)))
+            raise multiprocessing.TimeoutError(
+                f"{operation}: {names} did not answer within {self._limit_s:g} s (Limits.call_s) "
+                "and will go on with a new instance"
+            )
         if len(answers) < len(seats):
             raise multiprocessing.TimeoutError(
                 f"{len(seats) - len(answers)} of {len(seats)} envs have not answered in time"
             )
         return [to_result(answers[place]) for place in range(len(seats))]
+
+    def _limit(self, deadline: Deadline) -> Deadline:
+        """When an instance that is asked now hangs: later than the caller's own deadline."""
+        if deadline == NEVER:
+            return Deadline.after(self._limit_s)
+        return Deadline(deadline.instant_s + self._limit_s)

@@ -100,7 +100,7 @@ class Pool:
         try:
             self._finalizer = weakref.finalize(self, loop.close, ask_first=False)
             self._episodes = Episodes(self._supervisor, one_book=one_book)
-            self._calls = Calls(loop)
+            self._calls = Calls(loop, config.limits.call_s)
             self._pauses = Pauses(loop)
             loop.serve_metrics()
             first = agree(loop.wait_for_hellos())
@@ -327,7 +327,9 @@ class Pool:
         A method of an env may have to ask its game: paused games go on while it runs.
 
         Raises:
-            multiprocessing.TimeoutError: not all answered in time; later answers are dropped.
+            multiprocessing.TimeoutError: not all answered within `timeout_s`; later answers are
+                dropped. Or one did not answer within `Limits.call_s`: its instance is replaced,
+                which the env's next transition shows as a fault, and the call is given up.
         """
         self._check_open()
         seats = [self._supervisor.env_seats[env] for env in envs]

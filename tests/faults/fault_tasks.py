@@ -243,6 +243,55 @@ class RaisesOddly(MoveToBeacon):
         raise ODD_ERRORS[self.options["error"]]()
 
 
+class Hanging(gymnasium.Env[Any, Any]):
+    """An environment of the user's that hangs in every call but `reset` and `step`.
+
+    Args:
+        log: where it writes a line before it hangs; None for one that does not hang.
+    """
+
+    observation_space = spaces.Discrete(9)
+    action_space = spaces.Discrete(1)
+    render_mode = "rgb_array"
+
+    def __init__(self, log: Path | None) -> None:
+        self.log = log
+        self.steps = 0
+
+    def reset(self, **_: Any) -> tuple[int, dict[str, Any]]:
+        self.steps = 0
+        return 0, {}
+
+    def step(self, _: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        return self.steps, 0.0, False, False, {}
+
+    def hang(self) -> None:
+        if self.log is not None:
+            with self.log.open("a") as log:
+                log.write("called\n")
+            time.sleep(60)
+
+    def render(self) -> Any:
+        self.hang()
+        return np.zeros((1, 1, 3), np.uint8)
+
+    @property
+    def hanging(self) -> int:
+        self.hang()
+        return 1
+
+    @hanging.setter
+    def hanging(self, _: int) -> None:
+        self.hang()
+
+    @property
+    def env(self) -> Any:
+        """What `env_is_wrapped` looks for."""
+        self.hang()
+        raise AttributeError("it wraps no other env")
+
+
 async def ask_to_fail(game: Game, how: str) -> None:
     """Let the API do it: this works on any game."""
     test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.Test.Value(how))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, Ve
 
 from sc2pool import AsyncPPO
 from sc2pool.errors import ConfigError, LearnerError
+from sc2pool.realtime.async_ppo import update_process
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
 KINDS = ("thread", "process")
@@ -275,9 +276,45 @@ class Killed(AsyncPPO):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_update_process_is_a_learner_error():
-    with pytest.raises(LearnerError, match="has ended with code -9"):
-        model_of(Killed, actor="process").learn(ROLLOUT)
+class Stopped(AsyncPPO):
+    def train(self) -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [(Killed, "has ended: signal SIGKILL"), (Stopped, "has used no CPU time for 3 s")],
+)
+def test_an_update_process_that_does_not_answer_is_a_learner_error(kind, told, monkeypatch):
+    monkeypatch.setattr(update_process, "_SILENT_S", 3.0)
+    with pytest.raises(LearnerError, match=told):
+        model_of(kind, actor="process").learn(ROLLOUT)
+    assert psutil.Process().children() == []
+
+
+def test_an_update_process_that_does_not_read_is_a_learner_error(monkeypatch):
+    monkeypatch.setattr(update_process, "_READS_WITHIN_S", 0.5)
+    monkeypatch.setattr(update_process, "_EXITS_WITHIN_S", 0.1)
+    model = model_of()
+    model.policy_kwargs["cargo"] = bytes(10_000_000)  # more than a socket holds
+    with pytest.raises(LearnerError, match="does not answer"), started_stopped(monkeypatch):
+        UpdateProcess(model)
+    assert psutil.Process().children() == []
+
+
+@contextmanager
+def started_stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In the block, update processes are stopped as soon as they are started."""
+    start = update_process._start
+
+    def started(connection: Any) -> Any:
+        child = start(connection)
+        child.send_signal(signal.SIGSTOP)
+        return child
+
+    with monkeypatch.context() as patch:
+        patch.setattr(update_process, "_start", started)
+        yield
 
 
 def test_the_update_process_ends_with_the_trainer():

@@ -50,6 +50,7 @@ class Instance:
         number: counts the instances of a pool, from 0.
         state: see `states`.
         deadline: when what it does now must be done.
+        call_deadline: when the calls that it has been sent must be answered.
         asked_at_s: when the pool asked for what is awaited now.
         launch_not_before_s: when its game may be launched.
         queue: its player's queue pair.
@@ -72,6 +73,7 @@ class Instance:
         self.made_at_s = time.monotonic()
         self.state = State.NEW
         self.deadline = NEVER
+        self.call_deadline = NEVER
         self.asked_at_s = 0.0
         self.launch_not_before_s = 0.0
         self.hello: messages.Hello | None = None
@@ -86,6 +88,7 @@ class Instance:
         self.pauses = 0
         self.stopped_at_s = 0.0
         self.pause_problem = ""
+        self._unanswered_calls = 0
         with ExitStack() as owned:  # gives back what there is, wherever Ctrl-C strikes
             owned.callback(shutil.rmtree, directory, ignore_errors=True)
             ours, theirs = socket.socketpair()
@@ -194,9 +197,17 @@ class Instance:
         self.deadline = deadline
         self._send(messages.Resume())
 
-    def call(self, number: int, operation: str, payload: bytes) -> None:
+    def call(self, number: int, operation: str, payload: bytes, deadline: Deadline) -> None:
         """Have the worker run an operation on its player's target."""
+        self._unanswered_calls += 1
+        self.call_deadline = deadline
         self._send(messages.Call(number, operation, payload))
+
+    def answered(self) -> None:
+        """A call is answered."""
+        self._unanswered_calls -= 1
+        if not self._unanswered_calls:
+            self.call_deadline = NEVER
 
     def ask_to_close(self) -> None:
         """Have the worker close its player and exit."""

@@ -141,6 +141,7 @@ class Roster:
         times = [time.monotonic() + 3600.0]
         for seat in self.seats:
             times.append(seat.instance.deadline.instant_s)
+            times.append(seat.instance.call_deadline.instant_s)
             if waits_for_launch(seat.instance):
                 times.append(seat.instance.launch_not_before_s)
         return min(times)

@@ -231,8 +231,9 @@ class Supervisor:
         seat.instance.queue.deliver(message)
         self.look(seat)
 
-    def _on_answer(self, _: Seat, message: messages.Answer) -> None:
+    def _on_answer(self, seat: Seat, message: messages.Answer) -> None:
         self.answers[message.number] = message
+        seat.instance.answered()
 
     def _on_paused(self, seat: Seat, message: messages.Paused) -> None:
         instance = seat.instance
@@ -287,18 +288,29 @@ class Supervisor:
         """An instance whose deadline has passed has failed, unless its reply is there."""
         for seat in self.seats:
             instance = seat.instance
-            if not instance.deadline.expired():
+            if instance.deadline.expired():
+                self.look(seat)  # the reply may be there although its ring was not noticed
+            if instance.deadline.expired():
+                instance.deadline = self._extended(instance.deadline)
+            if instance.call_deadline.expired():
+                instance.call_deadline = self._extended(instance.call_deadline)
+            if instance.deadline.expired():
+                detail = f"the worker did not answer in time in state {instance.state}"
+            elif instance.call_deadline.expired():
+                detail = "the worker did not answer a call in time"
+            else:
                 continue
-            self.look(seat)  # the reply may be there although its ring was not noticed
-            if not instance.deadline.expired():
-                continue
-            if time.monotonic() - instance.deadline.instant_s > STALL_S:
-                # We are late to look: this process was stopped (Ctrl-Z, a closed lid) or busy, and
-                # so may the worker have been, or it was asked only now.
-                instance.deadline = Deadline.after(self._config.limits.worker_grace_s)
-                continue
-            detail = f"the worker did not answer in time in state {instance.state}"
             self._fault(seat, Fault(FaultKind.DEADLINE, instance.phase(), detail))
+
+    def _extended(self, expired: Deadline) -> Deadline:
+        """The same deadline, or a later one if it is only this process that is late.
+
+        It was stopped (Ctrl-Z, a closed lid) or busy, and so may the worker have been, or it was
+        asked only now.
+        """
+        if time.monotonic() - expired.instant_s > STALL_S:
+            return Deadline.after(self._config.limits.worker_grace_s)
+        return expired
 
     def _fault(self, seat: Seat, fault: Fault, evidence: messages.Evidence | None = None) -> None:
         self.failure = self._recovery.of_fault(seat, fault, evidence) or self.failure

@@ -83,7 +83,7 @@ class AsyncPPO(PPO):
 
     Raises:
         ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1.
-        LearnerError: from `learn`: the process that computes the updates has ended.
+        LearnerError: from `learn`: the process that computes the updates has ended or hangs.
     """
 
     def __init__(

@@ -5,7 +5,9 @@
 
 Rules: the two processes take turns. Each update sends everything it depends on, so changes that a
 callback makes to the model reach the child process. An exception of `train` is raised here with
-its type. The child process ends with `close` and with the trainer; Ctrl-C does not reach it.
+its type. The child process ends with `close` and with the trainer; Ctrl-C does not reach it. An
+update may take any time while it uses the CPU; a process that is stopped, or waits for something
+that never comes, uses none.
 """
 
 from __future__ import annotations
@@ -17,9 +19,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from multiprocessing.connection import wait as wait_readable
+from typing import Any, Final
 
+import psutil
 import torch as th
 from stable_baselines3 import PPO
 
@@ -27,7 +32,17 @@ from sc2pool.errors import LearnerError
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
+from sc2pool.processes.exit import describe_exit
 from sc2pool.processes.spawn import start_python
+
+_SILENT_S: Final = 60.0
+"""How long a process that is to answer may use no CPU time."""
+_READS_WITHIN_S: Final = 120.0
+"""How long it may take to read a message: it may still be importing torch."""
+_LOOKS: Final = 20
+"""Looks at its CPU time within `_SILENT_S`."""
+_EXITS_WITHIN_S: Final = 5.0
+"""How long a process that has closed its socket may take to exit."""
 
 CHANGEABLE = (
     "_current_progress_remaining",
@@ -94,7 +109,7 @@ class UpdateProcess:
         model: the model to update; `save` must work.
 
     Raises:
-        LearnerError: the process has ended by itself.
+        LearnerError: the process has ended by itself, or does nothing.
         Exception: raised by the model's `load`.
     """
 
@@ -102,7 +117,7 @@ class UpdateProcess:
         saved = io.BytesIO()
         model.save(saved)
         ours, theirs = socket.socketpair()
-        self._channel = Channel(ours)
+        self._channel = Channel(ours, _READS_WITHIN_S)
         try:
             self._process = _start(theirs)
         except BaseException:
@@ -121,7 +136,7 @@ class UpdateProcess:
         """Do `model.train()` in the child process.
 
         Raises:
-            LearnerError: the process has ended.
+            LearnerError: the process has ended, or does nothing.
             Exception: raised by `train`.
         """
         attributes = {name: value for name, value in vars(model).items() if name in CHANGEABLE}
@@ -137,15 +152,46 @@ class UpdateProcess:
             self._channel.send(message)
             replies: list[Any] = []
             while not replies:
+                self._wait_for_reply()
                 replies = self._channel.receive()
         except ChannelClosedError as error:
-            code = self._process.wait()
             raise LearnerError(
-                f"the process that computes the updates has ended with code {code}"
+                f"the process that computes the updates {self._how_it_ended()}"
             ) from error
         if isinstance(replies[0], Failed):
             raise _exception(replies[0])
         return replies[0]
+
+    def _wait_for_reply(self) -> None:
+        """Wait until there is something to read.
+
+        Raises:
+            LearnerError: the process has used no CPU time for too long.
+        """
+        silent = 0
+        used_s = self._cpu_s()
+        while not wait_readable([self._channel.fileno()], _SILENT_S / _LOOKS):
+            before_s, used_s = used_s, self._cpu_s()
+            silent = silent + 1 if used_s == before_s else 0
+            if silent == _LOOKS:
+                raise LearnerError(
+                    f"the process that computes the updates (pid {self._process.pid}) has used no "
+                    f"CPU time for {_SILENT_S:g} s, although an update is awaited"
+                )
+
+    def _cpu_s(self) -> float:
+        """CPU time that it has used; 0 once it has ended."""
+        with suppress(psutil.Error):
+            times = psutil.Process(self._process.pid).cpu_times()
+            return times.user + times.system
+        return 0.0
+
+    def _how_it_ended(self) -> str:
+        """In words, once its socket is closed or it does not read."""
+        try:
+            return f"has ended: {describe_exit(self._process.wait(_EXITS_WITHIN_S))}"
+        except subprocess.TimeoutExpired:
+            return f"(pid {self._process.pid}) does not answer"
 
     def close(self) -> None:
         """End the process; may be called again."""
