@@ -10,8 +10,6 @@ is 1 if anything is wrong; a step that does not end prints a traceback of all th
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import gc
 import json
 import logging
 import os
@@ -19,17 +17,16 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import psutil
-from audit.belongings import GONE_WITHIN_S, Belongings
+from audit.belongings import Belongings
 from audit.checker import Checker, Record
 from audit.injector import Injector
 from audit.ledger import Ledger
+from audit.measures import bounded, growth_of
 from audit.playing import first_ready, in_sync
 from audit.recording import marks_of
 from audit.task import AuditTask
@@ -40,8 +37,6 @@ from sc2pool.config import Limits, PoolConfig, RestartPolicy
 LIMITS = Limits(launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=4.0, worker_grace_s=3.0)
 """Small, so that a hung game is detected within seconds."""
 ANY_NUMBER = 1_000_000
-HUNG_S = 240.0
-"""Limit of a step, including recovery from any faults."""
 SETTLE_S = 90.0
 """How long the detection of the last faults may take."""
 SHOWN_EVERY_S = 30.0
@@ -181,37 +176,6 @@ class Soak:
         }
 
 
-def growth_of(rss_bytes: Sequence[int]) -> tuple[int, int, int]:
-    """Median memory of the second and of the last fifth of a run, and the difference."""
-    part = max(1, len(rss_bytes) // 5)
-    first, last = (
-        int(median(rss_bytes[part : 2 * part] or rss_bytes)),
-        int(median(rss_bytes[-part:])),
-    )
-    return first, last, last - first
-
-
-@contextmanager
-def bounded() -> Iterator[None]:
-    """End the program with a traceback if this takes too long."""
-    faulthandler.dump_traceback_later(HUNG_S, exit=True)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-
-
-def left_behind(before: Belongings) -> list[str]:
-    """What is left after killed processes had time to end."""
-    deadline_s = time.monotonic() + GONE_WITHIN_S
-    while True:
-        gc.collect()
-        left = before.what_is_left()
-        if not left or time.monotonic() >= deadline_s:
-            return left
-        time.sleep(0.05)
-
-
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -247,7 +211,7 @@ def main() -> int:
             with bounded():
                 soak.env.close()
         report["elapsed_s"] = time.monotonic() - began_s
-        report["leaks"] = left_behind(before)
+        report["leaks"] = before.what_stays()
         report["violations"] = soak.violation_count + len(report["leaks"])
         report["first_violations"] = list(soak.violations)
     finally:

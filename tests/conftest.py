@@ -15,7 +15,6 @@ can tell their own processes and files from those of other programs.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
@@ -29,7 +28,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
-from audit.belongings import GONE_WITHIN_S, Belongings
+from audit.belongings import Belongings
 
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find
@@ -151,12 +150,7 @@ def nothing_is_left(request: pytest.FixtureRequest, run_temp: Path) -> Iterator[
     before = Belongings(run_temp)
     failed_before = request.session.testsfailed
     yield
-    left = before.what_is_left()
-    deadline_s = time.monotonic() + GONE_WITHIN_S
-    while left and time.monotonic() < deadline_s:
-        gc.collect()  # a pool that was dropped without close ends when it is collected
-        time.sleep(0.01)
-        left = before.what_is_left()
+    left = before.what_stays()
     before.end_new_processes()
     if left and request.session.testsfailed == failed_before:
         pytest.fail("left behind: " + "; ".join(left), pytrace=False)

@@ -6,7 +6,9 @@ Processes of this run are recognised by the temp folder they were started with, 
 
 from __future__ import annotations
 
+import gc
 import os
+import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -43,6 +45,14 @@ class Belongings:
             *(f"shared memory {m}" for m in (shared_mappings() - self._mappings).elements()),
             *(f"folder {folder}" for folder in temp_folders(self._run_temp) - self._folders),
         ]
+
+    def what_stays(self) -> list[str]:
+        """What is left after killed processes had time to end, a line each."""
+        deadline_s = time.monotonic() + GONE_WITHIN_S
+        while (left := self.what_is_left()) and time.monotonic() < deadline_s:
+            gc.collect()  # a pool that was dropped without close ends when it is collected
+            time.sleep(0.02)
+        return left
 
     def end_new_processes(self) -> None:
         """Kill what is left, so that the next test does not report it again."""

@@ -103,14 +103,22 @@ class Ledger:
         return not self.unnoticed() and not self.unreported()
 
     def reconcile(self) -> list[str]:
-        """Everything that does not agree."""
-        found = list(self.wrong)
+        """Everything that does not agree, if each harm is known and ends its instance."""
+        found = []
         for number in self.unnoticed():
             found.append(f"instance {number}: {self.injected[number]} was not detected")
         for number in self.events.keys() - self.injected.keys():
             event = self.events[number]
             about = f"{event.cause} while {event.phase}: {event.detail}"
             found.append(f"instance {number} failed without being harmed: {about}")
+        found += self.misreported()
+        for number in self.unreported():
+            found.append(f"the fault of instance {number} is not reported: {self.events[number]}")
+        return found
+
+    def misreported(self) -> list[str]:
+        """What the trainer was told of faults, and is not so."""
+        found = list(self.wrong)
         for number, report in self.reported.items():
             event = self.events.get(number)
             given = (f"env {report.env}", report.mark.kind)
@@ -118,8 +126,6 @@ class Ledger:
                 found.append(f"instance {number} is reported as failed, but did not fail")
             elif (event.seat, event.cause) != given:
                 found.append(f"instance {number} is reported as {given}, but it was {event}")
-        for number in self.unreported():
-            found.append(f"the fault of instance {number} is not reported: {self.events[number]}")
         return found
 
     def by(self, key: Literal["cause", "phase"]) -> dict[str, int]:

@@ -77,26 +77,32 @@ class AuditTask(Task):
     async def act(self, action: NDArray[np.int64]) -> Commands:
         self.number, harm = action.tolist()
         if harm:
-            await self.harm(HARMS[harm])
+            await self.game.request(harm_request(HARMS[harm]))
         return commands_for(self.number, self.tag())
-
-    async def harm(self, how: str) -> None:
-        """Make the API hang, crash or end the game."""
-        test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.Test.Value(how))
-        command = debug_pb2.DebugCommand(test_process=test)
-        await self.game.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command])))
 
     def tag(self) -> int:
         (marine,) = self.observation.raw_data.units
         return int(marine.tag)
 
     def observe(self) -> NDArray[np.int64]:
-        word, *stamp = self.response.chat[0].message.split()
-        assert word == "stamp"
-        return np.array([*map(int, stamp), self.episode.number, self.tag()], np.int64)
+        return stamp_of(self.response.chat[0].message, self.episode.number, self.tag())
 
     def reward(self) -> Any:
         return float(self.number)
+
+
+def harm_request(how: str) -> sc_pb.Request:
+    """Makes the game hang, crash or exit."""
+    test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.Test.Value(how))
+    command = debug_pb2.DebugCommand(test_process=test)
+    return sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command]))
+
+
+def stamp_of(message: str, episode: int, tag: int) -> NDArray[np.int64]:
+    """An observation, from the game's chat message."""
+    word, *stamp = message.split()
+    assert word == "stamp"
+    return np.array([*map(int, stamp), episode, tag], np.int64)
 
 
 def commands_for(number: int, tag: int) -> Commands:

@@ -1,0 +1,38 @@
+"""`AuditTask` written with python-sc2: the same actions, observations and harms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audit.task import HARMS, AuditTask, commands_for, harm_request, stamp_of
+from sc2pool.protocol import requests
+from sc2pool.tasks.bot import RLBotAI
+from sc2pool.tasks.commands import as_actions
+
+
+class AuditBot(RLBotAI):
+    """See `AuditTask`."""
+
+    map_name = AuditTask.map_name
+    step_mul = AuditTask.step_mul
+    action_space = AuditTask.action_space
+    observation_space = AuditTask.observation_space
+
+    number = 0
+
+    async def act(self, action: NDArray[np.int64]) -> None:
+        self.number, harm = action.tolist()
+        if harm:
+            await self.client._execute(debug=harm_request(HARMS[harm]).debug)
+        # As one request of the very bytes whose checksum the trainer knows.
+        actions = as_actions(commands_for(self.number, self.units[0].tag))
+        await self.client._execute(action=requests.action(actions).action)
+
+    def observe(self) -> NDArray[np.int64]:
+        return stamp_of(self.state.chat[0].message, self.episode.number, self.units[0].tag)
+
+    def reward(self) -> Any:
+        return float(self.number)

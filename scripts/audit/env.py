@@ -1,0 +1,63 @@
+"""An environment of a user's that shows the same stamps as `AuditTask`, without a game."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask, Stamp, checksum
+
+TAG = 1
+
+
+class AuditEnv(gymnasium.Env[NDArray[np.int64], NDArray[np.int64]]):
+    """Episodes of 60 steps; the episode's number is meaningless, because there is no book."""
+
+    action_space = AuditTask.action_space
+    observation_space = AuditTask.observation_space
+
+    def __init__(self) -> None:
+        self._stamp = Stamp(random.SystemRandom().getrandbits(32), 0, 0, 0, 0, 0, TAG)
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> tuple[NDArray[np.int64], dict[str, Any]]:
+        super().reset(seed=seed)
+        episodes = self._stamp.game_episode + 1
+        self._stamp = Stamp(self._stamp.instance, episodes, 0, 0, 0, 0, TAG)
+        return self._observation(), {}
+
+    def step(
+        self, action: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], float, bool, bool, dict[str, Any]]:
+        number, harm = action.tolist()
+        if harm:
+            do_harm(HARMS[harm])
+        stamp = self._stamp
+        self._stamp = stamp._replace(
+            loop=stamp.loop + STEP_MUL, actions=stamp.actions + 1, checksum=checksum(number, TAG)
+        )
+        return self._observation(), float(number), self._stamp.loop == LAST_LOOP, False, {}
+
+    def _observation(self) -> NDArray[np.int64]:
+        return np.array(self._stamp, np.int64)
+
+
+def do_harm(how: str) -> None:
+    """To this worker what the API does to a game."""
+    match how:
+        case "hang":
+            time.sleep(3600)
+        case "crash":
+            os.abort()
+        case "exit":
+            os._exit(1)

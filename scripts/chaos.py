@@ -1,0 +1,317 @@
+"""Attack pools in all known ways, drawn from a seed: nothing may be wrong, stuck or left.
+
+    python scripts/chaos.py run --minutes 60 --n 8 --seed 1 --report chaos.json
+    python scripts/chaos.py shrink chaos.json            the shortest failing list of each round
+    python scripts/chaos.py interrupts --count 2000      Ctrl-C at random instants in one session
+    python scripts/chaos.py kills --count 200            the trainer killed at random instants
+
+Each round makes a pool on one of the faces, plays it under a list of attacks, and closes it. The
+transitions are checked by `audit.checker`. A round that fails is printed as JSON, which `shrink`
+and `run --rounds-from` take. Exit status 1 if anything is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from audit.measures import growth_of
+from chaos.attacks import ATTACKS
+from chaos.attacks.resources import CGROUP, DISK
+from chaos.kills import kill_trainers
+from chaos.rounds import MEAN_STRIKES, Round, Strike
+from chaos.shrink import shrink
+
+from sc2pool.standin.install import install
+
+PROGRAM = Path(__file__).parent / "chaos" / "program.py"
+PIDS = Path("/sys/fs/cgroup/pids")
+GROWTH_BYTES = 32_000_000
+"""How much the trainer's memory may grow in a run of any length."""
+ANY_NUMBER = 1_000_000_000
+
+Line = dict[str, Any]
+
+
+def played(orders: dict[str, Any]) -> Iterator[Line]:
+    """Run the program, in a folder, a mount namespace and a control group of its own.
+
+    Yields:
+        Its lines; at last "ended", or "died" with the end of what it wrote to standard error.
+    """
+    root = Path(tempfile.mkdtemp(prefix="sc2pool-chaos-"))
+    environment = dict(os.environ)
+    command = [sys.executable, str(PROGRAM), str(root)]
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0:
+        environment[DISK] = "1"
+        command = ["unshare", "-m", *command]
+    group = PIDS / root.name
+    with suppress(OSError):
+        group.mkdir()
+        environment[CGROUP] = str(group)
+        command = ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(group), *command]
+    try:
+        with (root / "stderr").open("w+") as errors:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                text=True,
+            )
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps(orders))
+            process.stdin.close()
+            ended = False
+            for text in process.stdout:
+                if not text.startswith("{"):
+                    print(text, end="", flush=True)
+                    continue
+                line = json.loads(text)
+                ended = ended or line["event"] == "ended"
+                yield line
+            status = process.wait()
+            if not ended:
+                errors.seek(0)
+                yield {"event": "died", "status": status, "errors": errors.read()[-20_000:]}
+    finally:
+        if group.is_dir():
+            for _ in range(50):  # until all that was in it is gone
+                with suppress(OSError):
+                    group.rmdir()
+                    break
+                time.sleep(0.1)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+class Run:
+    """What a run has shown so far."""
+
+    def __init__(self) -> None:
+        self.attacks: Counter[str] = Counter()
+        self.faces: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        self.transitions = 0
+        self.wrong = 0
+        self.stuck = 0
+        self.left = 0
+        self.failed: list[dict[str, Any]] = []
+        self.skipped: list[str] = []
+        self.samples: list[list[dict[str, int]]] = []
+        self.next = 0
+        self._round: dict[str, Any] = {}
+
+    def take(self, line: Line) -> None:
+        """One line of the program's."""
+        match line["event"]:
+            case "prepared":
+                self.samples.append([])
+                self.skipped = line["skipped"]
+            case "begins":
+                self._round = line["round"]
+                self.next = line["number"] + 1
+                self.faces[line["round"]["face"]] += 1
+            case "played":
+                result = line["result"]
+                self.attacks.update(result["attacks"])
+                self.counts.update(result["counts"])
+                self.transitions += result["transitions"]
+                self.wrong += len(result["problems"])
+                self.left += len(result["left"])
+                self.samples[-1].append(line["sample"])
+                if result["problems"] or result["left"]:
+                    self._fail(problems=result["problems"], left=result["left"])
+            case "died":
+                self.stuck += 1
+                self._fail(died=line["errors"], status=line["status"])
+
+    def _fail(self, **how: Any) -> None:
+        self.failed.append({"round": self._round, **how})
+        print(json.dumps(self.failed[-1], indent=1)[:6000], flush=True)
+
+    def growth(self, what: str) -> int:
+        """The largest growth of a sampled figure in one program."""
+        return max(
+            (growth_of([one[what] for one in life])[2] for life in self.samples if len(life) >= 5),
+            default=0,
+        )
+
+    @property
+    def passed(self) -> bool:
+        flat = self.growth("rss_bytes") <= GROWTH_BYTES and self.growth("descriptors") <= 0
+        return not self.failed and flat
+
+    def __str__(self) -> str:
+        kinds: Counter[str] = Counter()
+        for name, count in self.attacks.items():
+            kinds[ATTACKS[name].kind] += count
+        by_kind = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())
+        return (
+            f"{kinds.total():,} attacks ({by_kind}) in {self.faces.total():,} rounds"
+            f" on {len(self.faces)} faces; {self.transitions:,} transitions checked;"
+            f" {self.wrong} wrong, {self.stuck} stuck, {self.left} left;"
+            f" memory {self.growth('rss_bytes') / 1e6:+.1f} MB,"
+            f" descriptors {self.growth('descriptors'):+d}, threads {self.growth('threads'):+d}"
+            + (f"; not possible here: {', '.join(self.skipped)}" if self.skipped else "")
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """All of it, as plain data."""
+        return {
+            "summary": str(self),
+            "attacks": dict(self.attacks.most_common()),
+            "faces": dict(self.faces),
+            "counts": dict(self.counts.most_common()),
+            "transitions": self.transitions,
+            "wrong": self.wrong,
+            "stuck": self.stuck,
+            "left": self.left,
+            "failed": self.failed,
+            "skipped": self.skipped,
+            "samples": self.samples,
+        }
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play rounds; a program that dies is followed by another, with the next round."""
+    seen = Run()
+    end_s = time.monotonic() + 60.0 * options.minutes
+    given = rounds_in(options.rounds_from) if options.rounds_from else []
+    rounds = len(given) or options.rounds
+    while seen.next < rounds and time.monotonic() < end_s:
+        orders = {
+            "seed": options.seed,
+            "n": options.n,
+            "strikes": options.strikes,
+            "minutes": (end_s - time.monotonic()) / 60.0,
+            "first": seen.next,
+            "rounds": rounds - seen.next,
+            "given": given[seen.next :],
+        }
+        for line in played(orders):
+            seen.take(line)
+            if line["event"] == "played":
+                face, took_s = line_of(seen, line)
+                print(f"{seen.next:5}  {took_s:6.1f} s  {face:40}  {seen}", flush=True)
+    report = {"options": vars(options), "passed": seen.passed, **seen.figures()}
+    if options.report:
+        options.report.write_text(json.dumps(report, indent=1, default=str) + "\n")
+    print(("passed: " if seen.passed else "FAILED: ") + str(seen))
+    return 0 if seen.passed else 1
+
+
+def line_of(seen: Run, line: Line) -> tuple[str, float]:
+    """The face and the duration of the round that was just played."""
+    return seen._round["face"], line["result"]["took_s"]
+
+
+def rounds_in(report: Path) -> list[dict[str, Any]]:
+    """The rounds that failed in a report."""
+    return [failed["round"] for failed in json.loads(report.read_text())["failed"]]
+
+
+def shrink_all(options: argparse.Namespace) -> int:
+    """Print the shortest failing list of each round that has failed."""
+    for data in rounds_in(options.report):
+        whole = Round.of(data)
+
+        def fails(strikes: Sequence[Strike], whole: Round = whole) -> bool:
+            part = whole.with_strikes(strikes)
+            orders = {"minutes": 60.0, "first": 0, "given": [part.as_dict()], "rounds": 1}
+            seen = Run()
+            for line in played({"seed": 0, "n": part.n, "strikes": 0, **orders}):
+                seen.take(line)
+            print(f"{len(strikes)} attacks: {'fails' if seen.failed else 'passes'}", flush=True)
+            return bool(seen.failed)
+
+        if not any(fails(whole.strikes) for _ in range(options.repeat)):
+            print(f"passes now, {options.repeat} times: {whole.face}")
+            continue
+        shortest = whole.with_strikes(shrink(whole.strikes, fails, options.repeat))
+        print(f"shortest list that fails: {json.dumps(shortest.as_dict(), indent=1)}")
+    return 0
+
+
+def interrupts(options: argparse.Namespace) -> int:
+    """Interrupt one session; 0 if every reset worked or said that the pool is closed."""
+    wanted = {name: getattr(options, name) for name in ("count", "face", "n", "spares", "seed")}
+    for line in played({"interrupts": wanted}):
+        if line["event"] == "interrupted":
+            print(json.dumps(line, indent=1))
+            return 1 if line["result"]["problems"] else 0
+        if line["event"] == "died":
+            print(line["errors"])
+    return 1
+
+
+def kills(options: argparse.Namespace) -> int:
+    """Kill trainers; 0 if no process of theirs lived longer than two seconds."""
+    root = Path(tempfile.mkdtemp(prefix="sc2pool-chaos-"))
+    try:
+        (root / "temp").mkdir()
+        os.environ["TMPDIR"] = str(root / "temp")
+        install(root / "standin")
+        figures = kill_trainers(options.count, options.n, options.seed, root / "standin")
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    print(json.dumps(figures, indent=1))
+    return 1 if figures["left"] else 0
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.set_defaults(act=run)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("run", help="rounds of attacks, drawn from a seed")
+    command.set_defaults(act=run)
+    command.add_argument("--minutes", type=float, default=60.0)
+    command.add_argument("--rounds", type=int, default=ANY_NUMBER)
+    command.add_argument("--n", type=int, default=8)
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument(
+        "--strikes", type=float, default=MEAN_STRIKES, help="per round, on average"
+    )
+    command.add_argument("--rounds-from", type=Path, help="play the failed rounds of this report")
+    command.add_argument("--report", type=Path, help="write all figures to this JSON file")
+    command = commands.add_parser("shrink", help="the shortest failing lists of a report")
+    command.set_defaults(act=shrink_all)
+    command.add_argument("report", type=Path)
+    command.add_argument("--repeat", type=int, default=3, help="tries of each list")
+    command = commands.add_parser("interrupts", help="Ctrl-C at random instants in one session")
+    command.set_defaults(act=interrupts)
+    command.add_argument("--count", type=int, default=2000)
+    command.add_argument("--face", default="sb3")
+    command.add_argument("--n", type=int, default=2)
+    command.add_argument("--spares", type=int, default=1)
+    command.add_argument("--seed", type=int, default=0)
+    command = commands.add_parser("kills", help="trainers killed at random instants")
+    command.set_defaults(act=kills)
+    command.add_argument("--count", type=int, default=200)
+    command.add_argument("--n", type=int, default=2)
+    command.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse()
+    return options.act(options)  # type: ignore[no-any-return]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

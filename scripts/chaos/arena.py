@@ -1,0 +1,314 @@
+"""A pool under attack: every call of its env is bounded, checked, and judged by what may follow.
+
+    attacks ─► Arena: open, reset, step, close ─► problems
+
+Rules: what an env may do depends on the attacks so far (`May`): nothing, a marked truncation, or an
+error of the package's own types after which no process lives. Everything else is a problem. After
+an interrupt the next reset works, or says that the pool is closed. An attack acts beside the
+trainer's thread, so that it strikes within the calls.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from enum import IntEnum
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import gymnasium.error
+import psutil
+from audit.belongings import GONE_WITHIN_S
+from audit.checker import Checker, Received, Record
+from audit.faulty import Faulty
+from audit.ledger import Ledger
+from audit.measures import bounded
+from audit.recording import marks_of
+
+from chaos.faces import FACES, Face, Setting
+from sc2pool.config import Limits, PoolConfig, RecyclePolicy, RestartPolicy
+from sc2pool.errors import ClosedError, PauseError, SC2PoolError
+from sc2pool.pool.report.stats import InstanceStats
+
+ANY_NUMBER = 1_000_000
+LIMITS = Limits(
+    worker_start_s=40.0,
+    launch_s=15.0,
+    create_join_s=15.0,
+    reset_s=15.0,
+    step_s=4.0,
+    worker_grace_s=3.0,
+)
+"""Hung games are detected within seconds, and a busy machine does not look like a fault."""
+HARD_MEMORY_BYTES = 400_000_000
+REOPENED_WITHIN_S = 60.0
+"""How long a pool may be impossible to make after what it needs was taken away."""
+SETTLE_STEPS = 200
+CLOSED = (ClosedError, gymnasium.error.ClosedEnvironmentError)
+TYPED = (SC2PoolError, *CLOSED)
+REFUSED = (*TYPED, gymnasium.error.AlreadyPendingCallError, gymnasium.error.ResetNeeded)
+"""What a step after an interrupt may say instead of stepping."""
+
+
+class May(IntEnum):
+    """What is allowed to follow from an attack; more includes less."""
+
+    NOTHING = 0
+    TRUNCATION = 1
+    """A marked truncation, or a fault marked in a reset."""
+    ENDED = 2
+    """An error of the package's own types, after which no process lives."""
+
+
+class UnplayableError(Exception):
+    """No pool can be made any more."""
+
+
+class Arena:
+    """One face of a round.
+
+    Attributes:
+        face: the env under attack; None before it is made and after it has ended.
+        games: the installation whose games do harm on order.
+        may: what the attacks so far allow.
+        problems: all that is wrong.
+        transitions: how many were checked.
+        counts: other things that happened.
+        helpers: processes of attacks, which no pool has to end.
+    """
+
+    def __init__(self, name: str, n: int, spares: int, games: Faulty, reports: Path) -> None:
+        self.kind = FACES[name]
+        n = 1 if self.kind.one else n
+        self.games = games
+        self._setting = Setting(
+            n=n,
+            spares=spares if self.kind.games and not self.kind.one else 0,
+            game=games.installation,
+            config=PoolConfig(
+                limits=LIMITS,
+                restart=RestartPolicy(per_env=ANY_NUMBER, per_pool_per_env=ANY_NUMBER),
+                recycle=RecyclePolicy(hard_memory_bytes=HARD_MEMORY_BYTES),
+                watchdog_interval_s=0.5,
+                fault_report_dir=reports,
+            ),
+        )
+        self.face: Face | None = None
+        self.may = May.NOTHING
+        self.problems: list[str] = []
+        self.transitions = 0
+        self.counts: Counter[str] = Counter()
+        self.helpers: set[int] = set()
+        self._threads: list[threading.Thread] = []
+        self._new_books()
+
+    def _new_books(self) -> None:
+        ahead = self._setting.n + self._setting.spares
+        self._checker = Checker(ahead, book=self.kind.games, realtime=self.kind.realtime)
+        self._ledger = Ledger()
+        self._interrupted = False
+
+    # What the trainer does.
+
+    def open(self) -> None:
+        """Make the env and reset it, as soon as that is possible.
+
+        Raises:
+            UnplayableError: it is not possible.
+        """
+        give_up_s = time.monotonic() + REOPENED_WITHIN_S
+        while self.face is None:
+            if time.monotonic() > give_up_s:
+                self.problems.append("no pool can be made any more")
+                raise UnplayableError
+            self.construct()
+            if self.face is None:
+                time.sleep(0.2)
+            else:
+                self.reset()
+
+    def construct(self) -> None:
+        """Try to make the env."""
+        self._new_books()
+        try:
+            with bounded():
+                self.face = self.kind.make(self._setting)
+        except Exception as error:
+            self._judge("the construction", error)
+
+    def reset(self) -> None:
+        """Reset the env; make it if there is none."""
+        if self.face is None:
+            self.open()
+        else:
+            self._call("reset", self.face.reset)
+
+    def step(self) -> None:
+        """Step the env; make it if there is none."""
+        if self.face is None:
+            self.open()
+        else:
+            self._call("step", self.face.step)
+
+    def close(self) -> None:
+        """Close the env and look at what it says of its faults."""
+        face, self.face = self.face, None
+        if face is None:
+            return
+        try:
+            self._take_events(face)
+            self.problems += self._ledger.misreported()
+            if not self._interrupted:
+                self.problems += [
+                    f"the fault of instance {number} is not reported: {self._ledger.events[number]}"
+                    for number in self._ledger.unreported()
+                ]
+        finally:
+            with bounded():
+                face.env.close()
+
+    def aside(self, what: str, call: Callable[[], object]) -> None:
+        """A call that is no step; that it cannot be done does not end the env."""
+        try:
+            with bounded():
+                call()
+        except PauseError:
+            self.counts["pauses refused"] += 1
+        except Exception as error:
+            self._judge(f"the {what}", error)
+
+    def settle(self) -> None:
+        """Wait for attacks that still act, and play until every fault is reported."""
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        for _ in range(SETTLE_STEPS):
+            self.step()
+            if self.face is not None:
+                self._take_events(self.face)
+            if self.face is not None and not self._ledger.unreported():
+                break
+
+    def interrupt(self, rng: Random, call: Callable[[], Any]) -> None:
+        """Recover after this call was interrupted.
+
+        Args:
+            rng: draws whether the env is stepped before it is reset.
+            call: raises KeyboardInterrupt, if it does not end before.
+        """
+        try:
+            call()
+        except KeyboardInterrupt:
+            self.counts["interrupts"] += 1
+        else:
+            return
+        self._interrupted = True
+        self._checker.interrupted(2 * (self._setting.n + self._setting.spares))
+        face = self.face
+        if face is None:
+            return
+        if rng.random() < 0.3:
+            with bounded():
+                self._refused(face)
+        try:
+            with bounded():
+                records = face.reset()
+        except CLOSED as error:
+            if not face.pool.closed and self.may < May.ENDED:
+                self.problems.append(f"after an interrupt reset() says {error!r}")
+            self.counts["closed by interrupts"] += 1
+            self.close()
+        except Exception as error:
+            self._judge("the reset after an interrupt", error)
+        else:
+            self._take(records)
+
+    def _refused(self, face: Face) -> None:
+        try:
+            face.step()
+        except REFUSED:
+            self.counts["steps refused"] += 1
+        except Exception:
+            self.problems.append(f"a step after an interrupt: {traceback.format_exc()}")
+
+    def _call(self, what: str, call: Callable[[], list[Record]]) -> None:
+        try:
+            with bounded():
+                records = call()
+        except Exception as error:
+            self._judge(f"the {what}", error)
+        else:
+            self._take(records)
+
+    def _take(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self.problems += map(str, self._checker.check(record))
+            if isinstance(record, Received):
+                self.transitions += 1
+                self.counts["synthetic"] += record.synthetic
+                if record.synthetic and self.may < May.TRUNCATION:
+                    self.problems.append(f"nothing may follow, but {record.mark} is a truncation")
+        self._ledger.take_marks(marks_of(records), time.monotonic())
+
+    def _take_events(self, face: Face) -> None:
+        with suppress(OSError):  # no descriptor is free
+            self._ledger.take_events(face.pool.stats().events)
+
+    def _judge(self, what: str, error: Exception) -> None:
+        """The env has ended with an error."""
+        text = "".join(traceback.format_exception(error))
+        self._interrupted = True  # faults that it did not live to report are no problem
+        if not isinstance(error, TYPED):
+            self.problems.append(f"{what} raised {error!r}, which is no error of sc2pool:\n{text}")
+        elif self.may < May.ENDED:
+            self.problems.append(f"{what} raised {error!r}, which no attack allows:\n{text}")
+        else:
+            self.counts[f"ended with {type(error).__name__}"] += 1
+            self.problems += [
+                f"{what} raised {error!r}, but {process} lives" for process in self.alive()
+            ]
+        with suppress(Exception):
+            self.close()
+
+    def alive(self) -> list[psutil.Process]:
+        """The pool's processes that do not end by themselves within seconds."""
+        deadline_s = time.monotonic() + GONE_WITHIN_S
+        while True:
+            gc.collect()
+            living = []
+            with suppress(psutil.Error):  # it ends just now
+                for child in psutil.Process().children():
+                    if child.pid not in self.helpers:
+                        living += [child, *child.children(recursive=True)]
+            if not living or time.monotonic() > deadline_s:
+                return living
+            time.sleep(0.02)
+
+    # What attacks need.
+
+    def instances(self) -> Sequence[InstanceStats]:
+        """The pool's instances now; none if there is no pool."""
+        face = self.face
+        return () if face is None else face.pool.stats().instances
+
+    def beside(self, act: Callable[..., None], *arguments: Any) -> None:
+        """Act in a thread of its own; what has gone meanwhile is no matter."""
+
+        def run() -> None:
+            with suppress(psutil.Error, OSError):
+                act(*arguments)
+
+        thread = threading.Thread(target=run, name=act.__name__, daemon=True)
+        with suppress(RuntimeError):  # no process is free, so no thread either
+            thread.start()
+            self._threads.append(thread)
+
+    def report(self, problems: Iterable[str]) -> None:
+        """Problems that an attack has found."""
+        self.problems += problems

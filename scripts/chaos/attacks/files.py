@@ -1,0 +1,93 @@
+"""Folders and locks that vanish, as a cleaner of temporary files or a user does it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from chaos.arena import Arena, May
+from chaos.attacks.attack import Attack, soon
+
+LONG_AGO_S = 100_000.0
+
+
+def delete(arena: Arena, rng: Random, what: Callable[[Random], None]) -> None:
+    """Delete it in a moment."""
+    arena.beside(_delete, soon(rng), what, Random(rng.random()))
+
+
+def _delete(delay_s: float, what: Callable[[Random], None], rng: Random) -> None:
+    time.sleep(delay_s)
+    what(rng)
+
+
+def a_run(rng: Random) -> Path | None:
+    """The folder of a run, of this trainer's or of one beside it."""
+    runs = sorted(Path(tempfile.gettempdir()).glob("sc2pool-run-*"))
+    return rng.choice(runs) if runs else None
+
+
+def run_folder(rng: Random) -> None:
+    """The folder of a run, with all that is in it."""
+    if (run := a_run(rng)) is not None:
+        shutil.rmtree(run, ignore_errors=True)
+
+
+def lock(rng: Random) -> None:
+    """A run's files, while its folder stays; it looks old, so that a sweep takes it for dead."""
+    if (run := a_run(rng)) is None:
+        return
+    for path in run.iterdir():
+        if not path.is_dir():
+            path.unlink(missing_ok=True)
+    long_ago_s = time.time() - LONG_AGO_S
+    os.utime(run, (long_ago_s, long_ago_s))
+
+
+def instance_folder(rng: Random) -> None:
+    """The folder of an instance."""
+    if (run := a_run(rng)) is not None:
+        folders = sorted(path for path in run.iterdir() if path.is_dir())
+        if folders:
+            shutil.rmtree(rng.choice(folders), ignore_errors=True)
+
+
+def port_locks(rng: Random) -> None:
+    """The lock files of this run's ports."""
+    del rng
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        target = str(link.readlink())
+        if (
+            "/sc2pool-ports" in target
+            and f"TMPDIR={tempfile.gettempdir()}".encode()
+            in (link.parents[1] / "environ").read_bytes()
+        ):
+            Path(target).unlink(missing_ok=True)
+
+
+def temp_folder(rng: Random) -> None:
+    """All temporary files, and for a moment their folder."""
+    temp = Path(tempfile.gettempdir())
+    for path in temp.iterdir():
+        shutil.rmtree(path, ignore_errors=True)
+    temp.rmdir()
+    time.sleep(rng.random())
+    temp.mkdir(exist_ok=True)
+
+
+ATTACKS = {
+    f"deletes: {what.__name__}": Attack("files", partial(delete, what=what), may)
+    for what, may in (
+        (run_folder, May.TRUNCATION),
+        (lock, May.NOTHING),
+        (instance_folder, May.TRUNCATION),
+        (port_locks, May.NOTHING),
+        (temp_folder, May.ENDED),
+    )
+}

@@ -1,0 +1,145 @@
+"""Forks of the trainer, and other trainers beside it, whose pools sweep and which are killed."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from chaos.arena import TYPED, Arena, May
+from chaos.attacks.attack import Attack, needs
+from chaos.attacks.files import LONG_AGO_S
+from chaos.faces import Face
+from chaos.kills import Trainee
+
+CHILD_S = 30
+"""How long a child may take for a call that it may not make."""
+STAGES = ("constructing", "playing", "closing")
+REFUSED, STEPPED, UNTYPED = 0, 1, 2
+SAID = {STEPPED: "could step its parent's env", UNTYPED: "got an error that is not sc2pool's"}
+
+
+def fork(arena: Arena, rng: Random, act: Callable[[Face], None], *, pending: bool = False) -> None:
+    """A child uses the env; the parent goes on.
+
+    Args:
+        act: what the child does; it may raise an error of sc2pool's.
+        pending: fork after the actions are sent.
+    """
+    del rng
+    face = arena.face
+    if face is None:
+        return
+    do = partial(_fork, arena, face, act)
+    if pending:
+        face.between = do
+    else:
+        do()
+
+
+def _fork(arena: Arena, face: Face, act: Callable[[Face], None]) -> None:
+    try:
+        child = os.fork()
+    except OSError:
+        return  # no process is free
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(CHILD_S)
+        os._exit(_use(face, act))
+    arena.helpers.add(child)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code != REFUSED:
+        arena.report([f"a child that {act.__name__} {SAID.get(code, f'ended with {code}')}"])
+
+
+def _use(face: Face, act: Callable[[Face], None]) -> int:
+    try:
+        act(face)
+    except TYPED:
+        return REFUSED
+    except BaseException:
+        return UNTYPED
+    return STEPPED if act in (steps, receives) else REFUSED
+
+
+def steps(face: Face) -> None:
+    face.step()
+
+
+def receives(face: Face) -> None:
+    face.pool.recv()
+
+
+def closes(face: Face) -> None:
+    face.env.close()
+
+
+def drops(face: Face) -> None:
+    """The garbage collector takes it."""
+    face.env = face.pool = None
+    gc.collect()
+
+
+def exits(face: Face) -> None:
+    """As the interpreter does at its end."""
+    del face
+    atexit._run_exitfuncs()
+
+
+def neighbour(arena: Arena, rng: Random, number: signal.Signals) -> None:
+    """Another trainer with the same folder for temporary files, ended in some way."""
+    arena.beside(_neighbour, arena, rng.choice(STAGES), rng.random(), number)
+
+
+def _neighbour(arena: Arena, stage: str, delay_s: float, number: signal.Signals) -> None:
+    trainee = Trainee(arena.games.installation, 1)
+    arena.helpers.add(trainee.process.pid)
+    trainee.wait_for(stage)
+    time.sleep(delay_s)
+    _, left = trainee.end(number)
+    arena.report(f"{line} lives after its trainer got {number.name} {stage}" for line in left)
+
+
+def bait(arena: Arena, rng: Random) -> None:
+    """A link that looks like the folder of a dead run; who sweeps must not follow it."""
+    arena.beside(_bait, arena, rng.randrange(2**32))
+
+
+def _bait(arena: Arena, number: int) -> None:
+    precious = Path(tempfile.gettempdir()) / f"precious-{number}"
+    precious.mkdir()
+    (precious / "lock").touch()
+    (precious / "file").touch()
+    long_ago_s = time.time() - LONG_AGO_S
+    os.utime(precious, (long_ago_s, long_ago_s))
+    link = Path(tempfile.gettempdir()) / f"sc2pool-run-{number}"
+    link.symlink_to(precious)
+    _neighbour(arena, "playing", 0.0, signal.SIGKILL)
+    if not (precious / "file").exists() and precious.parent.exists() and link.is_symlink():
+        arena.report([f"{precious}, to which a link named as a run's folder led, was emptied"])
+    link.unlink(missing_ok=True)
+
+
+ATTACKS = {
+    f"fork: {act.__name__}": Attack("fork", partial(fork, act=act), May.NOTHING)
+    for act in (steps, closes, drops, exits)
+} | {
+    "fork: receives": Attack(
+        "fork", partial(fork, act=receives, pending=True), May.NOTHING, needs("pending")
+    ),
+    "neighbour, killed": Attack(
+        "neighbour", partial(neighbour, number=signal.SIGKILL), May.NOTHING, weight=0.5
+    ),
+    "neighbour, terminated": Attack(
+        "neighbour", partial(neighbour, number=signal.SIGTERM), May.NOTHING, weight=0.5
+    ),
+    "neighbour, a link as bait": Attack("neighbour", bait, May.NOTHING, weight=0.5),
+}

@@ -1,0 +1,85 @@
+"""Games and envs that misbehave: with the next action, at a reply, or at their launch."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+from audit.task import HARMS
+
+from chaos.arena import HARD_MEMORY_BYTES, Arena
+from chaos.attacks import signals
+from chaos.attacks.attack import Attack, needs
+
+AT_A_REPLY = {
+    "fuzz": 4.0,
+    "close": 1.0,
+    "disconnect": 1.0,
+    "half a frame": 0.3,
+    "text": 1.0,
+    "garbage": 1.0,
+    "truncated": 1.0,
+    "empty": 1.0,
+    "duplicate": 1.0,
+    "swapped": 1.0,
+    "error": 1.0,
+    "wrong id": 1.0,
+    "spoiled state": 1.0,
+    "flood the socket": 1.0,
+    "flood the log": 1.0,
+    "leak": 1.0,
+    "fork": 1.0,
+    "ignore TERM": 1.0,
+    "spin": 0.3,
+}
+"""Harms of `faulty_game.py`, with their weights: those that are found by a deadline are slow."""
+AT_THE_LAUNCH = {"exit": 1.0, "hang": 0.2}
+
+
+def by_action(arena: Arena, rng: Random, harm: int) -> None:
+    """The next action of an env does it."""
+    del rng
+    if arena.face is not None:
+        arena.face.harm = harm
+
+
+def at_a_reply(arena: Arena, rng: Random, harm: str) -> None:
+    """The first game that answers a step, or begins an episode, does it."""
+    points = ["step"] * 3 if harm == "swapped" else ["step", "step", "first observation"]
+    arena.games.order(
+        harm,
+        rng.choice(points),
+        seed=rng.randrange(2**32),
+        frames=rng.choice([1, 100, 100_000]),
+        seconds=rng.uniform(0.1, 3.0),
+        bytes=2 * HARD_MEMORY_BYTES,
+    )
+
+
+def at_the_launch(arena: Arena, rng: Random, harm: str) -> None:
+    """A game is killed, and the next one does it instead of starting."""
+    arena.games.order(harm, "start", status=rng.randrange(3))
+    signals.strike(arena, rng, "game", "KILL")
+
+
+ATTACKS = (
+    {
+        f"by action: {harm}": Attack(
+            "game", partial(by_action, harm=number), weight=0.3 if harm == "hang" else 1.0
+        )
+        for number, harm in enumerate(HARMS)
+        if number
+    }
+    | {
+        f"at a reply: {harm}": Attack(
+            "game", partial(at_a_reply, harm=harm), needs=needs("games"), weight=weight
+        )
+        for harm, weight in AT_A_REPLY.items()
+    }
+    | {
+        f"at the launch: {harm}": Attack(
+            "game", partial(at_the_launch, harm=harm), needs=needs("games"), weight=weight
+        )
+        for harm, weight in AT_THE_LAUNCH.items()
+    }
+)

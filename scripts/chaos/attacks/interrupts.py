@@ -1,0 +1,132 @@
+"""KeyboardInterrupt at random instants, by a timer: in every call of the env.
+
+Half of the timers count only the time that the trainer computes, so that they strike its
+book-keeping and not always its waiting.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from random import Random
+from types import FrameType
+
+from chaos.arena import Arena
+from chaos.attacks.attack import Attack
+
+WITHIN_S = {"step": 0.02, "reset": 0.3, "pause": 0.01, "method": 0.01, "close": 0.2, "make": 6.0}
+"""About how long each call takes."""
+COMPUTES_FOR_S = 0.03
+MOST_STEPS = 200
+
+
+@contextmanager
+def alarm(timer: int, delay_s: float) -> Iterator[None]:
+    """Raise KeyboardInterrupt after so long, if the block does not end before."""
+    armed = [True]
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if armed.pop():
+            raise KeyboardInterrupt
+
+    number = signal.SIGALRM if timer == signal.ITIMER_REAL else signal.SIGVTALRM
+    signal.signal(number, interrupt)
+    try:
+        signal.setitimer(timer, max(delay_s, 1e-6))
+        yield
+    finally:
+        armed.append(False)
+        signal.setitimer(timer, 0.0)
+
+
+def in_call(arena: Arena, rng: Random, name: str) -> None:
+    """Interrupt one call of the env at an instant of its usual duration."""
+    delay_s = rng.uniform(0.0, 1.2 * WITHIN_S[name])
+
+    def call() -> None:
+        with alarm(signal.ITIMER_REAL, delay_s):
+            CALLS[name](arena)
+
+    arena.interrupt(rng, call)
+
+
+def in_computation(arena: Arena, rng: Random) -> None:
+    """Interrupt steps, pauses and calls wherever the trainer computes."""
+    delay_s = rng.uniform(0.0, COMPUTES_FOR_S)
+
+    def calls() -> None:
+        with alarm(signal.ITIMER_VIRTUAL, delay_s):
+            for _ in range(MOST_STEPS):
+                rng.choice([step, step, step, reset, pause, method])(arena)
+
+    arena.interrupt(rng, calls)
+
+
+def step(arena: Arena) -> None:
+    arena.step()
+
+
+def reset(arena: Arena) -> None:
+    arena.reset()
+
+
+def pause(arena: Arena) -> None:
+    face = arena.face
+    if face is not None:
+        arena.aside("pause", face.env.pause)
+    if face is not None and face is arena.face:
+        arena.aside("resume", face.env.resume)
+
+
+def method(arena: Arena) -> None:
+    if arena.face is not None:
+        arena.aside("method", arena.face.method)
+
+
+def close(arena: Arena) -> None:
+    arena.close()
+
+
+def make(arena: Arena) -> None:
+    arena.construct()
+
+
+def in_close(arena: Arena, rng: Random) -> None:
+    """Interrupt the closing; then close again, after which nothing lives."""
+    face = arena.face
+    in_call(arena, rng, "close")
+    if face is not None:
+        face.env.close()
+        arena.report(f"after close {process} lives" for process in arena.alive())
+
+
+def in_construction(arena: Arena, rng: Random) -> None:
+    """Close, and interrupt the construction of the next; nothing of it lives then."""
+    arena.close()
+    in_call(arena, rng, "make")
+    if arena.face is None:
+        arena.report(f"after a construction {process} lives" for process in arena.alive())
+    else:
+        arena.reset()
+
+
+CALLS: dict[str, Callable[[Arena], None]] = {
+    "step": step,
+    "reset": reset,
+    "pause": pause,
+    "method": method,
+    "close": close,
+    "make": make,
+}
+ATTACKS = {
+    **{
+        f"interrupt: {name}": Attack("interrupt", partial(in_call, name=name))
+        for name in ("step", "reset", "pause", "method")
+    },
+    "interrupt: close": Attack("interrupt", in_close, weight=0.2),
+    "interrupt: construction": Attack("interrupt", in_construction, weight=0.2),
+    "interrupt: computation": Attack("interrupt", in_computation, weight=2.0),
+}

@@ -1,0 +1,88 @@
+"""Signals: to games, workers, whole trees, and to the trainer itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from functools import partial
+from random import Random
+
+import psutil
+from audit.injector import pid_of
+
+from chaos.arena import Arena, May
+from chaos.attacks.attack import Attack, needs, soon
+
+NAMES = ("KILL", "STOP", "STOP+CONT", "TERM", "SEGV", "ABRT")
+LONGEST_STOP_S = 6.0
+"""Longer than a step may take."""
+STORM = 50
+
+
+def strike(arena: Arena, rng: Random, target: str, name: str) -> None:
+    """A signal to the game, the worker or the tree of any instance, in a moment."""
+    which, delay_s, stopped_s = rng.random(), soon(rng), rng.uniform(0.0, 1.5)
+    arena.beside(_strike, arena, which, delay_s, target, name.split("+"), stopped_s)
+
+
+def _strike(  # noqa: PLR0917
+    arena: Arena, which: float, delay_s: float, target: str, names: list[str], stopped_s: float
+) -> None:
+    time.sleep(delay_s)
+    instances = arena.instances()
+    if not instances:
+        return
+    victim = instances[int(which * len(instances))]
+    pid = pid_of(victim, "worker" if target == "tree" else target)
+    if pid is None:
+        return
+    pids = [pid]
+    if target == "tree":
+        pids += [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    processes = [psutil.Process(one) for one in pids]
+    for name in names:
+        if name == "CONT":
+            time.sleep(stopped_s)
+        for process in processes:
+            process.send_signal(signal.Signals[f"SIG{name}"])
+
+
+def stop_trainer(arena: Arena, rng: Random) -> None:
+    """Ctrl-Z and fg, from another process."""
+    stopped_s = rng.choice([0.05, 0.5, LONGEST_STOP_S]) * rng.random()
+    script = f"sleep {soon(rng):f}; kill -STOP $0; sleep {stopped_s:f}; kill -CONT $0"
+    helper = subprocess.Popen(["sh", "-c", script, str(os.getpid())])
+    arena.helpers.add(helper.pid)
+    arena.beside(_reap, helper)
+
+
+def _reap(helper: subprocess.Popen[bytes]) -> None:
+    helper.wait()
+
+
+def storm(arena: Arena, rng: Random) -> None:
+    """Signals that interrupt system calls and mean nothing."""
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    arena.beside(_storm, rng.uniform(0.0, 0.01))
+
+
+def _storm(every_s: float) -> None:
+    for _ in range(STORM):
+        os.kill(os.getpid(), signal.SIGUSR1)
+        time.sleep(every_s)
+
+
+ATTACKS = {
+    f"{target} {name}": Attack(
+        "signal",
+        partial(strike, target=target, name=name),
+        needs=needs("games") if target == "game" else needs(),
+    )
+    for target in ("game", "worker", "tree")
+    for name in NAMES
+} | {
+    "trainer STOP+CONT": Attack("signal", stop_trainer, May.NOTHING),
+    "trainer USR1": Attack("signal", storm, May.NOTHING),
+}

@@ -1,0 +1,307 @@
+"""The env classes, each constructed, reset and stepped in its own way, and recorded in one way.
+
+Every call returns the records of `audit.checker`. An env that is over in the modes NEXT_STEP and
+DISABLED shows its next episode's first observation one call later; its last transition is held back
+until then, because a record has both.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from audit.bot import AuditBot
+from audit.checker import Began, Mark, Received, Record, Sent
+from audit.env import AuditEnv
+from audit.playing import next_actions, no_harm
+from audit.recording import from_batch, from_reset, from_step, mark_in
+from audit.task import AuditTask, Stamp
+from gymnasium.vector import AutoresetMode
+
+from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
+from sc2pool.config import PoolConfig
+
+
+class Face:
+    """An env, and how it is played.
+
+    Attributes:
+        harm: index in `audit.task.HARMS` for the next action of one env.
+        between: called once in the next step, after the actions are sent.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+        self.pool = env.pool
+        self.n: int = self.pool.n
+        self.numbers = itertools.count()
+        self.harm = 0
+        self.between: Callable[[], None] | None = None
+
+    def pending(self) -> None:
+        """The actions are sent."""
+        between, self.between = self.between, None
+        if between is not None:
+            between()
+
+    def harms(self, envs: Iterable[int]) -> list[int]:
+        """For the next action of each of these envs."""
+        harm, self.harm = self.harm, 0
+        return [harm if place == 0 else 0 for place, _ in enumerate(envs)]
+
+    def reset(self) -> list[Record]:
+        return list(from_reset(self.env.reset(), self.env.reset_infos))
+
+    def step(self) -> list[Record]:
+        sent, actions = next_actions(range(self.n), self.numbers, self.harms)
+        self.env.step_async(actions)
+        self.pending()
+        return [*sent, *from_step(self.env.step_wait(), self.env.reset_infos)]
+
+    def method(self) -> None:
+        """Have a method of every env called."""
+        self.env.env_method("__repr__")
+
+
+class FirstReady(Face):
+    """Half of the envs at a time: those that are ready first."""
+
+    def reset(self) -> list[Record]:
+        self._envs: Any = range(self.n)
+        return super().reset()
+
+    def step(self) -> list[Record]:
+        sent, actions = next_actions(self._envs, self.numbers, self.harms)
+        self.pool.send(actions, self._envs)
+        self.pending()
+        batch = self.pool.recv(min_ready=max(1, self.n // 2))
+        self._envs = batch.envs.tolist()
+        return [*sent, *from_batch(batch)]
+
+
+class Vector(Face):
+    """gymnasium's vector env, in any of its autoreset modes."""
+
+    def reset(self) -> list[Record]:
+        self._held: dict[int, Received] = {}
+        observations, infos = self.env.reset()
+        return [
+            Began(env, Stamp.of(row), mark_of(infos, env)) for env, row in enumerate(observations)
+        ]
+
+    def step(self) -> list[Record]:
+        mode = self.env.autoreset_mode
+        begun: list[Record] = []
+        if mode is AutoresetMode.DISABLED and self._held:
+            mask = np.isin(np.arange(self.n), list(self._held))
+            observations, infos = self.env.reset(options={"reset_mask": mask})
+            begun = self._begun(observations, infos)
+        playing = [env for env in range(self.n) if env not in self._held]
+        sent, _ = next_actions(playing, self.numbers, no_harm)
+        actions = np.zeros((self.n, 2), np.int64)
+        actions[playing, 0] = [one.number for one in sent]
+        actions[playing, 1] = self.harms(playing)
+        self.env.step_async(actions)
+        self.pending()
+        step = self.env.step_wait()
+        begun += self._begun(step[0], step[-1])  # in NEXT_STEP
+        return [*begun, *sent, *self._received(playing, *step)]
+
+    def _begun(self, observations: Any, infos: dict[str, Any]) -> list[Record]:
+        held, self._held = self._held, {}
+        return [
+            replace(last, shown=Stamp.of(observations[env]), reset_mark=mark_of(infos, env))
+            for env, last in held.items()
+        ]
+
+    def _received(
+        self,
+        playing: list[int],
+        observations: Any,
+        rewards: Any,
+        *ends: Any,
+    ) -> Iterator[Received]:
+        terminated, truncated, infos = ends
+        same_step = self.env.autoreset_mode is AutoresetMode.SAME_STEP
+        for env in playing:
+            shown, over = Stamp.of(observations[env]), bool(terminated[env] or truncated[env])
+            mark, reset_mark = mark_of(infos, env), None
+            if over and same_step:
+                reset_mark = mark
+                mark = mark_of(infos.get("final_info", {}), env)
+                reset_mark = None if reset_mark == mark else reset_mark
+            final = shown if over else None
+            if over and same_step:
+                final = Stamp.of(infos["final_obs"][env])
+            got = Received(
+                env,
+                shown,
+                float(rewards[env]),
+                terminated=bool(terminated[env]),
+                truncated=bool(truncated[env]),
+                final=final,
+                synthetic=bool(value_of(infos, "sc2pool.synthetic", env)),
+                mark=mark,
+                reset_mark=reset_mark,
+            )
+            if over and not same_step:
+                self._held[env] = got
+            else:
+                yield got
+
+    def method(self) -> None:
+        self.env.call("__repr__")
+
+
+class Gym(Face):
+    """One env without autoreset."""
+
+    def reset(self) -> list[Record]:
+        self._held: Received | None = None
+        observation, info = self.env.reset()
+        return [Began(0, Stamp.of(observation), mark_in(info))]
+
+    def step(self) -> list[Record]:
+        records: list[Record] = []
+        if self._held is not None:
+            last = self._held
+            observation, info = self.env.reset()
+            self._held = None
+            records.append(replace(last, shown=Stamp.of(observation), reset_mark=mark_in(info)))
+        number = next(self.numbers)
+        harm = self.harms([0])[0]
+        observation, reward, terminated, truncated, info = self.env.step(np.array([number, harm]))
+        shown = Stamp.of(observation)
+        got = Received(
+            0,
+            shown,
+            float(reward),
+            terminated=terminated,
+            truncated=truncated,
+            final=shown if terminated or truncated else None,
+            synthetic=info.get("sc2pool.synthetic", False),
+            mark=mark_in(info),
+        )
+        records.append(Sent(0, number))
+        if terminated or truncated:
+            self._held = got
+        else:
+            records.append(got)
+        return records
+
+    def method(self) -> None:
+        self.pool.call([0], "has_attr", "unwrapped")
+
+
+def value_of(infos: dict[str, Any], key: str, env: int) -> Any:
+    """One env's value in a vector env's infos; None if it has none."""
+    return infos[key][env] if key in infos and infos[f"_{key}"][env] else None
+
+
+def mark_of(infos: dict[str, Any], env: int) -> Mark | None:
+    """The fault of one env in a vector env's infos."""
+    if "sc2pool.fault" not in infos or not infos["_sc2pool.fault"][env]:
+        return None
+    fault = infos["sc2pool.fault"]
+    return Mark(int(fault["instance"][env]), str(fault["kind"][env]))
+
+
+class Setting(NamedTuple):
+    """What an env is made with."""
+
+    n: int
+    spares: int
+    game: Path
+    config: PoolConfig
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to play.
+
+    Attributes:
+        make: the env, recorded.
+        games: whether games are played, and not a user's envs.
+        realtime: whether the games run by themselves.
+        one: whether there is only one env, and no spare.
+    """
+
+    make: Callable[[Setting], Face]
+    games: bool = True
+    realtime: bool = False
+    one: bool = False
+
+
+def sb3(face: type[Face] = Face, task: Any = AuditTask, **more: Any) -> Callable[[Setting], Face]:
+    """Makes Stable-Baselines3's env."""
+    return lambda given: face(
+        SubprocSC2VecEnv(
+            task=task,
+            n=given.n,
+            spares=given.spares,
+            game=given.game,
+            config=given.config,
+            **more,
+        )
+    )
+
+
+def vector(mode: AutoresetMode, task: Any = AuditTask) -> Callable[[Setting], Face]:
+    """Makes gymnasium's vector env."""
+    return lambda given: Vector(
+        SC2VectorEnv(
+            task=task,
+            n=given.n,
+            spares=given.spares,
+            game=given.game,
+            config=given.config,
+            autoreset_mode=mode,
+        )
+    )
+
+
+def vector_of_envs(mode: AutoresetMode, at_once: int | None) -> Callable[[Setting], Face]:
+    """Makes gymnasium's vector env of a user's envs."""
+    return lambda given: Vector(
+        SC2VectorEnv(
+            [AuditEnv] * given.n,
+            config=given.config,
+            autoreset_mode=mode,
+            max_concurrency=at_once,
+        )
+    )
+
+
+def gym(task: Any) -> Callable[[Setting], Face]:
+    """Makes gymnasium's env."""
+    return lambda given: Gym(SC2GymEnv(task=task, game=given.game, config=given.config))
+
+
+FACES = {
+    "sb3": Kind(sb3()),
+    "sb3, first ready": Kind(sb3(FirstReady)),
+    "sb3, bot": Kind(sb3(task=AuditBot)),
+    "sb3, real time": Kind(sb3(realtime=True, step_mul=2), realtime=True),
+    "sb3, envs": Kind(
+        lambda given: Face(SubprocSC2VecEnv([AuditEnv] * given.n, config=given.config)),
+        games=False,
+    ),
+    "vector, next step": Kind(vector(AutoresetMode.NEXT_STEP)),
+    "vector, same step": Kind(vector(AutoresetMode.SAME_STEP)),
+    "vector, disabled": Kind(vector(AutoresetMode.DISABLED)),
+    "vector, next step, bot": Kind(vector(AutoresetMode.NEXT_STEP, AuditBot)),
+    "vector, next step, envs": Kind(vector_of_envs(AutoresetMode.NEXT_STEP, None), games=False),
+    "vector, same step, envs, two at once": Kind(
+        vector_of_envs(AutoresetMode.SAME_STEP, 2), games=False
+    ),
+    "vector, disabled, envs, two at once": Kind(
+        vector_of_envs(AutoresetMode.DISABLED, 2), games=False
+    ),
+    "gym": Kind(gym(AuditTask), one=True),
+    "gym, bot": Kind(gym(AuditBot), one=True),
+}
+"""Every face and mode, by name."""

@@ -1,0 +1,84 @@
+"""A trainer is killed at a random instant; two seconds later none of its processes lives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psutil
+from audit.belongings import describe, is_marked
+
+PROGRAM = Path(__file__).with_name("trainee.py")
+GONE_WITHIN_S = 2.0
+MARK = "SC2POOL_CHAOS_TRAINEE"
+LIFE_S = 6.0
+"""About how long the program takes from its start to the close of its first pool."""
+
+
+class Trainee:
+    """A training program and all that has come of it."""
+
+    def __init__(self, game: Path, n: int) -> None:
+        self._mark = uuid.uuid4().hex
+        self.process = subprocess.Popen(
+            [sys.executable, PROGRAM, game, str(n)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(PROGRAM.parents[1]), MARK: self._mark},
+        )
+
+    def wait_for(self, stage: str) -> bool:
+        """Wait until it prints this; False if it ended before."""
+        assert self.process.stdout is not None
+        return any(line.strip() == stage for line in self.process.stdout)
+
+    def end(self, number: signal.Signals) -> tuple[str, list[str]]:
+        """Send it a signal.
+
+        Returns:
+            The stage that it was in, and which processes of it live two seconds after its end.
+        """
+        self.process.send_signal(number)
+        printed, _ = self.process.communicate()
+        ended_s = time.monotonic()
+        while (left := self.living()) and time.monotonic() < ended_s + GONE_WITHIN_S:
+            time.sleep(0.01)
+        lines = [describe(process) for process in left]
+        for process in left:
+            process.kill()
+        return (printed.split() or ["importing"])[-1], lines
+
+    def living(self) -> list[psutil.Process]:
+        """Its processes, wherever they hang in the tree; zombies have ended."""
+        mark = f"{MARK}={self._mark}".encode()
+        found = []
+        for pid in psutil.pids():
+            if is_marked(pid, mark) and psutil.pid_exists(pid):
+                found.append(psutil.Process(pid))
+        return found
+
+
+def kill_trainers(count: int, n: int, seed: int, game: Path) -> dict[str, Any]:
+    """Kill this many trainers, one after the other."""
+    rng = Random(seed)
+    stages: Counter[str] = Counter()
+    left: list[Sequence[str]] = []
+    for number in range(count):
+        trainee = Trainee(game, n)
+        time.sleep(rng.uniform(0.0, LIFE_S))
+        stage, lives = trainee.end(signal.SIGKILL)
+        stages[stage] += 1
+        if lives:
+            left.append(lives)
+            print(f"LEFT after {number}: {stage}: {lives}", flush=True)
+    return {"trainers killed": sum(stages.values()), "in": dict(stages), "left": left}

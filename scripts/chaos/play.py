@@ -1,0 +1,106 @@
+"""Plays one round, and says what was wrong."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from audit.belongings import Belongings
+from audit.faulty import Faulty
+
+from chaos.arena import Arena, UnplayableError
+from chaos.attacks import ATTACKS
+from chaos.faces import FACES, Kind
+from chaos.rounds import Round
+from sc2pool.pool.instances.run_dir import sweep
+
+
+def possible(kind: Kind, available: set[str]) -> set[str]:
+    """The attacks that can be made on a face, on a machine that has what is `available`."""
+    has = available | {"pending"} - ({"pending"} if kind.one else set())
+    if kind.games:
+        has = has | {"games"}
+    return {name for name, attack in ATTACKS.items() if attack.needs <= has}
+
+
+def attacks_by_face(available: set[str]) -> dict[str, set[str]]:
+    """What can be drawn on this machine."""
+    return {name: possible(kind, available) for name, kind in FACES.items()}
+
+
+def play(given: Round, games: Faulty, reports: Path) -> dict[str, Any]:
+    """Play a round, and report it as plain data."""
+    before = Belongings(Path(tempfile.gettempdir()))
+    arena = Arena(given.face, given.n, given.spares, games, reports)
+    done: Counter[str] = Counter()
+    began_s = time.monotonic()
+    with all_exceptions(arena.problems):
+        try:
+            _play(given, arena, done)
+        except UnplayableError:
+            pass
+        except Exception:
+            arena.problems.append(f"the suite itself failed: {traceback.format_exc()}")
+        finally:
+            arena.close()
+        games.orders.unlink(missing_ok=True)
+        gc.collect()
+    sweep(Path(tempfile.gettempdir()))  # what killed trainers beside it have left
+    left = before.what_stays()
+    before.end_new_processes()
+    for path in Path(tempfile.gettempdir()).iterdir():
+        shutil.rmtree(path, ignore_errors=True)
+    return {
+        "took_s": round(time.monotonic() - began_s, 1),
+        "attacks": dict(done),
+        "transitions": arena.transitions,
+        "counts": dict(arena.counts),
+        "problems": arena.problems,
+        "left": left,
+    }
+
+
+def _play(given: Round, arena: Arena, done: Counter[str]) -> None:
+    strikes = list(given.strikes)
+    arena.open()
+    for step in range(given.steps):
+        while strikes and strikes[0].step <= step:
+            strike = strikes.pop(0)
+            attack = ATTACKS[strike.attack]
+            arena.may = max(arena.may, attack.may)
+            done[strike.attack] += 1
+            attack.do(arena, Random(strike.seed))
+        arena.step()
+    arena.settle()
+
+
+@contextmanager
+def all_exceptions(problems: list[str]) -> Iterator[None]:
+    """Take the exceptions that Python otherwise only prints: those of threads and finalizers."""
+
+    def unraisable(given: Any) -> None:
+        if not isinstance(given.exc_value, KeyboardInterrupt):
+            lines = traceback.format_exception(given.exc_value)
+            problems.append(f"ignored in {given.object!r}: {''.join(lines)}")
+
+    def in_thread(given: Any) -> None:
+        lines = traceback.format_exception(given.exc_value)
+        problems.append(f"in the thread {given.thread}: {''.join(lines)}")
+
+    before = sys.unraisablehook, threading.excepthook
+    sys.unraisablehook, threading.excepthook = unraisable, in_thread
+    try:
+        yield
+    finally:
+        sys.unraisablehook, threading.excepthook = before

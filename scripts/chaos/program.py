@@ -1,0 +1,115 @@
+"""The process that plays: `program.py ROOT`, with orders as JSON from its standard input.
+
+ROOT is an empty folder of the run's own. What is played is printed as a line of JSON each. If the
+process ends before it says so, the last round that it began was stuck, or took the process down.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from audit.faulty import Faulty
+
+from chaos.attacks import ATTACKS
+from chaos.attacks.resources import CGROUP, DISK
+from chaos.play import attacks_by_face, play
+from chaos.rounds import Round, draw
+from chaos.session import interrupt_often
+from sc2pool.standin.install import install
+
+DISK_BYTES = 64_000_000
+INODES = 4000
+
+
+def say(event: str, **what: Any) -> None:
+    """Print a line of JSON."""
+    print(json.dumps({"event": event, **what}, default=str), flush=True)
+
+
+def prepare(root: Path) -> tuple[Faulty, Path, set[str]]:
+    """The games, the folder of fault reports, and what this machine has for attacks."""
+    available = set()
+    disk = root / "disk"
+    disk.mkdir()
+    if DISK in os.environ:
+        options = f"size={DISK_BYTES},nr_inodes={INODES}"
+        mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+            available.add("mount")
+    if CGROUP in os.environ:
+        available.add("pids")
+    temp, reports = disk / "temp", disk / "faults"
+    temp.mkdir()
+    reports.mkdir()
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temp)
+    install(root / "standin")
+    return Faulty.install(root / "standin", root), reports, available
+
+
+def sample() -> dict[str, int]:
+    """What may not grow from round to round."""
+    gc.collect()
+    process = psutil.Process()
+    return {
+        "rss_bytes": process.memory_info().rss,
+        "descriptors": process.num_fds(),
+        "threads": threading.active_count(),
+    }
+
+
+def play_rounds(orders: dict[str, Any], games: Faulty, reports: Path, available: set[str]) -> None:
+    """The rounds that are given, or those of a seed until the time or their number is over."""
+    weights = {name: attack.weight for name, attack in ATTACKS.items()}
+    faces = attacks_by_face(available)
+    end_s = time.monotonic() + 60.0 * orders["minutes"]
+    given = [Round.of(one) for one in orders.get("given", [])]
+    number = orders["first"]
+    last = orders["first"] + (len(given) or orders["rounds"])
+    while number < last and time.monotonic() < end_s:
+        if given:
+            one = given[number - orders["first"]]
+        else:
+            one = draw(
+                orders["seed"],
+                number,
+                orders["n"],
+                faces=faces,
+                weights=weights,
+                mean_strikes=orders["strikes"],
+            )
+        say("begins", number=number, round=one.as_dict())
+        say("played", number=number, result=play(one, games, reports), sample=sample())
+        number += 1
+
+
+def main(root: str) -> None:
+    logging.disable(logging.CRITICAL)  # the faults are intended, and counted
+    orders = json.loads(sys.stdin.read())
+    games, reports, available = prepare(Path(root))
+    missing = {name for name, attack in ATTACKS.items() if attack.needs & {"mount", "pids"}}
+    possible = set().union(*attacks_by_face(available).values())
+    say("prepared", available=sorted(available), skipped=sorted(missing - possible))
+    if "interrupts" in orders:
+        result = interrupt_often(**orders["interrupts"], games=games, reports=reports)
+        say("interrupted", result=result, sample=sample())
+    else:
+        play_rounds(orders, games, reports, available)
+    say("ended")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

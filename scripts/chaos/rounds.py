@@ -1,0 +1,89 @@
+"""What is drawn from a seed: rounds, each a face and the attacks on it. Pure, and plain data.
+
+Each strike has a seed of its own, so a list with some strikes left out draws the same for the rest.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+MEAN_STRIKES = 16
+STEPS_PER_STRIKE = 4
+MOST_SPARES = 3
+
+
+@dataclass(frozen=True)
+class Strike:
+    """An attack at a place in the round.
+
+    Attributes:
+        attack: its name in the table of attacks.
+        step: before which step.
+        seed: of what the attack itself draws.
+    """
+
+    attack: str
+    step: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """A pool from construction to close."""
+
+    face: str
+    n: int
+    spares: int
+    steps: int
+    strikes: tuple[Strike, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for `of`."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Round:
+        """From what `as_dict` returned."""
+        strikes = tuple(Strike(**strike) for strike in data["strikes"])
+        return cls(**{**data, "strikes": strikes})
+
+    def with_strikes(self, strikes: Sequence[Strike]) -> Round:
+        """The same with these strikes."""
+        return replace(self, strikes=tuple(strikes))
+
+
+def draw(
+    seed: int,
+    number: int,
+    n: int,
+    *,
+    faces: Mapping[str, Collection[str]],
+    weights: Mapping[str, float],
+    mean_strikes: float = MEAN_STRIKES,
+) -> Round:
+    """The `number`-th round of a seed.
+
+    Args:
+        seed: of the run.
+        number: counts the rounds.
+        n: envs; a face with one env has one.
+        faces: for each face, the attacks that are possible on it.
+        weights: how often each attack is drawn.
+    """
+    rng = random.Random(f"{seed} {number}")
+    # One face after the other, in an order that is drawn anew each time they all were played.
+    order = random.Random(f"{seed} {number // len(faces)}").sample(sorted(faces), len(faces))
+    face = order[number % len(faces)]
+    count = 1 + min(int(rng.expovariate(1.0 / mean_strikes)), int(4 * mean_strikes))
+    steps = STEPS_PER_STRIKE * count + 8
+    possible = sorted(faces[face])
+    chosen = rng.choices(possible, [weights[name] for name in possible], k=count)
+    places = sorted(rng.randrange(steps) for _ in chosen)
+    strikes = tuple(
+        Strike(name, place, rng.randrange(2**32))
+        for name, place in zip(chosen, places, strict=True)
+    )
+    return Round(face, n, rng.randint(0, MOST_SPARES), steps, strikes)

@@ -1,0 +1,44 @@
+"""A training program that is ended from outside: `trainee.py GAME N`.
+
+It constructs a pool, plays and closes it, again and again, and prints where it is. It uses the pool
+without a face, because Stable-Baselines3 takes seconds to import.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+
+import numpy as np
+from audit.task import AuditTask
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import task_spec
+from sc2pool.pool.pool import Pool
+
+STEPS = 100
+
+
+def play(game: str, n: int) -> None:
+    """One pool's life."""
+    config = PoolConfig()
+    print("constructing", flush=True)
+    pool = Pool([task_spec(AuditTask, game, config)] * n, one_book=True, config=config, spares=1)
+    try:
+        print("playing", flush=True)
+        pool.reset()
+        for number in range(STEPS):
+            pool.send(np.array([[number, 0]] * n))
+            pool.recv()
+        print("closing", flush=True)
+    finally:
+        pool.close()
+
+
+def main(game: str, n: str) -> None:
+    for _ in count():
+        play(game, int(n))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,132 @@
+"""The arena sees a pool that is broken: a suite that cannot fail proves nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from audit.checker import Received, Record
+from audit.env import AuditEnv
+from audit.faulty import Faulty
+from chaos import arena as arenas
+from chaos.arena import Arena, May
+from chaos.attacks import ATTACKS
+from chaos.faces import FACES, Face, Kind
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.errors import CrashLoopError
+
+Play = Callable[..., Arena]
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
+    """Plays some steps on a face of two envs, and closes it."""
+
+    def run(face: type[Face], may: May = May.NOTHING, attack: str = "") -> Arena:
+        kind = Kind(
+            lambda given: face(SubprocSC2VecEnv([AuditEnv] * given.n, config=given.config)),
+            games=False,
+        )
+        monkeypatch.setitem(FACES, "under test", kind)
+        arena = Arena("under test", 2, 0, Faulty(tmp_path, tmp_path / "orders"), tmp_path)
+        arena.may = may
+        arena.open()
+        if attack:
+            ATTACKS[attack].do(arena, Random(0))
+        for _ in range(5):
+            arena.step()
+        arena.close()
+        return arena
+
+    yield run
+
+
+class Raises(Face):
+    """The third step raises an error of this class's."""
+
+    error: Exception
+
+    def step(self) -> list[Record]:
+        self.steps = getattr(self, "steps", 0) + 1
+        if self.steps == 3:
+            raise self.error
+        return super().step()
+
+
+class RaisesAnAssertion(Raises):
+    error = AssertionError("the book-keeping is wrong")
+
+
+class RaisesOurs(Raises):
+    error = CrashLoopError("too many")
+
+
+class SwapsRewards(Face):
+    """Two envs' rewards change places."""
+
+    def step(self) -> list[Record]:
+        *records, first, second = super().step()
+        assert isinstance(first, Received)
+        assert isinstance(second, Received)
+        swapped: Any = first.reward, second.reward
+        object.__setattr__(second, "reward", swapped[0])
+        object.__setattr__(first, "reward", swapped[1])
+        return [*records, first, second]
+
+
+def test_a_sound_pool_has_no_problems(play: Play) -> None:
+    arena = play(Face)
+    assert arena.problems == []
+    assert arena.transitions == 10
+
+
+def test_a_wrong_transition(play: Play) -> None:
+    assert "the reward is" in play(SwapsRewards).problems[0]
+
+
+def test_an_error_that_is_not_ours(play: Play) -> None:
+    (problem,) = play(RaisesAnAssertion, May.ENDED).problems
+    assert "no error of sc2pool" in problem
+
+
+def test_an_error_that_no_attack_allows(play: Play) -> None:
+    (problem,) = play(RaisesOurs).problems
+    assert "which no attack allows" in problem
+
+
+def test_an_error_after_which_processes_live(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arenas, "GONE_WITHIN_S", 0.1)
+    problems = play(RaisesOurs, May.ENDED).problems
+    assert len(problems) == 2, "a worker for each env"
+    assert all("lives" in problem for problem in problems)
+
+
+def test_a_truncation_that_no_attack_allows(play: Play) -> None:
+    class HarmsItself(Face):
+        def step(self) -> list[Record]:
+            self.harm = 3
+            return super().step()
+
+    assert any("nothing may follow" in problem for problem in play(HarmsItself).problems)
+
+
+def test_a_call_that_does_not_end(tmp_path: Path) -> None:
+    program = (
+        "from audit.measures import bounded\nimport time\nwith bounded(0.2):\n    time.sleep(600)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(Path(arenas.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 1
+    assert "Timeout" in ended.stderr

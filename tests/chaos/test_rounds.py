@@ -1,0 +1,46 @@
+"""What is drawn from a seed."""
+
+from __future__ import annotations
+
+import json
+
+from chaos.attacks import ATTACKS
+from chaos.faces import FACES
+from chaos.play import attacks_by_face, possible
+from chaos.rounds import Round, draw
+
+ALL = attacks_by_face({"mount", "pids"})
+WEIGHTS = {name: attack.weight for name, attack in ATTACKS.items()}
+
+
+def drawn(seed: int, number: int) -> Round:
+    return draw(seed, number, 8, faces=ALL, weights=WEIGHTS)
+
+
+def test_a_seed_draws_the_same_and_another_does_not() -> None:
+    rounds = [drawn(1, number) for number in range(20)]
+    assert rounds == [drawn(1, number) for number in range(20)]
+    assert rounds != [drawn(2, number) for number in range(20)]
+    assert len(set(rounds)) == 20
+
+
+def test_every_face_and_every_attack_is_drawn() -> None:
+    rounds = [drawn(3, number) for number in range(20 * len(FACES))]
+    assert {one.face for one in rounds[: len(FACES)]} == set(FACES)
+    assert {strike.attack for one in rounds for strike in one.strikes} == set(ATTACKS)
+    assert {one.spares for one in rounds} == {0, 1, 2, 3}
+
+
+def test_a_round_survives_json_and_keeps_the_seeds_of_what_is_left_in() -> None:
+    one = max((drawn(4, number) for number in range(10)), key=lambda round: len(round.strikes))
+    assert Round.of(json.loads(json.dumps(one.as_dict()))) == one
+    part = one.with_strikes(one.strikes[::2])
+    assert (part.face, part.steps) == (one.face, one.steps)
+    assert set(part.strikes) < set(one.strikes)
+
+
+def test_attacks_need_what_they_harm() -> None:
+    assert "game KILL" not in possible(FACES["sb3, envs"], set())
+    assert "worker KILL" in possible(FACES["sb3, envs"], set())
+    assert "full disk" not in possible(FACES["sb3"], set())
+    assert "full disk" in possible(FACES["sb3"], {"mount"})
