@@ -32,7 +32,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.hang_detection import STALL_S
 from sc2pool.game.lease import HOST
-from sc2pool.game.wire import DirectReader, NotReadyError, connect, frame
+from sc2pool.game.wire import DirectReader, NotReadyError, connect, frames
 from sc2pool.protocol import replies
 from sc2pool.protocol.sparse import Head
 
@@ -161,18 +161,16 @@ class Connection(picows.WSListener):
             self._read_directly()  # an unexpected message must not be taken for an answer
         if self._fault is not None:
             raise self._fault
-        frames = []
         for request in requests:
             request.id = self._next_id
             self._expected.append((self._next_id, replies.expected_kind(request)))
             self._next_id = (self._next_id + 1) & _ID_MASK
-            frames.append(frame(request.SerializeToString()))
         assert reader is not None
         self._deadline_s = deadline.instant_s
         self._extend = extend
         self._sparse = sparse
         try:
-            reader.send(b"".join(frames))
+            reader.send(frames(requests))
         except OSError as error:
             self._lose(error)
         if not (direct and self._answered_directly()):

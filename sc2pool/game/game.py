@@ -81,6 +81,7 @@ class Game:
         self._limits = limits
         self._setup: GameSetup | None = None
         self._map_path: Path | None = None
+        self._realtime = False
         self._restartable = False
         self._needs_hard_reset = False
         self._loops = LoopCount()
@@ -181,6 +182,7 @@ class Game:
             await self._create(setup, map_path, seed)
             kind = ResetKind.CREATE
         self._setup, self._map_path = setup, map_path
+        self._realtime = setup.realtime
         # A game made with a seed might repeat it when restarted, so it is never restarted.
         self._restartable = seed is None
         self._loops.begin_episode()
@@ -287,20 +289,19 @@ class Game:
         deadline, extend = self._time_limit(loops / LOOPS_PER_S if self._realtime else 0.0)
         *others, observed = await self._api.burst(asked, deadline, extend, sparse=True)
         for reply in others:
-            if not replies.is_game_over(reply):
+            if reply.error and not replies.is_game_over(reply):
                 replies.require(reply, reply.WhichOneof("response") or "step")
         action_results = list(others[0].action.result) if actions else []
         if not self._realtime:
             self._loops.play(loops, others[-1].step.simulation_loop)
-        if replies.is_game_over(observed):
+        if observed.error and replies.is_game_over(observed):
             # The game ended under the burst: what it ended with can still be observed.
             asked = [requests.observation()]
             (observed,) = await self._api.burst(asked, deadline, extend, sparse=True)
-        newest = self._accept(observed, loops)
+        newest, ended = self._accept(observed, loops)
         if self._realtime:
             self._loops.play(newest.game_loop - (before or 0))
             self._note_tick(newest.game_loop, moved=before is None)
-        ended = self._has_ended(observed.observation)
         if ended and self.result is None and not observed.observation.player_result:
             # The result may come one observation after the end.
             self._events.keep(newest)
@@ -346,10 +347,6 @@ class Game:
 
     # ---- the inside -------------------------------------------------------------------------
 
-    @property
-    def _realtime(self) -> bool:
-        return self._setup is not None and self._setup.realtime
-
     def _time_limit(self, due_in_s: float = 0.0) -> tuple[Deadline, Extend]:
         limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
         detector = HangDetector(due_in_s + limit_s, self._api.process.cpu_seconds)
@@ -358,7 +355,7 @@ class Game:
     async def _see(self) -> Observed:
         asked = [requests.observation()]
         (reply,) = await self._api.burst(asked, *self._time_limit(), sparse=True)
-        return self._accept(reply, loops=0)
+        return self._accept(reply, loops=0)[0]
 
     def _note_tick(self, loop: int, *, moved: bool) -> None:
         now_s = time.monotonic()
@@ -368,18 +365,19 @@ class Game:
         else:
             self.tick = self._clock.observe(loop, now_s)
 
-    def _accept(self, reply: Any, loops: int) -> Observed:
-        """Checks a sparse observation `loops` after the last one, and notes its game loop."""
+    def _accept(self, reply: Any, loops: int) -> tuple[Observed, bool]:
+        """Checks a sparse observation `loops` after the last one, and notes its game loop.
+
+        Returns:
+            The observation, and whether the game has ended with it.
+        """
         replies.require(reply, "observation")
         answer = reply.observation
-        ended = self._has_ended(answer)
+        ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
         first, last = self._loops.expected(loops, ended=ended, free=self._realtime)
         replies.check_observation(answer, first_loop=first, last_loop=last)
         self._loops.see(answer.observation.game_loop)
         result = replies.result_of(answer, self.player_id)
         if result is not None:  # else an earlier look may have brought it
             self.result = result
-        return Observed(self._api.sparse_payload, reply)
-
-    def _has_ended(self, answer: Any) -> bool:
-        return self.status is Status.ENDED or len(answer.player_result) > 0
+        return Observed(self._api.sparse_payload, reply), ended

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Iterable
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.game.lease import HOST
 from sc2pool.waiting import BlockingWait
@@ -37,18 +40,23 @@ def connect(port: int) -> socket.socket:
     return sock
 
 
-def frame(payload: bytes) -> bytes:
-    """A whole binary websocket message from the client.
+def frames(requests: Iterable[sc_pb.Request]) -> bytes:
+    """Requests as whole binary websocket messages of the client, one after the other.
 
     The mask every client must use is zero here: it protects proxies from hostile scripts, and
     between two processes on one machine there are neither. That makes one write of a burst.
     """
-    length = len(payload)
-    if length < 126:
-        return b"\x82%c\0\0\0\0%b" % (0x80 | length, payload)
-    if length < 1 << 16:
-        return b"\x82\xfe%b\0\0\0\0%b" % (length.to_bytes(2), payload)
-    return b"\x82\xff%b\0\0\0\0%b" % (length.to_bytes(8), payload)
+    framed = []
+    for request in requests:
+        payload = request.SerializeToString()
+        length = len(payload)
+        if length < 126:
+            framed.append(b"\x82%c\0\0\0\0%b" % (0x80 | length, payload))
+        elif length < 1 << 16:
+            framed.append(b"\x82\xfe%b\0\0\0\0%b" % (length.to_bytes(2), payload))
+        else:
+            framed.append(b"\x82\xff%b\0\0\0\0%b" % (length.to_bytes(8), payload))
+    return b"".join(framed)
 
 
 class DirectReader:

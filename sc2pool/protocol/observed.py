@@ -92,8 +92,7 @@ class Observed:
         units = self._units
         finite.require_places(units)
         columns = UnitColumns(units.tag, units.unit_type, units.alliance, units.pos.x, units.pos.y)
-        n = len(columns.tag)
-        if all(len(column) == n for column in columns):
+        if len(set(map(len, columns))) == 1:
             return columns
         return columns_of(self.response.observation.raw_data.units)
 

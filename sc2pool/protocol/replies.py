@@ -116,7 +116,7 @@ def require(reply: sc_pb.Response, kind: str) -> None:
     if reply.error:
         status = _status(reply)
         raise _bad(f"the game refused {kind} (status {status}): {'; '.join(reply.error)}")
-    if not _has_failed(reply, kind):
+    if kind not in _PERMANENT or not _has_failed(reply, kind):
         return
     answer = getattr(reply, kind)
     name = type(answer).Error.Name(answer.error)

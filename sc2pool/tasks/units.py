@@ -124,7 +124,7 @@ def distances(from_positions: Floats, to_positions: Floats) -> Floats:
 
 def _in_tag_order(source: Source, columns: UnitColumns, rows: list[int]) -> Units:
     tag = columns.tag
-    rows = sorted(rows, key=lambda row: tag[row])
+    rows = sorted(rows, key=tag.__getitem__)
     x, y = columns.x, columns.y
     return Units(
         tags=[tag[row] for row in rows],

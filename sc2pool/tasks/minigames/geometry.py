@@ -7,7 +7,8 @@ goes into an observation lies within [-1, 1] whatever the game reports.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ WALK_LENGTH = 4.0
 stands still between two actions."""
 
 
-class PlayableArea(NamedTuple):
+@dataclass(frozen=True)
+class PlayableArea:
     """The rectangle of the map on which units can be."""
 
     left: float
@@ -41,12 +43,12 @@ class PlayableArea(NamedTuple):
         area = game_info.start_raw.playable_area
         return cls(area.p0.x, area.p0.y, area.p1.x, area.p1.y)
 
-    @property
+    @cached_property
     def longer_side(self) -> float:
         """Length of the longer side, at least one cell; the unit of distances in observations."""
         return max(self.right - self.left, self.top - self.bottom, 1.0)
 
-    @property
+    @cached_property
     def centre(self) -> tuple[float, float]:
         """The point in the middle."""
         return (self.left + self.right) / 2, (self.bottom + self.top) / 2

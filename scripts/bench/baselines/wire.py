@@ -30,7 +30,7 @@ from sc2pool.cli.bench.rounds import WARM_UP_S
 from sc2pool.game.installation import find_map, read_installation
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.game.process import GameProcess
-from sc2pool.game.wire import frame
+from sc2pool.game.wire import frames
 from sc2pool.protocol import requests
 
 FRAMES = 3
@@ -95,7 +95,7 @@ class Wire(picows.WSListener):
         """One request and its reply, read."""
         self._waited_for = asyncio.get_running_loop().create_future()
         self._frames = -1
-        self._write(frames(request))
+        self._write(frames([request]))
         return await self._waited_for
 
     async def run(self, bursts: list[bytes], seconds: float, most: int) -> tuple[int, float]:
@@ -131,11 +131,6 @@ class Wire(picows.WSListener):
             self._waited_for.set_exception(ConnectionError("the game closed the connection"))
 
 
-def frames(*messages: sc_pb.Request) -> bytes:
-    """Whole websocket messages in one piece."""
-    return b"".join(frame(message.SerializeToString()) for message in messages)
-
-
 def random_walks(observation: sc_pb.Observation, area: Any, step_mul: int) -> list[bytes]:
     """Bursts that send the own units to random places on the map."""
     tags = [unit.tag for unit in observation.raw_data.units if unit.alliance == 1]
@@ -149,7 +144,7 @@ def random_walks(observation: sc_pb.Observation, area: Any, step_mul: int) -> li
         order.target_world_space_pos.x = rng.uniform(area.p0.x, area.p1.x)
         order.target_world_space_pos.y = rng.uniform(area.p0.y, area.p1.y)
         bursts.append(
-            frames(requests.action([action]), requests.step(step_mul), requests.observation())
+            frames([requests.action([action]), requests.step(step_mul), requests.observation()])
         )
     return bursts
 

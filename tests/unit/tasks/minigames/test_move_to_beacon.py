@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
@@ -70,7 +72,7 @@ def test_image_without_a_marine_is_black(unit, begin):
 
 
 def test_a_beacon_is_always_visible(unit, begin, area):
-    huge = area._replace(right=area.left + 250, top=area.bottom + 250)
+    huge = replace(area, right=area.left + 250, top=area.bottom + 250)
     corners = [huge.left, huge.bottom], [huge.right, huge.top]
     for x, y in np.random.default_rng(3).uniform(*corners, (50, 2)).tolist():
         units = unit(OWN_MARINES, *corners[0], tag=1), unit(BEACONS, x, y, tag=2)
