@@ -16,12 +16,14 @@ can tell their own processes and files from those of other programs.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -93,6 +95,22 @@ def run_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         # Fault reports stay after a test, so the cache is outside of the temp folder.
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield folder
+
+
+@pytest.fixture
+def limited() -> Callable[[int, int], AbstractContextManager[None]]:
+    """`with limited(resource.RLIMIT_NOFILE, 0):` the system refuses this process more of it."""
+
+    @contextmanager
+    def limit(what: int, most: int) -> Iterator[None]:
+        soft, hard = resource.getrlimit(what)
+        resource.setrlimit(what, (most, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(what, (soft, hard))
+
+    return limit
 
 
 @pytest.fixture(scope="session")

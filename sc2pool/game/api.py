@@ -33,6 +33,8 @@ class GameAPI:
 
     Attributes:
         process: the game's.
+        pid: of the process that listens on the port: the game itself, or below a script that
+            started it; the script's if the system does not say which one listens.
         port: on which it listens.
         listener_proven: whether the system says that the port's listener is this game.
         status: as of the newest reply.
@@ -43,11 +45,12 @@ class GameAPI:
         process: GameProcess,
         lease: PortLease,
         connection: Connection,
-        listener_proven: bool,
+        listener_pid: int | None,
     ) -> None:
         self.process = process
+        self.pid = process.pid if listener_pid is None else listener_pid
         self.port = lease.port
-        self.listener_proven = listener_proven
+        self.listener_proven = listener_pid is not None
         self.status = Status.UNKNOWN
         self._lease = lease
         self._connection = connection

@@ -64,7 +64,7 @@ class Game:
     """A running game; used by one asyncio task at a time.
 
     Attributes:
-        pid: of the process.
+        pid: of the process that listens; an executable may be a script that starts it.
         port: on which it listens.
         listener_proven: whether the system says that the port's listener is this game.
         version: as the game reports it.
@@ -89,7 +89,7 @@ class Game:
         self._clock = ElasticClock(LOOPS_PER_S)
         self._events = PendingEvents()
 
-        self.pid = api.process.pid
+        self.pid = api.pid
         self.port = api.port
         self.listener_proven = api.listener_proven
         self.version = ""

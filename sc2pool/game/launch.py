@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import psutil
@@ -63,18 +64,18 @@ async def _try_port(installation: Installation, lease: PortLease, deadline: Dead
     process = None
     try:
         process = GameProcess.spawn(installation, lease)
-        connection, proven = await _when_ready(process, lease.port, deadline)
+        connection, listener_pid = await _when_ready(process, lease.port, deadline)
     except BaseException:
         if process is not None:
             process.close()
         lease.release()
         raise
-    return GameAPI(process, lease, connection, proven)
+    return GameAPI(process, lease, connection, listener_pid)
 
 
 async def _when_ready(
     process: GameProcess, port: int, deadline: Deadline
-) -> tuple[Connection, bool]:
+) -> tuple[Connection, int | None]:
     while True:
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
@@ -90,38 +91,41 @@ async def _when_ready(
             )
         try:
             sock = connect(port)
-            proven = _prove_listener(process, port, sock)
-            return await Connection.open(port, deadline, sock), proven
+            listener_pid = _prove_listener(process, port, sock)
+            return await Connection.open(port, deadline, sock), listener_pid
         except NotReadyError:
             await asyncio.sleep(_POLL_S)
 
 
-def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> bool:
-    """Whether the listener on `port` is known to be our game.
+def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
+    """The pid of our game's process that listens on `port`; None if the system does not say.
 
     Raises:
         GameFault: PORT_TAKEN; it is another process.
         NotReadyError: by now nothing listens there.
     """
-    owner = owns_port(process.family(), port)
-    if owner is False:
+    try:
+        pid = find_listener(process.family(), port)
+    except (psutil.Error, OSError):
+        return None
+    if pid is None:
         sock.close()
         connect(port).close()  # was it our game after all, which has ended this moment?
         raise GameFault(
             FaultKind.PORT_TAKEN, f"port {port} is listened on by another process than the game"
         )
-    return owner is not None
+    return pid
 
 
-def owns_port(processes: list[psutil.Process], port: int) -> bool | None:
-    """Whether one of the processes listens on the port; None if the system does not say."""
+def find_listener(processes: list[psutil.Process], port: int) -> int | None:
+    """The pid of the one that listens on the port; None if none of them does.
+
+    Raises:
+        psutil.Error, OSError: the system does not say.
+    """
     for process in processes:
-        try:
+        with suppress(psutil.NoSuchProcess):
             connections = process.net_connections(kind="tcp")
-        except psutil.NoSuchProcess:
-            continue
-        except (psutil.Error, OSError):
-            return None
-        if any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in connections):
-            return True
-    return False
+            if any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in connections):
+                return process.pid
+    return None

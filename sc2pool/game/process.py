@@ -25,7 +25,7 @@ from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.processes.exit import describe_exit, watch_exit
-from sc2pool.processes.tree import descendants, kill_tree
+from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree
 from sc2pool.processes.with_parent import die_with_parent
 
 LOG_LIMIT_BYTES: Final = 1 << 20
@@ -133,7 +133,7 @@ class GameProcess:
         """CPU time used so far by the game and its children; 0.0 once it is gone."""
         total_s = 0.0
         for process in self.family():
-            with suppress(psutil.Error):
+            with suppress(*UNREADABLE):
                 times = process.cpu_times()
                 total_s += times.user + times.system
         return total_s
@@ -142,13 +142,13 @@ class GameProcess:
         """Resident memory of the game and its children; 0 once it is gone."""
         total_bytes = 0
         for process in self.family():
-            with suppress(psutil.Error):
+            with suppress(*UNREADABLE):
                 total_bytes += process.memory_info().rss
         return total_bytes
 
     def family(self) -> list[psutil.Process]:
         """The game and its children: an executable may be a script that starts the game."""
-        with suppress(psutil.Error):
+        with suppress(*UNREADABLE):
             return [self._stats, *descendants(self._stats)]
         return [self._stats]
 

@@ -31,6 +31,8 @@ from sc2pool.errors import PauseError
 STOPS_WITHIN_S: Final = 2.0
 """Time limit of a stop. Measured: 0.3 to 4 ms; longer in the middle of a slow system call."""
 _POLL_S: Final = 0.0005
+UNREADABLE: Final = (psutil.Error, OSError)
+"""What psutil raises about a process: its own errors, and the system's if no descriptor is free."""
 _STOPPED = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 
 
@@ -39,6 +41,9 @@ def descendants(process: psutil.Process) -> list[psutil.Process]:
 
     A process that begins or ends meanwhile may be missing or gone. If all of the tree are
     stopped, the list is complete.
+
+    Raises:
+        psutil.Error, OSError: the system does not let itself be asked.
     """
     if not _KERNEL_LISTS_CHILDREN:
         return process.children(recursive=True)
@@ -59,22 +64,29 @@ def descendants(process: psutil.Process) -> list[psutil.Process]:
 def _children(pid: int) -> list[int]:
     """Pids of a process's children; a process or thread that ends meanwhile has none."""
     children: list[int] = []
-    with suppress(OSError):
+    with suppress(*_ENDED):
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
+            with suppress(*_ENDED):
                 children += map(int, (thread / "children").read_text().split())
     return children
 
 
+_ENDED: Final = (FileNotFoundError, ProcessLookupError)
 _KERNEL_LISTS_CHILDREN: Final = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
 def kill_tree(root: psutil.Process) -> None:
-    """SIGKILL to a process and all below it; without effect if it is gone."""
-    with suppress(psutil.Error):
+    """SIGKILL to a process and all below it; without effect if it is gone.
+
+    What cannot be listed or found because no descriptor is free lives on.
+    """
+    with suppress(*UNREADABLE):
         root.suspend()  # else it might start another child after they are listed
-    for process in [root, *descendants(root)]:
-        with suppress(psutil.Error):
+    tree = [root]
+    with suppress(*UNREADABLE):
+        tree += descendants(root)
+    for process in tree:
+        with suppress(*UNREADABLE):
             process.kill()  # psutil checks first that the pid is still this process's
 
 
@@ -116,6 +128,11 @@ class ProcessTree:
         """
         try:
             self._stop(deadline)
+        except OSError as error:
+            self.resume()
+            raise PauseError(
+                f"processes below {self._root.pid} cannot be listed: {error}"
+            ) from error
         except BaseException:
             self.resume()
             raise
@@ -155,7 +172,7 @@ class ProcessTree:
         """Let all that this object has stopped go on; may be called again."""
         held, self._held = self._held, []
         for process in held:
-            with suppress(psutil.Error):
+            with suppress(*UNREADABLE):
                 process.resume()
 
 

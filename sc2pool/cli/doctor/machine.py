@@ -21,7 +21,7 @@ from sc2pool.cli.doctor.findings import Findings, ProbeFailed
 from sc2pool.config import GameSetup
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
-from sc2pool.game.launch import owns_port
+from sc2pool.game.launch import find_listener
 from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.registry import available, resolve
@@ -168,4 +168,7 @@ def listener_is_known() -> bool:
     """Whether the system reports this process as the listener of a port that it listens on."""
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
-        return owns_port([psutil.Process()], port) is True
+        try:
+            return find_listener([psutil.Process()], port) is not None
+        except (psutil.Error, OSError):
+            return False

@@ -17,7 +17,7 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.run_dir import RunDir
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import LIVE, STOPPED, Event, State
-from sc2pool.pool.instances.watchdog import Watched, sample_process
+from sc2pool.pool.instances.watchdog import Watched, bytes_below
 from sc2pool.pool.ipc.waiter import Waiter
 
 
@@ -177,12 +177,8 @@ class Roster:
 
     def first_game_bytes(self) -> int:
         """Resident memory of a game that has come up; 0 if players have none."""
-        for seat in self.seats:
-            facts = seat.instance.facts
-            sample = facts and sample_process(facts.pid, children=False)
-            if sample:
-                return sample.rss_bytes
-        return 0
+        up = [seat.instance for seat in self.seats if seat.instance.facts is not None]
+        return bytes_below(up[0].worker_pid) if up else 0
 
 
 def waits_for_launch(instance: Instance) -> bool:

@@ -110,14 +110,15 @@ class InstanceStats:
         steps: steps in all its episodes.
         episode_steps: steps in this episode.
         episode_return: sum of this episode's rewards; None if it is not finite.
-        pid: of the game; None if there is none.
+        pid: of the game, the process that listens, also if a script started it; None if there is
+            none.
         worker_pid: of the worker.
         port: the game listens on it; None if there is no game.
         listener: "proven" if the operating system says that the game's process holds this port,
             "unproven" if it does not say; None if there is no game.
-        memory_bytes: resident memory of the game, or of a worker without one; None if the watchdog
-            has not looked yet.
-        cpu_s: CPU time of worker and game; None if the watchdog has not looked yet.
+        memory_bytes: resident memory of the game, a script and other processes of it included, or
+            of a worker without one and all below it; None if the watchdog has not looked yet.
+        cpu_s: CPU time of the worker and all below it; None if the watchdog has not looked yet.
         steps_per_s: over the newest 5 s; None if the watchdog has not looked twice yet.
         cpu_share: of one core, worker and game, over the newest 5 s; None as above.
         recycles: instances replaced on this seat, by cause.

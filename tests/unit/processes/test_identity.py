@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import sys
 import psutil
 import pytest
 
-from sc2pool.processes.identity import created_at_s, end_orphan
+from sc2pool.processes.identity import created_at_s, end_orphan, is_alive
 
 PARENT = (
     "import subprocess; child = subprocess.Popen(['sleep', '60']);"
@@ -48,3 +49,17 @@ def test_what_is_gone_is_gone(child):
     child.wait(5)
     assert created_at_s(child.pid) is None
     assert not end_orphan(child.pid, created_s)
+
+
+def test_without_a_free_descriptor_it_is_left_alone(child, limited):
+    """One that may be alive must not be taken for dead: its files would be deleted."""
+    grandchild = psutil.Process(int(child.stdout.readline()))
+    created_s = created_at_s(child.pid)
+    with limited(resource.RLIMIT_NOFILE, 0):
+        assert created_at_s(child.pid) is None
+        assert is_alive(child.pid, created_s)
+        assert not end_orphan(child.pid, created_s)
+    assert child.poll() is None
+    grandchild.kill()
+    child.wait(5)
+    assert not is_alive(child.pid, created_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -192,3 +193,19 @@ def test_there_is_no_such_process():
     child.wait()
     with pytest.raises(PauseError, match=f"no process {child.pid}"):
         ProcessTree(child.pid)
+
+
+def test_a_tree_that_cannot_be_listed_is_not_stopped(limited):
+    """Without a free descriptor; a pause that missed a process would not be one."""
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        tree = ProcessTree(os.getpid(), with_root=False)
+        with (
+            limited(resource.RLIMIT_NOFILE, 0),
+            pytest.raises(PauseError, match="Too many open files"),
+        ):
+            tree.stop(Deadline.after(5.0))
+        assert psutil.Process(child.pid).status() != psutil.STATUS_STOPPED
+    finally:
+        child.kill()
+        child.wait()

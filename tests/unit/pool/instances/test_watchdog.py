@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from sc2pool.pool.instances.watchdog import (
     memory_warning,
 )
 from sc2pool.pool.ipc.waiter import Waiter
+from sc2pool.processes.table import Processes, ProcessRow
 
 MB = 1_000_000
 POLICY = RecyclePolicy(
@@ -316,33 +318,61 @@ def test_it_counts_what_it_costs(child):
         dog.close()
 
 
-def test_a_sample_of_a_process_and_its_children(child):
-    family = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import subprocess, sys; b = b'1' * 50_000_000;"
-            "child = subprocess.Popen([sys.executable, '-c', 'import sys; b = b\"1\" * 50_000_000;"
-            "print(flush=True); input()'], stdin=subprocess.PIPE, stdout=subprocess.PIPE);"
-            "child.stdout.readline(); print(child.pid, flush=True); input();"
-            "child.kill(); child.wait()",
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with family:
-        grandchild = int(family.stdout.readline())
-        alone = Watched(0, family.pid, game_pid=grandchild, awaited_since_s=None, limit_s=0)
-        sample = look_at(alone)
-        assert 50 * MB < sample.game.rss_bytes < 100 * MB
-        assert 50 * MB < sample.worker.rss_bytes < 100 * MB, "its game is counted by itself"
-        whole = look_at(replace(alone, game_pid=None))
-        assert whole.game is None
-        assert 100 * MB < whole.worker.rss_bytes < 200 * MB
-        family.communicate("\n")
-    gone = look_at(alone)
-    assert (gone.worker, gone.game) == (None, None)
+PARENT, WORKER_PID, SCRIPT_PID, GAME_PID = 1, 10, 11, 12
+ROWS = {
+    WORKER_PID: ProcessRow(PARENT, False, 60 * MB, 2.0),
+    SCRIPT_PID: ProcessRow(WORKER_PID, False, 1 * MB, 0.25),
+    GAME_PID: ProcessRow(SCRIPT_PID, False, 100 * MB, 5.0),
+}
+
+
+def sampled(game_pid: int | None, stopped: int = 0) -> Sample:
+    rows = {pid: row._replace(stopped=pid == stopped) for pid, row in ROWS.items()}
+    return look_at(Watched(7, WORKER_PID, game_pid, None, 0.0), Processes(rows))
+
+
+def test_a_game_is_all_below_its_worker():
+    """Its executable may be a script that starts it."""
+    sample = sampled(GAME_PID)
+    assert sample.worker == ProcessSample(False, 60 * MB, 2.0)
+    assert sample.game == ProcessSample(False, 101 * MB, 5.25)
+    sample = sampled(GAME_PID, stopped=GAME_PID)
+    assert sample.game.stopped
+    assert not sample.worker.stopped
+
+
+def test_without_a_game_all_is_the_workers():
+    sample = sampled(None)
+    assert sample.game is None
+    assert sample.worker == ProcessSample(False, 161 * MB, 7.25)
+    its_own = sampled(None, stopped=GAME_PID)
+    assert not its_own.worker.stopped, "what an env does with its processes is its own affair"
+    assert sampled(None, stopped=WORKER_PID).worker.stopped
+
+
+def test_what_has_ended_has_no_sample():
+    sample = look_at(Watched(7, 999, 1000, None, 0.0), Processes(ROWS))
+    assert (sample.worker, sample.game) == (None, None)
+
+
+def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
+    """It says so once, and looks again."""
+    looks = threading.Semaphore(0)
+
+    def watched() -> list[Watched]:
+        looks.release()
+        return [Watched(3, child.pid, None, None, 0.0)]
+
+    dog = Watchdog(watched, UNLIMITED, interval_s=0.02)
+    try:
+        child.suspend()
+        with limited(resource.RLIMIT_NOFILE, 0):
+            for _ in range(4):
+                assert looks.acquire(timeout=10.0)
+        assert next_verdict(dog).kind is FaultKind.STOPPED
+    finally:
+        dog.close()
+    assert caplog.text.count("the watchdog cannot look at the processes: [Errno 24]") == 1
 
 
 @pytest.mark.parametrize(

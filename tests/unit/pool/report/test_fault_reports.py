@@ -7,7 +7,6 @@ import os
 import resource
 import stat
 import threading
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,18 +144,7 @@ def test_text_that_is_no_text_is_escaped(tmp_path):
     assert (tmp_path / path / "traceback.txt").read_text() == "Traceback: \\udc80\n"
 
 
-@contextmanager
-def limited(what: int, limit: int):
-    """The system refuses more than this, as on a full disk or without free descriptors."""
-    soft, hard = resource.getrlimit(what)
-    resource.setrlimit(what, (limit, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(what, (soft, hard))
-
-
-def test_a_file_that_does_not_fit_is_left_out(tmp_path, caplog):
+def test_a_file_that_does_not_fit_is_left_out(tmp_path, caplog, limited):
     evidence = Evidence("log line\n", "Traceback: …\n", b"replay" * 10_000)
     with limited(resource.RLIMIT_FSIZE, 10_000):
         path = fault_reports.write(tmp_path, FAULT, INSTANCE, evidence)
@@ -169,7 +157,7 @@ def test_a_file_that_does_not_fit_is_left_out(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("what", [resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE])
-def test_if_nothing_can_be_written_nothing_stays(tmp_path, caplog, what):
+def test_if_nothing_can_be_written_nothing_stays(tmp_path, caplog, limited, what):
     with limited(what, 0):
         assert fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING) is None
     assert "no fault report" in caplog.text

@@ -1,0 +1,60 @@
+"""A game below a script that starts it and waits for it: watched and shown as the game itself."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from fault_pools import MakeEnv, assert_fault, step
+from fault_tasks import strike
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import PoolConfig
+
+CONFIG = PoolConfig(watchdog_interval_s=0.1)
+MB = 1_000_000
+
+
+@pytest.fixture
+def below_a_script(standin_dir: Path, tmp_path: Path) -> Path:
+    """An installation whose executable does not replace itself with the game."""
+    root = tmp_path / "installation"
+    shutil.copytree(standin_dir, root)
+    (executable,) = root.glob("Versions/Base*/SC2_x64")
+    launcher = executable.read_text()
+    assert "\nexec " in launcher
+    executable.write_text(launcher.replace("\nexec ", "\n") + "exit $?\n")
+    return root
+
+
+def game_of(env: SubprocSC2VecEnv, index: int) -> psutil.Process:
+    """The process that listens, below the script, which is below the worker."""
+    (script,) = psutil.Process(env.stats().instances[index].worker_pid).children()
+    (game,) = script.children()
+    return game
+
+
+def test_what_is_shown_is_the_game(
+    make_env: MakeEnv, below_a_script: Path, wait_for: Callable[..., None]
+) -> None:
+    env = make_env(n=1, game=below_a_script, config=CONFIG)
+    env.reset()
+    shown = env.stats().instances[0]
+    game = game_of(env, 0)
+    assert shown.pid == game.pid
+    assert shown.listener == "proven"
+    enough = game.memory_info().rss / 2  # the script has a tenth of it
+    wait_for(lambda: (env.stats().instances[0].memory_bytes or 0) > enough)
+
+
+def test_stopped(make_env: MakeEnv, below_a_script: Path) -> None:
+    env = make_env(game=below_a_script, config=CONFIG)
+    env.reset()
+    strike(game_of(env, 1).pid, "STOP")
+    _, _, dones, infos = step(env, 0, 0)
+    assert dones.tolist() == [False, True]
+    assert_fault(infos[1], {"stopped"}, "stepping", instance=1)
+    assert not step(env, 0, 0)[2].any(), "another game plays on"
