@@ -18,9 +18,20 @@ from matplotlib.ticker import NullFormatter, NullLocator
 from bench import sides
 from bench.cases import game_cost, memory, pool_only, resets, training, whole_stack
 from bench.report import STEPS_PER_S, Row
-from sc2pool.cli.bench.drawing import ROLE_COLOURS, new_figure, save, stack_cpu, tidy
 from sc2pool.cli.bench.output import number
-from sc2pool.cli.training.curve import BLUE, GREEN, GREY, PURPLE, SKY, VERMILION
+from sc2pool.cli.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    PURPLE,
+    ROLE_COLOURS,
+    SKY,
+    VERMILION,
+    new_figure,
+    save,
+    stack_cpu,
+    tidy,
+)
 
 COLOURS = {
     sides.POOL: BLUE,

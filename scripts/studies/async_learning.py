@@ -32,9 +32,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor
 
 from sc2pool import AsyncPPO, SubprocSC2VecEnv
-from sc2pool.cli.bench.drawing import new_figure, save, tidy
 from sc2pool.cli.bench.output import write_json
-from sc2pool.cli.training.curve import BLUE, GREEN, VERMILION, rolling_mean
+from sc2pool.cli.drawing import BLUE, GREEN, VERMILION, new_figure, save, tidy
+from sc2pool.cli.training.curve import rolling_mean
 from sc2pool.cli.training.episodes import WINDOW
 from sc2pool.cli.training.hyperparameters import settings_for
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon

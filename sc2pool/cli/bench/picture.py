@@ -8,9 +8,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import StrMethodFormatter
 
-from sc2pool.cli.bench.drawing import ROLE_COLOURS, new_figure, save, stack_cpu, tidy
 from sc2pool.cli.bench.figures import Measured
-from sc2pool.cli.training.curve import BLUE, GREY, SKY
+from sc2pool.cli.drawing import BLUE, GREY, ROLE_COLOURS, SKY, new_figure, save, stack_cpu, tidy
 
 
 def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str) -> None:

@@ -1,8 +1,6 @@
 """The learning curve: returns over env steps, with published scores as horizontal lines.
 
-Rules: drawn off screen (no display, no global pyplot state), so it works in any thread of any
-program; the file is replaced in one piece, so a viewer never reads half a picture. The colours are
-Okabe and Ito's, which people with any colour vision can tell apart; the lines' dashes differ too.
+Rule: the lines differ in colour and in dashes. `drawing` has the rules of all pictures.
 """
 
 from __future__ import annotations
@@ -13,22 +11,23 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
+from sc2pool.cli.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    PURPLE,
+    SKY,
+    VERMILION,
+    new_figure,
+    save,
+    tidy,
+)
 from sc2pool.cli.training.episodes import WINDOW, EpisodeRow
 from sc2pool.tasks.minigames.scores import PUBLISHED
 
-SKY, BLUE, GREEN, VERMILION, PURPLE, GREY = (
-    "#56B4E9",
-    "#0072B2",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#6E6E6E",
-)
 LABEL_GAP = 0.05
 """Minimum distance between two labels beside the axes, as a fraction of the axes' height."""
 
@@ -85,8 +84,7 @@ def draw_curve(
     # Games of equal length end together; one point for all of them avoids a staircase.
     last_of_step = np.diff(steps, append=-1) != 0
 
-    figure = Figure(figsize=(9, 5.2), dpi=120)
-    FigureCanvasAgg(figure)
+    figure = new_figure(9, 5.2, dpi=120)
     axes = figure.add_axes((0.085, 0.115, 0.69, 0.785))
     axes.plot(steps, returns, ".", color=SKY, alpha=0.4, markersize=5, markeredgewidth=0)
     axes.plot(steps[last_of_step], mean[last_of_step], color=BLUE, linewidth=2.2, zorder=4)
@@ -110,12 +108,8 @@ def draw_curve(
     axes.set_ylabel("episode return")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-
-    unfinished = path.with_name(path.name + ".part")
-    figure.savefig(unfinished, format="png")
-    unfinished.replace(path)
+    tidy(axes, grid="both")
+    save(figure, path)
 
 
 def rolling_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:

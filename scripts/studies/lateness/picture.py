@@ -16,8 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from lateness.learners import LEARNERS, PLAY
 from lateness.measure import Row
-from sc2pool.cli.bench.drawing import new_figure, save, tidy
-from sc2pool.cli.training.curve import BLUE, GREEN, GREY, VERMILION
+from sc2pool.cli.drawing import BLUE, GREEN, GREY, VERMILION, new_figure, save, tidy
 
 COLOURS = dict(
     zip((learner.name for learner in LEARNERS), (GREY, VERMILION, BLUE, GREEN), strict=True)

@@ -1,28 +1,36 @@
-"""What all pictures of measurements share: the canvas, plain axes, bars of CPU time.
+"""What all pictures share: the canvas, the colours, plain axes, bars of CPU time.
 
-Rules: drawn off screen, without pyplot's global state; the file is replaced in one piece. The
-colours are those of `sc2pool.cli.training.curve`.
+Rules: drawn off screen (no display, no global pyplot state), so it works in any thread of any
+program; the file is replaced in one piece, so a viewer never reads half a picture. The colours are
+Okabe and Ito's, which people with any colour vision can tell apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sc2pool.cli.bench.processes import ROLES
-from sc2pool.cli.training.curve import BLUE, VERMILION
 
+SKY, BLUE, GREEN, VERMILION, PURPLE, GREY = (
+    "#56B4E9",
+    "#0072B2",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#6E6E6E",
+)
 ROLE_COLOURS = dict(zip(ROLES, (VERMILION, BLUE, "#C9C9C9"), strict=True))
 
 
 def new_figure(width_inches: float, height_inches: float, **options: Any) -> Figure:
     """An empty picture; `options` as matplotlib's `Figure` takes them."""
-    figure = Figure(figsize=(width_inches, height_inches), dpi=115, **options)
+    figure = Figure(figsize=(width_inches, height_inches), **{"dpi": 115, **options})
     FigureCanvasAgg(figure)
     return figure
 
@@ -35,9 +43,9 @@ def save(figure: Figure, path: Path) -> None:
     unfinished.replace(path)
 
 
-def tidy(axes: Axes, title: str = "") -> None:
-    """Light horizontal lines behind the data, and no frame above and to the right."""
-    axes.grid(axis="y", alpha=0.25, linewidth=0.6)
+def tidy(axes: Axes, title: str = "", *, grid: Literal["y", "both"] = "y") -> None:
+    """Light lines behind the data, and no frame above and to the right."""
+    axes.grid(axis=grid, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     if title:
