@@ -2,10 +2,9 @@
 
     pool's live files ─► Watch: state, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
-Rules: it listens on the loopback address only, and answers only requests whose Host header names
-it, so that no page from elsewhere can read it under another name (DNS rebinding); no request
-changes anything; the page loads nothing from elsewhere; once no page asks any more, the pool stops
-writing its live files.
+Rules: it listens on the loopback address only, and answers only to its names (`loopback`); no
+request changes anything; the page loads nothing from elsewhere; once no page asks any more, the
+pool stops writing its live files.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from typing import Any
 from sc2pool.cli.runs import Run, choose
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report import live_files
+from sc2pool.pool.report.loopback import REFUSAL, names_loopback
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8228
@@ -114,7 +114,6 @@ class Server(ThreadingHTTPServer):
         super().__init__((HOST, port), _Handler)
         self.watch = watch
         self.port: int = self.server_address[1]
-        self.names = {f"{name}:{self.port}" for name in (HOST, "localhost")}
 
     @property
     def address(self) -> str:
@@ -129,8 +128,8 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _IDLE_CONNECTION_S
 
     def do_GET(self) -> None:
-        if self.headers.get("Host", "").lower() not in self.server.names:
-            self._answer(HTTPStatus.MISDIRECTED_REQUEST, b"ask for 127.0.0.1 or localhost\n")
+        if not names_loopback(self.headers.get("Host", "")):
+            self._answer(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
             return
         path = self.path.partition("?")[0]
         asset = _PAGE.get(path)

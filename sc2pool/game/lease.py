@@ -7,7 +7,8 @@ named after the port:
 
 Rules: the kernel never hands out a port from outside its ephemeral range by itself. The lock is
 inherited by the game, so the lease lasts as long as the worker or the game lives. Files lie in
-one place per user, whatever its environment says, so all trainers of a user see each other.
+one place per user, whatever its environment says, so all trainers of a user see each other. The
+file of a killed worker stays; the next lease deletes it.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ class PortLease:
             ConfigError: the place of the lock files is not safe to use.
         """
         directory = directory or lease_directory()
+        _delete_unlocked(directory)
         ports = candidate_ports(ephemeral_range())
         # Trainers begin at different ports, so they rarely try each other's.
         start = int.from_bytes(os.urandom(4)) % len(ports)
@@ -124,6 +126,15 @@ class PortLease:
         if self._held:
             self._held = False
             unlock_and_remove(self.fd, self._path)
+
+
+def _delete_unlocked(directory: Path) -> None:
+    """Delete the files of leases that have ended with their processes."""
+    for path in directory.glob("*.lock"):
+        # Another process that tries this port now takes the next one instead.
+        fd = try_lock(path)
+        if fd is not None:
+            unlock_and_remove(fd, path)
 
 
 def _is_free(port: int) -> bool:

@@ -122,7 +122,7 @@ def test_there_is_nothing_else(watching, path):
     assert watching.get(path)[0].status == 404
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "evil.example:{port}", "[::1]"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "192.168.0.1:{port}"])
 @pytest.mark.parametrize("path", ["/", "/state"])
 def test_another_name_is_turned_away(watching, host, path):
     """A page from elsewhere whose name was made to lead here (DNS rebinding) reads nothing."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 
 import psutil
 import pytest
@@ -36,6 +38,16 @@ def scrape(port: int) -> dict[tuple[str, ...], float]:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
+
+
+def test_a_page_from_elsewhere_cannot_read_it(vec_task, port):
+    vec_task(n=1, config=PoolConfig(metrics_port=port))
+    for name, status in {"evil.example": 421, "localhost": 200}.items():
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        with closing(connection):
+            connection.request("GET", "/metrics", headers={"Host": f"{name}:{port}"})
+            answer = connection.getresponse()
+            assert (answer.status, b"sc2pool" in answer.read()) == (status, status == 200)
 
 
 def samples(told: dict[tuple[str, ...], float], name: str) -> Iterator[tuple[str, ...]]:

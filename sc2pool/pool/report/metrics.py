@@ -3,7 +3,8 @@
 Which fields of `PoolStats` and `InstanceStats` are metrics is said there, by their metadata. The
 figures are read for each request, in the answering thread (see `snapshot` for why that needs
 nothing of the step path). Rules: off unless a port is given, and prometheus_client is only imported
-then; it listens on the loopback address unless another is given; the registry is the pool's own,
+then; it listens on the loopback address unless another is given, and there answers only to that
+address's names (`loopback`); the registry is the pool's own,
 so two pools do not mix, and nothing else of the user's process is shown.
 """
 
@@ -16,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report.durations import Durations
+from sc2pool.pool.report.loopback import REFUSAL, names_loopback
 from sc2pool.pool.report.stats import InstanceStats, Metric, PoolStats
 
 if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
     from prometheus_client.core import Metric as MetricFamily
 
 _FIGURES = ("p50", "p95", "p99", "max")
@@ -101,6 +105,18 @@ def _name(field: str) -> str:
     return f"sc2pool_{field}econds" if field.endswith("_s") else f"sc2pool_{field}"
 
 
+def _by_its_names(app: WSGIApplication) -> WSGIApplication:
+    """The same application for requests under the names of the loopback address, and no others."""
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if names_loopback(environ.get("HTTP_HOST", "")):
+            return app(environ, start_response)
+        start_response("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])
+        return [REFUSAL]
+
+    return answer
+
+
 class MetricsServer:
     """The endpoint; lives as long as its pool.
 
@@ -129,6 +145,9 @@ class MetricsServer:
             self._server, self._thread = start_http_server(port, host, registry)
         except (OSError, OverflowError) as error:
             raise ConfigError(f"metrics_port={port}: cannot listen on {host} ({error})") from error
+        app = self._server.get_app()
+        if app is not None and names_loopback(host):
+            self._server.set_app(_by_its_names(app))
 
     def close(self) -> None:
         """End the endpoint; its port is free afterwards."""

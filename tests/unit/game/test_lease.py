@@ -108,6 +108,21 @@ def test_processes_never_share_a_port(tmp_path):
             holder.communicate()
 
 
+def test_the_files_of_killed_processes_do_not_stay(tmp_path):
+    dead, _ = hold(tmp_path, 20)
+    dead.kill()
+    dead.communicate()
+    living, ports = hold(tmp_path, 3)
+    try:
+        lease = PortLease.acquire(tmp_path)
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {f"{port}.lock" for port in [*ports, lease.port]}
+        lease.release()
+    finally:
+        living.kill()
+        living.communicate()
+
+
 def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
     lease = PortLease.acquire(tmp_path)
     path = tmp_path / f"{lease.port}.lock"

@@ -10,6 +10,7 @@ import sys
 
 import psutil
 import pytest
+from psutil import _pslinux
 
 from sc2pool.processes.identity import created_at_s, end_orphan, is_alive
 
@@ -41,6 +42,16 @@ def test_another_process_under_the_same_pid_is_left_alone(child):
     assert not end_orphan(child.pid, created_at_s(child.pid) - 60.0)
     assert child.poll() is None
     grandchild.kill()
+
+
+def test_a_step_of_the_wall_clock_loses_no_process(child, monkeypatch):
+    """The system then says that it, and so every process, was started at another time."""
+    created_s = created_at_s(child.pid)
+    started_s = psutil.boot_time() + 3600.0
+    monkeypatch.setattr(_pslinux, "boot_time", lambda: started_s)
+    assert created_at_s(child.pid) == created_s
+    assert is_alive(child.pid, created_s)
+    psutil.Process(int(child.stdout.readline())).kill()
 
 
 def test_what_is_gone_is_gone(child):
