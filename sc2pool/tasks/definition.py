@@ -87,7 +87,10 @@ class TaskDefinition(ABC):
         return False
 
     def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:
-        """More about this step, for the `info` dict; empty by default, which costs nothing."""
+        """More about this step, for the `info` dict; empty by default, which costs nothing.
+
+        Keys that begin with `sc2pool.` are the pool's, and a `UserCodeError` here.
+        """
         return {}
 
     def render(self) -> Any:

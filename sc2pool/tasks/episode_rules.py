@@ -22,7 +22,7 @@ import numpy as np
 
 from sc2pool.errors import ObservationError
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.queue_pair import Transition
+from sc2pool.tasks.queue_pair import Transition, check_info
 
 
 class EpisodeRules:
@@ -75,6 +75,7 @@ class EpisodeRules:
             )
         self.over = terminated or truncated
         info = await awaited(task.info())
+        check_info(info)
         hook = getattr(task, "action_masks", None)
         masks = None if hook is None else await awaited(hook())
         return Transition(observation, reward, terminated, truncated, info, masks)

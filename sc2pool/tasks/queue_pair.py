@@ -18,9 +18,11 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+
+from sc2pool.errors import UserCodeError
 
 Masks = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -37,6 +39,23 @@ class Transition(NamedTuple):
     info: Mapping[str, Any]
     action_masks: Masks | None = None
     """bool, one for each action; None if the task has no masks."""
+
+
+_POOLS_KEYS: Final = "sc2pool."
+"""The info's keys that begin with this are the pool's."""
+
+
+def check_info(info: Any) -> None:
+    """Check that an info of the user's has no key of the pool's.
+
+    Raises:
+        UserCodeError: it has one.
+    """
+    for key in info or ():
+        if isinstance(key, str) and key.startswith(_POOLS_KEYS):
+            raise UserCodeError(
+                f"info has the key {key!r}, but keys that begin with {_POOLS_KEYS!r} are the pool's"
+            )
 
 
 class QueuePair(ABC):

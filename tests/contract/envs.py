@@ -211,3 +211,13 @@ def raise_of_two() -> None:
 def raise_cancelled() -> None:
     """Harm for `Mischief`."""
     raise asyncio.CancelledError("by the user")
+
+
+class RaisesWhenUnpickled:
+    """Can be sent, but not received; the first time, to a worker, it can."""
+
+    def __init__(self, travelled: bool = False) -> None:
+        self.travelled = travelled
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return (raise_of_two, ()) if self.travelled else (RaisesWhenUnpickled, (True,))

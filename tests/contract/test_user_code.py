@@ -9,13 +9,22 @@ import time
 from functools import partial
 
 import numpy as np
+import psutil
 import pytest
 from gymnasium import spaces
 
-from sc2pool import SubprocSC2VecEnv
+from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, ObservationError, UserCodeError
 
-from .envs import Answering, Counting, Mischief, Sampling, raise_cancelled, raise_of_two
+from .envs import (
+    Answering,
+    Counting,
+    Mischief,
+    RaisesWhenUnpickled,
+    Sampling,
+    raise_cancelled,
+    raise_of_two,
+)
 
 
 @pytest.mark.timing
@@ -82,9 +91,11 @@ def test_an_env_that_ends_its_process_is_replaced(vec):
         ({"observation": np.zeros(2)}, ObservationError, r"shape \(2,\).*expected shape \(1,\)"),
         ({"reward": "much"}, UserCodeError, "could not convert string to float"),
         ({"info": [1]}, UserCodeError, "TypeError"),
+        ({"info": {"sc2pool.fault": {}}}, UserCodeError, "info has the key 'sc2pool.fault'"),
+        ({"info": {"bad": RaisesWhenUnpickled()}}, UserCodeError, "unpickled: OfTwo: of two"),
         ({"info": {"lock": threading.RLock}}, None, ""),
     ],
-    ids=["shape", "reward", "info", "class in info"],
+    ids=["shape", "reward", "info", "key of the pool's", "unpickling", "class in info"],
 )
 def test_wrong_returns_are_told(vec, answer, error, told):
     made = vec(Counting, partial(Answering, **answer))
@@ -92,8 +103,19 @@ def test_wrong_returns_are_told(vec, answer, error, told):
     if error is None:
         assert made.step([0, 0])[3][1]["lock"] is threading.RLock
         return
-    with pytest.raises(error, match=f"(?s)env 1.*stepping.*{told}"):
+    with pytest.raises(error, match=f"(?s)env 1.*(stepping|its info).*{told}"):
         made.step([0, 0])
+    assert psutil.Process().children() == []
+
+
+def test_an_env_that_is_a_pool_may_report_its_faults(vec, standin_dir):
+    made = vec(partial(SC2GymEnv, "MoveToBeacon", game=standin_dir))
+    made.reset()
+    *_, game = psutil.Process().children(recursive=True)
+    game.kill()
+    _, _, dones, infos = made.step([0])
+    assert dones.tolist() == [True]
+    assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
 
 
 def test_a_part_missing_from_an_observation_is_told(vec):

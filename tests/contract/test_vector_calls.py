@@ -171,7 +171,7 @@ def test_what_envs_raise_is_raised_as_it_is_and_told_of_all(vector):
         with pytest.raises(ValueError, match="invalid literal for int") as raised:
             made.step([0, 0, 0])
     assert not isinstance(raised.value, UserCodeError)
-    assert "traceback in the worker" in str(raised.value.__cause__)
+    assert "--- traceback ---" in str(raised.value.__cause__)
     told = [str(warning.message) for warning in told]
     assert len(told) == 5
     for worker in (0, 1):

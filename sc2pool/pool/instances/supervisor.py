@@ -25,6 +25,7 @@ from sc2pool.pool.instances.states import AWAITED, RESETTABLE, STOPPED, Event, S
 from sc2pool.pool.instances.watchdog import Verdict
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
+from sc2pool.pool.ipc.remote_errors import describe
 from sc2pool.pool.ipc.slot import HELD, NOT_HELD, TERMINATED, TRUNCATED
 from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
@@ -201,6 +202,9 @@ class Supervisor:
         except ChannelClosedError:
             self._fault(seat, instance.exit_fault())
             return
+        except Exception as error:
+            self._on_raised(seat, describe(error, "its message was unpickled"))
+            return
         for message in received:
             self.handle(seat, message)
             if seat.instance is not instance:
@@ -228,7 +232,11 @@ class Supervisor:
             self._reset(seat)
 
     def _on_out_of_band(self, seat: Seat, message: messages.OutOfBand) -> None:
-        seat.instance.queue.deliver(message)
+        try:
+            seat.instance.queue.deliver(message)
+        except Exception as error:
+            self._on_raised(seat, describe(error, "its info was unpickled"))
+            return
         self.look(seat)
 
     def _on_answer(self, seat: Seat, message: messages.Answer) -> None:

@@ -1,4 +1,4 @@
-"""Turns what was raised in a worker into what the trainer raises.
+"""What the user's code raises: as data on its way from a worker, then as what the trainer raises.
 
 Rule: the user's own error is what is raised: nothing here fails because of the way in which the
 user's exception is made, shown or pickled.
@@ -7,11 +7,13 @@ user's exception is made, shown or pickled.
 from __future__ import annotations
 
 import pickle
+import traceback
 from typing import Any
 
 from sc2pool import errors
 from sc2pool.errors import SC2PoolError, UserCodeError
-from sc2pool.pool.ipc.messages import Answer, Raised
+from sc2pool.pool.ipc.messages import Answer, Evidence, Raised
+from sc2pool.pool.ipc.pickling import for_trainer
 
 
 class RemoteTraceback(Exception):
@@ -27,6 +29,19 @@ def text_of(error: BaseException) -> str:
         return str(error)
     except Exception as broken:
         return f"<no message: its __str__ raised {type(broken).__name__}>"
+
+
+def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
+    """An exception as data; its pickle only where unpickling it is known to work."""
+    payload: bytes | None
+    try:
+        payload = for_trainer(error)
+        pickle.loads(payload)
+    except Exception:
+        payload = None
+    if evidence is None:
+        evidence = Evidence(traceback="".join(traceback.format_exception(error)))
+    return Raised(payload, f"{type(error).__name__}: {text_of(error)}", phase, evidence)
 
 
 def original(raised: Raised) -> BaseException | None:
@@ -51,7 +66,7 @@ def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2Poo
     else:
         ours = UserCodeError(
             f"{where}: the user's code raised while {raised.phase}: {raised.summary}\n"
-            f"--- traceback in the worker ---\n{raised.evidence.traceback}"
+            f"--- traceback ---\n{raised.evidence.traceback}"
         )
     if fault_report is not None:
         ours.add_note(f"What is known of it was kept in {fault_report}")

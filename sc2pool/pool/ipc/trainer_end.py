@@ -73,6 +73,7 @@ class TrainerEnd:
         self._episodes = 0
         self._episode_began = 0
         self._out_of_band: OutOfBand | None = None
+        self._unpickled: tuple[Any, dict[str, Any]] | None = None
         with ExitStack() as owned:
             self._memory_fd = memory.create()
             owned.callback(os.close, self._memory_fd)
@@ -158,7 +159,12 @@ class TrainerEnd:
         return flags
 
     def deliver(self, message: OutOfBand) -> None:
-        """A part of a reply has come on the channel."""
+        """A part of a reply has come on the channel.
+
+        Raises:
+            Exception: raised by the user's code, in the objects that are unpickled.
+        """
+        self._unpickled = pickle.loads(message.payload)
         self._out_of_band = message
 
     def flags(self) -> int:
@@ -172,7 +178,9 @@ class TrainerEnd:
         """Observation (None if it is in the slot) and info of the newest reply."""
         if not self.flags() & OUT_OF_BAND or self._out_of_band is None:
             return None, {}
-        observation, info = pickle.loads(self._out_of_band.payload)
+        unpickled, self._unpickled = self._unpickled, None
+        # Each caller gets objects of its own.
+        observation, info = unpickled or pickle.loads(self._out_of_band.payload)
         return observation, info
 
     def observation(self) -> Any:

@@ -27,7 +27,7 @@ from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.pickling import for_trainer
-from sc2pool.pool.ipc.remote_errors import text_of
+from sc2pool.pool.ipc.remote_errors import describe
 from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.worker_end import WorkerEnd
@@ -251,21 +251,6 @@ class Worker:
         if self._player is not None:
             self._player.resume_now()  # so that it can close its game in its own way
             self._player.close()
-
-
-def describe(
-    error: BaseException, phase: str, evidence: messages.Evidence | None = None
-) -> messages.Raised:
-    """An exception as data; its pickle only where unpickling it is known to work."""
-    payload: bytes | None
-    try:
-        payload = for_trainer(error)
-        pickle.loads(payload)
-    except Exception:
-        payload = None
-    if evidence is None:
-        evidence = messages.Evidence(traceback="".join(traceback.format_exception(error)))
-    return messages.Raised(payload, f"{type(error).__name__}: {text_of(error)}", phase, evidence)
 
 
 def main(arguments: list[str]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sc2pool.tasks.player import Episode, Player
 from sc2pool.tasks.players.operations import set_attr
-from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.queue_pair import QueuePair, Transition, check_info
 
 EnvFn = Callable[[], "gymnasium.Env[Any, Any]"]
 
@@ -43,6 +43,8 @@ class GymPlayer(Player):
         self.metadata = env.metadata
         self.render_mode = env.render_mode
         self._is_new = True
+        # A game of an `SC2GymEnv` may fail: that env says so in its info, as it should.
+        self._is_a_pool = type(getattr(env, "unwrapped", env)).__module__.startswith("sc2pool.")
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         env = self._env
@@ -51,12 +53,18 @@ class GymPlayer(Player):
             for name, value in self.attributes.items():
                 set_attr(env, name, value)
         observation, info = env.reset(**reset_keywords(episode))
+        self._check(info)
         pair.put(Transition(observation, 0.0, False, False, info))
         over = False
         while not over:
             observation, reward, terminated, truncated, info = env.step(await pair.get_action())
+            self._check(info)
             over = terminated or truncated
             pair.put(Transition(observation, as_number(reward), terminated, truncated, info))
+
+    def _check(self, info: Any) -> None:
+        if not self._is_a_pool:
+            check_info(info)
 
     def target(self) -> Any:
         return self._env

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from gymnasium import spaces
 
-from sc2pool.errors import ObservationError
+from sc2pool.errors import ObservationError, UserCodeError
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.episode_rules import EpisodeRules, how_it_ends
 
@@ -145,3 +145,13 @@ def test_a_reward_is_finite(reward):
     asyncio.run(rules.transition(0, 0))
     with pytest.raises(ObservationError, match=rf"reward\(\) returned {reward}, expected a finite"):
         asyncio.run(rules.transition(8, 0))
+
+
+class Forging(Recording):
+    def info(self) -> dict[str, Any]:
+        return {"sc2pool.synthetic": True}
+
+
+def test_an_info_has_no_key_of_the_pools():
+    with pytest.raises(UserCodeError, match=r"the key 'sc2pool\.synthetic'"):
+        asyncio.run(EpisodeRules(Forging()).transition(8, 0))
