@@ -21,6 +21,7 @@ import platform
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -91,15 +92,16 @@ def find(game: str | os.PathLike[str] = "auto") -> Installation:
         ConfigError: there is none; the message says what was searched, and where.
     """
     if game not in ("auto", "real"):
-        return read_installation(Path(game).expanduser(), f"game={os.fspath(game)!r}")
+        return read_installation(_expanded(game), f"game={os.fspath(game)!r}")
     named = os.environ.get("SC2PATH")
     if named:
-        return read_installation(Path(named).expanduser(), f"SC2PATH={named!r}")
-    places = usual_places(_this_platform())
+        return read_installation(_expanded(named), f"SC2PATH={named!r}")
+    system = _this_platform()
+    places = usual_places(system)
     for place in places:
         if place.exists():
             return read_installation(place, "the usual place on this system")
-    looked = ", ".join(str(place) for place in places)
+    looked = ", ".join(map(str, places or system.usual_places))
     if game == "auto":
         return _stand_in(f"the stand-in (SC2PATH is not set, and there is nothing at {looked})")
     raise ConfigError(
@@ -110,8 +112,13 @@ def find(game: str | os.PathLike[str] = "auto") -> Installation:
 
 def usual_places(system: Platform) -> list[Path]:
     """Where an installation may be on `system`, the likeliest first."""
-    noted = _from_execute_info(system)
-    return ([noted] if noted else []) + [Path(place).expanduser() for place in system.usual_places]
+    places = []
+    with suppress(RuntimeError):  # without a home directory there is nothing in it
+        noted = _from_execute_info(system)
+        if noted is not None:
+            places.append(noted)
+        places += [Path(place).expanduser() for place in system.usual_places]
+    return places
 
 
 def read_installation(root: Path, why: str) -> Installation:
@@ -243,7 +250,25 @@ def _stand_in(why: str) -> Installation:
 
 
 def cache_folder() -> Path:
-    """This user's folder for what sc2pool may write anew, as the system has it."""
+    """This user's folder for what sc2pool may write anew, as the system has it.
+
+    Raises:
+        ConfigError: this user has no home directory.
+    """
     import platformdirs  # noqa: PLC0415 - workers import this module, and need none
 
-    return Path(platformdirs.user_cache_dir("sc2pool", appauthor=False))
+    with suppress(RuntimeError):
+        folder = Path(platformdirs.user_cache_dir("sc2pool", appauthor=False))
+        if folder.is_absolute():
+            return folder
+    raise ConfigError(f"no folder for sc2pool's cache: {_NO_HOME}, or XDG_CACHE_HOME")
+
+
+_NO_HOME: Final = "HOME is not set, and the system knows no home directory of this user; set HOME"
+
+
+def _expanded(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{os.fspath(path)!r} has no meaning: {_NO_HOME}") from None

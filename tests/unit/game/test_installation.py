@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import pwd
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,27 @@ def test_path(tmp_path):
     assert found.maps == root / "Maps"
     assert found.cwd is None
     assert pickle.loads(pickle.dumps(found)) == found
+
+
+class TestNoHome:
+    """A container with a number for a user and no HOME."""
+
+    @pytest.fixture(autouse=True)
+    def no_home(self, monkeypatch):
+        def nobody(_: int) -> None:
+            raise KeyError
+
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr(pwd, "getpwuid", nobody)
+
+    @pytest.mark.parametrize("game", ["auto", "~/sc2"])
+    def test_is_one_line(self, monkeypatch, game):
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        with pytest.raises(ConfigError, match=r"^[^\n]*HOME is not set[^\n]*; set HOME[^\n]*$"):
+            find(game)
+
+    def test_a_cache_is_enough(self, tmp_path):
+        assert find("auto").root.is_relative_to(tmp_path / "cache")
 
 
 def test_newest_version_wins_by_number(tmp_path):
