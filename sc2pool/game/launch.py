@@ -4,22 +4,27 @@ Rules:
 - no byte is sent to a listener before its process is known to be our game (if the system cannot
   say, the launch goes on and is marked unproven);
 - the wait ends at once when the process does, and at its deadline otherwise;
-- a port that turns out to be taken costs one try; anything else that fails is final;
+- a port that turns out to be taken costs one try; an executable that is missing, may not be
+  executed or is being written may be in the middle of an update, and is tried again until the
+  deadline; anything else that fails is final;
 - whatever fails, process, port, descriptors and files are given back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import psutil
 
 from sc2pool.deadline import Deadline
-from sc2pool.errors import FaultKind, GameFault
+from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.api import GameAPI
 from sc2pool.game.connection import Connection
 from sc2pool.game.installation import Installation
@@ -28,6 +33,8 @@ from sc2pool.game.process import GameProcess
 from sc2pool.game.wire import NotReadyError, connect
 
 _POLL_S: Final = 0.02
+_UPDATE_POLL_S: Final = 0.2
+"""Time between two tries to start an executable that may be in the middle of an update."""
 _PORT_TRIES: Final = 5
 _KILLED: Final = -9
 """The exit code that `subprocess` gives for SIGKILL."""
@@ -47,7 +54,7 @@ async def launch(
         lease_port: where ports come from.
 
     Raises:
-        ConfigError: the executable cannot be started at all.
+        ConfigError: the executable cannot be started at all, or not before the deadline.
         GameFault: LAUNCH_FAILED (it ended), GAME_EXITED (it was killed), PORT_TAKEN (again and
             again), DEADLINE.
     """
@@ -63,7 +70,7 @@ async def launch(
 async def _try_port(installation: Installation, lease: PortLease, deadline: Deadline) -> GameAPI:
     process = None
     try:
-        process = GameProcess.spawn(installation, lease)
+        process = await _spawn(installation, lease, deadline)
         connection, listener_pid = await _when_ready(process, lease.port, deadline)
     except BaseException:
         if process is not None:
@@ -71,6 +78,23 @@ async def _try_port(installation: Installation, lease: PortLease, deadline: Dead
         lease.release()
         raise
     return GameAPI(process, lease, connection, listener_pid)
+
+
+async def _spawn(installation: Installation, lease: PortLease, deadline: Deadline) -> GameProcess:
+    while True:
+        try:
+            return GameProcess.spawn(installation, lease)
+        except ConfigError as error:
+            if deadline.expired() or not _is_being_replaced(installation.executable, error):
+                raise
+        await asyncio.sleep(_UPDATE_POLL_S)
+
+
+def _is_being_replaced(executable: Path, error: ConfigError) -> bool:
+    """Whether a program could not be started because an update may be replacing it."""
+    cause = error.__cause__
+    written = isinstance(cause, OSError) and cause.errno == errno.ETXTBSY
+    return written or not os.access(executable, os.X_OK)
 
 
 async def _when_ready(

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -323,10 +324,33 @@ class TestLaunch:
         installation = fake()
         installation.executable.chmod(0o644)
         with pytest.raises(ConfigError, match="Permission denied"):
-            asyncio.run(failed_launch(installation))
+            asyncio.run(failed_launch(installation, 0.1))
         installation.executable.unlink()
         with pytest.raises(ConfigError, match="No such file"):
-            asyncio.run(failed_launch(installation))
+            asyncio.run(failed_launch(installation, 0.1))
+
+    @pytest.mark.parametrize("moment", ["missing", "forbidden", "being written"])
+    def test_executable_that_is_being_replaced(self, fake, moment):
+        """As by an update: the first try fails, then it is there again."""
+        installation = fake()
+        executable = installation.executable
+        aside = executable.with_name("aside")
+        with ExitStack() as update:
+            if moment == "missing":
+                executable.rename(aside)
+                update.callback(aside.rename, executable)
+            elif moment == "forbidden":
+                executable.chmod(0o644)
+                update.callback(executable.chmod, 0o755)
+            else:
+                update.enter_context(executable.open("ab"))
+
+            async def play():
+                asyncio.get_running_loop().call_later(0.05, update.close)
+                async with playing(installation) as game:
+                    await game.step([], 8)
+
+            asyncio.run(play())
 
     def test_cancelled_launch(self, fake):
         async def play():
