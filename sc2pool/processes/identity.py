@@ -2,8 +2,8 @@
 
 A pid alone may belong to another process by now. Linux tells the time of creation since the system
 was started, which no step of the wall clock changes; elsewhere it is the wall clock's. Rules: a
-process that does not match in both is left alone; one that the system does not let itself be asked for (no free descriptor) is taken to be
-alive, and left alone, too.
+process that does not match in both is left alone; one that the system does not let itself be asked
+for (no free descriptor) is taken to be alive, and left alone, too.
 """
 
 from __future__ import annotations
