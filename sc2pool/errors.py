@@ -11,6 +11,8 @@
     ├── PauseError         a process could not be paused; all of them go on
     ├── LearnerError       the process that computes a learner's updates ended or hangs
     ├── ClosedError        the pool was closed, or failed for good, before this call
+    ├── InterruptedCallError  an interrupt cut a call short; the next `reset` mends it
+    ├── ForkedPoolError    a forked child used the pool of its parent
     └── GameFault          one game or its worker failed; the pool replaces the pair
 
 Rules: a message names what was given, what was expected, and the env if there is one.
@@ -75,6 +77,14 @@ class ClosedError(SC2PoolError, RuntimeError):
     """The environment was closed, or failed for good, before this call."""
 
 
+class InterruptedCallError(SC2PoolError, RuntimeError):
+    """An interrupt (Ctrl-C) has cut an earlier call short, so the envs must be reset first."""
+
+
+class ForkedPoolError(SC2PoolError, RuntimeError):
+    """A pool belongs to the process that made it; this is another, forked from it."""
+
+
 class FaultKind(StrEnum):
     """What was observed when an instance failed."""
 
@@ -85,6 +95,8 @@ class FaultKind(StrEnum):
     DEADLINE = "deadline"
     PORT_TAKEN = "port-taken"
     LAUNCH_FAILED = "launch-failed"
+    SPAWN_FAILED = "spawn-failed"
+    """The system refused what a worker needs: a process, memory, descriptors, a folder."""
     STOPPED = "stopped"
     HUNG = "hung"
     MEMORY = "memory"

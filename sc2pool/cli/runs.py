@@ -108,12 +108,12 @@ def choose(path: Path | None, pid: int | None) -> Run:
 
 
 def found(pid: int | None) -> dict[Path, int]:
-    """The runs in the folder for temporary files, and any run that process `pid` has open."""
+    """The runs in the folder for temporary files, and those of process `pid` elsewhere."""
     runs = living(Path(tempfile.gettempdir()))
     if pid is not None:
         with suppress(psutil.Error):
-            for file in psutil.Process(pid).open_files():  # the lock of its run among them
-                folder = Path(file.path).parent
+            for worker in psutil.Process(pid).children():
+                folder = Path(worker.environ().get("TMPDIR", "")).parent
                 if trainer_of(folder) == pid:
                     runs[folder] = pid
     return runs

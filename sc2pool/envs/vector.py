@@ -213,6 +213,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         with self._pending.gymnasiums_errors():
             if run_seed is not None:
                 self.pool.seed(run_seed)
+            if len(envs) == self.num_envs:
+                self.pool.drop()  # what an interrupted call has left
             self.pool.begin(envs, requests)
         self._pending.state = AsyncState.WAITING_RESET
 

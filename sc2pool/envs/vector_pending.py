@@ -1,7 +1,8 @@
 """Which call of gymnasium's vector face is pending, as its users know it.
 
     begin(state) ─► WAITING_… ─► receive(state, timeout) ─► DEFAULT
-                                    └─ timed out: received later, or dropped by the next call
+                                    └─ timed out, interrupted: received later, or dropped by the
+                                       next call
 
 Where each env's step is, the pool knows; this is gymnasium's state of the whole env. Rules: one
 call is pending at a time; a batch that came too late is never taken for the answer to a later call;
@@ -33,7 +34,8 @@ class Pending:
 
     Attributes:
         state: which call; DEFAULT for none.
-        late: it has timed out, and its answer has not been received.
+        late: its answer was waited for and has not been received: the wait has timed out, or an
+            interrupt has ended it.
     """
 
     def __init__(self, pool: Pool, *, users_errors: bool) -> None:
@@ -58,7 +60,11 @@ class Pending:
         """
         self.check_open()
         if self.late:
-            self.receive(self.state, None)
+            self.late = False
+            self.state = AsyncState.DEFAULT
+            if self._pool.pending:
+                with self.gymnasiums_errors():
+                    self._pool.recv()
         if self.state is not AsyncState.DEFAULT:
             raise AlreadyPendingCallError(
                 f"Calling `{name}` while waiting for a pending call to `{self.state.value}` to "
@@ -88,9 +94,9 @@ class Pending:
             ClosedEnvironmentError, NoAsyncCallError: see `check_waiting`.
         """
         self.check_waiting(state)
+        self.late = True
         with self.gymnasiums_errors():
             if timeout_s is not None and not self._pool.wait(timeout_s):
-                self.late = True
                 raise multiprocessing.TimeoutError(
                     f"The call to `{state.value}_wait` has timed out after {timeout_s} second(s)."
                 )
@@ -108,6 +114,7 @@ class Pending:
             raise ClosedEnvironmentError(str(error)) from error
         except SC2PoolError as error:
             self.state = AsyncState.DEFAULT
+            self.late = False
             if not (self._users_errors and isinstance(error, UserCodeError)):
                 raise
             for env, raised in self._pool.raised():

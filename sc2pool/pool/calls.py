@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Sequence
-from typing import Any
 
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.pool.instances.event_loop import EventLoop
@@ -18,7 +17,6 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED
 from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.remote_errors import to_result
 
 
 class Calls:
@@ -37,7 +35,7 @@ class Calls:
 
     def run(
         self, seats: Sequence[Seat], operation: str, payload: bytes, deadline: Deadline
-    ) -> list[Any]:
+    ) -> list[messages.Answer]:
         """Run an operation of `sc2pool.tasks.players.operations` on these seats' targets.
 
         Args:
@@ -47,11 +45,10 @@ class Calls:
             deadline: until when all must have answered; `NEVER` for the limit of each call.
 
         Returns:
-            The results, in the order of the seats.
+            The answers, in the order of the seats; each is a result or an error.
 
         Raises:
             multiprocessing.TimeoutError: not all have answered in time.
-            Exception: what the operation raised.
         """
         self._answers.clear()  # to calls that were given up
         asked: dict[int, tuple[Instance, int]] = {}
@@ -84,7 +81,7 @@ class Calls:
             raise multiprocessing.TimeoutError(
                 f"{len(seats) - len(answers)} of {len(seats)} envs have not answered in time"
             )
-        return [to_result(answers[place]) for place in range(len(seats))]
+        return [answers[place] for place in range(len(seats))]
 
     def _limit(self, deadline: Deadline) -> Deadline:
         """When an instance that is asked now hangs: later than the caller's own deadline."""

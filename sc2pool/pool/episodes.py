@@ -84,6 +84,13 @@ class Episodes:
         """
         self._spares.prepare(self._book)
 
+    def forget(self) -> None:
+        """Every instance is about to be replaced; what spares hold is not dealt again.
+
+        An interrupt may have come just after an env had taken it.
+        """
+        self._spares.forget()
+
     def take_back(self) -> None:
         """Take back the episodes that spares hold; they are dealt again."""
         self._spares.void(self._book)

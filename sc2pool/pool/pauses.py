@@ -33,6 +33,10 @@ class Pauses:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
+    def forget(self) -> None:
+        """Every instance is about to be replaced: none is paused."""
+        self._counts.clear()
+
     def pause(self, envs: Sequence[int], *, spares: bool) -> None:
         """Stop the games of these envs, and maybe the spares', once more.
 

@@ -7,11 +7,14 @@
 It checks what it is given and passes it on: `stepping` knows where each env's step is, `episodes`
 deals the episodes, `pauses` stops games, `calls` asks them, `instances` keeps them alive. Rule:
 every env that was sent an action gets exactly one transition, a real one or, after a fault, a
-synthetic one that is marked.
+synthetic one that is marked. After an interrupt (Ctrl-C) in any call, the next reset of all envs
+gives a working pool. A pool belongs to the process that made it.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +27,7 @@ from gymnasium.error import ResetNeeded
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ClosedError, ConfigError
+from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.calls import Calls
@@ -35,11 +38,15 @@ from sc2pool.pool.ipc.descriptors import require_descriptors
 from sc2pool.pool.ipc.layout import Array, space_layout
 from sc2pool.pool.ipc.messages import Hello, Raised
 from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.ipc.remote_errors import to_result
 from sc2pool.pool.pauses import Pauses
 from sc2pool.pool.report.stats import PoolStats
 from sc2pool.pool.stepping import Stepping
+from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec
+
+log = logging.getLogger(__name__)
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:
@@ -95,10 +102,13 @@ class Pool:
         if config.replays is not None and not one_book:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
         require_descriptors(self.n + spares)
-        self._loop = loop = EventLoop([for_worker(spec) for spec in specs], spares, config)
-        self._supervisor = loop.supervisor
+        self._owner_pid = os.getpid()
+        pickled = [for_worker(spec) for spec in specs]
         try:
-            self._finalizer = weakref.finalize(self, loop.close, ask_first=False)
+            uninterrupted(lambda: self._open(pickled, spares, config))
+            loop = self._loop
+            self._bookkeeping = loop.bookkeeping
+            self._supervisor = loop.supervisor
             self._episodes = Episodes(self._supervisor, one_book=one_book)
             self._calls = Calls(loop, config.limits.call_s)
             self._pauses = Pauses(loop)
@@ -129,11 +139,17 @@ class Pool:
             self.close()
             raise
 
+    def _open(self, specs: Sequence[bytes], spares: int, config: PoolConfig) -> None:
+        self._loop = loop = EventLoop(specs, spares, config)
+        self._finalizer = weakref.finalize(self, loop.close, ask_first=False)
+
     # Episodes.
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
         """Begin a new book of episodes; see `EpisodeBook`."""
-        self._episodes.seed(seed, seeded)
+        self._mend()
+        with self._bookkeeping:
+            self._episodes.seed(seed, seeded)
 
     def reset(
         self,
@@ -149,8 +165,7 @@ class Pool:
             seeds: for envs of the user, a seed each; tasks have theirs from `seed`.
             options: a mapping for each env.
         """
-        self._check_open()
-        self._stepping.drop()
+        self.drop()
         requests = [
             Request(
                 None if seeds is None or self._is_task else seeds[env],
@@ -158,8 +173,33 @@ class Pool:
             )
             for env in self._every
         ]
-        self._begin(self._every, requests)
-        return self._stepping.recv(None, None)
+        with self._bookkeeping:
+            self._begin(self._every, requests)
+            return self._stepping.recv(None, None)
+
+    @property
+    def pending(self) -> int:
+        """Of how many envs something is to be received; 0 after an interrupt that `drop` mends."""
+        return 0 if self._bookkeeping.torn else self._stepping.pending
+
+    def drop(self) -> None:
+        """Wait for all that is pending and drop it, so that every env may begin an episode."""
+        self._check_open()
+        self._mend()
+        if self._stepping.pending:
+            with self._bookkeeping:
+                self._stepping.drop()
+
+    def _mend(self) -> None:
+        """If an interrupt has left the records torn, begin anew with new instances."""
+        if not self._bookkeeping.torn:
+            return
+        self._check_open()
+        log.warning("a call of the pool was interrupted: every game is replaced")
+        self._episodes.forget()
+        self._pauses.forget()
+        self._stepping.forget()
+        self._loop.start_anew()
 
     def begin(
         self, envs: Iterable[int] | None = None, requests: Sequence[Request] | None = None
@@ -175,11 +215,13 @@ class Pool:
 
         Raises:
             AlreadyPendingCallError: something of an env has not been received.
+            InterruptedCallError: an interrupt has cut a call short: `drop` what is pending first.
         """
-        self._check_open()
+        self._check_usable()
         numbers = self._every if envs is None else [int(env) for env in envs]
         self._stepping.require_at_rest(numbers, "reset", "the next one")
-        self._begin(numbers, requests)
+        with self._bookkeeping:
+            self._begin(numbers, requests)
 
     def _begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
         if self._pauses:
@@ -200,7 +242,7 @@ class Pool:
             AlreadyPendingCallError: an env's step before has not been received.
             ResetNeeded: no episode of the task has begun, or the last one is over.
         """
-        self._check_open()
+        self._check_usable()
         in_lockstep = envs is None and self._lockstep.possible
         numbers = self._every if envs is None else [int(env) for env in envs]
         if not in_lockstep:
@@ -216,11 +258,13 @@ class Pool:
         if in_lockstep and fits:
             self._lockstep.send(actions)
         else:
-            if self._pauses:
-                self._pauses.end(numbers)
-            self._stepping.send(numbers, actions)
+            with self._bookkeeping:
+                if self._pauses:
+                    self._pauses.end(numbers)
+                self._stepping.send(numbers, actions)
         if self._supervisor.spare_seats:
-            self._episodes.prepare_spares()
+            with self._bookkeeping:
+                self._episodes.prepare_spares()
 
     def _require_episodes(self, envs: Sequence[int]) -> None:
         """Check that an episode runs in each of these envs; begin one in envs of the user."""
@@ -246,12 +290,13 @@ class Pool:
         Raises:
             NoAsyncCallError: nothing is pending.
         """
-        self._check_open()
+        self._check_usable()
         if min_ready is None and timeout_s is None:
             batch = self._lockstep.recv()
             if batch is not None:
                 return batch
-        return self._stepping.recv(min_ready, timeout_s)
+        with self._bookkeeping:
+            return self._stepping.recv(min_ready, timeout_s)
 
     def wait(self, timeout_s: float | None) -> bool:
         """Wait as `recv` does, and receive nothing yet.
@@ -259,8 +304,9 @@ class Pool:
         Returns:
             Whether all that was pending is ready.
         """
-        self._check_open()
-        return self._stepping.wait(None, Deadline.after(timeout_s)) == self._stepping.pending
+        self._check_usable()
+        with self._bookkeeping:
+            return self._stepping.wait(None, Deadline.after(timeout_s)) == self._stepping.pending
 
     @property
     def over(self) -> list[int]:
@@ -290,10 +336,11 @@ class Pool:
             AlreadyPendingCallError: an env's step has not been received.
             PauseError: a game could not be stopped; all of them go on.
         """
-        self._check_open()
+        self._check_usable()
         numbers = self._every if envs is None else [int(env) for env in envs]
         self._stepping.require_at_rest(numbers, "pause", "you pause them")
-        self._pauses.pause(numbers, spares=envs is None)
+        with self._bookkeeping:
+            self._pauses.pause(numbers, spares=envs is None)
 
     def resume(self, envs: Iterable[int] | None = None) -> None:
         """Let the games of these envs go on, once it was called as often as `pause`.
@@ -301,9 +348,10 @@ class Pool:
         Args:
             envs: indices; None for all, and the spares with them.
         """
-        self._check_open()
+        self._check_usable()
         numbers = self._every if envs is None else [int(env) for env in envs]
-        self._pauses.resume(numbers, spares=envs is None)
+        with self._bookkeeping:
+            self._pauses.resume(numbers, spares=envs is None)
 
     # Everything beside the step path.
 
@@ -331,11 +379,14 @@ class Pool:
                 dropped. Or one did not answer within `Limits.call_s`: its instance is replaced,
                 which the env's next transition shows as a fault, and the call is given up.
         """
-        self._check_open()
+        self._check_usable()
         seats = [self._supervisor.env_seats[env] for env in envs]
+        payload = for_worker(arguments)
         deadline = Deadline.after(timeout_s)
-        with self._pauses.suspended(envs) if operation == "env_method" else nullcontext():
-            return self._calls.run(seats, operation, for_worker(arguments), deadline)
+        resumed = self._pauses.suspended(envs) if operation == "env_method" else nullcontext()
+        with self._bookkeeping, resumed:
+            answers = self._calls.run(seats, operation, payload, deadline)
+        return [to_result(answer) for answer in answers]
 
     def render(self, envs: Sequence[int]) -> list[Any]:
         """A frame of each of these envs.
@@ -359,15 +410,18 @@ class Pool:
     def set_attr(self, envs: Sequence[int], name: str, value: Any) -> None:
         """Set an attribute, now and in every later task object or instance of these envs."""
         self.call(envs, "set_attr", name, value)
-        self._episodes.take_back()
-        for env in envs:
-            self._supervisor.env_seats[env].attributes[name] = value
-        if self._stepping.began:
-            self._episodes.prepare_spares()
+        with self._bookkeeping:
+            self._episodes.take_back()
+            for env in envs:
+                self._supervisor.env_seats[env].attributes[name] = value
+            if self._stepping.began:
+                self._episodes.prepare_spares()
 
     def void_episodes(self) -> None:
         """Take back the episodes that spares hold; they are dealt again."""
-        self._episodes.take_back()
+        self._mend()
+        with self._bookkeeping:
+            self._episodes.take_back()
 
     def stats(self) -> PoolStats:
         """Counters of the pool, and what each instance is doing; may be called from any thread."""
@@ -394,10 +448,19 @@ class Pool:
         return self._loop.closed
 
     def _check_open(self) -> None:
+        if os.getpid() != self._owner_pid:
+            raise ForkedPoolError(
+                f"this pool belongs to process {self._owner_pid}; process {os.getpid()} was forked "
+                "from it and must make a pool of its own"
+            )
         if self._loop.closed:
             raise ClosedError("the pool is closed")
         if self._supervisor.failure is not None:
             raise ClosedError(f"the pool has failed: {self._supervisor.failure}")
+
+    def _check_usable(self) -> None:
+        self._check_open()
+        self._bookkeeping.check_whole()
 
     def close(self, grace_s: float | None = None) -> None:
         """End every process of the pool; bounded, and may be called again.
@@ -405,9 +468,15 @@ class Pool:
         Args:
             grace_s: how long envs of the user may take to close by themselves; None for 2 s.
         """
+        if os.getpid() != self._owner_pid:
+            words = f"this pool belongs to process {self._owner_pid}, which must close it"
+            warnings.warn(words, RuntimeWarning, stacklevel=2)
+            return
+        uninterrupted(lambda: None)  # if an interrupt came while it was opened, that goes on
+        if self._finalizer is None:
+            return  # nothing could be opened
         if grace_s is None:
             self._loop.close(ask_first=not self._is_task)
         else:
             self._loop.close(ask_first=not self._is_task and grace_s > 0, grace_s=grace_s)
-        if self._finalizer is not None:
-            self._finalizer.detach()
+        self._finalizer.detach()

@@ -68,6 +68,10 @@ class Spares:
             return first
         return next((seat for seat in self._holding if seat.arrived), first)
 
+    def forget(self) -> None:
+        """No spare holds an episode."""
+        self._holding.clear()
+
     def void(self, book: EpisodeBook) -> None:
         """Take back all episodes that spares hold."""
         numbers = [seat.episode.number for seat in self._holding if seat.episode is not None]

@@ -229,6 +229,15 @@ class Stepping(Listener):
         limit = self._max_busy
         return limit is not None and sum(step.stage in _BUSY for step in self._steps) >= limit
 
+    def forget(self) -> None:
+        """Every instance is about to be replaced: no env has an episode, and nothing is pending."""
+        self._queued.clear()
+        self._together.clear()
+        self.lockstep.forget()
+        for step in self._steps:
+            step.stage = Stage.NEW
+            step.outcome = step.queue = None
+
     def drop(self) -> None:
         """Await the replies of steps that will not be taken, and drop them."""
         self._queued.clear()
@@ -259,7 +268,7 @@ class Stepping(Listener):
         if step.stage is not Stage.SENT:
             return  # between steps, or before the episode has begun: a later outcome shows it
         report, seat.fault = seat.fault, None
-        assert report is not None, "no answer, and no fault that explains it"
+        assert report is not None, "what has failed has a fault that explains it"
         step.queue = None
         self._answer(step, synthetic_outcome(report, self.gatherer.last_observation(seat.index)))
 
@@ -418,9 +427,14 @@ class Lockstep:
     def __init__(self, steps: Sequence[EnvStep], loop: EventLoop, gatherer: Gatherer) -> None:
         self._steps = steps
         self._loop = loop
+        self._bookkeeping = loop.bookkeeping
         self._supervisor = loop.supervisor
         self._gatherer = gatherer
         self._n = len(steps)
+        self._sent = False
+
+    def forget(self) -> None:
+        """Nothing is pending."""
         self._sent = False
 
     @property
@@ -435,6 +449,7 @@ class Lockstep:
         """Send each env its row of an array that fits an action space of one array."""
         deadline = self._supervisor.step_deadline()
         now_s = time.monotonic()
+        self._bookkeeping.torn = True  # as a `with` block, but on the path of each step
         for step, action in zip(self._steps, actions, strict=True):
             instance = step.seat.instance
             instance.begin_step(action, now_s, deadline)
@@ -442,6 +457,7 @@ class Lockstep:
             step.stage = Stage.SENT
             step.is_reset = False
         self._sent = True
+        self._bookkeeping.torn = False
 
     def recv(self) -> Batch | None:
         """The batch of all envs; None, with nothing taken, if anything but plain replies came."""
@@ -461,6 +477,7 @@ class Lockstep:
         if all_flags & TELLING:
             return None
         queues = []
+        self._bookkeeping.torn = True
         for step in self._steps:
             instance = step.seat.instance
             instance.end_step(Event.REPLY)
@@ -468,4 +485,5 @@ class Lockstep:
             step.stage = Stage.IDLE
             queues.append(instance.queue)
         self._supervisor.stats.env_steps += self._n
+        self._bookkeeping.torn = False
         return self._gatherer.gather_plain(queues)

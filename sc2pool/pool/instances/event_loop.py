@@ -5,18 +5,29 @@
 It owns the instances' lifetime: it makes them, and ends them all. It acts only inside its waits, in
 the trainer's thread; between calls the instances go on by themselves. Rules: every wait has a
 deadline; what ends the whole pool is raised by the waiting call, and every instance is gone then.
+
+An interrupt (Ctrl-C in a notebook) may strike between any two instructions of the trainer's thread.
+While the trainer waits, and between its calls, the book-keeping is whole, and an interrupt does no
+harm. All changes to it are made inside a `Bookkeeping` block; an interrupt there leaves it `torn`,
+and nothing may be done with it then but to `start_anew` with new instances.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from multiprocessing.connection import wait as wait_readable
+
+from gymnasium.error import Error as GymnasiumError
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
+from sc2pool.errors import InterruptedCallError, SC2PoolError
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.rows import instance_rows
@@ -30,6 +41,7 @@ from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
 from sc2pool.pool.report.stats import PoolStats
+from sc2pool.processes.uninterrupted import submit
 
 _CLOSE_GRACE_S = 2.0
 _HEARING_S = 1.0
@@ -37,6 +49,48 @@ _HEARING_S = 1.0
 _LOOK_AGAIN_S = 0.01
 _LOOK_INTERVAL_S = 0.02
 """How often spares, messages and verdicts are looked at while nothing but plain replies come."""
+
+
+class Bookkeeping:
+    """A block in which the pool's records change; see the module.
+
+    Attributes:
+        torn: a block has begun and not come to its end, neither normally nor with an error of ours.
+    """
+
+    _OURS = (SC2PoolError, GymnasiumError, multiprocessing.TimeoutError)
+    """What the pool raises itself, where its records are whole."""
+
+    def __init__(self) -> None:
+        self.torn = False
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        if not self._depth:
+            self.check_whole()
+        self.torn = True
+        self._depth += 1
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0 and (kind is None or issubclass(kind, self._OURS)):
+            self.torn = False
+
+    def check_whole(self) -> None:
+        """Raise unless the records are whole.
+
+        Raises:
+            InterruptedCallError: they are torn.
+        """
+        if self.torn:
+            raise InterruptedCallError(
+                "an interrupt has cut an earlier call short: reset all envs first"
+            )
+
+    def begin_anew(self) -> None:
+        """Everything is as in a new pool."""
+        self._depth = 0
+        self.torn = False
 
 
 class EventLoop:
@@ -49,6 +103,7 @@ class EventLoop:
 
     Attributes:
         supervisor: decides what follows from what happens.
+        bookkeeping: whether the records are whole; shared by all that change them.
         closed: `close` was called.
     """
 
@@ -56,11 +111,13 @@ class EventLoop:
         self._owner_pid = os.getpid()
         self._config = config
         self._next_look_s = 0.0
+        self.bookkeeping = Bookkeeping()
         self.closed = False
+        self._ended = False
         self._metrics: MetricsServer | None = None
         replays = None if config.replays is None else ReplayFolder(config.replays)
         self._waiter = Waiter.create()
-        with ExitStack() as owned:  # gives back what there is, wherever Ctrl-C strikes
+        with ExitStack() as owned:
             owned.callback(self._waiter.close)
             self.roster = Roster(specs, spares, config.limits, self._waiter)
             owned.callback(self.roster.close)
@@ -96,18 +153,26 @@ class EventLoop:
         Raises:
             SC2PoolError: what ends the pool; all instances are gone then.
         """
-        for seat in self.supervisor.seats:  # rings of before, or whose wait was interrupted
-            self.supervisor.look(seat)
-        if time.monotonic() >= self._next_look_s:
-            self.roster.launch_next()
-            self._look(0.0)
-        plan = True
-        wake_s = 0.0
-        while not condition() and not deadline.expired():
-            if plan:
-                self.roster.launch_next()
-                wake_s = min(self.roster.next_wake_s(), deadline.instant_s)
-            plan = self._look(wake_s)
+        with self.bookkeeping:
+            for seat in self.supervisor.seats:  # rings of before, or whose wait was interrupted
+                self.supervisor.look(seat)
+            if time.monotonic() >= self._next_look_s:
+                self._begin_what_is_due()
+                self._look(0.0)
+            plan = True
+            wake_s = 0.0
+            while not condition() and not deadline.expired():
+                if plan:
+                    self._begin_what_is_due()
+                    wake_s = min(self.roster.next_wake_s(), deadline.instant_s)
+                plan = self._look(wake_s)
+
+    def _begin_what_is_due(self) -> None:
+        """Start workers and launch games whose turn it is."""
+        for seat in self.roster.due():
+            self.supervisor.start(seat)
+        self._raise_failure()
+        self.roster.launch_next()
 
     def wait_for_hellos(self) -> list[messages.Hello]:
         """Wait until every env's player has said what it is, and one game has come up."""
@@ -141,7 +206,10 @@ class EventLoop:
             Whether it was anything but replies.
         """
         supervisor = self.supervisor
-        ready = self._waiter.wait(max(0.0, until_s - time.monotonic()))
+        timeout_s = max(0.0, until_s - time.monotonic())
+        self.bookkeeping.torn = False
+        ready = self._waiter.wait(timeout_s)
+        self.bookkeeping.torn = True
         plan = not ready
         for tag in ready:
             if tag is None:
@@ -161,12 +229,16 @@ class EventLoop:
         self._next_look_s = time.monotonic() + _LOOK_INTERVAL_S
         if not ready:
             supervisor.check_deadlines()
-        if supervisor.failure is not None:
-            if supervisor.raised:
+        self._raise_failure()
+        return plan
+
+    def _raise_failure(self) -> None:
+        failure = self.supervisor.failure
+        if failure is not None:
+            if self.supervisor.raised:
                 self._hear_the_others()
             self.roster.end_all()
-            raise supervisor.failure
-        return plan
+            raise failure
 
     def _hear_the_others(self) -> None:
         """An error in one env is often one in all: note what else is raised in this step."""
@@ -192,18 +264,41 @@ class EventLoop:
                     if isinstance(message, messages.Raised | messages.OutOfBand):
                         self.supervisor.handle(seat, message)
 
+    def start_anew(self) -> None:
+        """Replace every instance, after an interrupt that has left the records torn."""
+        self.supervisor.forget()
+        self.roster.start_anew()
+        self.bookkeeping.begin_anew()
+
     def close(self, *, ask_first: bool, grace_s: float = _CLOSE_GRACE_S) -> None:
-        """End all instances; with `ask_first`, players may close by themselves for `grace_s`."""
-        if self.closed:
-            return
-        self.closed = True
+        """End all instances; with `ask_first`, players may close by themselves for `grace_s`.
+
+        A Ctrl-C here cuts that short, and nothing else: all is ended all the same. It may be called
+        again.
+        """
         if os.getpid() != self._owner_pid:
             return  # a forked child's copy: everything here is its parent's
-        with ExitStack() as closing:  # a second Ctrl-C cuts the grace short, and nothing else
-            closing.callback(self._waiter.close)
+        self.closed = True
+        hurry = threading.Event()
+        ending = submit(partial(self._end, Deadline.after(grace_s) if ask_first else None, hurry))
+        if self._watchdog.is_this_thread:
+            return  # the garbage collector runs anywhere, and the watchdog is ended, too
+        try:
+            ending.result()
+        except BaseException:
+            hurry.set()
+            ending.result()
+            raise
+
+    def _end(self, grace: Deadline | None, hurry: threading.Event) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        with ExitStack() as ending:
+            ending.callback(self._waiter.close)
             if self._metrics is not None:
-                closing.callback(self._metrics.close)
-            closing.callback(self.roster.close)
-            closing.callback(self._watchdog.close)  # until then it writes into the run's folder
-            if ask_first and self.supervisor.failure is None:
-                self.roster.ask_to_close(Deadline.after(grace_s))
+                ending.callback(self._metrics.close)
+            ending.callback(self.roster.close)
+            ending.callback(self._watchdog.close)  # until then it writes into the run's folder
+            if grace is not None and self.supervisor.failure is None:
+                self.roster.ask_to_close(grace, hurry)

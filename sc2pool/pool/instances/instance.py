@@ -1,9 +1,10 @@
 """An instance as the trainer holds it: one worker process, its game, its queue pair, its state.
 
 It sends, kills and remembers; what to do next is the supervisor's. Rules: the state moves only
-through the table in `states`; whatever ends an instance, `dispose` and `unmap` leave no process,
-descriptor, shared memory or temporary folder of it. What belongs to one player (memory, doorbells,
-sequence numbers) is in `queue`; an instance with several players has one for each.
+through the table in `states`; `dispose` and `unmap` give back all that `start` has made, also if it
+could not make everything: no process, descriptor, shared memory or temporary folder is left. What
+belongs to one player (memory, doorbells, sequence numbers) is in `queue`; an instance with several
+players has one for each.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import os
 import shutil
 import socket
 import sys
+import threading
 import time
 from collections import deque
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,8 @@ from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.slot import RECYCLE_DUE
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
-from sc2pool.processes.spawn import spawner
+from sc2pool.processes.spawn import start_worker
+from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.tasks.player import Episode, GameFacts
 
 _SEND_TIMEOUT_S = 5.0
@@ -37,6 +41,7 @@ _ACTIONS_KEPT = 16
 
 _PHASES = {
     State.NEW: Phase.LAUNCHING,
+    State.STARTING: Phase.LAUNCHING,
     State.LAUNCHING: Phase.LAUNCHING,
     State.RESETTING: Phase.RESETTING,
     State.STEPPING: Phase.STEPPING,
@@ -46,13 +51,18 @@ _PHASES = {
 class Instance:
     """One worker and, if its player has one, its game.
 
+    Args:
+        number: of the instance.
+        spec: the pickled player.
+
     Attributes:
         number: counts the instances of a pool, from 0.
         state: see `states`.
         deadline: when what it does now must be done.
         call_deadline: when the calls that it has been sent must be answered.
         asked_at_s: when the pool asked for what is awaited now.
-        launch_not_before_s: when its game may be launched.
+        start_not_before_s: when its worker may be started.
+        channel: to its worker, once that is started.
         queue: its player's queue pair.
         hello: what the worker said of its player; None until it has.
         facts: of the game, once it runs.
@@ -68,14 +78,15 @@ class Instance:
         pause_problem: why its game could not be stopped; empty if it was.
     """
 
-    def __init__(self, number: int, spec: bytes, directory: Path) -> None:
+    def __init__(self, number: int, spec: bytes) -> None:
         self.number = number
+        self._spec = spec
         self.made_at_s = time.monotonic()
         self.state = State.NEW
         self.deadline = NEVER
         self.call_deadline = NEVER
         self.asked_at_s = 0.0
-        self.launch_not_before_s = 0.0
+        self.start_not_before_s = 0.0
         self.hello: messages.Hello | None = None
         self.facts: GameFacts | None = None
         self.episode: Episode | None = None
@@ -89,32 +100,58 @@ class Instance:
         self.stopped_at_s = 0.0
         self.pause_problem = ""
         self._unanswered_calls = 0
-        with ExitStack() as owned:  # gives back what there is, wherever Ctrl-C strikes
-            owned.callback(shutil.rmtree, directory, ignore_errors=True)
-            ours, theirs = socket.socketpair()
-            self.channel = Channel(ours, _SEND_TIMEOUT_S)
-            owned.callback(self.channel.close)
+        self.channel: Channel
+        self.queue = TrainerEnd()
+        self._process: WorkerProcess | None = None
+        self._owned = ExitStack()
+
+    def start(self, directory: Path) -> None:
+        """Start the worker.
+
+        Args:
+            directory: the folder for temporary files; it belongs to the instance from now on.
+
+        Raises:
+            OSError: the system refuses a process, memory or descriptors. `dispose` gives back what
+                has been made.
+        """
+        self.on(Event.START)
+        uninterrupted(partial(self._make, directory))
+
+    def _make(self, directory: Path) -> None:
+        owned = self._owned
+        owned.callback(shutil.rmtree, directory, ignore_errors=True)
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours, _SEND_TIMEOUT_S)
+        owned.callback(self.channel.close)
+        with theirs:
             lifeline_read, lifeline_write = os.pipe()
             owned.callback(os.close, lifeline_write)
-            self.queue = TrainerEnd(spec)
             owned.callback(self.queue.close)
             try:
+                self.queue.open(self._spec)
                 inherited = theirs.fileno(), lifeline_read, *self.queue.descriptors
-                worker = spawner().spawn("sc2pool.pool.worker", inherited, directory, lifeline_read)
-                self._process = WorkerProcess(worker)
+                worker = start_worker("sc2pool.pool.worker", inherited, directory, lifeline_read)
             finally:
-                theirs.close()
                 os.close(lifeline_read)
-            owned.callback(self._process.end)
-            self._send(messages.Start(list(sys.path), len(spec)))
-            self._owned = owned.pop_all()
+        self._process = WorkerProcess(worker)
+        owned.callback(self._process.end)
+        self._send(messages.Start(list(sys.path), len(self._spec)))
 
     def __repr__(self) -> str:
         return f"<instance {self.number} {self.state}>"
 
     @property
-    def worker_pid(self) -> int:
-        return self._process.pid
+    def worker_pid(self) -> int | None:
+        """None until the worker is started."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def watched_descriptors(self) -> tuple[int, ...]:
+        """What the trainer waits on; none until the worker is started."""
+        if self._process is None:
+            return ()
+        return self.queue.reply_bell.listening, self.channel.fileno()
 
     @property
     def live(self) -> bool:
@@ -236,18 +273,24 @@ class Instance:
 
     def exit_fault(self) -> Fault:
         """The channel ended: why, as far as the worker's exit status says."""
+        assert self._process is not None, "who has a channel has a process"
         self._process.end()
         how = self._process.how_it_ended()
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
 
     def kill(self) -> None:
         """SIGKILL to the worker, its game and all else in their group."""
-        self._process.kill()
+        if self._process is not None:
+            self._process.kill()
 
-    def wait_for_exit(self, deadline: Deadline) -> None:
-        """Wait for the worker's own end, until the deadline at most."""
-        self._process.wait(deadline)
+    def wait_for_exit(self, deadline: Deadline, hurry: threading.Event) -> None:
+        """Wait for the worker's own end, until the deadline or `hurry` at most."""
+        if self._process is not None:
+            self._process.wait(deadline, hurry)
 
     def dispose(self) -> None:
-        """End the processes and give everything back but the mapped memory (`queue.unmap`)."""
-        self._owned.close()
+        """End the processes and give everything back but the mapped memory (`queue.unmap`).
+
+        It may be called again.
+        """
+        uninterrupted(self._owned.close)

@@ -7,7 +7,7 @@ every wait is bounded.
 from __future__ import annotations
 
 import subprocess
-import time
+import threading
 from contextlib import suppress
 
 from sc2pool.deadline import Deadline
@@ -34,11 +34,17 @@ class WorkerProcess:
         """SIGKILL to the whole group; without effect once the leader is reaped."""
         kill_group(self._process)
 
-    def wait(self, deadline: Deadline) -> None:
-        """Wait for the worker's own end, no longer than this; it is not reaped."""
+    def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
+        """Wait for the worker's own end, no longer than this; it is not reaped.
+
+        Args:
+            deadline: for the wait.
+            hurry: ends it earlier.
+        """
         created_s = created_at_s(self.pid)
         while created_s is not None and is_alive(self.pid, created_s) and not deadline.expired():
-            time.sleep(_LOOK_AGAIN_S)
+            if hurry.wait(_LOOK_AGAIN_S):
+                return
 
     def end(self) -> None:
         """Kill the group, and reap the worker; may be called again."""

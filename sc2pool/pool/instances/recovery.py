@@ -85,7 +85,7 @@ class Recovery:
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         self._roster.replace(seat)
         wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s)
-        seat.instance.launch_not_before_s = now_s + wait_s
+        seat.instance.start_not_before_s = now_s + wait_s
         return None
 
     def _hopeless(self, seat: Seat, now_s: float) -> str | None:

@@ -12,6 +12,12 @@ from collections.abc import Sequence
 from sc2pool.config import RestartPolicy
 from sc2pool.errors import Fault, FaultKind
 
+_HOPELESS = {
+    FaultKind.LAUNCH_FAILED: "the game does not start",
+    FaultKind.SPAWN_FAILED: "the worker does not start",
+}
+"""Faults that a new instance repeats."""
+
 
 def recent(times_s: Sequence[float], window_s: float, now_s: float) -> list[float]:
     """Those of the times that lie within the window."""
@@ -47,9 +53,9 @@ def exceeded(
 def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
     """Why a new instance would fail like the last ones; None if it may succeed.
 
-    Before the pool's first observation, two launches that fail in the same words are the
-    installation's fault, not chance. A game that was killed is another kind of fault: the cause is
-    memory pressure, which passes.
+    Before the pool's first observation, two launches that fail in the same words are the fault of
+    the installation or of the system, not chance. A game that was killed is another kind of fault:
+    the cause is memory pressure, which passes.
 
     Args:
         causes: this env's faults, the newest last.
@@ -57,12 +63,10 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
     """
     if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2]:
         return None
-    if causes[-1].kind is not FaultKind.LAUNCH_FAILED:
-        return None
-    return "the game does not start"
+    return _HOPELESS.get(causes[-1].kind)
 
 
 def backoff_s(policy: RestartPolicy, env_recycles_s: Sequence[float], now_s: float) -> float:
-    """How long to wait before the next launch: nothing for the first, then 0.5 s, 1 s, … 8 s."""
+    """How long to wait before the next start: nothing for the first, then 0.5 s, 1 s, … 8 s."""
     recycles = len(recent(env_recycles_s, policy.per_env_window_s, now_s))
     return 0.0 if recycles <= 1 else min(8.0, 0.25 * 2.0 ** (recycles - 1))

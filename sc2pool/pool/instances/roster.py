@@ -1,14 +1,15 @@
 """The instances of a pool and the seats they sit on: made, launched, replaced, ended.
 
-It acts; the supervisor decides when. Rules: instance numbers are never used twice; no more games
-launch at one time than the limits allow; a retired instance is removed from the waiter too.
+It acts; the supervisor decides when. Rules: instance numbers are never used twice; every instance
+that may own anything is known here until it is disposed of, wherever it sits; no more games launch
+at one time than the limits allow; a retired instance is removed from the waiter too.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from sc2pool.config import Limits
@@ -36,15 +37,13 @@ class Roster:
         self._waiter = waiter
         self._run_dir = RunDir()
         self._instances_made = 0
+        self._living: dict[int, Instance] = {}
+        """All that have not been disposed of: an interrupt may leave one without a seat."""
         self.any_launched = False
-        self.seats: list[Seat] = []
-        try:
-            for index, spec in enumerate([*specs, *[specs[0]] * spares]):
-                instance = self._make(spec)
-                self.seats.append(Seat(index, index >= len(specs), spec, instance))
-        except BaseException:
-            self.close()
-            raise
+        self.seats = [
+            Seat(index, index >= len(specs), spec, self._make(spec))
+            for index, spec in enumerate([*specs, *[specs[0]] * spares])
+        ]
 
     @property
     def run(self) -> Path:
@@ -54,12 +53,30 @@ class Roster:
     def _make(self, spec: bytes) -> Instance:
         number = self._instances_made
         self._instances_made += 1
-        instance = Instance(number, spec, self._run_dir.instance_dir(number))
-        self._run_dir.note_process(number, instance.worker_pid)
+        instance = self._living[number] = Instance(number, spec)
+        return instance
+
+    def due(self) -> list[Seat]:
+        """The seats whose instances are to be started now."""
+        now_s = time.monotonic()
+        return [
+            seat
+            for seat in self.seats
+            if seat.instance.state is State.NEW and now_s >= seat.instance.start_not_before_s
+        ]
+
+    def start(self, instance: Instance) -> None:
+        """Start the instance's worker.
+
+        Raises:
+            OSError: the system refuses what that needs: a process, memory, descriptors, a folder.
+            RuntimeError: it refuses a thread.
+        """
         instance.deadline = Deadline.after(self._limits.worker_start_s)
+        instance.start(self._run_dir.instance_dir(instance.number))
+        self._run_dir.note_process(instance.number, instance.worker_pid)
         self._waiter.add_bell(instance.queue.reply_bell, (instance, True))
         self._waiter.add(instance.channel.fileno(), (instance, False))
-        return instance
 
     def launched(self, instance: Instance) -> None:
         """Its player is up, with its game if it has one."""
@@ -86,34 +103,35 @@ class Roster:
 
     def retire(self, instance: Instance) -> None:
         """End an instance and forget its descriptors."""
-        self._forget(instance)
+        for descriptor in instance.watched_descriptors:
+            self._waiter.remove(descriptor)
         instance.dispose()
-
-    def _forget(self, instance: Instance) -> None:
-        self._waiter.remove(instance.queue.reply_bell.listening)
-        self._waiter.remove(instance.channel.fileno())
+        self._living.pop(instance.number, None)
 
     def end_all(self) -> None:
         """Kill and retire every instance."""
-        instances = [seat.instance for seat in self.seats]
-        with ExitStack() as ending:  # each is ended, even if Ctrl-C interrupts another's end
-            for instance in instances:
-                ending.callback(instance.dispose)
-            for instance in instances:
-                instance.kill()
-                if instance.live:
-                    self._forget(instance)
-                    instance.on(Event.CLOSE)
+        instances = list(self._living.values())
+        for instance in instances:  # all at once: each needs a moment to die
+            instance.kill()
         for instance in instances:
+            self.retire(instance)
+            instance.on(Event.CLOSE)
             instance.queue.unmap()
 
-    def ask_to_close(self, grace: Deadline) -> None:
-        """Let the players close by themselves, until `grace` has passed."""
-        live = [seat.instance for seat in self.seats if seat.instance.live]
+    def start_anew(self) -> None:
+        """End all instances, and seat new ones."""
+        self.end_all()
+        for seat in self.seats:
+            seat.vacate()
+            seat.instance = self._make(seat.spec)
+
+    def ask_to_close(self, grace: Deadline, hurry: threading.Event) -> None:
+        """Let the players close by themselves, until `grace` has passed or `hurry` is set."""
+        live = [one for one in self._living.values() if one.live and one.state is not State.NEW]
         for instance in live:
             instance.ask_to_close()
         for instance in live:
-            instance.wait_for_exit(grace)
+            instance.wait_for_exit(grace, hurry)
 
     def close(self) -> None:
         """End all instances and delete the run's folder."""
@@ -123,12 +141,11 @@ class Roster:
     def launch_next(self) -> None:
         """Launch games that wait for their turn, as many as may at one time."""
         launching = sum(seat.instance.state is State.LAUNCHING for seat in self.seats)
-        now_s = time.monotonic()
         for seat in self.seats:
             instance = seat.instance
             if launching == self._limits.concurrent_launches:
                 return
-            if waits_for_launch(instance) and now_s >= instance.launch_not_before_s:
+            if instance.state is State.STARTING and instance.hello is not None:
                 instance.launch(self._launch_timeout_s(), self._limits.worker_grace_s)
                 launching += 1
 
@@ -137,13 +154,13 @@ class Roster:
         return self._limits.launch_s * (1 if self.any_launched else 2)
 
     def next_wake_s(self) -> float:
-        """When the next deadline or delayed launch is due; an hour from now if none is."""
+        """When the next deadline or delayed start is due; an hour from now if none is."""
         times = [time.monotonic() + 3600.0]
         for seat in self.seats:
             times.append(seat.instance.deadline.instant_s)
             times.append(seat.instance.call_deadline.instant_s)
-            if waits_for_launch(seat.instance):
-                times.append(seat.instance.launch_not_before_s)
+            if seat.instance.state is State.NEW:
+                times.append(seat.instance.start_not_before_s)
         return min(times)
 
     def watched(self) -> list[Watched]:
@@ -158,14 +175,15 @@ class Roster:
         for seat in self.seats:
             instance = seat.instance
             state = instance.state
-            if state not in LIVE:
+            worker_pid = instance.worker_pid
+            if state not in LIVE or worker_pid is None:
                 continue
             game_pid = instance.facts.pid if instance.facts else None
             awaited_s = instance.asked_at_s if state in limits_s else None
             watched.append(
                 Watched(
                     instance.number,
-                    instance.worker_pid,
+                    worker_pid,
                     game_pid,
                     awaited_s,
                     limits_s.get(state, 0.0),
@@ -177,10 +195,8 @@ class Roster:
 
     def first_game_bytes(self) -> int:
         """Resident memory of a game that has come up; 0 if players have none."""
-        up = [seat.instance for seat in self.seats if seat.instance.facts is not None]
-        return bytes_below(up[0].worker_pid) if up else 0
-
-
-def waits_for_launch(instance: Instance) -> bool:
-    """Whether its worker is up and its game has not been launched."""
-    return instance.state is State.NEW and instance.hello is not None
+        for seat in self.seats:
+            worker_pid = seat.instance.worker_pid
+            if seat.instance.facts is not None and worker_pid is not None:
+                return bytes_below(worker_pid)
+        return 0

@@ -1,92 +1,109 @@
 """The folder of one pool's run: the temp files of its workers and games, and their pids.
 
-    <temp>/sc2pool-run-x1y2z3/
-        lock            held by the trainer for life
-        trainer         its pid and time of creation
+    <temp>/sc2pool-run-5f3a9c01-4711-1763800000.25-x1y2z3/
         12/             the temp folder of instance 12
             processes   a line for its worker and one for its game: pid, time of creation
 
-`pool/report/live_files.py` says what else lies there. The folder is private to the user (0700) and
-is deleted with the pool. The lock is held while the run lives. The next pool sweeps the folders of
-killed trainers: it ends those of the noted processes that still live, then deletes the folder.
-Rule: a sweep never fails, whatever it finds.
+`pool/report/live_files.py` says what else lies there. The name says to which process the folder
+belongs: a number for the machine and its pid namespace, the trainer's pid and its time of creation.
+So nothing inside is needed to know whether the run lives, and a cleaner of temporary files may
+delete any of it: what is missing is made again when it is needed.
+
+The folder is private to the user (0700) and is deleted with the pool. The next pool sweeps the
+folders of killed trainers: it ends those of the noted processes that still live, then deletes the
+folder. Rules: a sweep never fails, whatever it finds; it follows no symbolic link, and leaves alone
+what belongs to another user, another machine or another container.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
-import time
+import zlib
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from sc2pool.errors import ConfigError
-from sc2pool.processes.filelock import is_own, try_lock
+from sc2pool.pool.report import live_files
+from sc2pool.processes.filelock import is_own
 from sc2pool.processes.identity import created_at_s, end_orphan, is_alive
 
-_LOCK = "lock"
 _PREFIX = "sc2pool-run-"
-_TRAINER = "trainer"
 _PROCESSES = "processes"
-_BEGINS_WITHIN_S = 3600.0
-"""A folder without a lock file that is older than this is not of a run that just begins."""
+
+
+class Trainer(NamedTuple):
+    """Whose folder it is, as its name says."""
+
+    system: str
+    """Of the machine and its pid namespace, in which the pid has its meaning."""
+    pid: int
+    created_s: float
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the pid means something in this process."""
+        return self.system == _system()
+
+    @property
+    def is_alive(self) -> bool:
+        return self.is_here and is_alive(self.pid, self.created_s)
 
 
 class RunDir:
-    """The folder of a living run."""
+    """The folder of a living run.
+
+    Raises:
+        ConfigError: there is no place for it.
+    """
 
     def __init__(self) -> None:
-        sweep(Path(tempfile.gettempdir()))
+        temp = tempfile.gettempdir()
+        sweep(Path(temp))
         try:
-            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mkdtemp makes it 0700
+            pid = os.getpid()
+            name = f"{_PREFIX}{_system()}-{pid}-{created_at_s(pid)!r}-"
+            self.path = Path(tempfile.mkdtemp(prefix=name))  # mkdtemp makes it 0700
         except OSError as error:
             raise ConfigError(
-                f"cannot make a folder for temporary files in {tempfile.gettempdir()}: "
-                f"{error.strerror}"
+                f"cannot make a folder for temporary files in {temp}: {error.strerror}"
             ) from error
-        self._lock_fd = try_lock(self.path / _LOCK)
-        _note(self.path / _TRAINER, os.getpid())
+        live_files.prepare(self.path)
 
     def instance_dir(self, number: int) -> Path:
-        """A folder for one instance, which makes it its temp folder."""
+        """A folder for one instance, which makes it its temp folder.
+
+        Raises:
+            OSError: it cannot be made.
+        """
         path = self.path / str(number)
+        if not self.path.exists():  # a cleaner of temporary files has been here
+            self.path.mkdir(mode=0o700, parents=True)
+            live_files.prepare(self.path)
         path.mkdir(mode=0o700)
         return path
 
-    def note_process(self, number: int, pid: int) -> None:
+    def note_process(self, number: int, pid: int | None) -> None:
         """Remember a process of this instance, for the sweep after a killed trainer."""
-        _note(self.path / str(number) / _PROCESSES, pid)
+        created_s = None if pid is None else created_at_s(pid)
+        if created_s is None:
+            return
+        # A full disk is no reason to stop: workers and games also end by themselves.
+        with suppress(OSError), (self.path / str(number) / _PROCESSES).open("a") as notes:
+            notes.write(f"{pid} {created_s!r}\n")
 
     def close(self) -> None:
         """Delete all of it; may be called again."""
         shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock_fd is not None:
-            os.close(self._lock_fd)
-            self._lock_fd = None
-
-
-def _note(path: Path, pid: int) -> None:
-    created_s = created_at_s(pid)
-    if created_s is None:
-        return
-    # A full disk is no reason to stop: workers and games also end by themselves.
-    with suppress(OSError), path.open("a") as notes:
-        notes.write(f"{pid} {created_s!r}\n")
 
 
 def trainer_of(run: Path) -> int | None:
-    """The pid of the run's trainer; None if it is gone, or this is no folder of a run of ours.
-
-    The lock is not tried for this: holding it for a moment would keep out its owner.
-    """
-    try:
-        if not is_own(run):
-            return None
-        pid, created_s = (run / _TRAINER).read_text().split()
-        return int(pid) if is_alive(int(pid), float(created_s)) else None
-    except (OSError, ValueError):
-        return None
+    """The pid of the run's trainer; None if it is gone, or this is no folder of a run of ours."""
+    trainer = _named(run)
+    return trainer.pid if trainer is not None and trainer.is_alive and _is_ours(run) else None
 
 
 def living(temp: Path) -> dict[Path, int]:
@@ -97,27 +114,43 @@ def living(temp: Path) -> dict[Path, int]:
 
 def sweep(temp: Path) -> None:
     """End the processes and delete the folders of runs whose trainer is gone, ours only."""
-    for path in temp.glob(f"{_PREFIX}*"):
+    for run in temp.glob(f"{_PREFIX}*"):
+        trainer = _named(run)
+        if trainer is None or not trainer.is_here or trainer.is_alive or not _is_ours(run):
+            continue
         with suppress(OSError):  # another trainer's sweep may be faster
-            if not is_own(path):
-                continue
-            if not (path / _LOCK).exists():
-                # A trainer was interrupted before it had the lock, or it is about to take it. The
-                # wall clock is right here: it is what files have their times from.
-                if time.time() - path.stat().st_mtime > _BEGINS_WITHIN_S:
-                    shutil.rmtree(path, ignore_errors=True)
-                continue
-            lock_fd = try_lock(path / _LOCK)
-            if lock_fd is not None:
-                try:
-                    _end_orphans(path)
-                    shutil.rmtree(path, ignore_errors=True)
-                finally:
-                    os.close(lock_fd)
+            _end_orphans(run)
+        shutil.rmtree(run, ignore_errors=True)
+
+
+def _named(run: Path) -> Trainer | None:
+    """What the folder's name says; None if it is no folder of a run."""
+    parts = run.name.removeprefix(_PREFIX).split("-")
+    with suppress(ValueError):
+        system, pid, created_s, _ = parts
+        return Trainer(system, int(pid), float(created_s))
+    return None
+
+
+def _is_ours(run: Path) -> bool:
+    with suppress(OSError):
+        return run.is_dir() and not run.is_symlink() and is_own(run)
+    return False
+
+
+def _system() -> str:
+    """Eight digits for this machine and pid namespace: elsewhere a pid is another process."""
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:  # not Linux
+        namespace = ""
+    return f"{zlib.crc32(f'{socket.gethostname()} {namespace}'.encode()):08x}"
 
 
 def _end_orphans(run: Path) -> None:
     for notes in run.glob(f"*/{_PROCESSES}"):
+        if notes.is_symlink() or notes.parent.is_symlink():
+            continue
         for line in notes.read_text().splitlines():
             with suppress(ValueError):  # the trainer was killed while it wrote
                 pid, created_s = line.split()

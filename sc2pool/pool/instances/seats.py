@@ -65,6 +65,11 @@ class Seat:
     recycles_s: list[float] = field(default_factory=list)
     causes: deque[Fault] = field(default_factory=lambda: deque(maxlen=CAUSES_KEPT))
 
+    def vacate(self) -> None:
+        """Forget the episode and all that belonged to the instance that sits here."""
+        self.episode = self.fault = self.down_since_s = None
+        self.hold = self.paused = False
+
     @property
     def name(self) -> str:
         """Its name in messages."""

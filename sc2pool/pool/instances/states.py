@@ -1,11 +1,12 @@
 """The life of an instance, as a table: (state, event) → next state.
 
-    NEW ─► LAUNCHING ─► IDLE ─► RESETTING ─► READY ─► PLAYING ◄─► STEPPING ─► OVER ─► RESETTING …
-                                    │          ▲ │       ▲ │
-                                    │  RELEASING HOLDING │ PAUSING
-                                    │          ▲ ▼  RESUMING ▼
-                                    └────────► HELD      ▲ PAUSED
-                                                         └───┘
+    NEW ─► STARTING ─► LAUNCHING ─► IDLE
+    IDLE ─► RESETTING ─► READY ─► PLAYING ◄─► STEPPING ─► OVER ─► RESETTING …
+                │          ▲ │       ▲ │
+                │  RELEASING HOLDING │ PAUSING
+                │          ▲ ▼  RESUMING ▼
+                └────────► HELD      ▲ PAUSED
+                                     └───┘
     any of these ── fault, recycle ─► DEAD ─► FAILED          any at all ── close ─► CLOSED
 
 The pool acts, then says what happened (`Event`); this table alone knows where that leads. An event
@@ -26,7 +27,9 @@ class State(StrEnum):
     __hash__ = str.__hash__  # Enum's own is written in Python, and each step looks the table up
 
     NEW = "new"
-    """Its worker is being spawned, or is up and waits for its turn to launch."""
+    """Nothing of it has been made; its worker may have to wait before it is started."""
+    STARTING = "starting"
+    """Its worker is being started, or is up and waits for its turn to launch."""
     LAUNCHING = "launching"
     """The worker starts its game."""
     IDLE = "idle"
@@ -63,6 +66,7 @@ class Event(StrEnum):
 
     __hash__ = str.__hash__
 
+    START = "start"
     LAUNCH = "launch"
     LAUNCHED = "launched"
     RESET = "reset"
@@ -97,10 +101,11 @@ STOPPED = frozenset(
 )
 """The pool has stopped the game, or is about to, or lets it go on."""
 
-LIVE = AWAITED | RESETTABLE | STOPPED | {State.NEW, State.LAUNCHING}
+LIVE = AWAITED | RESETTABLE | STOPPED | {State.NEW, State.STARTING, State.LAUNCHING}
 
 TRANSITIONS: dict[tuple[State, Event], State] = {
-    (State.NEW, Event.LAUNCH): State.LAUNCHING,
+    (State.NEW, Event.START): State.STARTING,
+    (State.STARTING, Event.LAUNCH): State.LAUNCHING,
     (State.LAUNCHING, Event.LAUNCHED): State.IDLE,
     **{(state, Event.RESET): State.RESETTING for state in RESETTABLE},
     (State.RESETTING, Event.FIRST_OBSERVATION): State.READY,

@@ -16,7 +16,7 @@ from typing import Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
-from sc2pool.errors import Fault, FaultKind, SC2PoolError
+from sc2pool.errors import ConfigError, Fault, FaultKind, Phase, SC2PoolError
 from sc2pool.game.hang_detection import SLOW_FACTOR, STALL_S
 from sc2pool.pool.instances.recovery import Recovery
 from sc2pool.pool.instances.roster import Roster
@@ -157,7 +157,19 @@ class Supervisor:
         if self._replays is not None:
             self._replays.settle(seat.name, info)
 
+    def forget(self) -> None:
+        """Every instance is about to be replaced: what the old ones have said is void."""
+        self.answers.clear()
+
     # What happens.
+
+    def start(self, seat: Seat) -> None:
+        """Start the worker of the seat's instance, whose turn it is."""
+        try:
+            self._roster.start(seat.instance)
+        except (OSError, RuntimeError) as error:
+            detail = f"the worker cannot be started: {error}"
+            self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail))
 
     def look(self, seat: Seat) -> None:
         """Look whether the seat's instance has replied."""
@@ -217,8 +229,11 @@ class Supervisor:
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
         try:
             seat.instance.attach(message)
-        except SC2PoolError as error:
-            self.failure = error
+        except ConfigError as error:
+            if self.stats.resets == 0:
+                self.failure = error
+            else:  # there was enough before, so there may be again
+                self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, str(error)))
 
     def _on_launched(self, seat: Seat, message: messages.Launched) -> None:
         instance = seat.instance

@@ -221,6 +221,11 @@ class Watchdog:
         """The newest sample of each instance."""
         return dict(self._previous)
 
+    @property
+    def is_this_thread(self) -> bool:
+        """Whether the caller is the watchdog's own thread."""
+        return threading.current_thread() is self._thread
+
     def close(self) -> None:
         """End the thread."""
         self._stop.set()

@@ -54,11 +54,7 @@ class Progress:
 
 
 class TrainerEnd:
-    """The trainer's end of one player's queue pair.
-
-    Args:
-        spec: the pickled player. It travels in the shared memory, which has no other use yet,
-            because it may be large and the worker does not read its channel before it is up.
+    """The trainer's end of one player's queue pair; `open` makes it.
 
     Attributes:
         sequence: number of the newest request.
@@ -66,7 +62,7 @@ class TrainerEnd:
         rows: the leaves of the newest observation, each as a batch of one.
     """
 
-    def __init__(self, spec: bytes) -> None:
+    def __init__(self) -> None:
         self.sequence = 0
         self.rows: list[Array] = []
         self._slot: Slot | None = None  # until `attach`
@@ -74,15 +70,25 @@ class TrainerEnd:
         self._episode_began = 0
         self._out_of_band: OutOfBand | None = None
         self._unpickled: tuple[Any, dict[str, Any]] | None = None
-        with ExitStack() as owned:
-            self._memory_fd = memory.create()
-            owned.callback(os.close, self._memory_fd)
-            memory.write(self._memory_fd, spec)
-            self._request_bell = Doorbell.create()
-            owned.callback(self._request_bell.close)
-            self.reply_bell = Doorbell.create()
-            owned.callback(self.reply_bell.close)
-            self._owned = owned.pop_all()
+        self._owned = ExitStack()
+
+    def open(self, spec: bytes) -> None:
+        """Make the memory and the doorbells.
+
+        Args:
+            spec: the pickled player. It travels in the shared memory, which has no other use yet,
+                because it may be large and the worker does not read its channel before it is up.
+
+        Raises:
+            OSError: the system has no memory or no descriptors left.
+        """
+        self._memory_fd = memory.create()
+        self._owned.callback(os.close, self._memory_fd)
+        memory.write(self._memory_fd, spec)
+        self._request_bell = Doorbell.create()
+        self._owned.callback(self._request_bell.close)
+        self.reply_bell = Doorbell.create()
+        self._owned.callback(self.reply_bell.close)
 
     @property
     def descriptors(self) -> tuple[int, int, int]:

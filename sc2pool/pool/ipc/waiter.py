@@ -14,6 +14,7 @@ from __future__ import annotations
 import selectors
 import sys
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import Any
 
 from sc2pool.pool.ipc import doorbell
@@ -46,7 +47,7 @@ class Waiter(ABC):
 
     @abstractmethod
     def remove(self, descriptor: int) -> None:
-        """Neither listen to it nor watch it any more."""
+        """Neither listen to it nor watch it any more, if it is known at all."""
 
     @abstractmethod
     def wait(self, timeout_s: float | None) -> list[Any]:
@@ -92,14 +93,14 @@ if sys.platform == "linux":
             self._control.register(descriptor, select.EPOLLIN)
 
         def remove(self, descriptor: int) -> None:
-            """Neither listen to it nor watch it any more."""
-            del self._tags[descriptor]
+            """Neither listen to it nor watch it any more, if it is known at all."""
+            self._tags.pop(descriptor, None)
             one = self._one.pop(descriptor, None)
-            if one is None:
-                self._control.unregister(descriptor)
-            else:
-                self._all.unregister(descriptor)
+            if one is not None:
                 one.close()
+            for epoll in (self._all, self._control):
+                with suppress(OSError, ValueError):  # it was not registered here, or is closed
+                    epoll.unregister(descriptor)
 
         def wait(self, timeout_s: float | None) -> list[Any]:
             """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
@@ -142,10 +143,11 @@ class SelectorWaiter(Waiter):
         self._selector.register(descriptor, selectors.EVENT_READ)
 
     def remove(self, descriptor: int) -> None:
-        """Neither listen to it nor watch it any more."""
-        del self._tags[descriptor]
+        """Neither listen to it nor watch it any more, if it is known at all."""
+        self._tags.pop(descriptor, None)
         self._bells.pop(descriptor, None)
-        self._selector.unregister(descriptor)
+        with suppress(KeyError, ValueError):
+            self._selector.unregister(descriptor)
 
     def wait(self, timeout_s: float | None) -> list[Any]:
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""

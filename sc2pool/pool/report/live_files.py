@@ -1,6 +1,6 @@
 """The live files of a run: what a pool shows to other processes, as JSON.
 
-    sc2pool-run-x1y2z3/
+    sc2pool-run-…/
         requested       touched by a reader to request the other files
         pool.json       `PoolStats`, by the trainer's watchdog thread at every look
         12/view.json    the newest observation of instance 12, by its worker, a few times a second

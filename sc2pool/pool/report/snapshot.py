@@ -42,7 +42,6 @@ class Snapshots:
         self._rates = Rates(RATE_WINDOW_S)
         self._per_s: Mapping[str, float | None] = {}
         """The newest rates; replaced as one, because other threads read them."""
-        live_files.prepare(run)
 
     def take(self, instances: Sequence[InstanceStats], watchdog_cpu_s: float) -> PoolStats:
         """The pool now, in any thread.

@@ -112,7 +112,7 @@ class InstanceStats:
         episode_return: sum of this episode's rewards; None if it is not finite.
         pid: of the game, the process that listens, also if a script started it; None if there is
             none.
-        worker_pid: of the worker.
+        worker_pid: of the worker; None until it is started.
         port: the game listens on it; None if there is no game.
         listener: "proven" if the operating system says that the game's process holds this port,
             "unproven" if it does not say; None if there is no game.
@@ -133,7 +133,7 @@ class InstanceStats:
     episode_steps: int = field(metadata=gauge("Steps of the running episode."))
     episode_return: float | None = field(metadata=gauge("Sum of the running episode's rewards."))
     pid: int | None
-    worker_pid: int
+    worker_pid: int | None
     port: int | None
     listener: Literal["proven", "unproven"] | None
     memory_bytes: int | None = field(

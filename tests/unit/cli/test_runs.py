@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,7 +29,6 @@ def runs(temp: Path) -> Iterator[list[RunDir]]:
         made = [RunDir(), RunDir()]
         for run in made:
             stack.callback(run.close)
-            live_files.prepare(run.path)
         yield made
 
 
@@ -56,7 +56,10 @@ def test_one_in_another_temp_folder_is_found_by_its_pid(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("other")))
     with pytest.raises(ConfigError, match="no pool of yours is running"):
         choose(None, None)
-    assert choose(None, os.getpid()).path == runs[0].path
+    environment = {**os.environ, "TMPDIR": str(runs[0].instance_dir(0))}  # as workers have it
+    with subprocess.Popen(["sleep", "60"], env=environment) as worker:
+        assert choose(None, os.getpid()).path == runs[0].path
+        worker.kill()
 
 
 def test_there_is_none(temp: Path) -> None:

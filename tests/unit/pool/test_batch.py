@@ -34,7 +34,8 @@ class Pair:
 
     def __init__(self, space: spaces.Space) -> None:
         layout = slot_layout(space, spaces.Discrete(2))
-        self.queue = TrainerEnd(b"")
+        self.queue = TrainerEnd()
+        self.queue.open(b"")
         self.queue.attach(layout)
         memory_fd, request, reply = self.queue.descriptors
         self._worker = WorkerEnd(

@@ -14,6 +14,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.episodes import Episodes, Request
+from sc2pool.pool.instances.event_loop import Bookkeeping
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State
@@ -40,7 +41,7 @@ class Simulated(Instance):
         self.number = number
         self.state = State.IDLE
         self.deadline = NEVER
-        self.launch_not_before_s = 0.0
+        self.start_not_before_s = 0.0
         self.hello = SimpleNamespace(realtime=realtime)
         self.facts = self.episode = None
         self.reset_kind = self.memory_problem = self.pause_problem = ""
@@ -49,7 +50,8 @@ class Simulated(Instance):
         self.last_actions = deque(maxlen=3)
         self.sent = []
         layout = slot_layout(SPACE, ACTIONS)
-        self.queue = TrainerEnd(b"")
+        self.queue = TrainerEnd()
+        self.queue.open(b"")
         self.queue.attach(layout)
         memory_fd, request, reply = self.queue.descriptors
         player = SimpleNamespace(
@@ -88,6 +90,7 @@ class Simulation:
         self._made = 0
         self.seats = [Seat(env, False, b"", self._make()) for env in range(n)]
         self.script = deque()
+        self.bookkeeping = Bookkeeping()
         self.supervisor = Supervisor(PoolConfig(), self, n, None)
         self.episodes = Episodes(self.supervisor, one_book=options.pop("one_book", True))
         self.stepping = Stepping(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import psutil
 import pytest
@@ -41,7 +42,7 @@ def test_what_it_leaves_when_it_ends_by_itself_ends_too(wait_for):
     with process.stdout as told:
         left = psutil.Process(int(told.readline()))
     worker = WorkerProcess(process)
-    worker.wait(Deadline.after(5.0))
+    worker.wait(Deadline.after(5.0), threading.Event())
     assert left.is_running()
     worker.end()
     assert worker.how_it_ended() == "exited with status 0"
@@ -57,7 +58,7 @@ def test_how_it_ended_by_itself(command, words):
     assert process.stdout is not None
     process.stdout.close()
     worker = WorkerProcess(process)
-    worker.wait(Deadline.after(5.0))
+    worker.wait(Deadline.after(5.0), threading.Event())
     worker.end()
     assert words in worker.how_it_ended()
 
@@ -67,6 +68,6 @@ def test_it_may_not_have_ended():
     assert process.stdout is not None
     process.stdout.close()
     worker = WorkerProcess(process)
-    worker.wait(Deadline.after(0.05))
+    worker.wait(Deadline.after(0.05), threading.Event())
     assert "could not be reaped" in worker.how_it_ended()
     worker.end()

@@ -12,9 +12,12 @@ import sys
 import pytest
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.instances.run_dir import RunDir, living, sweep, trainer_of
-from sc2pool.processes.filelock import try_lock
+from sc2pool.pool.instances.run_dir import RunDir, _system, living, sweep, trainer_of
+from sc2pool.pool.report.live_files import request
 from sc2pool.processes.identity import created_at_s
+
+DEAD_PID = 999_999_999
+NAME = f"sc2pool-run-{_system()}-{{pid}}-{{created_s!r}}-left"
 
 
 @pytest.fixture
@@ -36,15 +39,67 @@ def test_it_is_private_and_goes_with_the_run(temp):
 
 def test_living_runs_and_what_is_not_ours_are_left_alone(temp):
     run = RunDir()
-    (temp / "sc2pool-run-begins").mkdir()  # no lock yet
-    (temp / "other").mkdir()
-    sweep(temp)
-    assert {path.name for path in temp.iterdir()} == {
-        run.path.name,
-        "sc2pool-run-begins",
+    others = [
         "other",
-    }
+        "sc2pool-run-x1y2z3",
+        "sc2pool-run-a-b-c-d",
+        "sc2pool-run-00000000-1-1.0-xyz",
+    ]
+    for name in others:
+        (temp / name).mkdir()
+    sweep(temp)
+    assert {path.name for path in temp.iterdir()} == {run.path.name, *others}
     run.close()
+
+
+def test_a_living_run_that_a_cleaner_has_emptied_is_left_alone_and_goes_on(temp):
+    run = RunDir()
+    run.instance_dir(0)
+    for path in run.path.iterdir():
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
+    sweep(temp)
+    assert run.path.exists()
+    run.path.rmdir()
+    folder = run.instance_dir(1)
+    for path in (run.path, folder):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    request(run.path)
+    run.close()
+
+
+def test_the_folder_of_all_temporary_files_may_be_deleted(temp):
+    run = RunDir()
+    shutil.rmtree(temp)
+    assert run.instance_dir(1).is_dir()
+    run.close()
+
+
+def test_what_lies_in_the_place_of_the_folder_is_not_followed(temp):
+    """Another user may put something there, in a folder that all may write to."""
+    run = RunDir()
+    shutil.rmtree(run.path)
+    elsewhere = temp / "elsewhere"
+    run.path.symlink_to(elsewhere)  # to nothing
+    with pytest.raises(FileExistsError):
+        run.instance_dir(1)
+    assert not elsewhere.exists()
+
+
+def test_a_sweep_follows_no_link(temp, left_behind, sleeper):
+    run = left_behind(f"{sleeper.pid} {created_at_s(sleeper.pid)!r}\n")
+    kept = temp / "kept"
+    run.rename(kept)
+    run.symlink_to(kept)
+    sweep(temp)
+    assert (kept / "0" / "processes").exists()
+    run.unlink()
+    run.mkdir()
+    (run / "0").symlink_to(kept / "0")
+    sweep(temp)
+    assert (kept / "0" / "processes").exists()
+    assert not run.exists()
+    assert sleeper.poll() is None
 
 
 def test_the_folder_of_a_killed_trainer_is_swept_by_the_next(temp):
@@ -80,11 +135,10 @@ def left_behind(temp):
     """Makes the folder of a run whose trainer is gone, with these notes of its processes."""
 
     def make(*notes: str):
-        run = temp / "sc2pool-run-left"
+        run = temp / NAME.format(pid=DEAD_PID, created_s=1.0)
         for number, note in enumerate(notes):
             (run / str(number)).mkdir(parents=True)
             (run / str(number) / "processes").write_text(note)
-        os.close(try_lock(run / "lock"))
         return run
 
     return make
@@ -125,17 +179,6 @@ def test_a_run_notes_its_processes_where_they_go_with_the_instance(temp, sleeper
     run.close()
 
 
-def test_a_folder_that_never_got_its_lock_is_swept_after_an_hour(temp):
-    folder = temp / "sc2pool-run-interrupted"
-    folder.mkdir()
-    sweep(temp)
-    assert folder.exists()
-    hour_ago_s = folder.stat().st_mtime - 3700.0
-    os.utime(folder, (hour_ago_s, hour_ago_s))
-    sweep(temp)
-    assert not folder.exists()
-
-
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
 def test_another_users_run_is_left_alone(temp, left_behind):
     run = left_behind("")
@@ -148,32 +191,25 @@ def test_a_folder_that_goes_meanwhile_stops_no_sweep(temp, left_behind, monkeypa
     """Two trainers that start together sweep the same folders."""
     run = left_behind("")
 
-    def other_is_faster(lock):
-        shutil.rmtree(run)
-        return try_lock(lock)
+    def other_is_faster(path):
+        shutil.rmtree(path)
+        return True
 
-    monkeypatch.setattr("sc2pool.pool.instances.run_dir.try_lock", other_is_faster)
+    monkeypatch.setattr("sc2pool.pool.instances.run_dir.is_own", other_is_faster)
     sweep(temp)
     assert not run.exists()
 
 
-def test_who_the_trainer_is(temp, left_behind, monkeypatch):
+def test_who_the_trainer_is(temp, left_behind):
     run = RunDir()
     assert trainer_of(run.path) == os.getpid()
     assert living(temp) == {run.path: os.getpid()}
-    dead = left_behind("")
-    assert trainer_of(dead) is None
-    for garbage in ("", "12", f"{os.getpid()} 1.0", "999999999 1.0", "x y"):
-        (dead / "trainer").write_text(garbage)
-        assert trainer_of(dead) is None
+    assert trainer_of(left_behind("")) is None
+    created_s = created_at_s(os.getpid())
+    for pid, other_s in ((os.getpid(), 1.0), (DEAD_PID, created_s)):
+        other = temp / NAME.format(pid=pid, created_s=other_s)
+        other.mkdir()
+        assert trainer_of(other) is None
     assert trainer_of(temp / "nothing") is None
     run.close()
     assert trainer_of(run.path) is None
-
-
-def test_looking_does_not_keep_a_trainer_from_its_lock(temp):
-    """A run that is looked at as it begins must still get its lock, or it would be swept."""
-    begins = temp / "sc2pool-run-begins"
-    begins.mkdir()
-    assert trainer_of(begins) is None
-    assert list(begins.iterdir()) == []

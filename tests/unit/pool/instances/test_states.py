@@ -14,6 +14,7 @@ GONE = {State.DEAD, State.FAILED, State.CLOSED}
 def test_a_whole_life():
     state = State.NEW
     for event, expected in [
+        (Event.START, State.STARTING),
         (Event.LAUNCH, State.LAUNCHING),
         (Event.LAUNCHED, State.IDLE),
         (Event.RESET, State.RESETTING),

@@ -42,7 +42,8 @@ class Pair:
 
     def __init__(self, observation_space, action_space, strict) -> None:
         layout = slot_layout(observation_space, action_space)
-        self.trainer = TrainerEnd(b"")
+        self.trainer = TrainerEnd()
+        self.trainer.open(b"")
         self.trainer.attach(layout)
         descriptor, request, reply = self.trainer.descriptors
         self.bells = Doorbell(listening=request), self.trainer.reply_bell

@@ -59,6 +59,7 @@ def test_recycles_belong_to_the_seat(tmp_path):
 
 
 def test_the_file_is_written_only_while_it_is_requested(tmp_path):
+    live_files.prepare(tmp_path)
     counters = Counters()
     snapshots = Snapshots(counters, tmp_path)
     file = tmp_path / live_files.POOL_FILE
