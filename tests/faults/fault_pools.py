@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+from audit.belongings import GONE_WITHIN_S
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
@@ -65,3 +66,9 @@ def assert_fault(info: dict[str, Any], kinds: set[str], phase: str, instance: in
     assert (fault["phase"], fault["instance"]) == (phase, instance)
     assert fault["detail"]
     assert 0.0 < fault["recovery_s"] < 60.0
+
+
+def assert_gone(children: list[psutil.Process]) -> None:
+    _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
+    # A zombie has ended; when it is reaped is up to its new parent.
+    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []

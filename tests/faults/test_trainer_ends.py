@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fault_pools import MakeEnv, processes_of, step
+from fault_pools import GONE_WITHIN_S, MakeEnv, assert_gone, processes_of, step
 from fault_tasks import SlowToClose, strike
 from trainer_of_envs import StartsPrograms
 from trainers import Trainer
@@ -20,13 +20,6 @@ from trainers import Trainer
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 
 pytestmark = pytest.mark.usefixtures("swept")
-GONE_WITHIN_S = 2.0
-
-
-def assert_gone(children: list[psutil.Process]) -> None:
-    _, left = psutil.wait_procs(children, timeout=GONE_WITHIN_S)
-    # A zombie has ended; when it is reaped is up to its new parent.
-    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def assert_all_gone(children: list[psutil.Process]) -> None:

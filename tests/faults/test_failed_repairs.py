@@ -1,0 +1,151 @@
+"""The repair itself fails: there is no process, descriptor or folder for the new instance."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from fault_pools import MakeEnv, assert_gone, processes_of, step
+
+from sc2pool import CrashLoopError, SubprocSC2VecEnv
+from sc2pool.config import PoolConfig, RestartPolicy
+from sc2pool.errors import ClosedError
+
+
+def play_until(env: SubprocSC2VecEnv, kind: str) -> dict[str, Any]:
+    """Step until env 0 has been cut short by a fault of this kind; env 1 goes on untouched."""
+    for _ in range(200):
+        _, _, dones, infos = step(env, 0, 0)
+        assert "sc2pool.fault" not in infos[1]
+        fault = infos[0].get("sc2pool.fault")
+        if fault is not None:
+            assert fault["kind"] == kind
+            assert infos[0]["TimeLimit.truncated"] is True
+            assert dones[0]
+            return infos[0]
+    raise AssertionError("the fault was not marked")
+
+
+def play_on(env: SubprocSC2VecEnv) -> None:
+    for _ in range(3):
+        _, _, _, infos = step(env, 0, 0)
+        assert not any("sc2pool.fault" in info for info in infos)
+
+
+@pytest.mark.parametrize("deleted", ["run", "temp"])
+def test_the_folder_for_temporary_files_is_deleted(
+    make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str
+) -> None:
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temp))
+    env = make_env()
+    env.reset()
+    shutil.rmtree(temp if deleted == "temp" else next(temp.iterdir()))
+    processes_of(env, 0)["worker"].kill()
+    play_until(env, "worker-exited")
+    play_on(env)
+    assert env.stats().recycles == {"worker-exited": 1}
+
+
+@contextmanager
+def no_more_descriptors() -> Iterator[None]:
+    """This process may open no more files in the block; those that are open stay."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_descriptors_run_out_for_a_while(make_env: MakeEnv) -> None:
+    """The env waits; once there are descriptors again it goes on, on a new game."""
+    env = make_env()
+    env.reset()
+    worker = processes_of(env, 0)["worker"]
+    refused = threading.Event()
+
+    def give_back_after_the_first_refusal() -> None:
+        while not env.stats().recycles.get("spawn-failed") and not done.wait(0.01):
+            pass
+        refused.set()
+
+    done = threading.Event()
+    watching = threading.Thread(target=give_back_after_the_first_refusal)
+    with no_more_descriptors():
+        soft_restored = threading.Thread(
+            target=lambda: (refused.wait(), resource.setrlimit(resource.RLIMIT_NOFILE, LIMITS))
+        )
+        watching.start()
+        soft_restored.start()
+        worker.kill()
+        play_until(env, "worker-exited")
+        done.set()
+        watching.join()
+        soft_restored.join()
+    play_on(env)
+    recycles = env.stats().recycles
+    assert recycles["worker-exited"] == 1
+    assert recycles["spawn-failed"] >= 1
+
+
+LIMITS = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+def test_descriptors_run_out_for_good(make_env: MakeEnv) -> None:
+    """A typed error, and everything is ended."""
+    env = make_env(config=PoolConfig(restart=RestartPolicy(per_env=2)))
+    env.reset()
+    children = psutil.Process().children(recursive=True)
+    processes_of(env, 0)["worker"].kill()
+    with (
+        no_more_descriptors(),
+        pytest.raises(CrashLoopError, match=r"(?s)env 0: .*the worker cannot be started: .*24"),
+    ):
+        for _ in range(200):
+            step(env, 0, 0)
+    assert_gone(children)
+    for call in (env.reset, lambda: step(env, 0, 0)):
+        with pytest.raises(ClosedError, match="the pool has failed"):
+            call()
+
+
+def test_the_system_refuses_a_process_once(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make_env()
+    env.reset()
+    real = subprocess.Popen
+    refusals = iter([True])
+
+    def refused_once(*arguments: Any, **keywords: Any) -> Any:
+        if next(refusals, False):
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr("sc2pool.processes.spawn.subprocess.Popen", refused_once)
+    processes_of(env, 0)["worker"].kill()
+    play_until(env, "worker-exited")
+    play_on(env)
+    assert env.stats().recycles == {"worker-exited": 1, "spawn-failed": 1}
+
+
+def test_a_pool_for_which_there_are_no_descriptors_is_not_made(standin_dir: Path) -> None:
+    before = psutil.Process().num_fds()
+    with no_more_descriptors(), pytest.raises((CrashLoopError, ValueError)):
+        SubprocSC2VecEnv(n=2, game=standin_dir)
+    assert psutil.Process().num_fds() == before

@@ -1,0 +1,194 @@
+"""Ctrl-C in a session that goes on, as in a notebook: the next reset gives a working pool.
+
+An interrupt is raised at a chosen line of the pool's code, so every instant can be tried, and the
+same one again. `scripts/chaos.py` tries thousands by timer.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import gymnasium
+import numpy as np
+import psutil
+import pytest
+from gymnasium import spaces
+
+import sc2pool
+from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
+from sc2pool.errors import InterruptedCallError
+from sc2pool.pool.pool import Pool
+
+PACKAGE = str(Path(sc2pool.__file__).parent)
+N = 2
+
+
+class Counting(gymnasium.Env[Any, Any]):
+    """Its observation is the number of its step."""
+
+    observation_space = spaces.Box(0, np.inf, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed, options=options)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        del action
+        self.steps += 1
+        return np.full(1, self.steps, np.float32), 1.0, self.steps == 3, False, {}
+
+
+@contextmanager
+def interrupt_at(line: int) -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt at this line, counted from here, of the package's code.
+
+    Gives a list of one number: how many lines have run.
+    """
+    ran = [0]
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            ran[0] += 1
+            if ran[0] == line:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield ran
+    finally:
+        sys.settrace(before)
+
+
+def lines_of(call: Callable[[], Any]) -> int:
+    """How many lines of the package this call runs; a wait may make it differ from time to time."""
+    with interrupt_at(-1) as ran:
+        call()
+    return ran[0]
+
+
+def assert_it_works(env: Any, step: Callable[[], Any]) -> None:
+    observations = env.reset()
+    if isinstance(observations, tuple):
+        observations = observations[0]
+    assert observations.tolist() == [[0.0]] * N
+    for number in (1.0, 2.0):
+        assert step()[0].tolist() == [[number]] * N
+
+
+@pytest.mark.parametrize("face", [SubprocSC2VecEnv, SC2VectorEnv])
+@pytest.mark.parametrize("what", ["step", "reset"])
+@pytest.mark.parametrize("part", [0.0, 0.2, 0.4, 0.6, 0.8, 0.97])
+def test_at_any_line_of_a_call(face: type, what: str, part: float) -> None:
+    env = face([Counting] * N)
+    try:
+
+        def step() -> Any:
+            return env.step(np.zeros(N, np.int64))
+
+        env.reset()
+        call = {"step": step, "reset": env.reset}[what]
+        line = 1 + int(part * lines_of(call))
+        env.reset()
+        with interrupt_at(line), pytest.raises(KeyboardInterrupt):
+            call()
+        assert_it_works(env, step)
+        assert len(psutil.Process().children()) == N
+    finally:
+        env.close()
+
+
+def test_torn_records_say_so_until_the_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = SubprocSC2VecEnv([Counting] * N)
+    env.reset()
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sc2pool.pool.stepping.Stepping.begin", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            env.reset()
+    actions = np.zeros(N, np.int64)
+    for call in (
+        lambda: env.step(actions),
+        env.pause,
+        lambda: env.get_attr("steps"),
+        lambda: env.set_attr("steps", 1),
+    ):
+        with pytest.raises(InterruptedCallError, match="reset all envs first"):
+            call()
+    assert env.stats().instances[0].state
+    assert_it_works(env, lambda: env.step(actions))
+    env.close()
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_at_any_line_of_the_construction_and_the_end(part: float) -> None:
+    """Nothing is left, neither of a pool that was never made nor of one that was being closed."""
+    whole = []
+    construction = lines_of(lambda: whole.append(SubprocSC2VecEnv([Counting])))
+    end = lines_of(whole[0].close)
+    before = psutil.Process().num_fds()
+    made: list[SubprocSC2VecEnv] = []
+    with interrupt_at(1 + int(part * construction)), pytest.raises(KeyboardInterrupt):
+        made.append(SubprocSC2VecEnv([Counting]))
+    env = SubprocSC2VecEnv([Counting])
+    env.reset()
+    with interrupt_at(1 + int(part * end)), pytest.raises(KeyboardInterrupt):
+        env.close()
+    env.close()
+    assert psutil.Process().num_fds() == before
+    assert not psutil.Process().children()
+
+
+def test_a_call_after_the_wait_was_interrupted_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the instants at which records change, an interrupt costs nothing but the call."""
+    env = SubprocSC2VecEnv([Counting] * N)
+    env.reset()
+    workers = {process.pid for process in psutil.Process().children()}
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    env.step_async(np.zeros(N, np.int64))
+    with monkeypatch.context() as patch:
+        patch.setattr("sc2pool.pool.ipc.waiter.EpollWaiter.wait", interrupted)
+        patch.setattr("sc2pool.pool.ipc.waiter.EpollWaiter.wait_for", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            while True:  # the replies may be there before the wait
+                env.step_wait()
+                env.step_async(np.zeros(N, np.int64))
+    assert_it_works(env, lambda: env.step(np.zeros(N, np.int64)))
+    assert {process.pid for process in psutil.Process().children()} == workers
+    env.close()
+
+
+def test_an_interrupted_recv_may_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = SubprocSC2VecEnv([Counting] * N)
+    env.reset()
+    pool: Pool = env.pool
+    pool.send(np.zeros(1, np.int64), [1])
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sc2pool.pool.ipc.waiter.EpollWaiter.wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            pool.recv()
+    batch = pool.recv()
+    assert batch.envs.tolist() == [1]
+    assert batch.observations.tolist() == [[1.0]]
+    env.close()
