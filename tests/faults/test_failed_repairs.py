@@ -76,34 +76,25 @@ def test_descriptors_run_out_for_a_while(make_env: MakeEnv) -> None:
     """The env waits; once there are descriptors again it goes on, on a new game."""
     env = make_env()
     env.reset()
-    worker = processes_of(env, 0)["worker"]
-    refused = threading.Event()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    over = threading.Event()
 
     def give_back_after_the_first_refusal() -> None:
-        while not env.stats().recycles.get("spawn-failed") and not done.wait(0.01):
+        while not env.stats().recycles.get("spawn-failed") and not over.wait(0.01):
             pass
-        refused.set()
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
-    done = threading.Event()
     watching = threading.Thread(target=give_back_after_the_first_refusal)
+    watching.start()
+    processes_of(env, 0)["worker"].kill()
     with no_more_descriptors():
-        soft_restored = threading.Thread(
-            target=lambda: (refused.wait(), resource.setrlimit(resource.RLIMIT_NOFILE, LIMITS))
-        )
-        watching.start()
-        soft_restored.start()
-        worker.kill()
         play_until(env, "worker-exited")
-        done.set()
+        over.set()
         watching.join()
-        soft_restored.join()
     play_on(env)
     recycles = env.stats().recycles
     assert recycles["worker-exited"] == 1
     assert recycles["spawn-failed"] >= 1
-
-
-LIMITS = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 def test_descriptors_run_out_for_good(make_env: MakeEnv) -> None:
@@ -142,10 +133,3 @@ def test_the_system_refuses_a_process_once(
     play_until(env, "worker-exited")
     play_on(env)
     assert env.stats().recycles == {"worker-exited": 1, "spawn-failed": 1}
-
-
-def test_a_pool_for_which_there_are_no_descriptors_is_not_made(standin_dir: Path) -> None:
-    before = psutil.Process().num_fds()
-    with no_more_descriptors(), pytest.raises((CrashLoopError, ValueError)):
-        SubprocSC2VecEnv(n=2, game=standin_dir)
-    assert psutil.Process().num_fds() == before

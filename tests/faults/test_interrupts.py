@@ -89,24 +89,22 @@ def assert_it_works(env: Any, step: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("face", [SubprocSC2VecEnv, SC2VectorEnv])
 @pytest.mark.parametrize("what", ["step", "reset"])
-@pytest.mark.parametrize("part", [0.0, 0.2, 0.4, 0.6, 0.8, 0.97])
-def test_at_any_line_of_a_call(face: type, what: str, part: float) -> None:
+def test_at_any_line_of_a_call(face: type, what: str) -> None:
     env = face([Counting] * N)
-    try:
 
-        def step() -> Any:
-            return env.step(np.zeros(N, np.int64))
+    def step() -> Any:
+        return env.step(np.zeros(N, np.int64))
 
+    call = {"step": step, "reset": env.reset}[what]
+    env.reset()
+    lines = lines_of(call)
+    for part in (0.0, 0.2, 0.4, 0.6, 0.8, 0.97):
         env.reset()
-        call = {"step": step, "reset": env.reset}[what]
-        line = 1 + int(part * lines_of(call))
-        env.reset()
-        with interrupt_at(line), pytest.raises(KeyboardInterrupt):
+        with interrupt_at(1 + int(part * lines)), pytest.raises(KeyboardInterrupt):
             call()
         assert_it_works(env, step)
         assert len(psutil.Process().children()) == N
-    finally:
-        env.close()
+    env.close()
 
 
 def test_torn_records_say_so_until_the_reset(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +132,7 @@ def test_torn_records_say_so_until_the_reset(monkeypatch: pytest.MonkeyPatch) ->
     env.close()
 
 
-@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
 def test_at_any_line_of_the_construction_and_the_end(part: float) -> None:
     """Nothing is left, neither of a pool that was never made nor of one that was being closed."""
     whole = []
