@@ -15,7 +15,7 @@ cannot; there only workers end with their parent, by the lifeline's thread.
 Rules:
 - libc is loaded before any fork, because between fork and exec nothing may be imported;
 - the parent-death signal follows the *thread* that forks, so games are started from a worker's
-  main thread, and workers from the spawner's thread;
+  main thread, and workers from a thread that lives on (see `uninterrupted`);
 - `die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe beside
   other threads: only the lean, single-threaded worker uses it.
 """

@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 from gymnasium import spaces
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 import sc2pool
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
@@ -189,4 +190,19 @@ def test_an_interrupted_recv_may_be_asked_again(monkeypatch: pytest.MonkeyPatch)
     batch = pool.recv()
     assert batch.envs.tolist() == [1]
     assert batch.observations.tolist() == [[1.0]]
+    env.close()
+
+
+def test_misuse_leaves_the_records_whole() -> None:
+    env = SubprocSC2VecEnv([Counting] * N)
+    env.reset()
+    actions = np.zeros(N, np.int64)
+    with pytest.raises(NoAsyncCallError):
+        env.step_wait()
+    env.step_async(actions)
+    with pytest.raises(AlreadyPendingCallError):
+        env.step_async(actions)
+    with pytest.raises(AlreadyPendingCallError):
+        env.pause()
+    assert env.step_wait()[0].tolist() == [[1.0]] * N
     env.close()

@@ -23,6 +23,7 @@ from contextlib import ExitStack
 from functools import partial
 from multiprocessing.connection import wait as wait_readable
 
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.error import Error as GymnasiumError
 
 from sc2pool.config import PoolConfig
@@ -58,7 +59,13 @@ class Bookkeeping:
         torn: a block has begun and not come to its end, neither normally nor with an error of ours.
     """
 
-    _OURS = (SC2PoolError, GymnasiumError, multiprocessing.TimeoutError)
+    _OURS = (
+        SC2PoolError,
+        GymnasiumError,
+        AlreadyPendingCallError,
+        NoAsyncCallError,
+        multiprocessing.TimeoutError,
+    )
     """What the pool raises itself, where its records are whole."""
 
     def __init__(self) -> None:

@@ -209,6 +209,8 @@ class Supervisor:
     def receive(self, seat: Seat) -> None:
         """The seat's instance has sent something on its channel, or has ended."""
         instance = seat.instance
+        if not instance.live:
+            return  # it was given up a moment ago, and no other sits here
         try:
             received = instance.channel.receive()
         except ChannelClosedError:
@@ -219,7 +221,7 @@ class Supervisor:
             return
         for message in received:
             self.handle(seat, message)
-            if seat.instance is not instance:
+            if seat.instance is not instance or not instance.live:
                 return
 
     def handle(self, seat: Seat, message: Any) -> None:
@@ -336,5 +338,7 @@ class Supervisor:
         return expired
 
     def _fault(self, seat: Seat, fault: Fault, evidence: messages.Evidence | None = None) -> None:
+        if not seat.instance.live:
+            return  # it has failed already, for good
         self.failure = self._recovery.of_fault(seat, fault, evidence) or self.failure
         self.listener.failed(seat)

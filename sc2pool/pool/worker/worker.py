@@ -262,7 +262,7 @@ def main(arguments: list[str]) -> None:
     reply_bell = Doorbell(ringing=reply_fd)
     loop = WorkerLoop(_OWN_TASKS)
     worker = Worker(loop, channel, memory_fd, request_bell, reply_bell)
-    # The spawner made TMPDIR the instance's own.
+    # The trainer made TMPDIR the instance's own.
     LiveView(Path(os.environ["TMPDIR"]), lambda: worker._player).begin(loop)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(worker.serve())
