@@ -3,6 +3,8 @@
 Rules:
 - no byte is sent to a listener before its process is known to be our game (if the system cannot
   say, the launch goes on and is marked unproven);
+- a game has one seat, a single websocket: it is connected to as soon as it listens, and if another
+  program has the seat, the game is replaced by one on another port at once;
 - the wait ends at once when the process does, and at its deadline otherwise;
 - a port that turns out to be taken costs one try; an executable that is missing, may not be
   executed or is being written may be in the middle of an update, and is tried again until the
@@ -32,7 +34,11 @@ from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess
 from sc2pool.game.wire import NotReadyError, connect
 
-_POLL_S: Final = 0.02
+_POLL_S: Final = 0.004
+"""Time between two looks whether the game listens: half of it is how long, on average, another
+program could connect before us. Looking this often takes 3 % of a core."""
+_SEAT_LOOK_S: Final = 0.25
+"""Time between two looks who has the seat, while the game does not answer the handshake."""
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
 _PORT_TRIES: Final = 5
@@ -116,7 +122,7 @@ async def _when_ready(
         try:
             sock = connect(port)
             listener_pid = _prove_listener(process, port, sock)
-            return await Connection.open(port, deadline, sock), listener_pid
+            return await _take_seat(process, port, deadline, sock), listener_pid
         except NotReadyError:
             await asyncio.sleep(_POLL_S)
 
@@ -139,6 +145,61 @@ def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int
             FaultKind.PORT_TAKEN, f"port {port} is listened on by another process than the game"
         )
     return pid
+
+
+async def _take_seat(
+    process: GameProcess, port: int, deadline: Deadline, sock: socket.socket
+) -> Connection:
+    """Open the game's websocket over a socket that is connected to its port.
+
+    Raises:
+        GameFault: PORT_TAKEN; another program has the seat, or our peer is not the game.
+        NotReadyError: the game does not answer yet.
+    """
+    own_port: int = sock.getsockname()[1]
+    opening = asyncio.ensure_future(Connection.open(port, deadline, sock))
+    try:
+        while not (await asyncio.wait([opening], timeout=_SEAT_LOOK_S))[0]:
+            _require_free_seat(process, port, own_port)
+        connection = opening.result()
+    except NotReadyError:
+        _require_free_seat(process, port, own_port)
+        raise
+    except BaseException:
+        opening.cancel()
+        await asyncio.wait([opening])
+        raise
+    clients = _clients(process, port)
+    if clients is not None and own_port not in clients:
+        connection.abort()
+        raise GameFault(FaultKind.PORT_TAKEN, f"the peer on port {port} is not the game")
+    return connection
+
+
+def _require_free_seat(process: GameProcess, port: int, own_port: int) -> None:
+    strangers = (_clients(process, port) or set()) - {own_port}
+    if strangers:
+        raise GameFault(
+            FaultKind.PORT_TAKEN,
+            f"another program has connected to the game's port {port}, from port {min(strangers)}",
+        )
+
+
+def _clients(process: GameProcess, port: int) -> set[int] | None:
+    """The ports that the game's clients have; None if the system does not say."""
+    clients = set()
+    try:
+        for one in process.family():
+            with suppress(psutil.NoSuchProcess):
+                clients |= {
+                    connection.raddr.port
+                    for connection in one.net_connections(kind="tcp")
+                    if connection.status == psutil.CONN_ESTABLISHED
+                    and connection.laddr.port == port
+                }
+    except (psutil.Error, OSError):
+        return None
+    return clients
 
 
 def find_listener(processes: list[psutil.Process], port: int) -> int | None:

@@ -6,7 +6,9 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -18,8 +20,9 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game import launch as launch_module
 from sc2pool.game.game import Game, ResetKind
-from sc2pool.game.installation import Installation
+from sc2pool.game.installation import Installation, find
 from sc2pool.game.lease import HOST, PortLease
+from sc2pool.game.wire import connect
 from sc2pool.protocol.status import Status
 
 SETUP = GameSetup("MoveToBeacon")
@@ -389,3 +392,63 @@ class TestLaunch:
             with visitor:
                 received.append(visitor.recv(100))
         assert received == [b""]
+
+    @pytest.mark.parametrize("refuses", [True, False])
+    def test_another_program_takes_the_seat(self, standin_dir, tmp_path, monkeypatch, refuses):
+        """It is replaced at once, whether it refuses a second client or never answers it."""
+        installation = find(standin_dir)
+        if not refuses:
+            silent = tmp_path / "SC2_x64"
+            silent.write_text(f"#!{sys.executable}\n{NEVER_ANSWERS}")
+            silent.chmod(0o755)
+            installation = replace(installation, executable=silent)
+        intruders: list[socket.socket] = []
+
+        def connect_second(port: int) -> socket.socket:
+            sock = connect(port)
+            if not intruders:
+                sock.setblocking(True)
+                sock.settimeout(10)
+                sock.sendall(HANDSHAKE)
+                assert not refuses or b" 101 " in sock.recv(4096)
+                intruders.append(sock)
+                sock = connect(port)
+            return sock
+
+        monkeypatch.setattr(launch_module, "connect", connect_second)
+        monkeypatch.setattr(launch_module, "_PORT_TRIES", 2 if refuses else 1)
+
+        async def play():
+            if refuses:
+                async with playing(installation, episode=False) as game:
+                    assert game.port != intruders[0].getpeername()[1]
+            else:
+                fault = await failed_launch(installation)
+                assert fault.kind is FaultKind.PORT_TAKEN
+                assert f"from port {intruders[0].getsockname()[1]}" in fault.detail
+
+        try:
+            asyncio.run(play())
+        finally:
+            intruders[0].close()
+
+
+HANDSHAKE = b"\r\n".join(
+    [
+        b"GET /sc2api HTTP/1.1",
+        b"Host: 127.0.0.1",
+        b"Upgrade: websocket",
+        b"Connection: Upgrade",
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        b"Sec-WebSocket-Version: 13",
+        b"\r\n",
+    ]
+)
+NEVER_ANSWERS = """
+import socket, sys
+port = int(sys.argv[sys.argv.index("-port") + 1])
+listener = socket.create_server(("127.0.0.1", port))
+clients = []
+while True:
+    clients.append(listener.accept())
+"""
