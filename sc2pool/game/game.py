@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -39,9 +39,6 @@ from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.status import Status
-
-_LOG_CHECK_STEPS: Final = 1000
-"""The size of the game's log is checked once in this many steps."""
 
 
 class ResetKind(StrEnum):
@@ -85,7 +82,6 @@ class Game:
         self._restartable = False
         self._needs_hard_reset = False
         self._loops = LoopCount()
-        self._steps = 0
         self._clock = ElasticClock(LOOPS_PER_S)
         self._events = PendingEvents()
 
@@ -170,7 +166,6 @@ class Game:
             ConfigError: the map or the players are wrong.
             GameFault: the game failed.
         """
-        self._api.process.trim_log()
         if (
             self._restartable
             and seed is None
@@ -275,9 +270,6 @@ class Game:
         Raises:
             GameFault: the game failed.
         """
-        self._steps += 1
-        if self._steps % _LOG_CHECK_STEPS == 0:
-            self._api.process.trim_log()
         before = self._loops.now
         if self._realtime:
             due = self._clock.act(loops, time.monotonic())

@@ -107,9 +107,9 @@ async def _when_ready(
     process: GameProcess, port: int, deadline: Deadline
 ) -> tuple[Connection, int | None]:
     while True:
+        code = process.exit_code()  # first: what it printed before it ended is there then
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
-        code = process.exit_code()
         if code is not None:
             # A game that the kernel kills (memory pressure) has not failed: the next may start.
             kind = FaultKind.GAME_EXITED if code == _KILLED else FaultKind.LAUNCH_FAILED

@@ -4,7 +4,8 @@ Rules:
 - the game gets an allow-list of environment variables, listens on 127.0.0.1 only, and writes
   into a temporary directory of its own, which goes away with it;
 - it stays in the worker's process group and dies with the worker (`die_with_parent`);
-- its output goes to a log of bounded size whose tail explains a failure;
+- of its output only the end is kept, in a file of fixed size (`processes.output`), which explains a
+  failure, also to a trainer whose worker has died (`log_left_in`);
 - `kill` needs nothing from the game: SIGKILL also ends a stopped process, and it is reaped.
 """
 
@@ -15,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,14 +26,16 @@ from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.processes.exit import describe_exit, watch_exit
+from sc2pool.processes.output import Output, read_tail
 from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree
 from sc2pool.processes.with_parent import die_with_parent
 
-LOG_LIMIT_BYTES: Final = 1 << 20
-"""A log longer than this is cut to its last part."""
-LOG_KEPT_BYTES: Final = 1 << 16
 _REAP_S: Final = 5.0
 """How long a killed process may take to be gone; only one stuck in the kernel takes any time."""
+_FOLDER_PREFIX: Final = "sc2pool-game-"
+_LOG: Final = "game.log"
+_LINES: Final = 20
+"""How many of the log's last lines are shown."""
 _PORT_REFUSED_LINE: Final = b"Failed to create the socket."
 
 _POSIX_NAMES = "HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH XDG_RUNTIME_DIR"
@@ -72,12 +75,13 @@ def command_line(installation: Installation, port: int, temp_dir: Path) -> list[
 class GameProcess:
     """A running game; the object owns all that the process leaves on this machine."""
 
-    def __init__(self, child: subprocess.Popen[bytes], temp_dir: Path) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], temp_dir: Path, output: Output) -> None:
         self._child = child
         self._temp_dir = temp_dir
+        self._output = output
         self._watch = watch_exit(child)
         self._stats = psutil.Process(child.pid)
-        self._closed_log = b""
+        self._closed_log: bytes | None = None
         self.pid = child.pid
 
     @classmethod
@@ -86,27 +90,24 @@ class GameProcess:
 
         Raises:
             ConfigError: the executable is missing, not executable, or no program of this system.
+            GameFault: LAUNCH_FAILED; the system refuses a process, a descriptor or a folder.
         """
-        temp_dir = Path(tempfile.mkdtemp(prefix="sc2pool-game-"))  # mkdtemp makes it 0700
-        try:
-            with (temp_dir / "game.log").open("ab") as log:
-                child = subprocess.Popen(
-                    command_line(installation, lease.port, temp_dir),
-                    cwd=installation.cwd,
-                    env=game_environment(os.environ, temp_dir),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
-                    pass_fds=_inherited(lease.fd),
-                )
-        except OSError as error:
-            shutil.rmtree(temp_dir, ignore_errors=True)
-            raise ConfigError(f"cannot start {installation.executable}: {error}") from error
-        except BaseException:
-            shutil.rmtree(temp_dir, ignore_errors=True)
-            raise
-        return cls(child, temp_dir)
+        with ExitStack() as undo:
+            try:
+                temp_dir = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX))  # mkdtemp makes it 0700
+                undo.callback(_remove, temp_dir)
+                output = Output(temp_dir / _LOG)
+                undo.callback(output.abandon)
+                child = _start(installation, lease, temp_dir, output.writing_end)
+                undo.callback(child.wait)
+                undo.callback(child.kill)
+                game = cls(child, temp_dir, output)
+            except OSError as error:
+                detail = f"the system refuses what a game needs: {error}"
+                raise GameFault(FaultKind.LAUNCH_FAILED, detail) from error
+            undo.pop_all()
+        output.begin()
+        return game
 
     @property
     def exited_fd(self) -> int:
@@ -127,7 +128,7 @@ class GameProcess:
 
     def port_refused(self) -> bool:
         """Whether the game's output says that it could not have its port."""
-        return _PORT_REFUSED_LINE in self._log_end(LOG_KEPT_BYTES)
+        return _PORT_REFUSED_LINE in self._log_end()
 
     def cpu_seconds(self) -> float:
         """CPU time used so far by the game and its children; 0.0 once it is gone."""
@@ -152,23 +153,14 @@ class GameProcess:
             return [self._stats, *descendants(self._stats)]
         return [self._stats]
 
-    def log_tail(self, lines: int = 20) -> str:
+    def log_tail(self, lines: int = _LINES) -> str:
         """The last lines of the game's output."""
-        text = self._log_end(LOG_KEPT_BYTES).decode(errors="replace")
-        return "\n".join(text.splitlines()[-lines:])
+        return _last_lines(self._log_end(), lines)
 
     def log_note(self) -> str:
         """The log's tail, ready to be put at the end of a message."""
         tail = self.log_tail()
         return f"; its log ends with:\n{tail}" if tail else "; its log is empty"
-
-    def trim_log(self) -> None:
-        """Cuts a log that has grown too long to its last part."""
-        with suppress(OSError):
-            if self._log_path.stat().st_size > LOG_LIMIT_BYTES:
-                kept = self._log_end(LOG_KEPT_BYTES)
-                # The game appends, so its next line follows what is written here.
-                self._log_path.write_bytes(kept)
 
     def kill(self) -> None:
         """Ends the game and its children, and reaps it; may be called again."""
@@ -183,21 +175,57 @@ class GameProcess:
         """Kills the game and removes all it leaves but the log's tail; may be called again."""
         self.kill()
         self._watch.close()
-        self._closed_log = self._log_end(LOG_KEPT_BYTES)
+        if self._closed_log is None:
+            self._closed_log = self._log_end()
+            self._output.close()
         shutil.rmtree(self._temp_dir, ignore_errors=True)
 
-    @property
-    def _log_path(self) -> Path:
-        return self._temp_dir / "game.log"
-
-    def _log_end(self, limit_bytes: int) -> bytes:
-        try:
-            with self._log_path.open("rb") as log:
-                size = log.seek(0, os.SEEK_END)
-                log.seek(max(0, size - limit_bytes))
-                return log.read()
-        except OSError:
+    def _log_end(self) -> bytes:
+        if self._closed_log is not None:
             return self._closed_log
+        return self._output.tail(ended=self._child.poll() is not None)
+
+
+def log_left_in(directory: Path) -> str:
+    """The last lines of the game whose worker was killed; empty if there are none.
+
+    Args:
+        directory: the worker's folder for temporary files.
+    """
+    with suppress(OSError):
+        for path in directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}"):
+            return _last_lines(read_tail(path), _LINES)
+    return ""
+
+
+def _last_lines(log: bytes, lines: int) -> str:
+    return "\n".join(log.decode(errors="replace").splitlines()[-lines:])
+
+
+def _start(
+    installation: Installation, lease: PortLease, temp_dir: Path, output: int
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command_line(installation, lease.port, temp_dir),
+            cwd=installation.cwd,
+            env=game_environment(os.environ, temp_dir),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
+            pass_fds=_inherited(lease.fd),
+        )
+    except OSError as error:
+        if error.filename is None:
+            raise  # not the file is to blame, but the system
+        raise ConfigError(f"cannot start {installation.executable}: {error}") from error
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.rmdir()  # if it is empty, this needs no descriptor
 
 
 def _inherited(fd: int) -> tuple[int, ...]:

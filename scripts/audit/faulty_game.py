@@ -236,7 +236,10 @@ def start_impostor(port: int, report: Path) -> None:
     """Another process, no child of this one's, listens on the game's port."""
     if os.fork() == 0:
         os.setsid()
+        parent_pid = os.getpid()
         if os.fork() == 0:
+            while os.getppid() == parent_pid:
+                time.sleep(0.001)  # until then it is below the game
             os.closerange(0, 1024)  # the game's lease is none of its business
             be_impostor(port, report)
         os._exit(0)

@@ -5,14 +5,28 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import psutil
 import pytest
+from audit.faulty import Faulty
 from fault_pools import MakeEnv, step
-from fault_tasks import MutedError, RaisesOddly, Saboteur, TwoPartError, UserBugError, harm_action
+from fault_tasks import (
+    MutedError,
+    RaisesOddly,
+    Saboteur,
+    Short,
+    TwoPartError,
+    UserBugError,
+    harm_action,
+)
 
+from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError, UserCodeError
+from sc2pool.game.process import log_left_in
 
 KILL = harm_action("game KILL")
+ROOM_BYTES = 1_000_000
+"""Enough for the logs of two games and little else."""
 
 
 def test_options_that_json_cannot_hold(make_env: MakeEnv, tmp_path: Path) -> None:
@@ -57,3 +71,35 @@ def test_a_folder_that_cannot_be_made(make_env: MakeEnv, tmp_path: Path) -> None
     fault = infos[1]["sc2pool.fault"]
     assert (fault["kind"], fault["fault_report"]) == ("game-exited", None)
     assert step(env, 0, 0)[2].tolist() == [False, False]
+
+
+def test_the_log_of_a_game_whose_worker_was_killed(make_env: MakeEnv, tmp_path: Path) -> None:
+    env = make_env(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
+    env.reset()
+    _, _, dones, infos = step(env, 0, harm_action("worker KILL"))
+    assert dones.tolist() == [False, True]
+    report = Path(infos[1]["sc2pool.fault"]["fault_report"])
+    assert "Ready for commands" in (report / "game.log").read_text()
+
+
+def test_a_game_that_floods_its_log(faulty: Faulty, run_temp: Path) -> None:
+    """Its output takes no room, neither on the disk nor in the worker, and steps go on."""
+    env = SubprocSC2VecEnv(n=2, task=Short, game=faulty.installation)
+    try:
+        env.reset()
+        (run,) = run_temp.glob("sc2pool-run-*")
+        faulty.order("flood the log", "step", seconds=600.0)
+        logs = [run / str(row.instance) for row in env.stats().instances]
+        worker = psutil.Process(env.stats().instances[0].worker_pid)
+        before_bytes = worker.memory_info().rss
+        flooded_for = 0
+        while flooded_for < 50:
+            step(env, 0, 0)
+            flooded_for += any("flood flood" in log_left_in(log) for log in logs)
+            used_bytes = sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
+            assert used_bytes < ROOM_BYTES
+        assert worker.memory_info().rss < before_bytes + ROOM_BYTES
+        assert env.stats().recycles == {}
+    finally:
+        env.close()
+        faulty.orders.unlink(missing_ok=True)

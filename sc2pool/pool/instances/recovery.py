@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
+from sc2pool.game.process import log_left_in
 from sc2pool.pool.instances import restart
 from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.seats import FaultReport, Seat
@@ -63,11 +64,13 @@ class Recovery:
         Returns:
             Why it is hopeless; None if a new instance sits on the seat.
         """
-        evidence = evidence or messages.Evidence()
         instance = seat.instance
         now_s = time.monotonic()
         log_instance(logging.WARNING, seat.name, instance.number, fault.phase, "%s", fault)
         instance.kill()
+        if evidence is None:  # the worker could not send any: it has died, or does not answer
+            log_tail = log_left_in(self._roster.run / str(instance.number))
+            evidence = messages.Evidence(log_tail)
         folder = self._write_report(seat, fault, evidence)
         instance.on(Event.FAULT)
         self._stats.count_fault(seat.name, instance.number, fault)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import stat
 import subprocess
@@ -12,10 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sc2pool.game import process as process_module
+from sc2pool.errors import GameFault
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
-from sc2pool.game.process import GameProcess, game_environment
+from sc2pool.game.process import GameProcess, game_environment, log_left_in
+from sc2pool.processes.output import RING_BYTES
 
 
 def test_environment_is_an_allow_list():
@@ -80,18 +82,35 @@ def test_kill_ends_children_and_stopped_processes(spawn):
     assert alive == []
 
 
-def test_log_tail_and_size(spawn, monkeypatch):
-    monkeypatch.setattr(process_module, "LOG_LIMIT_BYTES", 1000)
-    monkeypatch.setattr(process_module, "LOG_KEPT_BYTES", 100)
+def test_log_tail(spawn):
     game = spawn('for i in $(seq 500); do echo "line $i"; done; echo to stderr >&2; exit 3')
     assert ended(game)
     assert game.log_tail(2) == "line 500\nto stderr"
-    game.trim_log()
-    assert game._log_path.stat().st_size <= 100
-    assert game.log_tail(2) == "line 500\nto stderr"
+    assert log_left_in(game._temp_dir.parent).endswith("line 500\nto stderr")
     assert "exit code 3" in str(game.exit_fault("launch-failed"))
     game.close()
     assert game.log_tail(1) == "to stderr"
+    assert log_left_in(game._temp_dir.parent) == ""
+
+
+def test_a_flood_takes_no_room(spawn):
+    game = spawn("echo begun; while :; do echo flood flood flood flood; done")
+    while "flood" not in game.log_tail():
+        assert game.exit_code() is None
+    before = game._output._total
+    while game._output._total < before + 10 * RING_BYTES:
+        sizes = [file.stat().st_size for file in game._temp_dir.iterdir()]
+        assert sum(sizes) < RING_BYTES + 100
+    assert game.log_tail(1) == "flood flood flood flood"
+
+
+def test_what_the_system_refuses_is_no_error_of_the_users(tmp_path, limited):
+    lease = PortLease.acquire(tmp_path)
+    installation = Installation(Path("/"), Path("/bin/true"), 1, None, None)
+    refused = pytest.raises(GameFault, match="launch-failed: the system refuses what a game needs")
+    with limited(resource.RLIMIT_NOFILE, 0), refused:
+        GameProcess.spawn(installation, lease)
+    lease.release()
 
 
 def test_figures_of_a_dead_game(spawn):

@@ -1,0 +1,123 @@
+"""The end of what a child prints, in a fixed size."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sc2pool.processes.output import RING_BYTES, Output, read_tail
+
+Start = Callable[[str], tuple[Output, "subprocess.Popen[bytes]"]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a shell script whose output is kept in `tmp_path / "log"`."""
+    started: list[tuple[Output, subprocess.Popen[bytes]]] = []
+
+    def begin(script: str) -> tuple[Output, subprocess.Popen[bytes]]:
+        output = Output(tmp_path / "log")
+        ends = {"stdout": output.writing_end, "stderr": output.writing_end}
+        child = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, **ends)
+        output.begin()
+        started.append((output, child))
+        return output, child
+
+    yield begin
+    for output, child in started:
+        child.communicate()
+        output.tail(ended=True)
+        output.close()
+
+
+def test_all_that_an_ended_child_has_printed(start, tmp_path):
+    output, child = start("echo one; echo two >&2")
+    child.wait()
+    assert output.tail(ended=True) == b"one\ntwo\n"
+    assert read_tail(tmp_path / "log") == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize("length", [RING_BYTES - 1, RING_BYTES, RING_BYTES + 1, 5 * RING_BYTES + 7])
+def test_the_newest_bytes_in_their_order(start, tmp_path, length):
+    printed = b"".join(b"%d " % number for number in range(length))[:length]
+    source = tmp_path / "source"
+    source.write_bytes(printed)
+    output, child = start(f"cat {source}")
+    child.wait()
+    assert output.tail(ended=True) == printed[-RING_BYTES:]
+    assert read_tail(tmp_path / "log") == printed[-RING_BYTES:]
+
+
+def test_a_child_that_runs_is_read_meanwhile(start):
+    output, _ = start("echo up; read line")
+    while output.tail(ended=False) != b"up\n":
+        pass
+
+
+def test_the_file_has_its_size_from_the_begin_on(start, tmp_path):
+    output, child = start("read line; head -c 1000000 /dev/zero")
+    size = (tmp_path / "log").stat().st_size
+    child.communicate(b"\n")
+    output.tail(ended=True)
+    assert (tmp_path / "log").stat().st_size == size < RING_BYTES + 100
+
+
+def test_it_outlives_the_process_that_kept_it(tmp_path):
+    program = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from sc2pool.processes.output import Output
+output = Output(Path(sys.argv[1]))
+child = subprocess.Popen(["echo", "last words"], stdout=output.writing_end)
+output.begin()
+child.wait()
+output.tail(ended=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "log")], check=False)
+    assert read_tail(tmp_path / "log") == b"last words\n"
+
+
+def test_on_a_full_disk_it_is_in_memory(start, tmp_path, limited):
+    with limited(resource.RLIMIT_FSIZE, 0):
+        output, child = start("echo one")
+    child.wait()
+    assert output.tail(ended=True) == b"one\n"
+    assert read_tail(tmp_path / "log") == b""
+
+
+def test_what_is_no_ring_has_no_tail(tmp_path):
+    assert read_tail(tmp_path / "nothing") == b""
+    (tmp_path / "short").write_bytes(b"cut off")
+    assert read_tail(tmp_path / "short") == b""
+
+
+@pytest.mark.timing
+def test_another_process_that_holds_the_pipe_delays_once(start):
+    output, child = start("echo over; sleep 600 & echo $!")
+    child.wait()
+    over, sleeper = output.tail(ended=True).split()
+    assert over == b"over"
+    began_s = time.monotonic()
+    assert output.tail(ended=True).split() == [over, sleeper]
+    assert time.monotonic() - began_s < 0.5
+    subprocess.run(["kill", sleeper.decode()], check=True)
+
+
+@pytest.mark.timing
+def test_a_flood_costs_little(start):
+    """A thread without rests takes a whole core."""
+    output, child = start("read line; exec cat /dev/zero")
+    before_s, began_s = time.process_time(), time.monotonic()
+    child.stdin.write(b"\n")
+    child.stdin.flush()
+    while output.tail(ended=False) != bytes(RING_BYTES) or time.monotonic() < began_s + 0.5:
+        time.sleep(0.05)
+    assert time.process_time() - before_s < 0.3 * (time.monotonic() - began_s)
+    child.kill()
