@@ -7,7 +7,8 @@ which gives independent streams for neighbouring numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,15 +34,21 @@ class EpisodeBook:
         self._seed = seed
         self._seeded = seeded
         self._next = 0
+        self._again: list[int] = []
+        """A heap of the numbers that were taken back."""
 
     def deal(self, options: Mapping[str, Any]) -> Episode:
         """The next episode, with the options of the reset that asks for it."""
-        number = self._next
-        self._next += 1
+        if self._again:
+            number = heapq.heappop(self._again)
+        else:
+            number = self._next
+            self._next += 1
         if self._seed is None or (self._seeded is not None and number >= self._seeded):
             return Episode(number, None, dict(options))
         return Episode(number, episode_seed(self._seed, number), dict(options))
 
-    def rewind(self, number: int) -> None:
-        """Episodes from this number on have not been played and are dealt again."""
-        self._next = number
+    def take_back(self, numbers: Iterable[int]) -> None:
+        """These episodes have not been played: they are dealt again, before all others."""
+        for number in numbers:
+            heapq.heappush(self._again, number)

@@ -19,6 +19,9 @@ from sc2pool.pool.instances.states import STOPPED, State
 _MOVING = (STOPPED - {State.HELD, State.PAUSED}) | {State.RESETTING}
 """The game is being stopped, or will soon be able to be stopped."""
 
+_GOING_ON = frozenset({State.RESUMING, State.RELEASING})
+"""The game was stopped and is about to go on; a game that is held only now is none of these."""
+
 
 class Pauses:
     """The pauses of a pool's envs and spares."""
@@ -122,4 +125,4 @@ class Pauses:
         """Let the stopped games among these go on, and wait until they do; it counts nothing."""
         for seat in seats:
             self._supervisor.resume(seat)
-        self._loop.wait_until(lambda: not any(seat.instance.state in STOPPED for seat in seats))
+        self._loop.wait_until(lambda: not any(seat.instance.state in _GOING_ON for seat in seats))

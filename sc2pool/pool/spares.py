@@ -52,13 +52,16 @@ class Spares:
             return
         spare = self._first_choice()
         self._holding.remove(spare)
-        assert spare.episode is not None
+        episode = spare.episode
+        assert episode is not None
         sooner_itself = seat.instance.state is State.OVER and not spare.arrives_soon
         if seat.attributes or sooner_itself or supervisor.cannot_hold:
-            supervisor.play(seat, spare.episode)
+            supervisor.play(seat, episode)
         else:
             exchange(seat, spare)
-            if not seat.hold:
+            if seat.instance.state is State.IDLE:  # it has put the episode off, in a pause
+                supervisor.play(seat, episode)
+            elif not seat.hold:
                 supervisor.resume(seat)
 
     def _first_choice(self) -> Seat:
@@ -74,9 +77,7 @@ class Spares:
 
     def void(self, book: EpisodeBook) -> None:
         """Take back all episodes that spares hold."""
-        numbers = [seat.episode.number for seat in self._holding if seat.episode is not None]
-        if numbers:
-            book.rewind(min(numbers))
+        book.take_back(seat.episode.number for seat in self._holding if seat.episode is not None)
         for seat in self._holding:
             seat.episode = None
         self._holding.clear()

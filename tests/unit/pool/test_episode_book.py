@@ -20,6 +20,14 @@ def test_episodes_are_numbered_from_zero_and_carry_their_options():
     assert [dict(episode.options) for episode in episodes] == [{"level": 1}, {}]
 
 
+def test_what_is_taken_back_is_dealt_again_before_all_others_and_nothing_twice():
+    book = EpisodeBook()
+    deal(book, 5)
+    book.take_back([3])
+    book.take_back([1, 2])
+    assert [book.deal({}).number for _ in range(5)] == [1, 2, 3, 5, 6]
+
+
 def test_without_a_seed_episodes_carry_none():
     assert deal(EpisodeBook(), 3) == [None] * 3
 

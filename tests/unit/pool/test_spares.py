@@ -169,6 +169,18 @@ def test_a_spare_that_is_nearly_there_is_taken(spares, envs, spare_seats, plays,
     assert envs[0].instance.number == 3
 
 
+def test_a_spare_that_has_put_its_episode_off_begins_it_when_it_is_taken(
+    spares, envs, spare_seats, plays
+):
+    book = EpisodeBook(5)
+    spares.prepare(book)
+    spare_seats[0].instance.state = State.IDLE  # paused as a spare, and then its game died
+    envs[0].instance.state = State.NEW
+    spares.play_next(envs[0], book)
+    assert envs[0].instance.number == 3
+    assert plays.asked[2:] == [(0, 0)]
+
+
 def test_void_episodes_are_dealt_again(spares, envs, spare_seats):
     book = EpisodeBook(5)
     spares.prepare(book)
@@ -180,6 +192,16 @@ def test_void_episodes_are_dealt_again(spares, envs, spare_seats):
     assert book.deal({}).number == 1
     spares.void(book)
     assert book.deal({}).number == 2, "nothing was held"
+
+
+def test_an_episode_that_was_taken_out_of_order_is_not_dealt_again(spares, envs, spare_seats):
+    book = EpisodeBook()
+    spares.prepare(book)
+    spare_seats[1].instance.state = State.READY
+    spares.play_next(envs[0], book)
+    assert envs[0].episode.number == 1
+    spares.void(book)
+    assert [book.deal({}).number for _ in range(2)] == [0, 2]
 
 
 def test_no_spares_is_no_special_case(envs, plays):
