@@ -33,8 +33,8 @@ from sc2pool.pool.batch import Batch
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.event_loop import EventLoop
-from sc2pool.pool.instances.watchdog import available_bytes, memory_warning
-from sc2pool.pool.ipc.descriptors import require_descriptors
+from sc2pool.pool.instances.system import REAL, System
+from sc2pool.pool.instances.watchdog import memory_warning
 from sc2pool.pool.ipc.layout import Array, space_layout
 from sc2pool.pool.ipc.messages import Hello, Raised
 from sc2pool.pool.ipc.pickling import for_worker
@@ -77,6 +77,7 @@ class Pool:
         max_concurrency: how many envs may step or begin an episode at one time; None for all.
         agree: what the players say of their spaces, in the order of the envs, to what the pool
             takes them to be; raises if they do not fit together.
+        system: makes what the operating system has to give.
 
     Raises:
         ConfigError: the players do not agree on their spaces, a game cannot be started, the
@@ -93,6 +94,7 @@ class Pool:
         autoreset: bool = True,
         max_concurrency: int | None = None,
         agree: Callable[[Sequence[Hello]], Hello] = agreed,
+        system: System = REAL,
     ) -> None:
         self.n = len(specs)
         self._every = range(self.n)
@@ -101,11 +103,11 @@ class Pool:
         self._finalizer: weakref.finalize[..., Pool] | None = None
         if config.replays is not None and not one_book:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
-        require_descriptors(self.n + spares)
+        system.require_descriptors(self.n + spares)
         self._owner_pid = os.getpid()
         pickled = [for_worker(spec) for spec in specs]
         try:
-            uninterrupted(lambda: self._open(pickled, spares, config))
+            uninterrupted(lambda: self._open(pickled, spares, config, system))
             loop = self._loop
             self._bookkeeping = loop.bookkeeping
             self._supervisor = loop.supervisor
@@ -131,7 +133,7 @@ class Pool:
             actions = space_layout(self.action_space, 0)
             self._action_leaf = actions.leaves[0] if actions.is_array and actions.leaves else None
             warning = memory_warning(
-                loop.roster.first_game_bytes(), self.n + spares, available_bytes()
+                loop.roster.first_game_bytes(), self.n + spares, system.available_bytes()
             )
             if warning is not None:
                 warnings.warn(warning, stacklevel=3)
@@ -139,8 +141,10 @@ class Pool:
             self.close()
             raise
 
-    def _open(self, specs: Sequence[bytes], spares: int, config: PoolConfig) -> None:
-        self._loop = loop = EventLoop(specs, spares, config)
+    def _open(
+        self, specs: Sequence[bytes], spares: int, config: PoolConfig, system: System
+    ) -> None:
+        self._loop = loop = EventLoop(specs, spares, config, system)
         self._finalizer = weakref.finalize(self, loop.close, ask_first=False)
 
     # Episodes.

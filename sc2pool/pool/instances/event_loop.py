@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from multiprocessing.connection import wait as wait_readable
 
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.error import Error as GymnasiumError
@@ -34,10 +33,9 @@ from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.rows import instance_rows
 from sc2pool.pool.instances.states import AWAITED, State
 from sc2pool.pool.instances.supervisor import Supervisor
-from sc2pool.pool.instances.watchdog import Watchdog
+from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
-from sc2pool.pool.ipc.waiter import Waiter
 from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
@@ -107,6 +105,7 @@ class EventLoop:
         specs: a pickled `PlayerSpec` for each env.
         spares: how many more instances of the first player to keep.
         config: limits and policies.
+        system: makes what the operating system has to give.
 
     Attributes:
         supervisor: decides what follows from what happens.
@@ -114,7 +113,9 @@ class EventLoop:
         closed: `close` was called.
     """
 
-    def __init__(self, specs: Sequence[bytes], spares: int, config: PoolConfig) -> None:
+    def __init__(
+        self, specs: Sequence[bytes], spares: int, config: PoolConfig, system: System = REAL
+    ) -> None:
         self._owner_pid = os.getpid()
         self._config = config
         self._next_look_s = 0.0
@@ -123,15 +124,15 @@ class EventLoop:
         self._ended = False
         self._metrics: MetricsServer | None = None
         replays = None if config.replays is None else ReplayFolder(config.replays)
-        self._waiter = Waiter.create()
+        self._waiter = system.waiter()
         with ExitStack() as owned:
             owned.callback(self._waiter.close)
-            self.roster = Roster(specs, spares, config.limits, self._waiter)
+            self.roster = Roster(specs, spares, config.limits, self._waiter, system)
             owned.callback(self.roster.close)
             self.supervisor = Supervisor(config, self.roster, len(specs), replays)
             snapshots = self._snapshots = Snapshots(self.supervisor.stats, self.roster.run)
             seats = self.roster.seats
-            self._watchdog = Watchdog(
+            self._watchdog = system.watchdog(
                 self.roster.watched,
                 config.recycle,
                 config.watchdog_interval_s,
@@ -259,7 +260,7 @@ class EventLoop:
                 and instance.queue.reply() is None
                 and not deadline.expired()
             ):
-                if not wait_readable([instance.channel.fileno()], _LOOK_AGAIN_S):
+                if not instance.channel.readable(_LOOK_AGAIN_S):
                     continue
                 try:
                     received = instance.channel.receive()

@@ -15,9 +15,9 @@ from pathlib import Path
 from sc2pool.config import Limits
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.pool.instances.instance import Instance
-from sc2pool.pool.instances.run_dir import RunDir
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import LIVE, STOPPED, Event, State
+from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.watchdog import Watched, bytes_below
 from sc2pool.pool.ipc.waiter import Waiter
 
@@ -30,12 +30,21 @@ class Roster:
         spares: how many more seats to have, for players like the first.
         limits: of launches and replies.
         waiter: gets every instance's doorbell and channel, tagged (instance, is_bell).
+        system: makes the instances and the run's folder.
     """
 
-    def __init__(self, specs: Sequence[bytes], spares: int, limits: Limits, waiter: Waiter) -> None:
+    def __init__(
+        self,
+        specs: Sequence[bytes],
+        spares: int,
+        limits: Limits,
+        waiter: Waiter,
+        system: System = REAL,
+    ) -> None:
         self._limits = limits
         self._waiter = waiter
-        self._run_dir = RunDir()
+        self._system = system
+        self._run_dir = system.run_dir()
         self._instances_made = 0
         self._living: dict[int, Instance] = {}
         """All that have not been disposed of: an interrupt may leave one without a seat."""
@@ -53,7 +62,7 @@ class Roster:
     def _make(self, spec: bytes) -> Instance:
         number = self._instances_made
         self._instances_made += 1
-        instance = self._living[number] = Instance(number, spec)
+        instance = self._living[number] = self._system.instance(number, spec)
         return instance
 
     def due(self) -> list[Seat]:
@@ -127,10 +136,10 @@ class Roster:
 
     def ask_to_close(self, grace: Deadline, hurry: threading.Event) -> None:
         """Let the players close by themselves, until `grace` has passed or `hurry` is set."""
-        live = [one for one in self._living.values() if one.live and one.state is not State.NEW]
-        for instance in live:
+        started = [one for one in self._living.values() if one.live and one.worker_pid is not None]
+        for instance in started:
             instance.ask_to_close()
-        for instance in live:
+        for instance in started:
             instance.wait_for_exit(grace, hurry)
 
     def close(self) -> None:

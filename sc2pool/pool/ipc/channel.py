@@ -11,6 +11,7 @@ import pickle
 import socket
 import struct
 from contextlib import suppress
+from multiprocessing.connection import wait
 from typing import Any
 
 from sc2pool.pool.ipc.pickling import for_trainer
@@ -33,6 +34,10 @@ class Channel:
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    def readable(self, timeout_s: float) -> bool:
+        """Wait until there is something to receive, be it the end; False after this time."""
+        return bool(wait([self._socket], timeout_s))
 
     def send(self, message: Any) -> None:
         """Send one message.

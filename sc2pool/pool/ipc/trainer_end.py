@@ -7,6 +7,7 @@ waits; whether a reply is there is a look at one word.
 
 from __future__ import annotations
 
+import mmap
 import os
 import pickle
 from contextlib import ExitStack
@@ -101,12 +102,15 @@ class TrainerEnd:
         Raises:
             ConfigError: there is not that much memory.
         """
-        memory.claim(self._memory_fd, layout.size_bytes)
-        self._slot = slot = Slot(memory.map_memory(self._memory_fd, layout.size_bytes), layout)
+        self._slot = slot = Slot(self._map(layout.size_bytes), layout)
         self._words = slot.words
         self._reals = slot.reals
         self._actions = slot.actions
         self.rows = [view[None] for view in slot.observations]
+
+    def _map(self, size_bytes: int) -> mmap.mmap:
+        memory.claim(self._memory_fd, size_bytes)
+        return memory.map_memory(self._memory_fd, size_bytes)
 
     # Requests.
 

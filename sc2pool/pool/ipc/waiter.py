@@ -14,6 +14,7 @@ from __future__ import annotations
 import selectors
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -72,10 +73,11 @@ if sys.platform == "linux":
     class EpollWaiter(Waiter):
         """Eventfds, edge-triggered; a level-triggered epoll for all else is one of them."""
 
-        def __init__(self) -> None:
+        def __init__(self, epoll: Callable[[], select.epoll] = select.epoll) -> None:
             super().__init__()
-            self._control = select.epoll()
-            self._all = select.epoll()
+            self._epoll = epoll
+            self._control = epoll()
+            self._all = epoll()
             self._all.register(self._control.fileno(), select.EPOLLIN)
             self._one: dict[int, select.epoll] = {}
 
@@ -83,7 +85,7 @@ if sys.platform == "linux":
             """Listen to a doorbell."""
             self._tags[bell.listening] = tag
             self._all.register(bell.listening, select.EPOLLIN | select.EPOLLET)
-            one = self._one[bell.listening] = select.epoll()
+            one = self._one[bell.listening] = self._epoll()
             one.register(bell.listening, select.EPOLLIN | select.EPOLLET)
             one.register(self._control.fileno(), select.EPOLLIN)
 

@@ -34,6 +34,15 @@ def test_messages_arrive_whole_and_in_order(ends):
     assert receive(ends[1], 50) == sent
 
 
+def test_whether_there_is_something_to_receive(ends):
+    assert not ends[1].readable(0.0)
+    ends[0].send("a message")
+    assert ends[1].readable(30.0)
+    receive(ends[1], 1)
+    ends[0].close()
+    assert ends[1].readable(30.0), "the end is something, too"
+
+
 def test_a_message_larger_than_all_buffers(ends):
     message = bytes(20_000_000)
     sender = threading.Thread(target=ends[1].send, args=[message])

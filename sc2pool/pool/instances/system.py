@@ -1,0 +1,43 @@
+"""What a pool takes from the operating system, in one place: a simulation has a system of its own.
+
+    REAL       processes, descriptors, shared memory, files, a thread
+    simulated  `scripts/simulation`: all of these in one process, for millions of rare faults
+
+Rule: a pool makes nothing of the operating system's but through this. Apart from it are what a run
+leaves for people (fault reports, replays) and the metrics' port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sc2pool.pool.instances.instance import Instance
+from sc2pool.pool.instances.run_dir import RunDir
+from sc2pool.pool.instances.watchdog import Watchdog, available_bytes
+from sc2pool.pool.ipc.descriptors import require_descriptors
+from sc2pool.pool.ipc.waiter import Waiter
+
+
+@dataclass(frozen=True)
+class System:
+    """Makes what a pool has of the operating system.
+
+    Attributes:
+        require_descriptors: raises if this process cannot hold that many instances.
+        available_bytes: memory that is free for new processes.
+        waiter: makes what the trainer waits with.
+        run_dir: makes the run's folder.
+        instance: makes an instance.
+        watchdog: makes the watching thread.
+    """
+
+    require_descriptors: Callable[[int], None] = require_descriptors
+    available_bytes: Callable[[], int] = available_bytes
+    waiter: Callable[[], Waiter] = Waiter.create
+    run_dir: Callable[[], RunDir] = RunDir
+    instance: Callable[[int, bytes], Instance] = Instance
+    watchdog: type[Watchdog] = Watchdog
+
+
+REAL = System()
