@@ -1,0 +1,207 @@
+"""What the trainer may expect of each env: its next step, an episode that nobody has seen, a fault.
+
+The trainer notes here what it asked for (`sent`, `begins`, …); `check` compares what comes back. A
+row says by itself where it comes from (see `worker`), so any row that is lost, doubled, swapped or
+stale is one that was not expected. Rule: after an interrupt nothing is certain until a reset
+succeeds; then everything is again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sc2pool.pool.batch import Batch
+from sc2pool.pool.episode_book import episode_seed
+from simulation.schedule import Schedule
+from simulation.worker import FIELDS, WHOLE
+from simulation.world import World
+
+Row = tuple[int, ...]
+
+INSTANCE, NUMBER, STEP, ACTION, MARK, ATTRIBUTE, SEED, LAST = range(len(FIELDS))
+SEED_OF_BOOK = 7
+NEW, IDLE, OVER, SENT, BEGUN = "new", "idle", "over", "sent", "begun"
+NO_ROW = (-1,) * len(FIELDS)
+_SEEDS: dict[int, int] = {}
+
+
+class Expectations:
+    """Of one trainer.
+
+    Attributes:
+        stages: where each env's step is, as the trainer sees it.
+        rows: what each env was shown last.
+        certain: whether all of this is known; not after an interrupt.
+        transitions: how many have come back.
+    """
+
+    def __init__(self, schedule: Schedule, world: World) -> None:
+        self._schedule = schedule
+        self._world = world
+        n = schedule.n
+        self.stages = [NEW] * n
+        self.rows: list[Row | None] = [None] * n
+        self.certain = True
+        self.transitions = 0
+        self._actions = [0] * n
+        self._marks = [0] * n
+        self._attributes: list[int | None] = [0] * n
+        self._attributes_sent: list[int | None] = [0] * n
+        self._begun: set[Any] = set()
+        self._faults_shown: set[int] = set()
+        self._next: int | None = 0
+        self._dealt_in_order = schedule.one_book and (schedule.seeded or not schedule.spares)
+
+    # What the trainer asks for.
+
+    @property
+    def pending(self) -> int:
+        return sum(stage in (SENT, BEGUN) for stage in self.stages)
+
+    def busy(self, envs: Sequence[int]) -> bool:
+        """Whether something of these envs is to be received."""
+        return any(self.stages[env] in (SENT, BEGUN) for env in envs)
+
+    def sent(self, envs: Sequence[int], actions: Sequence[int]) -> None:
+        for env, action in zip(envs, actions, strict=True):
+            self.stages[env] = SENT
+            self._actions[env] = action
+            self._attributes_sent[env] = self._attributes[env]
+
+    def begins(self, envs: Sequence[int], mark: int) -> None:
+        """Episodes were asked for, with these options."""
+        for env in envs:
+            self.stages[env] = BEGUN
+            self._marks[env] = mark
+
+    def everything_begins(self, mark: int) -> None:
+        """All envs were reset: from now on all is certain."""
+        if not self.certain or self.pending:
+            self.any_order()  # what was dealt to an episode that is dropped is not dealt again
+        self.certain = True
+        self.begins(range(len(self.stages)), mark)
+
+    def any_order(self) -> None:
+        """Which episode is the next one depends on who is faster from now on."""
+        self._next = None
+
+    def new_book(self) -> None:
+        self._begun.clear()
+        self._next = 0
+        if self.pending:
+            self.certain = False  # they may be of either book
+
+    def attribute_set(self, envs: Sequence[int], value: int | None) -> None:
+        """An attribute was set; None if it may have been."""
+        for env in envs:
+            self._attributes[env] = value
+            if self.stages[env] in (SENT, BEGUN):
+                self._attributes_sent[env] = None
+
+    # What comes back.
+
+    def check(self, batch: Batch, wanted: int) -> None:
+        """Check a batch of at least this many envs.
+
+        Raises:
+            Violation: it is not what was asked for.
+        """
+        if len(batch.envs) < wanted and self.certain:
+            raise self._world.broken(f"{len(batch.envs)} envs come back, not {wanted}")
+        for place, number in enumerate(batch.envs):
+            env, row = int(number), as_row(batch.observations[place])
+            self.transitions += self.stages[env] == SENT
+            if self.certain:
+                self._check_env(batch, place, env, row)
+            elif row[LAST] != WHOLE:
+                raise self._world.broken(f"env {env} is shown {row}")
+            self.rows[env] = row
+            over = batch.terminated[place] or batch.truncated[place]
+            self.stages[env] = OVER if over and batch.reset_infos[place] is None else IDLE
+
+    def _check_env(self, batch: Batch, place: int, env: int, row: Row) -> None:
+        world = self._world
+        stage, info, reset_info = self.stages[env], batch.infos[place], batch.reset_infos[place]
+        over = bool(batch.terminated[place] or batch.truncated[place])
+        if stage == BEGUN:
+            if over or batch.rewards[place] or info or reset_info is None:
+                raise world.broken(f"env {env}: the begin of an episode is {batch}")
+            self._check_fault(env, reset_info)
+            self._check_first(env, row, self._marks[env])
+            return
+        if stage != SENT:
+            raise world.broken(f"env {env}: a transition that no action asked for: {batch}")
+        final = batch.final_observations[place]
+        last = row if final is None else as_row(final)
+        if (final is not None) != over:
+            raise world.broken(f"env {env}: over or not? {batch}")
+        if info.get("sc2pool.synthetic"):
+            self._check_fault(env, info)
+            if not batch.truncated[place] or batch.rewards[place] or last != self.rows[env]:
+                raise world.broken(f"env {env}: synthetic, not after {self.rows[env]}: {batch}")
+        else:
+            self._check_step(env, last, float(batch.rewards[place]))
+            if info.get("told", last) != last:
+                raise world.broken(f"env {env}: another step's info: {info}")
+        if over and self._schedule.autoreset:
+            if reset_info is None:
+                raise world.broken(f"env {env}: no next episode has begun: {batch}")
+            self._check_fault(env, reset_info)
+            self._check_first(env, row, 0)
+        elif over and row != last:
+            raise world.broken(f"env {env}: shown {row}, not {last}")
+
+    def _check_step(self, env: int, row: Row, reward: float) -> None:
+        before, action = self.rows[env], self._actions[env]
+        attribute = self._attributes_sent[env]
+        assert before is not None, "an env that is certain has been shown"
+        if (
+            row[:STEP] != before[:STEP]
+            or row[STEP:MARK] != (before[STEP] + 1, action)
+            or (row[MARK], row[SEED], row[LAST]) != (before[MARK], before[SEED], WHOLE)
+            or reward != action
+            or (attribute is not None and row[ATTRIBUTE] != attribute)
+        ):
+            raise self._world.broken(
+                f"env {env}: {row}, reward {reward:g} follows {before} on action {action}, "
+                f"attribute {attribute}"
+            )
+
+    def _check_first(self, env: int, row: Row, mark: int) -> None:
+        world, schedule, number = self._world, self._schedule, row[NUMBER]
+        if row[LAST] != WHOLE or row[STEP] or row[ACTION]:
+            raise world.broken(f"env {env}: {row} is no begin of an episode")
+        if row[MARK] != mark:
+            raise world.broken(f"env {env}: {row} has not the options {mark}")
+        if schedule.one_book and schedule.seeded and row[SEED] != seed_of(number):
+            raise world.broken(f"env {env}: {row} has another episode's seed")
+        if self._next is not None and self._dealt_in_order:
+            if number != self._next:
+                raise world.broken(f"env {env}: episode {number} begins, not {self._next}")
+            self._next += 1
+        episode = number if schedule.one_book else (env, number)
+        if episode in self._begun:
+            raise world.broken(f"env {env}: episode {number} is dealt twice")
+        self._begun.add(episode)
+
+    def _check_fault(self, env: int, info: dict[str, Any]) -> None:
+        fault = info.get("sc2pool.fault")
+        if fault is None:
+            return
+        if not self._world.harm:
+            raise self._world.broken(f"env {env}: a fault of which there was none: {fault}")
+        if fault["instance"] in self._faults_shown:
+            raise self._world.broken(f"env {env}: the same fault twice: {fault}")
+        self._faults_shown.add(fault["instance"])
+
+
+def as_row(observation: Any) -> Row:
+    return NO_ROW if observation is None else tuple(observation.tolist())
+
+
+def seed_of(number: int) -> int:
+    """The seed of an episode of the book."""
+    if number not in _SEEDS:
+        _SEEDS[number] = episode_seed(SEED_OF_BOOK, number)
+    return _SEEDS[number]

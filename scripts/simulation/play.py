@@ -1,0 +1,52 @@
+"""Plays a schedule, and says how the pool broke a rule."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from simulation.schedule import Schedule
+from simulation.trainer import Trainer
+from simulation.world import Violation, World
+
+NO_DISK = Path("/dev/null/full")
+
+
+def play(schedule: Schedule, reports: Path | None = None) -> Violation | None:
+    """Play a schedule.
+
+    Args:
+        schedule: to be played.
+        reports: a folder for fault reports; None if they cannot be written.
+
+    Returns:
+        The first rule that the pool has broken; None if it has kept them all.
+    """
+    world = World(schedule)
+    folder = reports if reports is not None and schedule.disk else NO_DISK
+    with time_of(world):
+        trainer = Trainer(schedule, world, folder)
+        try:
+            trainer.play()
+        except Violation as violation:
+            return violation
+        finally:
+            world.over = True
+            trainer.abandon()
+    return world.violation
+
+
+@contextmanager
+def time_of(world: World) -> Iterator[None]:
+    """Let the world's clock be the process's, and say nothing in the log."""
+    monotonic = time.monotonic
+    logging.disable()
+    time.monotonic = world.monotonic
+    try:
+        yield
+    finally:
+        time.monotonic = monotonic
+        logging.disable(logging.NOTSET)

@@ -1,0 +1,186 @@
+"""A schedule: how the pool is made, what the trainer calls, and what happens meanwhile.
+
+    Schedule(n=1, events=(("reset",), ("die", 0), ("step",)))
+
+Events are in one list. A trainer's call begins when the one before has returned; the events between
+two calls happen while the first of them waits, and what is left of them before the second one.
+When there are no more of them, the workers do what they are asked, one after the other. Rule: every
+event means something wherever it stands (a worker is chosen by its rank among the living ones), so
+any event can be left out when a schedule is made shorter.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+Event = tuple[Any, ...]
+
+CALLS = frozenset(
+    {
+        *("step", "reset", "send", "recv", "begin", "wait", "pause", "resume", "ask", "seed"),
+        *("set_attr", "look", "close"),
+    }
+)
+"""Events that are calls of the trainer's."""
+
+HOWS = ("plain", "info", "late", "over", "truncated", "told", "refused", "game", "stale")
+"""How a worker acts; see `worker`."""
+FAULTS = ("bad-reply", "game-exited", "launch-failed", "connection-lost")
+VERDICTS = ("stopped", "memory", "hung", "soft")
+REFUSALS = ("process", "descriptor", "folder", "memory", "epoll")
+ERRNOS = (errno.EAGAIN, errno.EMFILE, errno.ENOENT, errno.ENOSPC)
+SLEEPS_S = (0.03, 0.7, 12.0, 40.0, 100.0, 400.0)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a simulation plays.
+
+    Attributes:
+        n: number of envs.
+        spares: number of spares; none for envs of the user.
+        one_book: episodes come from one book (tasks).
+        autoreset: an env that is over goes on by itself.
+        realtime: the games run by themselves.
+        busy: `max_concurrency`.
+        launches: games that may launch at one time.
+        pickled: observations and actions have no fixed layout.
+        seeded: the book has a seed.
+        recycle: instances are replaced after this many episodes.
+        patience: how many recycles of an env are accepted, and of the pool for each env.
+        disk: fault reports can be written.
+        events: see the module.
+    """
+
+    n: int = 1
+    spares: int = 0
+    one_book: bool = True
+    autoreset: bool = True
+    realtime: bool = False
+    busy: int | None = None
+    launches: int = 2
+    pickled: bool = False
+    seeded: bool = False
+    recycle: int | None = None
+    patience: int = 5
+    disk: bool = False
+    events: tuple[Event, ...] = ()
+
+    def __repr__(self) -> str:
+        """Without what is as by default."""
+        said = (
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in fields(self)
+            if getattr(self, one.name) != one.default
+        )
+        return f"Schedule({', '.join(said)})"
+
+
+def draw(seed: int, index: int) -> Schedule:
+    """Schedule number `index` of a run."""
+    chance = random.Random((seed << 40) + index)
+    one_book = chance.random() < 0.75
+    n = chance.choice((1, 1, 2, 2, 3))
+    realtime = one_book and chance.random() < 0.2
+    harm = chance.choice((0.0, 0.2, 0.2, 0.4))
+    traced = chance.random() < 0.1
+    events: list[Event] = []
+    if chance.random() < 0.25:  # while the pool is made
+        events += [("line", chance.randrange(900))] * traced
+        events += [
+            harmful(chance) if chance.random() < harm else progress(chance) for _ in range(3)
+        ]
+    if chance.random() < 0.9:
+        events.append(("reset",))
+    for _ in range(chance.randint(2, 24)):
+        dice = chance.random()
+        if dice < 0.4:
+            if traced and chance.random() < 0.3:
+                events.append(("line", chance.randrange(chance.choice((60, 900)))))
+            events.append(a_call(chance, n))
+        else:
+            events.append(harmful(chance) if dice >= 1.0 - harm else progress(chance))
+    return Schedule(
+        n=n,
+        spares=chance.choice((0, 0, 1, 2)) if one_book else 0,
+        one_book=one_book,
+        autoreset=chance.random() < 0.8,
+        realtime=realtime,
+        busy=None if one_book else chance.choice((None, 1)),
+        launches=chance.choice((1, 2)),
+        pickled=chance.random() < 0.15,
+        seeded=chance.random() < 0.4,
+        recycle=chance.choice((None, None, 1, 2)),
+        patience=chance.choice((1, 2, 5, 5)),
+        disk=chance.random() < 0.1,
+        events=tuple(events),
+    )
+
+
+def a_call(chance: random.Random, n: int) -> Event:
+    """A call of the trainer's."""
+    if chance.random() < 0.55:
+        return ("step",)
+    name = chance.choice(_CALLS)
+    if name == "close" and chance.random() < 0.9:
+        return ("look",)
+    return (name, *_ARGUMENTS[name](chance, n)) if name in _ARGUMENTS else (name,)
+
+
+def some(chance: random.Random, n: int) -> tuple[int, ...] | None:
+    """Some envs; None for all."""
+    return tuple(env for env in range(n) if chance.random() < 0.5) or None
+
+
+_CALLS = (
+    *("reset", "reset", "reset", "send", "send", "recv", "recv", "recv", "begin", "wait"),
+    *("pause", "resume", "ask", "seed", "set_attr", "look", "close"),
+)
+_LIMITS_S = (None, None, 0.0, 0.5, 20.0)
+_ARGUMENTS: dict[str, Callable[[random.Random, int], tuple[Any, ...]]] = {
+    "reset": lambda chance, _: (chance.choice(("", "", "marked", "odd")),),
+    "recv": lambda chance, _: (chance.choice((None, 0, 1, 2)), chance.choice(_LIMITS_S)),
+    "wait": lambda chance, _: (chance.choice(_LIMITS_S),),
+    "ask": lambda chance, n: (*(some(chance, n), chance.choice(_LIMITS_S), chance.random() < 0.5),),
+    **dict.fromkeys(
+        ("send", "begin", "pause", "resume", "set_attr"), lambda chance, n: (some(chance, n),)
+    ),
+}
+"""The arguments of a call."""
+
+
+def progress(chance: random.Random) -> Event:
+    """Something that happens in a pool that works."""
+    dice = chance.random()
+    if dice < 0.8:
+        return ("act", chance.randrange(4), chance.choice(HOWS))
+    if dice < 0.9:
+        return ("burst", chance.randint(2, 5))
+    return ("sleep", chance.choice(SLEEPS_S[:2]))
+
+
+def harmful(chance: random.Random) -> Event:
+    """Something that should not happen; maybe in the middle of a call, not in its wait."""
+    name = chance.choice(_HARMFUL)
+    event = (name, *_DETAILS[name](chance)) if name in _DETAILS else (name, chance.randrange(4))
+    return ("at", chance.randint(1, 12), event) if chance.random() < 0.3 else event
+
+
+_HARMFUL = (
+    *("die", "die", "die", "interrupt", "interrupt", "fault", "fault", "verdict", "hang"),
+    *("sleep", "refuse", "refuse", "raise"),
+)
+_DETAILS: dict[str, Callable[[random.Random], tuple[Any, ...]]] = {
+    "interrupt": lambda _: (),
+    "fault": lambda chance: (chance.randrange(4), chance.choice(FAULTS)),
+    "verdict": lambda chance: (chance.randrange(4), chance.choice(VERDICTS)),
+    "sleep": lambda chance: (chance.choice(SLEEPS_S),),
+    "refuse": lambda chance: (
+        *(chance.choice(REFUSALS), chance.choice(ERRNOS), chance.choice((1, 1, 2, 8))),
+    ),
+}
+"""What is said of such an event; of all others, which worker it happens to."""

@@ -1,0 +1,340 @@
+"""What the pool takes from the operating system, simulated: see `sc2pool.pool.instances.system`.
+
+`Instance`, `TrainerEnd` and `EpollWaiter` are the pool's own, as far as they decide anything; what
+they ask the kernel for is asked of the `World`.
+"""
+
+from __future__ import annotations
+
+import select
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sc2pool.errors import ConfigError
+from sc2pool.pool.instances.instance import Instance
+from sc2pool.pool.instances.system import System
+from sc2pool.pool.ipc import messages
+from sc2pool.pool.ipc.channel import ChannelClosedError
+from sc2pool.pool.ipc.doorbell import Doorbell
+from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.ipc.waiter import EpollWaiter, Waiter
+from simulation.worker import Worker
+from simulation.world import World
+
+SPINS = 50
+"""How often the trainer may look in a row without waiting."""
+
+
+class Interest:
+    """What the kernel keeps of an epoll: which descriptors, and which of them have rung."""
+
+    def __init__(self) -> None:
+        self.levels: dict[int, Any] = {}
+        self.edges: dict[int, Any] = {}
+        self.rung: dict[int, None] = {}
+
+    @property
+    def readable(self) -> bool:
+        if self.rung:
+            return True
+        for what in self.levels.values():  # noqa: SIM110 - often called, and `any` is slower
+            if what.readable:
+                return True
+        return False
+
+    def ready(self) -> list[int]:
+        return [*self.rung, *(number for number, what in self.levels.items() if what.readable)]
+
+
+class Epoll:
+    """An epoll: edge-triggered for doorbells, level-triggered for all else."""
+
+    def __init__(self, world: World) -> None:
+        self._open = False
+        world.point()
+        world.refuse("epoll")
+        self._world = world
+        self._interest = Interest()
+        self._number = world.open(self._interest)
+        self._open = True
+        self._spins = 0
+
+    def __del__(self) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        return self._number
+
+    def register(self, number: int, flags: int) -> None:
+        self._world.point()
+        interest = self._interest
+        if number in interest.levels or number in interest.edges:
+            raise FileExistsError(17, "File exists")
+        what = self._world.descriptors[number]
+        self._world.refuse("descriptor")
+        if flags & select.EPOLLET:
+            interest.edges[number] = what
+            what.heard_by.append(interest)
+            if what.readable:
+                interest.rung[number] = None
+        else:
+            interest.levels[number] = what
+
+    def unregister(self, number: int) -> None:
+        self._world.point()
+        interest = self._interest
+        what = interest.edges.pop(number, None)
+        if what is not None:
+            what.heard_by.remove(interest)
+            interest.rung.pop(number, None)
+        elif interest.levels.pop(number, None) is None:
+            raise FileNotFoundError(2, "No such file or directory")
+
+    def poll(self, timeout_s: float) -> list[tuple[int, int]]:
+        world, interest = self._world, self._interest
+        world.point()
+        ready = interest.ready()
+        if not ready and timeout_s > 0:
+            deadline_s = world.now_s + timeout_s
+            waits = True
+            while waits and not ready:
+                waits = world.advance(deadline_s)
+                ready = interest.ready()
+        if ready or timeout_s > 0:
+            self._spins = 0
+        else:
+            self._spins += 1
+            if self._spins > SPINS:
+                raise world.broken("the trainer waits without a pause")
+        interest.rung.clear()
+        return [(number, select.EPOLLIN) for number in ready]
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        for what in self._interest.edges.values():
+            what.heard_by.remove(self._interest)
+        self._world.close(self._number)
+
+
+class Bell(Doorbell):
+    """An eventfd."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.readable = False
+        self.heard_by: list[Interest] = []
+        number = world.open(self)
+        super().__init__(ringing=number, listening=number)
+
+    def ring(self) -> None:
+        self.readable = True
+        for interest in self.heard_by:
+            interest.rung[self.listening] = None
+
+    def quiet(self) -> None:
+        self.readable = False
+
+    def close(self) -> None:
+        self._world.close(self.listening)
+
+
+class RequestBell(Bell):
+    """The trainer rings this one, which is a point."""
+
+    def ring(self) -> None:
+        self._world.point()
+        self.readable = True
+        self._world.point()
+
+
+class Queue(TrainerEnd):
+    """The trainer's end of a queue pair, in the memory of this process."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def open(self, _: bytes) -> None:
+        world = self._world
+        opened: list[int] = []
+        self._owned.callback(lambda: [world.close(number) for number in opened])
+        opened.append(world.open(self))
+        self._request_bell = self.request_bell = RequestBell(world)
+        opened.append(self.request_bell.listening)
+        self.reply_bell = Bell(world)
+        opened.append(self.reply_bell.listening)
+
+    def _map(self, size_bytes: int) -> Any:
+        try:
+            self._world.refuse("memory")
+        except OSError as error:
+            raise ConfigError(f"cannot claim memory: {error.strerror}") from error
+        self.memory = bytearray(size_bytes)
+        return self.memory
+
+
+class Socket:
+    """The trainer's end of a worker's socket pair."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    @property
+    def readable(self) -> bool:
+        return bool(self._worker.outbox) or not self._worker.alive
+
+
+class Channel:
+    """The trainer's end of a worker's channel."""
+
+    def __init__(self, world: World, worker: Worker) -> None:
+        self._world = world
+        self._worker = worker
+        self._socket = Socket(worker)
+        self._number = world.open(self._socket)
+
+    def fileno(self) -> int:
+        return self._number
+
+    def readable(self, timeout_s: float) -> bool:
+        world = self._world
+        deadline_s = world.now_s + timeout_s
+        while not self._socket.readable and world.advance(deadline_s):
+            pass
+        return self._socket.readable
+
+    def send(self, message: Any) -> None:
+        self._world.point()
+        if not self._worker.alive:
+            raise ChannelClosedError("broken pipe")
+        self._worker.inbox.append(message)
+        self._world.point()
+
+    def receive(self) -> list[Any]:
+        self._world.point()
+        worker = self._worker
+        if not self._socket.readable:
+            raise self._world.broken("a channel is read that is not readable, which blocks")
+        if not worker.outbox:
+            raise ChannelClosedError("end of file")
+        received = list(worker.outbox)
+        worker.outbox.clear()
+        return received
+
+    def close(self) -> None:
+        self._world.close(self._number)
+
+
+class Process:
+    """A worker's process as the trainer holds it."""
+
+    def __init__(self, world: World, worker: Worker) -> None:
+        self._world = world
+        self._worker = worker
+        self.pid = 10_000 + worker.number
+
+    def kill(self) -> None:
+        self._world.point()
+        self._worker.die()
+
+    def wait(self, deadline: Any, _: Any) -> None:
+        while self._worker.alive and self._world.advance(deadline.instant_s):
+            pass
+
+    def end(self) -> None:
+        self.kill()
+        self._worker.reaped = True
+
+    def how_it_ended(self) -> str:
+        return "was killed by SIGKILL"
+
+
+class SimulatedInstance(Instance):
+    """An instance whose worker is simulated."""
+
+    def __init__(self, world: World, number: int, spec: bytes) -> None:
+        super().__init__(number, spec)
+        self._world = world
+        self.queue = Queue(world)
+
+    def _make(self, _: Path) -> None:
+        world, owned = self._world, self._owned
+        world.point()
+        worker = Worker(world, self.number, self.queue)
+        self.channel = Channel(world, worker)
+        owned.callback(self.channel.close)
+        owned.callback(self.queue.close)
+        self.queue.open(self._spec)
+        world.refuse("process")
+        world.workers[self.number] = worker
+        self._process = Process(world, worker)
+        owned.callback(self._process.end)
+        self._send(messages.Start([], 0))
+
+
+class Watchdog:
+    """The watching thread: its verdicts are the schedule's."""
+
+    cpu_s = 0.0
+    is_this_thread = False
+
+    def __init__(self, world: World, *_: Any) -> None:
+        self._world = world
+        self.bell = Bell(world)
+        world.on_verdict = self.bell.ring
+
+    def verdicts(self) -> list[Any]:
+        taken = self._world.verdicts[:]
+        self._world.verdicts.clear()
+        return taken
+
+    def samples(self) -> dict[int, Any]:
+        return {}
+
+    def close(self) -> None:
+        self._world.on_verdict = lambda: None
+        self.bell.close()
+
+
+class RunDir:
+    """The run's folder; nothing is written."""
+
+    path = Path("/nowhere")
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        world.refuse("folder")
+        self._number = world.open(self)
+        self._open = True
+
+    def instance_dir(self, number: int) -> Path:
+        self._world.point()
+        self._world.refuse("folder")
+        return self.path / str(number)
+
+    def note_process(self, *_: object) -> None:
+        self._world.point()
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._world.close(self._number)
+
+
+def system(world: World) -> System:
+    """The operating system of this world."""
+
+    def waiter() -> Waiter:
+        return EpollWaiter(partial(Epoll, world))  # type: ignore[arg-type]
+
+    return System(
+        require_descriptors=lambda _: None,
+        available_bytes=lambda: 1 << 40,
+        waiter=waiter,
+        run_dir=partial(RunDir, world),
+        instance=partial(SimulatedInstance, world),
+        watchdog=partial(Watchdog, world),
+    )

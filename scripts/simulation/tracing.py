@@ -1,0 +1,57 @@
+"""Interrupts at any line of the pool's code, as Ctrl-C in a notebook strikes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import sc2pool.pool
+from simulation.world import DO, World
+
+POOL = str(Path(sc2pool.pool.__file__).parent)
+
+
+@contextmanager
+def interrupt_at(lines: int, world: World) -> Iterator[None]:
+    """Raise KeyboardInterrupt at this line of the pool's, counted from now; 0 for none."""
+    if not lines:
+        yield
+        return
+    left = lines
+    shielded = 0
+
+    def in_frame(_: FrameType, event: str, __: Any) -> Any:
+        nonlocal left
+        if event == "line" and not shielded:
+            left -= 1
+            if left == 0:
+                world.interrupts += 1
+                raise KeyboardInterrupt
+        return in_frame
+
+    def in_shield(_: FrameType, event: str, __: Any) -> Any:
+        nonlocal shielded
+        if event == "return":
+            shielded -= 1
+        return in_shield
+
+    def on_call(frame: FrameType, _: str, __: Any) -> Any:
+        nonlocal shielded
+        code = frame.f_code
+        if code is DO:
+            shielded += 1
+            return in_shield
+        if left > 0 and not shielded and code.co_filename.startswith(POOL):
+            return in_frame
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        yield
+    finally:
+        sys.settrace(before)

@@ -1,0 +1,252 @@
+"""The simulated machine: a clock, descriptors, what happens next, and what goes wrong.
+
+Time passes only while the trainer waits, and as far as it must. Whatever the pool asks of the
+operating system is a *point* at which something may happen: a worker dies, an interrupt strikes.
+Rules: if nothing can happen any more and the trainer waits without a limit, it waits for ever,
+which is a violation; so is a call that passes more points than any call needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from sc2pool.errors import FaultKind
+from sc2pool.pool.instances.watchdog import Verdict
+from sc2pool.processes import uninterrupted
+from simulation.schedule import CALLS, Event, Schedule
+
+if TYPE_CHECKING:
+    from simulation.worker import Worker
+
+FOR_EVER_S = 3000.0
+"""A wait of this length has no limit: the pool looks again after an hour at the latest."""
+POINTS_PER_CALL = 20_000
+FIRST_DESCRIPTOR = 3
+DO = uninterrupted._do.__code__
+
+
+class Violation(Exception):
+    """The pool has broken one of its rules."""
+
+
+class World:
+    """One machine with one trainer.
+
+    Attributes:
+        now_s: what `time.monotonic` says.
+        workers: all that were started, by the numbers of their instances.
+        calling: the trainer is in a call of the pool's.
+        harm: how much has gone wrong so far that may end an instance.
+        interrupts: how many have struck.
+        violation: the first one.
+        over: the schedule has been played; nothing goes wrong any more.
+        verdicts: of the watchdog, not fetched yet.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.now_s = 1000.0
+        self.events = deque(schedule.events)
+        self.workers: dict[int, Worker] = {}
+        self.calling = False
+        self.harm = 0
+        self.raised = 0
+        self.refused = 0
+        self.interrupts = 0
+        self.violation: Violation | None = None
+        self.over = False
+        self.verdicts: list[Verdict] = []
+        self.on_verdict: Any = lambda: None
+        self.descriptors: dict[int, Any] = {}
+        self._points = 0
+        self._armed: list[tuple[int, Event]] = []
+        self._refusals: list[list[Any]] = []
+        self._turn = 0
+
+    def monotonic(self) -> float:
+        """A clock of which no two looks are the same."""
+        self.now_s += 1e-7
+        return self.now_s
+
+    def broken(self, what: str) -> Violation:
+        """Note a violation; also if the pool swallows the exception."""
+        if self.violation is None:
+            self.violation = Violation(what)
+        return self.violation
+
+    # Descriptors.
+
+    def open(self, what: Any) -> int:
+        """The lowest number that is free, as the system gives it."""
+        if self._refusals:
+            self.refuse("descriptor")
+        number = FIRST_DESCRIPTOR
+        while number in self.descriptors:
+            number += 1
+        self.descriptors[number] = what
+        return number
+
+    def close(self, number: int) -> None:
+        if self.descriptors.pop(number, None) is None and not self.over:
+            raise self.broken(f"descriptor {number} is closed twice")
+
+    @property
+    def left(self) -> list[str]:
+        """What has not been given back: descriptors, processes."""
+        descriptors = [
+            f"{type(what).__name__} {number}" for number, what in self.descriptors.items()
+        ]
+        workers = [f"worker {one.number}" for one in self.workers.values() if not one.reaped]
+        return descriptors + workers
+
+    # What goes wrong.
+
+    def refuse(self, what: str) -> None:
+        """Raise OSError if the schedule says that this is refused now."""
+        for refusal in () if self.over else self._refusals:
+            if refusal[0] == what:
+                refusal[2] -= 1
+                if refusal[2] == 0:
+                    self._refusals.remove(refusal)
+                self.harm += 1
+                self.refused += 1
+                raise OSError(refusal[1], os.strerror(refusal[1]))
+
+    def begin_call(self) -> None:
+        self.calling = True
+        self._points = 0
+
+    def end_call(self) -> None:
+        self.calling = False
+
+    def point(self) -> None:
+        """The pool asks for something: maybe now something happens."""
+        self._points += 1
+        if self._armed and not self.over:
+            self._strike()
+        elif self._points > POINTS_PER_CALL and not self.over:
+            raise self.broken("the call does not end")
+
+    def _strike(self) -> None:
+        """Let happen what was to happen at this point."""
+        due = []
+        for place, (points, event) in enumerate(self._armed):
+            self._armed[place] = (points - 1, event)
+            if points <= 1:
+                due.append(event)
+        self._armed = [one for one in self._armed if one[0] > 0]
+        for event in due:
+            self.apply(event)
+
+    def apply(self, event: Event) -> None:
+        """Let this happen."""
+        getattr(self, f"_on_{event[0]}")(*event[1:])
+
+    def advance(self, deadline_s: float) -> bool:
+        """The trainer waits: let the next thing happen, or time pass.
+
+        Returns:
+            False if the time is over.
+        """
+        self.point()
+        events = self.events
+        if events and events[0][0] not in CALLS:
+            self.apply(events.popleft())
+        elif not self._act_in_turn():
+            if deadline_s - self.now_s >= FOR_EVER_S:
+                raise self.broken("the trainer waits for ever")
+            self.now_s = deadline_s
+        return self.now_s < deadline_s
+
+    def _act_in_turn(self) -> bool:
+        workers = [one for one in self.workers.values() if one.alive and one.can_act]
+        if not workers:
+            return False
+        self._turn += 1
+        workers[self._turn % len(workers)].act("plain")
+        return True
+
+    def living(self, rank: int) -> Worker | None:
+        """A worker by its rank among those that live, beginning anew after the last one."""
+        workers = [one for one in self.workers.values() if one.alive]
+        return workers[rank % len(workers)] if workers else None
+
+    # The events.
+
+    def _on_act(self, rank: int, how: str) -> None:
+        able = [one for one in self.workers.values() if one.alive and one.can_act]
+        if able:
+            able[rank % len(able)].act(how)
+
+    def _on_burst(self, events: int) -> None:
+        for _ in range(events):
+            if self.events and self.events[0][0] not in CALLS:
+                self.apply(self.events.popleft())
+
+    def _on_sleep(self, seconds: float) -> None:
+        self.harm += seconds > 1.0
+        self.now_s += seconds
+
+    def _on_die(self, rank: int) -> None:
+        worker = self.living(rank)
+        if worker is not None:
+            self.harm += 1
+            worker.die()
+
+    def _on_fault(self, rank: int, kind: str) -> None:
+        worker = self.living(rank)
+        if worker is not None:
+            self.harm += 1
+            worker.report(FaultKind(kind))
+
+    def _on_raise(self, rank: int) -> None:
+        worker = self.living(rank)
+        if worker is not None:
+            self.raised += 1
+            worker.user_code_raises()
+
+    def _on_hang(self, rank: int) -> None:
+        worker = self.living(rank)
+        if worker is not None:
+            self.harm += 1
+            worker.hung = True
+
+    def _on_verdict(self, rank: int, kind: str) -> None:
+        """Of any worker that ever was: it may be late."""
+        numbers = list(self.workers)
+        if numbers:
+            self.harm += 1
+            fault = None if kind == "soft" else FaultKind(kind)
+            self.verdicts.append(Verdict(numbers[-1 - rank % len(numbers)], fault, kind))
+            self.on_verdict()
+
+    def _on_refuse(self, what: str, number: int, times: int) -> None:
+        self._refusals.append([what, number, times])
+
+    def _on_at(self, points: int, event: Event) -> None:
+        self._armed.append((points, event))
+
+    def _on_line(self, lines: int) -> None:
+        """Only before a call; see `tracing`."""
+
+    def _on_interrupt(self) -> None:
+        if not self.calling:
+            return
+        if uninterruptible():
+            self._armed.append((1, ("interrupt",)))
+            return
+        self.interrupts += 1
+        raise KeyboardInterrupt
+
+
+def uninterruptible() -> bool:
+    """Whether the trainer's call has given this to the thread that no interrupt reaches."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "_call":
+        if frame.f_code is DO:
+            return True
+        frame = frame.f_back
+    return False

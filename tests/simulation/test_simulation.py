@@ -1,0 +1,202 @@
+"""The pool's decisions against a simulated machine: a minute of `scripts/simulate.py`.
+
+If `test_schedules` fails, its message is the shortest schedule that fails. Replay it with
+`scripts/simulate.py --replay`; once the cause is mended, keep it in `FOUND`.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from simulation.play import play
+from simulation.schedule import Schedule, draw
+from simulation.shrink import failure, shortest
+from simulation.world import Violation
+
+from sc2pool.pool import spares
+from sc2pool.pool.calls import Calls
+from sc2pool.pool.episode_book import EpisodeBook
+from sc2pool.pool.instances.instance import Instance
+from sc2pool.pool.instances.supervisor import Supervisor
+from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.stepping import Lockstep, Stepping
+from sc2pool.processes.uninterrupted import uninterrupted
+
+SCHEDULES = 4_000
+SEEDS = range(4)
+FOUND = {
+    "the folder of a new instance cannot be made": Schedule(
+        events=(("reset",), ("refuse", "folder", 28, 8), ("step",), ("die", 0))
+    ),
+    "fork is refused while an env is reset": Schedule(
+        events=(("refuse", "process", 11, 2), ("step",), ("fault", 0, "bad-reply"), ("reset",))
+    ),
+    "an instance cannot be waited for": Schedule(
+        events=(("reset",), ("refuse", "epoll", 24, 2), ("pause", None), ("die", 0))
+    ),
+    "options that JSON cannot hold": Schedule(
+        disk=True, events=(("reset", "odd"), ("fault", 0, "game-exited"))
+    ),
+    "an interrupt in a repair": Schedule(
+        events=(("reset",), ("hang", 0), ("step",), ("at", 8, ("interrupt",)), ("reset",))
+    ),
+    "an interrupt in a repair that a call has begun": Schedule(
+        events=(
+            *(("look",), ("die", 0), ("ask", None, 0.5, False)),
+            *(("at", 4, ("interrupt",)), ("reset", "")),
+        )
+    ),
+    "an interrupt in a batch of actions": Schedule(
+        events=(("reset",), ("recv", 0, None), ("line", 41), ("step",), ("send", (0,)))
+    ),
+    "an interrupt while a pool is made": Schedule(events=(("at", 0, ("interrupt",)),)),
+    "more instances than may launch at one time": Schedule(n=3, launches=1),
+    "nothing is pending": Schedule(events=(("recv", None, None), ("wait", None))),
+    "an instance fails twice in one look": Schedule(
+        patience=1,
+        events=(
+            *(("reset",), ("fault", 0, "connection-lost"), ("send", (0,))),
+            *(("verdict", 0, "hung"), ("fault", 0, "bad-reply"), ("wait", None)),
+        ),
+    ),
+    "a spare is taken before the first one": Schedule(
+        n=3,
+        spares=2,
+        realtime=True,
+        events=(
+            *(("reset",), ("step",), ("step",), ("die", 0)),
+            *(("refuse", "process", 24, 1), ("die", 2), ("reset",)),
+        ),
+    ),
+    "resume while a spare in real time begins an episode": Schedule(
+        spares=2,
+        realtime=True,
+        launches=1,
+        events=(("reset",), ("begin", None), ("resume", None)),
+    ),
+    "a spare that has put its episode off in a pause": Schedule(
+        spares=2,
+        seeded=True,
+        events=(
+            *(("reset",), ("pause", None), ("fault", 0, "game-exited"), ("die", 0)),
+            *(("act", 0, "plain"), ("fault", 0, "bad-reply"), ("step",), ("step",), ("hang", 1)),
+        ),
+    ),
+    "an interrupt before an instance is started, while a pool is made": Schedule(
+        n=3, one_book=False, events=(("line", 134),)
+    ),
+}
+"""What a search has found, each the shortest schedule of its kind."""
+
+
+def search(seed: int, schedules: int, reports: Path) -> str | None:
+    """What the first of these schedules that fails has broken, and its shortest form."""
+    gc.freeze()
+    for index in range(schedules):
+        schedule = draw(seed, index)
+        if play(schedule, reports) is not None:
+            return failure(shortest(schedule, reports), reports)
+    return None
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_schedules(seed: int, tmp_path: Path) -> None:
+    """As many of a run as a quarter of a minute allows on a calm core."""
+    problem = uninterrupted(partial(search, seed, SCHEDULES, tmp_path))
+    assert problem is None, problem
+
+
+@pytest.mark.parametrize("schedule", FOUND.values(), ids=FOUND)
+def test_what_was_found_stays_mended(schedule: Schedule, tmp_path: Path) -> None:
+    assert uninterrupted(partial(play, schedule, tmp_path)) is None
+
+
+def test_a_schedule_plays_the_same_every_time(tmp_path: Path) -> None:
+    assert draw(3, 5) == draw(3, 5)
+    assert eval(repr(draw(3, 5)), {"Schedule": Schedule}) == draw(3, 5)
+
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def forgets_what_is_taken_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(EpisodeBook, "take_back", lambda *_: None)
+
+
+def deals_an_episode_twice(patch: pytest.MonkeyPatch) -> None:
+    deal = EpisodeBook.deal
+
+    def deal_again(book, options):
+        episode = deal(book, options)
+        book._next = min(book._next, 4)
+        return episode
+
+    patch.setattr(EpisodeBook, "deal", deal_again)
+
+
+def seats_an_instance_twice(patch: pytest.MonkeyPatch) -> None:
+    def half(seat, spare):
+        seat.instance, seat.episode = spare.instance, spare.episode
+
+    patch.setattr(spares, "exchange", half)
+
+
+def never_looks_at_deadlines(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Supervisor, "check_deadlines", lambda _: None)
+
+
+def keeps_what_an_instance_owned(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Instance, "dispose", lambda _: None)
+
+
+def takes_any_message_for_the_reply(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TrainerEnd, "reply", lambda end: end.flags() if end.sequence else None)
+
+
+def takes_any_answer_for_its_own(patch: pytest.MonkeyPatch) -> None:
+    run = Calls.run
+
+    def run_with_old_numbers(calls, *arguments):
+        calls._made = 0
+        return run(calls, *arguments)
+
+    patch.setattr(Calls, "run", run_with_old_numbers)
+
+
+def drops_no_step(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Stepping, "drop", lambda _: None)
+
+
+def is_always_in_lockstep(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Lockstep, "possible", property(lambda lockstep: bool(lockstep._steps)))
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        forgets_what_is_taken_back,
+        deals_an_episode_twice,
+        seats_an_instance_twice,
+        never_looks_at_deadlines,
+        keeps_what_an_instance_owned,
+        takes_any_message_for_the_reply,
+        takes_any_answer_for_its_own,
+        drops_no_step,
+        is_always_in_lockstep,
+    ],
+)
+def test_a_broken_pool_is_found(
+    break_it: Break, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    break_it(monkeypatch)
+
+    def first() -> Violation | None:
+        violations = (play(draw(0, index), tmp_path) for index in range(SCHEDULES))
+        return next((one for one in violations if one is not None), None)
+
+    assert uninterrupted(first) is not None
