@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,17 +16,36 @@ from sc2pool.tasks.registry import resolve
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
-    """A reader of whole numbers from `low` to `high`, for argparse."""
+    """A reader of whole numbers from `low` to `high`, for argparse.
+
+    They may be written as people write large ones: `150000`, `150,000`, `150_000`, `1.5e5`.
+    """
     bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
 
     def read(text: str) -> int:
-        with suppress(ValueError):
-            value = int(text)
+        with suppress(ValueError, OverflowError):
+            value = _whole(text)
             if low <= value and (high is None or value <= high):
                 return value
         raise argparse.ArgumentTypeError(f"expected a whole number {bounds}, got {text!r}")
 
     return read
+
+
+def _whole(text: str) -> int:
+    """The whole number that a text means.
+
+    Raises:
+        ValueError, OverflowError: it means none.
+    """
+    if "e" in text.lower():
+        value = float(text)
+        if value != int(value):
+            raise ValueError(text)
+        return int(value)
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", text):
+        text = text.replace(",", "")
+    return int(text)
 
 
 def positive_integers(text: str) -> tuple[int, ...]:

@@ -234,4 +234,4 @@ class Gatherer:
         if not self._layout.fixed:
             return batch.observations[row]
         parts = [part for _, part in self._layout.parts(batch.observations)]
-        return self._layout.build(lambda index: parts[index][row].copy()[()])
+        return self._layout.copied(lambda index: parts[index][row])

@@ -219,3 +219,23 @@ def test_final_observations_of_spaces_without_fixed_layout(vector):
     observations, _, _, _, infos = made.step([0, 1])
     assert observations in made.observation_space
     assert all(last in space for last in infos["final_obs"])
+
+
+def test_the_last_observation_of_a_discrete_space_is_an_int_as_the_env_gave_it(vector):
+    class Number(Counting):
+        observation_space = spaces.Dict(a=spaces.Discrete(9), b=spaces.Box(0, 9, (), np.float32))
+
+        def reset(self, **keywords):
+            _, info = super().reset(**keywords)
+            return {"a": 0, "b": np.float32(0)}, info
+
+        def step(self, action):
+            observation, *others = super().step(action)
+            count = int(observation[0])
+            return {"a": count, "b": np.float32(count)}, *others
+
+    made = vector(partial(Number, 1), autoreset_mode=AutoresetMode.SAME_STEP)
+    made.reset()
+    last = made.step([0])[4]["final_obs"][0]
+    assert (last["a"], type(last["a"])) == (1, int)
+    assert (last["b"], type(last["b"])) == (1.0, np.float32)

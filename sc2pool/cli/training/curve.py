@@ -67,7 +67,11 @@ def references_for(map_name: str) -> list[Reference]:
 
 
 def draw_curve(
-    path: Path, episodes: Sequence[EpisodeRow], title: str, references: Sequence[Reference] = ()
+    path: Path,
+    episodes: Sequence[EpisodeRow],
+    title: str,
+    game: str,
+    references: Sequence[Reference] = (),
 ) -> None:
     """Write the learning curve as a PNG file.
 
@@ -75,6 +79,7 @@ def draw_curve(
         path: the file; it is replaced.
         episodes: in the order of their ends, or none. Those that a fault cut short are left out.
         title: what was played.
+        game: on which game, as the pool names it.
         references: scores to compare with.
     """
     whole = [episode for episode in episodes if not episode.fault]
@@ -101,7 +106,8 @@ def draw_curve(
         )
     add_labels(axes, labels_for(mean, references))
     if references:
-        figure.text(0.99, 0.03, "dashed: SC2LE paper, 2017", color=GREY, fontsize=8, ha="right")
+        note = f"dashed lines: StarCraft II, SC2LE paper, 2017; points: {game}"
+        figure.text(0.99, 0.01, note, color=GREY, fontsize=8, ha="right")
 
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xlabel("env steps")

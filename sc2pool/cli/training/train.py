@@ -86,11 +86,12 @@ def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) 
     model.set_logger(open_logger(options.out))
     episodes = EpisodeLog(options.out / EPISODES_FILE, options.steps_done)
     title = f"{options.task} · {games(options.n)} · {game_version}"
+    game = "the stand-in" if is_standin(game_version) else "StarCraft II"
     references = references_for(resolve(options.task).map_name)
 
     def save() -> None:
         save_model(model, options.out / MODEL_FILE)
-        draw_curve(options.out / CURVE_FILE, episodes.episodes, title, references)
+        draw_curve(options.out / CURVE_FILE, episodes.episodes, title, game, references)
 
     print(banner(options, game_version, model), flush=True)
     with stop.polite():
@@ -201,7 +202,7 @@ def save_model(model: PPO, path: Path) -> None:
 def banner(options: TrainOptions, game_version: str, model: PPO) -> str:
     """What the run will do, printed when it starts."""
     from_steps = f", from {options.steps_done:,}" if options.steps_done else ""
-    warning = "  (the stand-in, not StarCraft II)" if game_version.startswith("standin") else ""
+    warning = "  (the stand-in, not StarCraft II)" if is_standin(game_version) else ""
     port = options.metrics_port
     metrics = f"metrics http://127.0.0.1:{port}/metrics\n" if port is not None else ""
     return (
@@ -230,3 +231,8 @@ def closing_words(options: TrainOptions, model: PPO, episodes: EpisodeLog) -> st
         command = os.environ.get("SC2POOL_COMMAND", "sc2pool train")
         words += f"\nto continue: {command} --resume {shlex.quote(str(options.out))}"
     return words
+
+
+def is_standin(game_version: str) -> bool:
+    """Whether the game says of itself that it is the stand-in."""
+    return game_version.startswith("standin")

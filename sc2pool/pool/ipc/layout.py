@@ -31,6 +31,7 @@ class Leaf:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     offset_bytes: int
+    is_discrete: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -39,6 +40,10 @@ class Leaf:
     def view(self, memory: memoryview) -> Array:
         """This leaf's array, without a copy, in a slot's memory."""
         return np.ndarray(self.shape, self.dtype, memory, self.offset_bytes)
+
+    def copied(self, array: Array) -> Any:
+        """The leaf of one observation, as envs return it: an int for a Discrete, else an array."""
+        return int(array) if self.is_discrete else array.copy()[()]
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ class SpaceLayout:
             return leaf_value(0)
         numbers = iter(range(len(self.leaves or ())))
         return _build(self.space, lambda: leaf_value(next(numbers)))
+
+    def copied(self, array: Callable[[int], Array]) -> Any:
+        """One observation of this space, copied out of arrays: `array(i)` has its i-th leaf."""
+        leaves = self.leaves or ()
+        return self.build(lambda index: leaves[index].copied(array(index)))
 
     def parts(self, value: Any) -> Iterator[tuple[Leaf, Any]]:
         """Each leaf with its part of `value`; KeyError, IndexError or TypeError if one lacks."""
@@ -108,7 +118,8 @@ def space_layout(space: spaces.Space[Any], start_bytes: int) -> SpaceLayout:
     for path, sub in _flat(space, ()):
         if not isinstance(sub, _FIXED):
             return SpaceLayout(space, None)
-        leaf = Leaf(path, tuple(sub.shape or ()), np.dtype(sub.dtype), offset)
+        shape, dtype = tuple(sub.shape or ()), np.dtype(sub.dtype)
+        leaf = Leaf(path, shape, dtype, offset, isinstance(sub, spaces.Discrete))
         leaves.append(leaf)
         offset = align(offset + leaf.size_bytes)
     return SpaceLayout(space, tuple(leaves))

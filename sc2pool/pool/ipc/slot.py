@@ -65,12 +65,14 @@ class Slot:
         self.mask = layout.mask.view(buffer)
         self.action = _reader(layout.action, self.actions)
         """The action by itself, copied."""
-        self.observation = _reader(layout.observation, self.observations)
+
+    def observation(self) -> Any:
         """The observation by itself, copied."""
+        return self.layout.observation.copied(self.observations.__getitem__)
 
 
 def _reader(layout: SpaceLayout, views: list[Array]) -> Callable[[], Any]:
-    """A function that copies the value out of these views; on each step's path, so chosen once."""
+    """A function that copies an action out of its views; on each step's path, so chosen once."""
     if layout.is_array:
         (view,) = views
         return view.copy if view.ndim else partial(view.__getitem__, ())

@@ -18,7 +18,7 @@ def episodes(count: int) -> list[EpisodeRow]:
 @pytest.mark.parametrize("map_name", ["MoveToBeacon", "a map nobody published scores of"])
 def test_a_picture_of_sensible_size(tmp_path: Path, count: int, map_name: str) -> None:
     path = tmp_path / "curve.png"
-    draw_curve(path, episodes(count), "a title", references_for(map_name))
+    draw_curve(path, episodes(count), "a title", "a game", references_for(map_name))
     height, width = imread(path).shape[:2]
     assert width >= 800
     assert height >= 500
@@ -28,7 +28,7 @@ def test_a_picture_of_sensible_size(tmp_path: Path, count: int, map_name: str) -
 def test_more_episodes_make_another_picture(tmp_path: Path) -> None:
     pictures = []
     for count in (0, 250):
-        draw_curve(tmp_path / "curve.png", episodes(count), "a title")
+        draw_curve(tmp_path / "curve.png", episodes(count), "a title", "a game")
         pictures.append(imread(tmp_path / "curve.png"))
     assert not np.array_equal(*pictures)
 

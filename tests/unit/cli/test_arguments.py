@@ -1,0 +1,33 @@
+"""Readers of the command line's arguments."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from sc2pool.cli.arguments import integer
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("7", 7),
+        ("150000", 150_000),
+        ("150,000", 150_000),
+        ("1,500,000", 1_500_000),
+        ("150_000", 150_000),
+        ("1e5", 100_000),
+        ("1.5E3", 1_500),
+    ],
+)
+def test_whole_numbers_as_people_write_them(text: str, value: int) -> None:
+    assert integer(1)(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-3", "1.5", "1.5e0", "15,00", "1,2", "1e999", "nan", "ten", "1e"]
+)
+def test_what_is_no_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a whole number of at least 1"):
+        integer(1)(text)
