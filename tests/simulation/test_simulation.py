@@ -15,7 +15,6 @@ import pytest
 from simulation.play import play
 from simulation.schedule import Schedule, draw
 from simulation.shrink import failure, shortest
-from simulation.world import Violation
 
 from sc2pool.pool import spares
 from sc2pool.pool.calls import Calls
@@ -176,27 +175,29 @@ def is_always_in_lockstep(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lockstep, "possible", property(lambda lockstep: bool(lockstep._steps)))
 
 
-@pytest.mark.parametrize(
-    "break_it",
-    [
-        forgets_what_is_taken_back,
-        deals_an_episode_twice,
-        seats_an_instance_twice,
-        never_looks_at_deadlines,
-        keeps_what_an_instance_owned,
-        takes_any_message_for_the_reply,
-        takes_any_answer_for_its_own,
-        drops_no_step,
-        is_always_in_lockstep,
-    ],
-)
+BROKEN: dict[Break, Schedule] = {
+    forgets_what_is_taken_back: Schedule(spares=2, seeded=True, events=(("reset",), ("reset",))),
+    deals_an_episode_twice: Schedule(n=3, events=(("reset",), ("reset",))),
+    seats_an_instance_twice: Schedule(
+        spares=2, events=(("reset",), ("step",), ("fault", 0, "launch-failed"))
+    ),
+    never_looks_at_deadlines: Schedule(events=(("hang", 0),)),
+    keeps_what_an_instance_owned: Schedule(),
+    takes_any_message_for_the_reply: Schedule(events=(("reset",),)),
+    takes_any_answer_for_its_own: Schedule(
+        events=(("ask", None, 0.0, False), ("ask", None, None, False))
+    ),
+    drops_no_step: Schedule(events=(("reset",), ("send", (0,)), ("reset",))),
+    is_always_in_lockstep: Schedule(one_book=False, events=(("send", (0,)), ("step",))),
+}
+"""Pools that are broken on purpose, each with the shortest schedule that a search has found."""
+
+
+@pytest.mark.parametrize("break_it", BROKEN, ids=lambda break_it: break_it.__name__)
 def test_a_broken_pool_is_found(
     break_it: Break, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    schedule = BROKEN[break_it]
+    assert uninterrupted(partial(play, schedule, tmp_path)) is None
     break_it(monkeypatch)
-
-    def first() -> Violation | None:
-        violations = (play(draw(0, index), tmp_path) for index in range(SCHEDULES))
-        return next((one for one in violations if one is not None), None)
-
-    assert uninterrupted(first) is not None
+    assert uninterrupted(partial(play, schedule, tmp_path)) is not None
