@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "recovery.py"
-SHORT = ["--n", "2", "--kills", "2", "--recycles", "2", "--seconds", "2"]
+SHORT = ["--n", "2", "--kills", "1", "--recycles", "2", "--seconds", "0.5"]
 
 
 def test_all_parts(standin_dir):

@@ -358,7 +358,8 @@ class TestLaunch:
     def test_cancelled_launch(self, fake):
         async def play():
             launching = asyncio.ensure_future(failed_launch(fake(at_start="silent")))
-            await asyncio.sleep(0.1)
+            while not psutil.Process().children():
+                await asyncio.sleep(0.005)
             launching.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await launching
