@@ -154,4 +154,6 @@ if sys.platform == "linux":
 
 def process_table(root_pid: int) -> ProcessTable:
     """The best table that this system has."""
-    return ProcTable(root_pid) if sys.platform == "linux" else PsutilTable(root_pid)
+    if sys.platform == "linux":
+        return ProcTable(root_pid)
+    return PsutilTable(root_pid)
