@@ -260,7 +260,11 @@ class Pool:
             self.strict or action_checks.is_batch_of(leaf, actions, len(numbers))
         )
         if in_lockstep and fits:
-            self._lockstep.send(actions)
+            try:
+                self._lockstep.send(actions)
+            except Exception:
+                self._check_open()  # another thread may have closed the pool
+                raise
         else:
             with self._bookkeeping:
                 if self._pauses:
@@ -296,7 +300,11 @@ class Pool:
         """
         self._check_usable()
         if min_ready is None and timeout_s is None:
-            batch = self._lockstep.recv()
+            try:
+                batch = self._lockstep.recv()
+            except Exception:
+                self._check_open()  # another thread may have closed the pool
+                raise
             if batch is not None:
                 return batch
         with self._bookkeeping:
@@ -468,6 +476,8 @@ class Pool:
 
     def close(self, grace_s: float | None = None) -> None:
         """End every process of the pool; bounded, and may be called again.
+
+        A call that waits in another thread meanwhile raises `ClosedError`.
 
         Args:
             grace_s: how long envs of the user may take to close by themselves; None for 2 s.

@@ -144,6 +144,24 @@ class Crowded(Counting):
         return super().step(action)
 
 
+class Hanging(Counting):
+    """Hangs in a "step" or in a "call" of `area`."""
+
+    def __init__(self, hangs_in: str) -> None:
+        super().__init__()
+        self.hangs_in = hangs_in
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if self.hangs_in == "step":
+            time.sleep(60)
+        return super().step(action)
+
+    def area(self, *_: Any, **__: Any) -> int:
+        if self.hangs_in == "call":
+            time.sleep(60)
+        return 0
+
+
 class Drawing(Counting):
     """Renders a picture of one colour, its own."""
 

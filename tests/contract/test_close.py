@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 import time
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ClosedError
 
-from .envs import Counting, Mischief
+from .envs import Counting, Hanging, Mischief
 
 
 def close_in_time(made) -> None:
@@ -110,3 +112,30 @@ def test_a_forked_child_leaves_its_parents_pool_alone(vec):
     os.waitpid(child, 0)
     assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]]
     assert made.stats().recycles == {}
+
+
+@pytest.mark.parametrize("waits", ["step", "call"])
+def test_it_can_be_closed_while_another_thread_waits(vec, waits):
+    """As `AsyncPPO`'s actor does."""
+    made = vec(Counting, partial(Hanging, waits))
+    made.reset()
+    raised: list[BaseException] = []
+
+    def use() -> None:
+        try:
+            if waits == "step":
+                made.step([0, 0])
+            else:
+                made.env_method("area")
+        except BaseException as error:
+            raised.append(error)
+
+    using = threading.Thread(target=use)
+    using.start()
+    while not made.pool._bookkeeping.in_another_thread():
+        time.sleep(0.001)
+    made.close()
+    using.join(10.0)
+    assert not using.is_alive()
+    assert [type(error) for error in raised] == [ClosedError]
+    assert psutil.Process().children() == []

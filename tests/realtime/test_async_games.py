@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from typing import Any
 
+import psutil
 import pytest
-from async_models import SMALL, SlowPPO, VerySlowUpdates
+from async_models import SMALL, Counting, SlowPPO, VerySlowUpdates
 from realtime_tasks import TellsLoop
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecMonitor
 
-from sc2pool import AsyncPPO, PauseDuringTraining
-from sc2pool.errors import ConfigError
+from sc2pool import AsyncPPO, PauseDuringTraining, SubprocSC2VecEnv
+from sc2pool.errors import ClosedError, ConfigError
 
 N_STEPS = 6
 UPDATES = 3
@@ -84,3 +87,27 @@ def test_games_in_step_mode(make_env):
     with pytest.raises(ConfigError, match="plays on while it learns"):
         model.learn(64, callback=PauseDuringTraining())
     env.step([0, 0])
+
+
+class ClosesElsewhere(BaseCallback):
+    """Closes the env in another thread, as a notebook's next cell may."""
+
+    closing: threading.Thread | None = None
+
+    def _on_step(self) -> bool:
+        if self.n_calls == N_STEPS:
+            self.closing = threading.Thread(target=self.training_env.close)
+            self.closing.start()
+        return True
+
+
+def test_closing_the_env_ends_learn() -> None:
+    env = SubprocSC2VecEnv([Counting] * 2)
+    model = AsyncPPO("MlpPolicy", env, n_steps=N_STEPS, batch_size=2 * N_STEPS, device="cpu")
+    closes = ClosesElsewhere()
+    with pytest.raises(ClosedError):
+        model.learn(10**9, callback=closes)
+    assert closes.closing is not None
+    closes.closing.join(30.0)
+    assert psutil.Process().children() == []
+    assert "sc2pool-actor" not in [thread.name for thread in threading.enumerate()]

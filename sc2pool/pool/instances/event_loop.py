@@ -27,7 +27,7 @@ from gymnasium.error import Error as GymnasiumError
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
-from sc2pool.errors import InterruptedCallError, SC2PoolError
+from sc2pool.errors import ClosedError, InterruptedCallError, SC2PoolError
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.rows import instance_rows
@@ -45,6 +45,8 @@ from sc2pool.processes.uninterrupted import submit
 _CLOSE_GRACE_S = 2.0
 _HEARING_S = 1.0
 """How long other envs may still report their errors after one env's code has raised."""
+_LEAVES_WITHIN_S = 2.0
+"""How long `close` waits for the end of another thread's call."""
 _LOOK_AGAIN_S = 0.01
 _LOOK_INTERVAL_S = 0.02
 """How often spares, messages and verdicts are looked at while nothing but plain replies come."""
@@ -69,10 +71,12 @@ class Bookkeeping:
     def __init__(self) -> None:
         self.torn = False
         self._depth = 0
+        self._thread = 0
 
     def __enter__(self) -> None:
         if not self._depth:
             self.check_whole()
+            self._thread = threading.get_ident()
         self.torn = True
         self._depth += 1
 
@@ -91,6 +95,10 @@ class Bookkeeping:
             raise InterruptedCallError(
                 "an interrupt has cut an earlier call short: reset all envs first"
             )
+
+    def in_another_thread(self) -> bool:
+        """Whether a block is being run, and not by the calling thread."""
+        return self._depth > 0 and self._thread != threading.get_ident()
 
     def begin_anew(self) -> None:
         """Everything is as in a new pool."""
@@ -159,6 +167,7 @@ class EventLoop:
         """Handle what happens until `condition()` holds, or the deadline has passed.
 
         Raises:
+            ClosedError: another thread has closed the pool.
             SC2PoolError: what ends the pool; all instances are gone then.
         """
         with self.bookkeeping:
@@ -218,6 +227,8 @@ class EventLoop:
         self.bookkeeping.torn = False
         ready = self._waiter.wait(timeout_s)
         self.bookkeeping.torn = True
+        if self.closed:
+            raise ClosedError("another thread has closed the pool during this call")
         plan = not ready
         for tag in ready:
             if tag is None:
@@ -287,8 +298,21 @@ class EventLoop:
         if os.getpid() != self._owner_pid:
             return  # a forked child's copy: everything here is its parent's
         self.closed = True
+        try:
+            self._end_calls_of_others()
+        finally:
+            self._end_all(Deadline.after(grace_s) if ask_first else None)
+
+    def _end_calls_of_others(self) -> None:
+        """A call that waits in another thread, as `AsyncPPO`'s actor does, raises ClosedError."""
+        deadline = Deadline.after(_LEAVES_WITHIN_S)
+        while self.bookkeeping.in_another_thread() and not self._ended and not deadline.expired():
+            self._watchdog.bell.ring()
+            time.sleep(_LOOK_AGAIN_S)
+
+    def _end_all(self, grace: Deadline | None) -> None:
         hurry = threading.Event()
-        ending = submit(partial(self._end, Deadline.after(grace_s) if ask_first else None, hurry))
+        ending = submit(partial(self._end, grace, hurry))
         if self._watchdog.is_this_thread:
             return  # the garbage collector runs anywhere, and the watchdog is ended, too
         try:
