@@ -232,6 +232,7 @@ class TwoPartError(ConfigError):
 ODD_ERRORS: dict[str, Callable[[], Exception]] = {
     "text that is no text": lambda: UserBugError("no file \udc80"),
     "no message": MutedError,
+    "no traceback": lambda: SyntaxError("bad", ("f.py", "no number", "nor this", "text")),
     "a subclass of ours": lambda: TwoPartError("map", "too small"),
 }
 

@@ -43,6 +43,7 @@ def test_options_that_json_cannot_hold(make_env: MakeEnv, tmp_path: Path) -> Non
 ODD_ERRORS = {
     "text that is no text": (UserCodeError, UserBugError, "UserBugError: no file \udc80"),
     "no message": (UserCodeError, MutedError, "MutedError: <no message"),
+    "no traceback": (UserCodeError, SyntaxError, "SyntaxError: bad"),
     "a subclass of ours": (ConfigError, TwoPartError, "env 0, stepping: map: too small"),
 }
 

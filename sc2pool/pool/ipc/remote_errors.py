@@ -31,6 +31,15 @@ def text_of(error: BaseException) -> str:
         return f"<no message: its __str__ raised {type(broken).__name__}>"
 
 
+def trace_of(error: BaseException) -> str:
+    """The exception's traceback, also if the exception cannot be shown."""
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        return f"{frames}{type(error).__name__}: {text_of(error)}\n"
+
+
 def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
     """An exception as data; its pickle only where unpickling it is known to work."""
     payload: bytes | None
@@ -40,7 +49,7 @@ def describe(error: BaseException, phase: str, evidence: Evidence | None = None)
     except Exception:
         payload = None
     if evidence is None:
-        evidence = Evidence(traceback="".join(traceback.format_exception(error)))
+        evidence = Evidence(traceback=trace_of(error))
     return Raised(payload, f"{type(error).__name__}: {text_of(error)}", phase, evidence)
 
 

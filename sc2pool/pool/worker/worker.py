@@ -14,7 +14,6 @@ import pickle
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +26,7 @@ from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.pickling import for_trainer
-from sc2pool.pool.ipc.remote_errors import describe
+from sc2pool.pool.ipc.remote_errors import describe, trace_of
 from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.worker_end import WorkerEnd
@@ -227,8 +226,7 @@ class Worker:
         message: messages.Faulted | messages.Raised
         phase = self._phase()
         log_tail = self._player.log_tail() if self._player is not None else ""
-        trace = "".join(traceback.format_exception(error))
-        evidence = messages.Evidence(log_tail, trace, replay)
+        evidence = messages.Evidence(log_tail, trace_of(error), replay)
         if isinstance(error, GameFault):
             message = messages.Faulted(Fault(error.kind, phase, error.detail), evidence)
         else:
