@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,19 @@ CURVE_FILE = "learning_curve.png"
 EPISODES_FILE = "episodes.csv"
 PROGRESS_FILE = "progress.csv"
 CONFIG_FILE = "config.json"
+
+_PPO_DATA = (
+    "num_timesteps",
+    "observation_space",
+    "action_space",
+    "policy_class",
+    "n_steps",
+    "n_epochs",
+    "gae_lambda",
+    "clip_range",
+)
+"""Attributes of SB3's PPO that its other algorithms do not all have."""
+_PPO_PARTS = ("policy.pth", "policy.optimizer.pth")
 
 
 def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) -> None:
@@ -60,12 +73,45 @@ def find_model(path: Path) -> Path:
 
 
 def read_steps(model: Path) -> int:
-    """How many env steps the policy in this file was trained for."""
+    """How many env steps the policy in this file was trained for.
+
+    Raises:
+        ConfigError: PPO cannot go on from this file; says why in one line.
+    """
     try:
         with zipfile.ZipFile(model) as archive:
-            return int(json.loads(archive.read("data"))["num_timesteps"])
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+            data = json.loads(archive.read("data"))
+            parts = set(archive.namelist())
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
         raise ConfigError(f"--resume {model}: not a model saved by training ({error})") from error
+    wrong = _why_not_ppo(data, parts)
+    if wrong:
+        raise ConfigError(f"--resume {model}: not a PPO model saved by training ({wrong})")
+    return int(data["num_timesteps"])
+
+
+def _why_not_ppo(data: Any, parts: Set[str]) -> str:
+    """What SB3's PPO would miss in a saved model; empty for nothing.
+
+    Args:
+        data: the attributes that were saved.
+        parts: the names in the archive.
+    """
+    if not isinstance(data, dict):
+        return f"its data is a {type(data).__name__}, expected a dict"
+    lacking = [name for name in _PPO_DATA if name not in data] + [
+        name for name in _PPO_PARTS if name not in parts
+    ]
+    if lacking:
+        return f"it lacks {', '.join(lacking)}"
+    steps = data["num_timesteps"]
+    if type(steps) is not int or steps < 0:
+        return f"num_timesteps is {steps!r}, expected a whole number of at least 0"
+    policy = data["policy_class"]
+    module = policy.get("__module__") if isinstance(policy, dict) else None
+    if not str(module).startswith("stable_baselines3."):
+        return f"its policy is of {module}, expected one of stable_baselines3"
+    return ""
 
 
 def read_config(folder: Path) -> dict[str, Any]:

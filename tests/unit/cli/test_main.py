@@ -11,6 +11,7 @@ import pytest
 from sc2pool.cli.bench.command import BenchOptions
 from sc2pool.cli.main import main, make_parser
 from sc2pool.cli.training.options import TrainOptions
+from sc2pool.cli.training.run_folder import _PPO_DATA, _PPO_PARTS
 from sc2pool.errors import ConfigError
 
 
@@ -31,8 +32,14 @@ def earlier_run(tmp_path: Path) -> Path:
     """The folder of a run that has done 2,000 of 5,000 steps, with what its options need."""
     folder = tmp_path / "earlier"
     folder.mkdir()
+    data = dict.fromkeys(_PPO_DATA, 0) | {
+        "num_timesteps": 2000,
+        "policy_class": {"__module__": "stable_baselines3.common.policies"},
+    }
     with zipfile.ZipFile(folder / "model.zip", "w") as archive:
-        archive.writestr("data", json.dumps({"num_timesteps": 2000}))
+        archive.writestr("data", json.dumps(data))
+        for part in _PPO_PARTS:
+            archive.writestr(part, b"")
     options = {"task": "MoveToBeacon", "n": 3, "steps": 5000, "seed": 7}
     (folder / "config.json").write_text(json.dumps({"options": options}))
     return folder

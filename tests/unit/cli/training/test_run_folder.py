@@ -1,0 +1,87 @@
+"""Which saved models a run can be resumed from."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sc2pool.cli.training.run_folder import read_steps
+from sc2pool.errors import ConfigError
+
+
+class Still(gymnasium.Env[Any, Any]):
+    """Nothing happens in it."""
+
+    observation_space = spaces.Box(0, 1, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+
+def saved(algorithm: type[BaseAlgorithm], folder: Path) -> Path:
+    path = folder / "model.zip"
+    model = algorithm("MlpPolicy", DummyVecEnv([Still]), device="cpu")
+    model.num_timesteps = 77
+    model.save(path)
+    return path
+
+
+def changed(model: Path, change: Any, *, without: str = "") -> Path:
+    """The same archive with other data, or without one of its parts."""
+    with zipfile.ZipFile(model) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist() if name != without}
+    data = json.loads(parts["data"])
+    parts["data"] = json.dumps(change(data)).encode()
+    with zipfile.ZipFile(model, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return model
+
+
+def test_ppo(tmp_path: Path) -> None:
+    assert read_steps(saved(PPO, tmp_path)) == 77
+
+
+@pytest.mark.parametrize("algorithm", [A2C, DQN])
+def test_another_algorithm(tmp_path: Path, algorithm: type[BaseAlgorithm]) -> None:
+    with pytest.raises(ConfigError, match=r"not a PPO model saved by training \(it lacks .*clip_r"):
+        read_steps(saved(algorithm, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda _: ["a", "list"], "its data is a list, expected a dict"),
+        (lambda data: {"num_timesteps": data["num_timesteps"]}, "it lacks observation_space, "),
+        (lambda data: data | {"num_timesteps": None}, "num_timesteps is None, expected a whole"),
+        (lambda data: data | {"num_timesteps": -5}, "num_timesteps is -5, expected a whole"),
+        (lambda data: data | {"policy_class": {"__module__": "sb3_contrib.x"}}, "of sb3_contrib.x"),
+    ],
+)
+def test_odd_data(tmp_path: Path, change: Any, why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as caught:
+        read_steps(changed(saved(PPO, tmp_path), change))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_part_that_is_missing(tmp_path: Path) -> None:
+    model = changed(saved(PPO, tmp_path), lambda data: data, without="policy.pth")
+    with pytest.raises(ConfigError, match=r"it lacks policy\.pth"):
+        read_steps(model)
+
+
+def test_no_archive(tmp_path: Path) -> None:
+    path = tmp_path / "model.zip"
+    path.write_text("nothing of the kind")
+    with pytest.raises(ConfigError, match="not a model saved by training"):
+        read_steps(path)
+    with pytest.raises(ConfigError, match="not a model saved by training"):
+        read_steps(tmp_path)
