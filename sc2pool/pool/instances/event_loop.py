@@ -4,17 +4,12 @@
 
 It owns the instances' lifetime: it makes them, and ends them all. It acts only inside its waits, in
 the trainer's thread; between calls the instances go on by themselves. Rules: every wait has a
-deadline; what ends the whole pool is raised by the waiting call, and every instance is gone then.
-
-An interrupt (Ctrl-C in a notebook) may strike between any two instructions of the trainer's thread.
-While the trainer waits, and between its calls, the book-keeping is whole, and an interrupt does no
-harm. All changes to it are made inside a `Bookkeeping` block; an interrupt there leaves it `torn`,
-and nothing may be done with it then but to `start_anew` with new instances.
+deadline; what ends the whole pool is raised by the waiting call, and every instance is gone then;
+an interrupt of a wait does no harm (see `bookkeeping`).
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import threading
 import time
@@ -22,12 +17,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
-from gymnasium.error import Error as GymnasiumError
-
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
-from sc2pool.errors import ClosedError, InterruptedCallError, SC2PoolError
+from sc2pool.errors import ClosedError
+from sc2pool.pool.instances.bookkeeping import Bookkeeping
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.rows import instance_rows
@@ -50,60 +43,6 @@ _LEAVES_WITHIN_S = 2.0
 _LOOK_AGAIN_S = 0.01
 _LOOK_INTERVAL_S = 0.02
 """How often spares, messages and verdicts are looked at while nothing but plain replies come."""
-
-
-class Bookkeeping:
-    """A block in which the pool's records change; see the module.
-
-    Attributes:
-        torn: a block has begun and not come to its end, neither normally nor with an error of ours.
-    """
-
-    _OURS = (
-        SC2PoolError,
-        GymnasiumError,
-        AlreadyPendingCallError,
-        NoAsyncCallError,
-        multiprocessing.TimeoutError,
-    )
-    """What the pool raises itself, where its records are whole."""
-
-    def __init__(self) -> None:
-        self.torn = False
-        self._depth = 0
-        self._thread = 0
-
-    def __enter__(self) -> None:
-        if not self._depth:
-            self.check_whole()
-            self._thread = threading.get_ident()
-        self.torn = True
-        self._depth += 1
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._depth -= 1
-        if self._depth == 0 and (kind is None or issubclass(kind, self._OURS)):
-            self.torn = False
-
-    def check_whole(self) -> None:
-        """Raise unless the records are whole.
-
-        Raises:
-            InterruptedCallError: they are torn.
-        """
-        if self.torn:
-            raise InterruptedCallError(
-                "an interrupt has cut an earlier call short: reset all envs first"
-            )
-
-    def in_another_thread(self) -> bool:
-        """Whether a block is being run, and not by the calling thread."""
-        return self._depth > 0 and self._thread != threading.get_ident()
-
-    def begin_anew(self) -> None:
-        """Everything is as in a new pool."""
-        self._depth = 0
-        self.torn = False
 
 
 class EventLoop:

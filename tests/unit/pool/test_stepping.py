@@ -14,7 +14,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.episodes import Episodes, Request
-from sc2pool.pool.instances.event_loop import Bookkeeping
+from sc2pool.pool.instances.bookkeeping import Bookkeeping
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State

@@ -1,0 +1,71 @@
+"""Whether the pool's records are whole, or an interrupt has torn them.
+
+An interrupt (Ctrl-C in a notebook) may strike between any two instructions of the trainer's thread.
+While the trainer waits, and between its calls, the records are whole, and an interrupt does no
+harm. Rule: all changes are made inside a `Bookkeeping` block; an interrupt there leaves the records
+torn, and nothing may be done with them then but to begin anew with new instances.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
+from gymnasium.error import Error as GymnasiumError
+
+from sc2pool.errors import InterruptedCallError, SC2PoolError
+
+
+class Bookkeeping:
+    """A block in which the pool's records change; see the module.
+
+    Attributes:
+        torn: a block has begun and not come to its end, neither normally nor with an error of ours.
+    """
+
+    _OURS = (
+        SC2PoolError,
+        GymnasiumError,
+        AlreadyPendingCallError,
+        NoAsyncCallError,
+        multiprocessing.TimeoutError,
+    )
+    """What the pool raises itself, where its records are whole."""
+
+    def __init__(self) -> None:
+        self.torn = False
+        self._depth = 0
+        self._thread = 0
+
+    def __enter__(self) -> None:
+        if not self._depth:
+            self.check_whole()
+            self._thread = threading.get_ident()
+        self.torn = True
+        self._depth += 1
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0 and (kind is None or issubclass(kind, self._OURS)):
+            self.torn = False
+
+    def check_whole(self) -> None:
+        """Raise unless the records are whole.
+
+        Raises:
+            InterruptedCallError: they are torn.
+        """
+        if self.torn:
+            raise InterruptedCallError(
+                "an interrupt has cut an earlier call short: reset all envs first"
+            )
+
+    def in_another_thread(self) -> bool:
+        """Whether a block is being run, and not by the calling thread."""
+        return self._depth > 0 and self._thread != threading.get_ident()
+
+    def begin_anew(self) -> None:
+        """Everything is as in a new pool."""
+        self._depth = 0
+        self.torn = False
