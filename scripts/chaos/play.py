@@ -28,9 +28,7 @@ from sc2pool.pool.instances.run_dir import sweep
 
 def possible(kind: Kind, available: set[str]) -> set[str]:
     """The attacks that can be made on a face, on a machine that has what is `available`."""
-    has = available | {"pending"} - ({"pending"} if kind.one else set())
-    if kind.games:
-        has = has | {"games"}
+    has = available | ({"games"} if kind.games else set()) | (set() if kind.one else {"pending"})
     return {name for name, attack in ATTACKS.items() if attack.needs <= has}
 
 

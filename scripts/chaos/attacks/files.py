@@ -13,13 +13,15 @@ from random import Random
 
 from chaos.arena import Arena, May
 from chaos.attacks.attack import Attack, soon
+from chaos.attacks.signals import kill_a_worker
 
 LONG_AGO_S = 100_000.0
 
 
 def delete(arena: Arena, rng: Random, what: Callable[[Random], None]) -> None:
-    """Delete it in a moment."""
+    """Delete it in a moment; a worker is killed, whose replacement may need it."""
     arena.beside(_delete, soon(rng), what, Random(rng.random()))
+    kill_a_worker(arena, rng)
 
 
 def _delete(delay_s: float, what: Callable[[Random], None], rng: Random) -> None:
@@ -85,9 +87,9 @@ ATTACKS = {
     f"deletes: {what.__name__}": Attack("files", partial(delete, what=what), may)
     for what, may in (
         (run_folder, May.TRUNCATION),
-        (lock, May.NOTHING),
+        (lock, May.TRUNCATION),
         (instance_folder, May.TRUNCATION),
-        (port_locks, May.NOTHING),
+        (port_locks, May.TRUNCATION),
         (temp_folder, May.ENDED),
     )
 }

@@ -1,7 +1,8 @@
 """What runs out for a while: descriptors, processes, disk and inodes.
 
-A game that takes too much memory is among the games. Root is not bound by RLIMIT_NPROC, so
-processes are counted by a control group of the run's own.
+A worker is killed meanwhile, so that its replacement needs what has run out. A game that takes too
+much memory is among the games. Root is not bound by RLIMIT_NPROC, so processes are counted by a
+control group of the run's own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from random import Random
 
 from chaos.arena import Arena, May
 from chaos.attacks.attack import Attack, needs, soon
+from chaos.attacks.signals import kill_a_worker
 
 CGROUP = "SC2POOL_CHAOS_CGROUP"
 """Names the environment variable with the folder of the run's own control group."""
@@ -29,6 +31,7 @@ FILLER_BYTES = 1 << 20
 def few_descriptors(arena: Arena, rng: Random) -> None:
     """No more than a few files can be opened."""
     arena.beside(_few_descriptors, soon(rng), rng.randrange(12), LONGEST_S * rng.random())
+    kill_a_worker(arena, rng)
 
 
 def _few_descriptors(delay_s: float, free: int, hold_s: float) -> None:
@@ -46,6 +49,7 @@ def few_processes(arena: Arena, rng: Random) -> None:
     """No more than a few processes and threads can be started."""
     group = Path(os.environ[CGROUP])
     arena.beside(_few_processes, group, soon(rng), rng.randrange(4), LONGEST_S * rng.random())
+    kill_a_worker(arena, rng)
 
 
 def _few_processes(group: Path, delay_s: float, free: int, hold_s: float) -> None:
@@ -69,6 +73,7 @@ def _write(path: Path, text: str) -> bool:
 def full_disk(arena: Arena, rng: Random) -> None:
     """Nothing can be written."""
     arena.beside(_full_disk, soon(rng), LONGEST_S * rng.random())
+    kill_a_worker(arena, rng)
 
 
 def _full_disk(delay_s: float, hold_s: float) -> None:
@@ -86,6 +91,7 @@ def _full_disk(delay_s: float, hold_s: float) -> None:
 def no_inodes(arena: Arena, rng: Random) -> None:
     """No file can be made."""
     arena.beside(_no_inodes, soon(rng), LONGEST_S * rng.random())
+    kill_a_worker(arena, rng)
 
 
 def _no_inodes(delay_s: float, hold_s: float) -> None:

@@ -49,6 +49,11 @@ def _strike(  # noqa: PLR0917
             process.send_signal(signal.Signals[f"SIG{name}"])
 
 
+def kill_a_worker(arena: Arena, rng: Random) -> None:
+    """For attacks that harm only an instance that is made anew."""
+    strike(arena, rng, "worker", "KILL")
+
+
 def stop_trainer(arena: Arena, rng: Random) -> None:
     """Ctrl-Z and fg, from another process."""
     stopped_s = rng.choice([0.05, 0.5, LONGEST_STOP_S]) * rng.random()
