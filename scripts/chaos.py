@@ -208,9 +208,7 @@ def run(options: argparse.Namespace) -> int:
             if line["event"] == "played":
                 face, took_s = line_of(seen, line)
                 print(f"{seen.next:5}  {took_s:6.1f} s  {face:40}  {seen}", flush=True)
-    report = {"options": vars(options), "passed": seen.passed, **seen.figures()}
-    if options.report:
-        options.report.write_text(json.dumps(report, indent=1, default=str) + "\n")
+    write(options, {"passed": seen.passed, **seen.figures()})
     print(("passed: " if seen.passed else "FAILED: ") + str(seen))
     return 0 if seen.passed else 1
 
@@ -250,13 +248,17 @@ def shrink_all(options: argparse.Namespace) -> int:
 def interrupts(options: argparse.Namespace) -> int:
     """Interrupt one session; 0 if every reset worked or said that the pool is closed."""
     wanted = {name: getattr(options, name) for name in ("count", "face", "n", "spares", "seed")}
+    result: dict[str, Any] = {"problems": ["the session died"]}
     for line in played({"interrupts": wanted}):
         if line["event"] == "interrupted":
-            print(json.dumps(line, indent=1))
-            return 1 if line["result"]["problems"] else 0
-        if line["event"] == "died":
+            result = line["result"]
+        elif line["event"] == "died":
             print(line["errors"])
-    return 1
+    write(options, result)
+    counts, problems = result.get("counts", {}), len(result["problems"])
+    said = ", ".join(f"{what} {count:,}" for what, count in counts.items())
+    print(f"{'FAILED' if problems else 'passed'}: {problems} problems; {said}")
+    return 1 if problems else 0
 
 
 def kills(options: argparse.Namespace) -> int:
@@ -269,14 +271,24 @@ def kills(options: argparse.Namespace) -> int:
         figures = kill_trainers(options.count, options.n, options.seed, root / "standin")
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    print(json.dumps(figures, indent=1))
-    return 1 if figures["left"] else 0
+    write(options, figures)
+    stages = ", ".join(f"{stage} {count}" for stage, count in figures["killed"].items())
+    passed = not figures["left"]
+    print(f"{'passed' if passed else 'FAILED'}: trainers killed: {stages}; left: {figures['left']}")
+    return 0 if passed else 1
+
+
+def write(options: argparse.Namespace, figures: dict[str, Any]) -> None:
+    """Write the report, if one is wanted."""
+    if options.report:
+        given = {name: value for name, value in vars(options).items() if name != "act"}
+        text = json.dumps({"options": given, **figures}, indent=1, default=str)
+        options.report.write_text(text + "\n")
 
 
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.set_defaults(act=run)
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("run", help="rounds of attacks, drawn from a seed")
     command.set_defaults(act=run)
@@ -288,7 +300,6 @@ def parse() -> argparse.Namespace:
         "--strikes", type=float, default=MEAN_STRIKES, help="per round, on average"
     )
     command.add_argument("--rounds-from", type=Path, help="play the failed rounds of this report")
-    command.add_argument("--report", type=Path, help="write all figures to this JSON file")
     command = commands.add_parser("shrink", help="the shortest failing lists of a report")
     command.set_defaults(act=shrink_all)
     command.add_argument("report", type=Path)
@@ -305,6 +316,8 @@ def parse() -> argparse.Namespace:
     command.add_argument("--count", type=int, default=200)
     command.add_argument("--n", type=int, default=2)
     command.add_argument("--seed", type=int, default=0)
+    for command in (commands.choices[name] for name in ("run", "interrupts", "kills")):
+        command.add_argument("--report", type=Path, help="write all figures to this JSON file")
     return parser.parse_args()
 
 

@@ -81,6 +81,7 @@ class Arena:
         transitions: how many were checked.
         counts: other things that happened.
         helpers: processes of attacks, which no pool has to end.
+        took_s: how long calls have taken, for attacks that strike within them.
     """
 
     def __init__(self, name: str, n: int, spares: int, games: Faulty, reports: Path) -> None:
@@ -105,6 +106,7 @@ class Arena:
         self.transitions = 0
         self.counts: Counter[str] = Counter()
         self.helpers: set[int] = set()
+        self.took_s: dict[str, float] = {}
         self._threads: list[threading.Thread] = []
         self._new_books()
 
@@ -195,17 +197,19 @@ class Arena:
             if self.face is not None and not self._ledger.unreported():
                 break
 
-    def interrupt(self, rng: Random, call: Callable[[], Any]) -> None:
+    def interrupt(self, rng: Random, what: str, call: Callable[[], Any]) -> None:
         """Recover after this call was interrupted.
 
         Args:
             rng: draws whether the env is stepped before it is reset.
+            what: the call, for counting.
             call: raises KeyboardInterrupt, if it does not end before.
         """
         try:
             call()
         except KeyboardInterrupt:
             self.counts["interrupts"] += 1
+            self.counts[f"interrupts: {what}"] += 1
         else:
             return
         self._interrupted = True

@@ -20,8 +20,8 @@ from audit.belongings import describe, is_marked
 PROGRAM = Path(__file__).with_name("trainee.py")
 GONE_WITHIN_S = 2.0
 MARK = "SC2POOL_CHAOS_TRAINEE"
-LIFE_S = 6.0
-"""About how long the program takes from its start to the close of its first pool."""
+STAGES = ("constructing", "playing", "closing")
+"""What the program prints, after its imports."""
 
 
 class Trainee:
@@ -68,17 +68,31 @@ class Trainee:
         return found
 
 
+def stage_ends(game: Path, n: int) -> list[float]:
+    """How many seconds after its start the program enters each stage, and the first again."""
+    trainee = Trainee(game, n)
+    began_s = time.monotonic()
+    ends = []
+    for stage in (*STAGES, STAGES[0]):
+        assert trainee.wait_for(stage)
+        ends.append(time.monotonic() - began_s)
+    trainee.end(signal.SIGKILL)
+    return ends
+
+
 def kill_trainers(count: int, n: int, seed: int, game: Path) -> dict[str, Any]:
-    """Kill this many trainers, one after the other."""
+    """Kill this many trainers, one after the other, as many in each stage."""
     rng = Random(seed)
+    ends = stage_ends(game, n)
+    spans = list(zip([0.0, *ends], ends, strict=False))
     stages: Counter[str] = Counter()
     left: list[Sequence[str]] = []
     for number in range(count):
         trainee = Trainee(game, n)
-        time.sleep(rng.uniform(0.0, LIFE_S))
+        time.sleep(rng.uniform(*spans[number % len(spans)]))
         stage, lives = trainee.end(signal.SIGKILL)
         stages[stage] += 1
         if lives:
             left.append(lives)
             print(f"LEFT after {number}: {stage}: {lives}", flush=True)
-    return {"trainers killed": sum(stages.values()), "in": dict(stages), "left": left}
+    return {"killed": dict(stages), "left": left}

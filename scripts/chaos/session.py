@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ from chaos.attacks.interrupts import in_call, in_computation
 from chaos.play import all_exceptions
 
 STEPS_BETWEEN = 3
+SHOWN_EVERY_S = 30.0
 CALLS = ("step", "step", "step", "reset", "pause", "method")
 
 
@@ -24,6 +26,7 @@ def interrupt_often(
     arena.may = May.TRUNCATION
     rng = Random(seed)
     shown = 0
+    began_s = time.monotonic()
     with all_exceptions(arena.problems):
         try:
             arena.open()
@@ -37,6 +40,9 @@ def interrupt_often(
                 for problem in arena.problems[shown:]:
                     print(f"PROBLEM after {arena.counts['interrupts']}: {problem}", flush=True)
                 shown = len(arena.problems)
+                if time.monotonic() > began_s + SHOWN_EVERY_S:
+                    began_s += SHOWN_EVERY_S
+                    print(dict(arena.counts), flush=True)
         finally:
             arena.close()
     return {

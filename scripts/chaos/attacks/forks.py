@@ -17,11 +17,10 @@ from chaos.arena import TYPED, Arena, May
 from chaos.attacks.attack import Attack, needs
 from chaos.attacks.files import LONG_AGO_S
 from chaos.faces import Face
-from chaos.kills import Trainee
+from chaos.kills import STAGES, Trainee
 
 CHILD_S = 30
 """How long a child may take for a call that it may not make."""
-STAGES = ("constructing", "playing", "closing")
 REFUSED, STEPPED, UNTYPED = 0, 1, 2
 SAID = {STEPPED: "could step its parent's env", UNTYPED: "got an error that is not sc2pool's"}
 

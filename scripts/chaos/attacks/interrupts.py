@@ -7,6 +7,7 @@ book-keeping and not always its waiting.
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,8 +17,8 @@ from types import FrameType
 from chaos.arena import Arena
 from chaos.attacks.attack import Attack
 
-WITHIN_S = {"step": 0.02, "reset": 0.3, "pause": 0.01, "method": 0.01, "close": 0.2, "make": 6.0}
-"""About how long each call takes."""
+WITHIN_S = {"step": 0.02, "reset": 0.05, "pause": 0.01, "method": 0.01, "close": 0.1, "make": 4.0}
+"""About how long each call takes, until one was not interrupted."""
 COMPUTES_FOR_S = 0.03
 MOST_STEPS = 200
 
@@ -44,13 +45,15 @@ def alarm(timer: int, delay_s: float) -> Iterator[None]:
 
 def in_call(arena: Arena, rng: Random, name: str) -> None:
     """Interrupt one call of the env at an instant of its usual duration."""
-    delay_s = rng.uniform(0.0, 1.2 * WITHIN_S[name])
+    delay_s = rng.uniform(0.0, arena.took_s.get(name, WITHIN_S[name]))
 
     def call() -> None:
+        began_s = time.monotonic()
         with alarm(signal.ITIMER_REAL, delay_s):
             CALLS[name](arena)
+        arena.took_s[name] = time.monotonic() - began_s
 
-    arena.interrupt(rng, call)
+    arena.interrupt(rng, name, call)
 
 
 def in_computation(arena: Arena, rng: Random) -> None:
@@ -62,7 +65,7 @@ def in_computation(arena: Arena, rng: Random) -> None:
             for _ in range(MOST_STEPS):
                 rng.choice([step, step, step, reset, pause, method])(arena)
 
-    arena.interrupt(rng, calls)
+    arena.interrupt(rng, "computation", calls)
 
 
 def step(arena: Arena) -> None:

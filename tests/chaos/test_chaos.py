@@ -1,0 +1,63 @@
+"""The short forms of `scripts/chaos.py`, which is run for an hour by hand.
+
+They end after a number of attacks, not after a time, so a busy machine does not fail them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "chaos.py"
+Chaos = Callable[..., dict[str, Any]]
+TAKES_S = 900.0
+"""Much longer than on a machine that does nothing else."""
+
+
+@pytest.fixture
+def chaos(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Runs the script, which must pass, and returns its report."""
+
+    def run(*arguments: str) -> dict[str, Any]:
+        report = tmp_path / "chaos.json"
+        finished = subprocess.run(
+            [sys.executable, SCRIPT, *arguments, "--report", report],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TAKES_S - 10.0,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stdout
+        figures: dict[str, Any] = json.loads(report.read_text())
+        return figures
+
+    return run
+
+
+@pytest.mark.timeout(TAKES_S)
+def test_attacks_of_all_kinds(chaos: Chaos) -> None:
+    figures = chaos("run", "--n", "2", "--rounds", "8", "--strikes", "5", "--seed", "1")
+    assert (figures["wrong"], figures["stuck"], figures["left"]) == (0, 0, 0)
+    assert sum(figures["attacks"].values()) >= 8
+    assert figures["transitions"] > 100
+
+
+@pytest.mark.timeout(TAKES_S)
+def test_a_session_that_is_interrupted_often(chaos: Chaos) -> None:
+    figures = chaos("interrupts", "--count", "30", "--n", "1", "--spares", "0")
+    assert figures["problems"] == []
+    assert figures["counts"]["interrupts"] >= 30
+
+
+@pytest.mark.timeout(TAKES_S)
+def test_trainers_killed_at_random_instants(chaos: Chaos) -> None:
+    figures = chaos("kills", "--count", "5", "--n", "1")
+    assert figures["left"] == []
+    assert sum(figures["killed"].values()) == 5
