@@ -34,7 +34,7 @@ class Trainee:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(PROGRAM.parents[1]), MARK: self._mark},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), MARK: self._mark},
         )
 
     def wait_for(self, stage: str) -> bool:

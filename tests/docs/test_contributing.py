@@ -9,7 +9,13 @@ from .pages import commands
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-STARTS = (ROOT, ROOT / "sc2pool", ROOT / "sc2pool/pool/instances", ROOT / "tests/unit")
+STARTS = (
+    ROOT,
+    ROOT / "sc2pool",
+    ROOT / "sc2pool/pool/instances",
+    ROOT / "tests/unit",
+    ROOT / "scripts/chaos/attacks",
+)
 """Folders that the page's paths are relative to."""
 
 
