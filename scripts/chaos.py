@@ -16,15 +16,16 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -53,50 +54,70 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
         Its lines; at last "ended", or "died" with the end of what it wrote to standard error.
     """
     root = Path(tempfile.mkdtemp(prefix="sc2pool-chaos-"))
+    try:
+        with own_group(root.name) as group, (root / "stderr").open("w+") as errors:
+            process = start(root, group, errors)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                process.stdin.write(json.dumps(orders))
+                process.stdin.close()
+                ended = False
+                for text in process.stdout:
+                    if not text.startswith('{"event"'):
+                        print(text, end="", flush=True)
+                        continue
+                    line = json.loads(text)
+                    ended = ended or line["event"] == "ended"
+                    yield line
+            finally:
+                process.stdout.close()
+                process.kill()  # if this is the end of us, and not of it
+                status = process.wait()
+            if not ended:
+                errors.seek(0)
+                yield {"event": "died", "status": status, "errors": errors.read()[-20_000:]}
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[str]:
+    """Start the program with as much of its own as this machine allows."""
     environment = dict(os.environ)
     command = [sys.executable, str(PROGRAM), str(root)]
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0:
         environment[DISK] = "1"
         command = ["unshare", "-m", *command]
-    group = PIDS / root.name
-    with suppress(OSError):
-        group.mkdir()
+    if group is not None:
         environment[CGROUP] = str(group)
         command = ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(group), *command]
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        env=environment,
+        text=True,
+    )
+
+
+@contextmanager
+def own_group(name: str) -> Iterator[Path | None]:
+    """A control group that counts processes, deleted when all in it are gone; None without root."""
+    group = PIDS / name
     try:
-        with (root / "stderr").open("w+") as errors:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=environment,
-                text=True,
-            )
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(json.dumps(orders))
-            process.stdin.close()
-            ended = False
-            for text in process.stdout:
-                if not text.startswith("{"):
-                    print(text, end="", flush=True)
-                    continue
-                line = json.loads(text)
-                ended = ended or line["event"] == "ended"
-                yield line
-            status = process.wait()
-            if not ended:
-                errors.seek(0)
-                yield {"event": "died", "status": status, "errors": errors.read()[-20_000:]}
+        group.mkdir()
+    except OSError:
+        yield None
+        return
+    try:
+        yield group
     finally:
-        if group.is_dir():
-            for _ in range(50):  # until all that was in it is gone
-                with suppress(OSError):
-                    group.rmdir()
-                    break
-                time.sleep(0.1)
-        shutil.rmtree(root, ignore_errors=True)
+        for _ in range(100):
+            with suppress(OSError):
+                group.rmdir()
+                break
+            time.sleep(0.1)
 
 
 class Run:
@@ -323,6 +344,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     options = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     return options.act(options)  # type: ignore[no-any-return]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "chaos.py"
 Chaos = Callable[..., dict[str, Any]]
-TAKES_S = 900.0
+TAKES_S = 1800.0
 """Much longer than on a machine that does nothing else."""
 
 
@@ -43,17 +43,17 @@ def chaos(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 
 @pytest.mark.timeout(TAKES_S)
 def test_attacks_of_all_kinds(chaos: Chaos) -> None:
-    figures = chaos("run", "--n", "2", "--rounds", "8", "--strikes", "5", "--seed", "1")
+    figures = chaos("run", "--n", "2", "--rounds", "7", "--strikes", "4", "--seed", "1")
     assert (figures["wrong"], figures["stuck"], figures["left"]) == (0, 0, 0)
-    assert sum(figures["attacks"].values()) >= 8
+    assert sum(figures["attacks"].values()) >= 7
     assert figures["transitions"] > 100
 
 
 @pytest.mark.timeout(TAKES_S)
 def test_a_session_that_is_interrupted_often(chaos: Chaos) -> None:
-    figures = chaos("interrupts", "--count", "30", "--n", "1", "--spares", "0")
+    figures = chaos("interrupts", "--count", "20", "--n", "1", "--spares", "0")
     assert figures["problems"] == []
-    assert figures["counts"]["interrupts"] >= 30
+    assert figures["counts"]["interrupts"] >= 20
 
 
 @pytest.mark.timeout(TAKES_S)
