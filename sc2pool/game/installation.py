@@ -36,6 +36,9 @@ OLDEST_BUILD: Final = 55_958
 MAP_SUFFIX: Final = ".SC2Map"
 _BASE_FOLDER: Final = re.compile(r"Base(\d+)")
 
+_STAND_IN_S: Final = 120.0
+"""How long it may take to write the stand-in: the start of an interpreter, and some small files."""
+
 
 @dataclass(frozen=True)
 class Platform:
@@ -239,9 +242,15 @@ def _stand_in(why: str) -> Installation:
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
     root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
     command = [sys.executable, "-m", "sc2pool.standin", "install", str(root)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    failure = f"cannot write the stand-in game to {root}"
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_STAND_IN_S
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"{failure} within {_STAND_IN_S:g} s") from None
     if done.returncode != 0:
-        raise ConfigError(f"cannot write the stand-in game to {root}: {done.stderr.strip()}")
+        raise ConfigError(f"{failure}: {done.stderr.strip()}")
     installation = read_installation(root, why)
     logger.warning(
         "No StarCraft II found (SC2PATH is not set): playing the stand-in game at %s", root

@@ -16,9 +16,13 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from typing import Final
 
 from sc2pool.processes.identity import end_orphan
 from sc2pool.processes.spawn import start_python
+
+_ENDS_WITHIN_S: Final = 5.0
+"""How long a guard may take to end at the end of its input; it may still be starting."""
 
 
 class Guard:
@@ -41,7 +45,11 @@ class Guard:
         """End the guard; call `note(None)` before."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait()
+        try:
+            self._process.wait(_ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:  # it is stopped, or the machine is very slow
+            self._process.kill()
+            self._process.wait()
 
 
 def main() -> None:
