@@ -168,6 +168,7 @@ class PoolConfig:
     metrics_port: int | None = None
     """Serve the pool's counters to Prometheus at http://HOST:PORT/metrics; None for no server."""
     metrics_host: str = "127.0.0.1"
-    """The address that the metrics are served on; "" for all addresses of the machine."""
+    """The address that the metrics are served on; "" for all addresses of the machine. On the
+    loopback address, requests under another name than its own are refused."""
     replays: ReplayPolicy | None = None
     """Replays of chosen episodes; None for none. Tasks only."""
