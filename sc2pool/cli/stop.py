@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one asks for an end, the second one interrupts.
+"""Ctrl-C, SIGTERM and SIGHUP: the first one asks for an end, the second one interrupts.
 
 Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
 between two steps and saves a whole model. Outside of it, and at a second signal, the handler raises
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 
@@ -26,6 +27,13 @@ class Stopped(KeyboardInterrupt):
         self.exit_code = 128 + signal_number
 
 
+def _signals() -> list[signal.Signals]:
+    asking = [signal.SIGINT, signal.SIGTERM]
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        asking.append(signal.SIGHUP)
+    return asking
+
+
 class Stop:
     """Whether a signal has asked the program to stop.
 
@@ -39,11 +47,11 @@ class Stop:
 
     @contextmanager
     def handling(self) -> Iterator[None]:
-        """Handle SIGINT and SIGTERM in the block; afterwards restore the former handlers."""
-        before = {
-            number: signal.signal(number, self._handle)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        """Handle the signals in the block; afterwards restore the former handlers.
+
+        A SIGHUP that is ignored stays so: the program was started with nohup.
+        """
+        before = {number: signal.signal(number, self._handle) for number in _signals()}
         try:
             yield
         finally:
@@ -62,7 +70,14 @@ class Stop:
     def _handle(self, signal_number: int, _frame: FrameType | None) -> None:
         if self._polite and self.signal is None:
             self.signal = signal_number
-            os.write(2, b"\nstopping and saving; once more to stop at once without saving\n")
+            with suppress(OSError):  # the terminal is gone (SIGHUP)
+                os.write(2, b"\nstopping and saving; once more to stop at once without saving\n")
             return
         self.signal = signal_number
         raise Stopped(signal_number)
+
+
+def say(words: str) -> None:
+    """Print a line, if anybody is there to read it: the terminal or the pipe may be gone."""
+    with suppress(OSError):
+        print(words, flush=True)

@@ -1,7 +1,8 @@
 """The episodes of a run: one row each in a CSV file, and the mean of the latest ones.
 
 Rules: the file grows by one line per episode, and only its last line can be cut off when the
-program ends; a resumed run continues the same file. An episode cut short by a fault of its game is
+program ends; a resumed run continues the same file; rows that a full disk refuses are written with
+a later one. An episode cut short by a fault of its game is
 recorded with the fault, but counts in no mean: its return says nothing about the policy.
 """
 
@@ -11,8 +12,9 @@ import csv
 import math
 from collections import deque
 from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 WINDOW = 100
 """How many of the latest episodes the mean return covers."""
@@ -50,14 +52,11 @@ class EpisodeLog:
         self.episodes: list[EpisodeRow] = []
         self.faults = 0
         self._latest: deque[float] = deque(maxlen=WINDOW)
-        unfinished = path.with_name(path.name + ".part")
-        self._file = unfinished.open("w", buffering=1, newline="")
-        self._writer = csv.writer(self._file)
-        self._writer.writerow(EpisodeRow._fields)
+        self._path = path
         for episode in known:
             if episode.total_steps <= steps_done:
-                self.add(episode)
-        unfinished.replace(path)
+                self._count(episode)
+        self._file: TextIO | None = self._write_all()
 
     @property
     def wall_time_s(self) -> float:
@@ -66,8 +65,36 @@ class EpisodeLog:
 
     def add(self, episode: EpisodeRow) -> None:
         """Record an episode."""
+        self._count(episode)
+        try:
+            if self._file is None:
+                self._file = self._write_all()
+            else:
+                csv.writer(self._file).writerow(episode)
+        except OSError:
+            self.close()
+            self._file = None
+
+    def _write_all(self) -> TextIO:
+        """The file with all episodes so far, open for the next ones.
+
+        Raises:
+            OSError: it cannot be written; the file that was there stays.
+        """
+        unfinished = self._path.with_name(self._path.name + ".part")
+        with ExitStack() as undo:
+            undo.callback(unfinished.unlink, missing_ok=True)
+            file = unfinished.open("w", buffering=1, newline="")
+            undo.callback(_close, file)
+            rows = csv.writer(file)
+            rows.writerow(EpisodeRow._fields)
+            rows.writerows(self.episodes)
+            unfinished.replace(self._path)
+            undo.pop_all()
+        return file
+
+    def _count(self, episode: EpisodeRow) -> None:
         self.episodes.append(episode)
-        self._writer.writerow(episode)
         if episode.fault:
             self.faults += 1
         else:
@@ -79,7 +106,13 @@ class EpisodeLog:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            _close(self._file)
+
+
+def _close(file: TextIO) -> None:
+    with suppress(OSError):  # what the disk has refused is refused again
+        file.close()
 
 
 def read_episodes(path: Path) -> list[EpisodeRow]:

@@ -8,15 +8,22 @@ from __future__ import annotations
 import math
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
+from sc2pool.cli.stop import say
 from sc2pool.cli.units import NONE, duration
 
 LINE_EVERY_S = 5.0
+_BAR_WIDTH = 16
+"""In characters."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +39,19 @@ class Figures:
     faults: int
 
     def __str__(self) -> str:
+        return f"{self.how_far} · {self.how_well}"
+
+    @property
+    def how_far(self) -> str:
+        """The steps done and the time left."""
+        return f"{self.steps:,} / {self.total_steps:,} steps · {duration(self.eta_s)} left"
+
+    @property
+    def how_well(self) -> str:
+        """What has come of the steps."""
         parts = [
-            f"{self.steps:,} / {self.total_steps:,} steps",
             f"{self.steps_per_s:,.0f} steps/s",
             f"mean return {score(self.mean_return)} ({self.episodes:,} episodes)",
-            f"{duration(self.eta_s)} left",
         ]
         if self.faults:
             parts.append(f"{self.faults} cut short by faults")
@@ -62,33 +77,31 @@ class Display(Protocol):
 
 
 class Bar:
-    """A progress bar that is redrawn in place."""
+    """A progress bar and a line of figures, redrawn in place; a narrow terminal folds them.
 
-    def __init__(self) -> None:
-        self._progress = Progress(
-            BarColumn(bar_width=16),
-            TextColumn("{task.description}"),
-            console=Console(),
-            auto_refresh=False,
-        )
-        self._bar = self._progress.add_task("starting", total=None)
+    Args:
+        console: where to draw.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live("starting", console=console, auto_refresh=False)
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        with suppress(OSError):  # the terminal may be gone, here as below
+            self._live.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._progress.stop()
+        with suppress(OSError):
+            self._live.stop()
 
     def show(self, figures: Figures) -> None:
         """Redraw the bar."""
-        self._progress.update(
-            self._bar,
-            total=figures.total_steps,
-            completed=figures.steps,
-            description=str(figures),
-            refresh=True,
-        )
+        first = Table.grid(padding=(0, 1))
+        bar = ProgressBar(figures.total_steps, figures.steps, width=_BAR_WIDTH)
+        first.add_row(bar, Text(figures.how_far))
+        with suppress(OSError):
+            self._live.update(Group(first, Text(figures.how_well)), refresh=True)
 
 
 class Lines:
@@ -108,12 +121,12 @@ class Lines:
         now_s = time.monotonic()
         if now_s >= self._next_s:
             self._next_s = now_s + LINE_EVERY_S
-            print(figures, flush=True)
+            say(str(figures))
 
 
 def open_display() -> Display:
     """A bar if stdout is a terminal, else lines."""
-    return Bar() if sys.stdout.isatty() else Lines()
+    return Bar(Console()) if sys.stdout.isatty() else Lines()
 
 
 def score(value: float) -> str:

@@ -4,8 +4,9 @@
     train(env, options)   trains on any VecEnv and keeps the run's folder (see `run_folder`)
 
 Rules: whatever ends the training, a signal or an error, the model and the curve are saved first,
-unless a second signal ends it at once; files are replaced in one piece. The same seed gives the
-same run: nothing here draws a random number, and the clock does not influence what is learned.
+unless a second signal ends it at once; a full disk does not end it (see `saving`). The same seed
+gives the same run: nothing here draws a random number, and the clock does not influence what is
+learned.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from sc2pool import PoolStatsCallback, SubprocSC2VecEnv
-from sc2pool.cli.stop import Stop, Stopped
+from sc2pool.cli.stop import Stop, Stopped, say
 from sc2pool.cli.training.curve import draw_curve, references_for
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
 from sc2pool.cli.training.hyperparameters import settings_for
@@ -44,6 +45,7 @@ from sc2pool.cli.training.run_folder import (
     PROGRESS_FILE,
     open_folder,
 )
+from sc2pool.cli.training.saving import Saver, Tolerant
 from sc2pool.cli.units import duration
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
@@ -56,7 +58,7 @@ def run(options: TrainOptions) -> int:
     """Train on games of the options' task.
 
     Returns:
-        The exit code.
+        The exit code: 0; 1 if the model could not be saved; as a shell's after a signal.
     """
     check_device(options.device)
     stop = Stop()
@@ -70,14 +72,20 @@ def run(options: TrainOptions) -> int:
             config=PoolConfig(metrics_port=options.metrics_port),
         )
         try:
-            train(env, options, game_version=env.stats().game_version or "", stop=stop)
+            saved = train(env, options, game_version=env.stats().game_version or "", stop=stop)
         finally:
             env.close()
+    if not saved:
+        return 1
     return 0 if stop.signal is None else 128 + stop.signal
 
 
-def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) -> None:
-    """Train a policy on `env` and keep the run's folder up to date."""
+def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) -> bool:
+    """Train a policy on `env` and keep the run's folder up to date.
+
+    Returns:
+        Whether the trained model is saved.
+    """
     # The networks are small; the games need the cores.
     torch.set_num_threads(1)
     model = make_model(VecMonitor(env), options)
@@ -89,16 +97,16 @@ def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) 
     game = "the stand-in" if is_standin(game_version) else "StarCraft II"
     references = references_for(resolve(options.task).map_name)
 
-    def save() -> None:
-        save_model(model, options.out / MODEL_FILE)
+    def draw() -> None:
         draw_curve(options.out / CURVE_FILE, episodes.episodes, title, game, references)
 
+    saver = Saver(model, options.out, draw)
     print(banner(options, game_version, model), flush=True)
     with stop.polite():
         try:
             with open_display() as display:
                 callbacks: list[BaseCallback] = [
-                    Recorder(options.steps, episodes, stop, display, save)
+                    Recorder(options.steps, episodes, stop, display, saver.save)
                 ]
                 if isinstance(env.unwrapped, SubprocSC2VecEnv):
                     callbacks.append(PoolStatsCallback())
@@ -109,10 +117,11 @@ def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) 
                 )
         finally:
             if not isinstance(sys.exception(), Stopped):
-                save()
-                print(closing_words(options, model, episodes), flush=True)
+                saver.save()
+                say(saver.last_good() if saver.problem else closing_words(options, model, episodes))
             episodes.close()
             model.logger.close()
+    return saver.problem is None
 
 
 def make_model(env: VecEnv, options: TrainOptions) -> PPO:
@@ -189,14 +198,7 @@ def open_logger(folder: Path) -> Logger:
     if earlier:
         log.keys = earlier.partition("\n")[0].split(",")
         log.file.write(earlier[: earlier.rfind("\n") + 1])
-    return Logger(str(folder), [log, TensorBoardOutputFormat(str(folder))])
-
-
-def save_model(model: PPO, path: Path) -> None:
-    """Write the model, replacing the file in one piece."""
-    unfinished = path.with_name("unfinished-" + path.name)
-    model.save(unfinished)
-    unfinished.replace(path)
+    return Logger(str(folder), [Tolerant(log), Tolerant(TensorBoardOutputFormat(str(folder)))])
 
 
 def banner(options: TrainOptions, game_version: str, model: PPO) -> str:

@@ -7,11 +7,12 @@ import pytest
 from sc2pool.cli.stop import Stop, Stopped
 
 
-def test_the_first_signal_only_asks_and_the_second_interrupts() -> None:
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_only_asks_and_the_second_interrupts(first: signal.Signals) -> None:
     stop = Stop()
     with stop.handling(), stop.polite():
-        signal.raise_signal(signal.SIGTERM)
-        assert stop.signal == signal.SIGTERM
+        signal.raise_signal(first)
+        assert stop.signal == first
         with pytest.raises(Stopped) as caught:
             signal.raise_signal(signal.SIGINT)
     assert caught.value.exit_code == 130
@@ -29,3 +30,12 @@ def test_the_former_handlers_come_back() -> None:
     with Stop().handling():
         assert signal.getsignal(signal.SIGINT) != before[0]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_program_under_nohup_ignores_a_hangup() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    stop = Stop()
+    with stop.handling(), stop.polite():
+        signal.raise_signal(signal.SIGHUP)
+    assert stop.signal is None
+    assert signal.signal(signal.SIGHUP, before) is signal.SIG_IGN

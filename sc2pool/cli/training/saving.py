@@ -1,0 +1,93 @@
+"""Saves a run while it goes on: the model, the curve, and SB3's figures.
+
+Rules: a file is replaced as a whole, so the last good one stays if a save fails; a save that fails
+(full disk, lost permission) is said in one line and tried again, and the training goes on; figures
+that cannot be logged then are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import KVWriter
+
+from sc2pool.cli.stop import say
+from sc2pool.cli.training.run_folder import MODEL_FILE
+
+
+class Saver:
+    """Saves one run.
+
+    Args:
+        model: what is trained.
+        folder: of the run.
+        draw_curve: writes the learning curve.
+
+    Attributes:
+        problem: why the newest save failed; None if it did not.
+    """
+
+    def __init__(self, model: BaseAlgorithm, folder: Path, draw_curve: Callable[[], None]) -> None:
+        self._model = model
+        self._path = folder / MODEL_FILE
+        self._draw_curve = draw_curve
+        self.problem: str | None = None
+
+    def save(self) -> None:
+        """Save the model and the curve, or say why that failed."""
+        try:
+            save_model(self._model, self._path)
+            self._draw_curve()
+        except OSError as error:
+            self.problem = f"cannot save to {self._path.parent}: {error.strerror or error}"
+            say(f"{self.problem}; {self.last_good()}")
+        else:
+            self.problem = None
+
+    def last_good(self) -> str:
+        """Where the newest model is that could be saved."""
+        return (
+            f"the last good model is {self._path}" if self._path.exists() else "no model is saved"
+        )
+
+
+class Tolerant(KVWriter):
+    """One of SB3's log formats, without an error if its file cannot be written."""
+
+    def __init__(self, log: KVWriter) -> None:
+        self._log = log
+
+    def write(
+        self,
+        key_values: dict[str, Any],
+        key_excluded: dict[str, tuple[str, ...]],
+        step: int = 0,
+    ) -> None:
+        """Write one row of figures."""
+        with suppress(OSError):
+            self._log.write(key_values, key_excluded, step)
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):
+            self._log.close()
+
+
+def save_model(model: BaseAlgorithm, path: Path) -> None:
+    """Write the model, replacing the file in one piece.
+
+    Raises:
+        OSError: it cannot be written; the file that was there stays.
+    """
+    unfinished = path.with_name("unfinished-" + path.name)
+    try:
+        model.save(unfinished)
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise

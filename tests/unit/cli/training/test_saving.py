@@ -1,0 +1,110 @@
+"""A run is saved while it goes on; a save that fails does not end it."""
+
+from __future__ import annotations
+
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.logger import CSVOutputFormat, Logger
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow, read_episodes
+from sc2pool.cli.training.saving import Saver, Tolerant
+
+
+class Still(gymnasium.Env[Any, Any]):
+    """Nothing happens in it."""
+
+    observation_space = spaces.Box(0, 1, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file of this process grows in the block."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.fixture
+def model() -> PPO:
+    return PPO("MlpPolicy", DummyVecEnv([Still]), n_steps=8, batch_size=8, device="cpu")
+
+
+def test_a_save_that_fails_is_said_and_the_next_one_works(
+    model: PPO, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    drawn: list[int] = []
+    saver = Saver(model, tmp_path, lambda: drawn.append(model.num_timesteps))
+    with full_disk():
+        saver.save()
+        problem = saver.problem
+    assert problem is not None
+    assert problem.startswith(f"cannot save to {tmp_path}: ")
+    assert saver.last_good() == "no model is saved"
+    assert list(tmp_path.iterdir()) == []
+    saver.save()
+    assert (saver.problem, drawn) == (None, [0])
+    good = (tmp_path / "model.zip").read_bytes()
+
+    model.num_timesteps = 9
+    with full_disk():
+        saver.save()
+    assert saver.problem
+    assert saver.last_good() == f"the last good model is {tmp_path / 'model.zip'}"
+    assert [path.name for path in tmp_path.iterdir()] == ["model.zip"]
+    assert (tmp_path / "model.zip").read_bytes() == good
+    del capfd  # on a full disk the line may not come through
+
+
+def test_a_folder_that_is_gone_is_said(
+    model: PPO, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saver = Saver(model, tmp_path / "gone" / "further", lambda: None)
+    (tmp_path / "gone").touch()
+    saver.save()
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"cannot save to {tmp_path}/gone/further: ")
+    assert line.endswith("; no model is saved")
+
+
+def test_figures_that_cannot_be_logged_are_lost(tmp_path: Path) -> None:
+    log = Logger(str(tmp_path), [Tolerant(CSVOutputFormat(str(tmp_path / "progress.csv")))])
+    for number in range(3):
+        log.record("number", number)
+        if number == 1:
+            with full_disk():
+                log.dump(number)
+        else:
+            log.dump(number)
+    log.close()
+    assert "2" in (tmp_path / "progress.csv").read_text().split()
+
+
+def test_episodes_that_a_full_disk_refuses_are_written_later(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.csv"
+    rows = [EpisodeRow(number, float(number), 1, float(number)) for number in range(4)]
+    log = EpisodeLog(path)
+    log.add(rows[0])
+    with full_disk():
+        log.add(rows[1])
+        log.add(rows[2])
+    assert [file.name for file in tmp_path.iterdir()] == ["episodes.csv"]
+    log.add(rows[3])
+    log.close()
+    assert read_episodes(path) == log.episodes == rows
