@@ -17,7 +17,6 @@ def test_all_parts(standin_dir):
         env=os.environ | {"SC2PATH": str(standin_dir)},
         capture_output=True,
         text=True,
-        timeout=110,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -20,7 +20,6 @@ def test_a_step_is_followed_in_the_trainer_and_in_a_worker(standin_dir):
         env=os.environ | {"SC2PATH": str(standin_dir), "PYTHONPATH": str(PACKAGE.parent)},
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr

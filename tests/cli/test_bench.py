@@ -18,7 +18,6 @@ def benched(standin_dir, tmp_path_factory):
         [sys.executable, "-m", "sc2pool", "bench", *options],
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -230,7 +230,6 @@ def test_the_example_trains(standin_dir, tmp_path):
         [sys.executable, EXAMPLE, *options],
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,6 @@ def test_the_site_builds_without_a_warning(tmp_path: Path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -133,7 +133,6 @@ def test_under_python_sc2(standin_dir, base):
         env={**os.environ, "SC2PATH": str(standin_dir)},
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

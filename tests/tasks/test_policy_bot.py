@@ -135,7 +135,6 @@ def test_two_games_are_played_as_in_the_pool(standin_dir, task):
         env={**os.environ, "SC2PATH": str(standin_dir)},
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -164,7 +163,6 @@ def test_the_script_plays_a_trained_model(standin_dir, tmp_path):
         [sys.executable, SCRIPT, tmp_path / "model.zip", *options],
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

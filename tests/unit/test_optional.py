@@ -84,7 +84,6 @@ def run_without_extras(tmp_path, standin_dir, *command):
         env={**os.environ, "PYTHONPATH": str(tmp_path), "SC2PATH": str(standin_dir)},
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
 
