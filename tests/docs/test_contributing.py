@@ -45,3 +45,9 @@ def test_the_paths_in_its_commands_exist() -> None:
     paths = [word for word in words if re.match(r"(\./)?(scripts|tests)/", word)]
     assert len(paths) > 3
     assert [path for path in paths if not exists(path)] == []
+
+
+def test_the_tests_that_the_faults_page_names_exist() -> None:
+    named = set(re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs" / "faults.md").read_text()))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
