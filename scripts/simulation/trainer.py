@@ -261,7 +261,7 @@ class Trainer:
 
     def _close(self) -> None:
         if not self._ended and not self._world.interrupts:
-            counted = self._pool.stats().env_steps
+            counted = self._pool._supervisor.stats.env_steps
             if counted != self._expected.transitions:
                 raise self._world.broken(
                     f"{counted} transitions are counted, not {self._expected.transitions}"

@@ -4,10 +4,10 @@ What it puts into its rows says where it comes from, so that the trainer can tel
 instance, episode, step, the action, the episode's options, an attribute, the seed.
 
 How it acts (`act`): "plain" does what comes first; "info", "over", "truncated" and "told" (over,
-with an info) are about the next reply; with "late" the part of a reply that goes beside the slot
-comes later; "refused" is a game that does not launch, cannot be stopped or cannot be held; with
-"game" the reply comes before the messages are read; with "stale" a step is answered after the next
-reset has come.
+with an info) are about the next answer to a step; with "late" the part of it that goes beside the
+slot comes later; "refused" is a game that does not launch, cannot be stopped or cannot be held;
+with "game" the reply comes before the messages are read; with "stale" a step is answered after the
+next reset has come.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from sc2pool.tasks.queue_pair import Transition
 FIELDS = ("instance", "number", "step", "action", "mark", "attribute", "seed", "whole")
 WHOLE = 77
 """The last field of a row that was not torn."""
+OF_A_STEP = frozenset({"info", "late", "over", "truncated", "told"})
+"""Ways to act that are about the next answer to a step, whatever comes before it."""
 SPACE = spaces.MultiDiscrete([2**31 - 1] * len(FIELDS))
 ACTIONS = spaces.Box(0, 2**31 - 1, (1,), np.int64)
 NO_LAYOUT = spaces.Text(1)
@@ -69,7 +71,7 @@ class Worker:
         self._step = 0
         self._attribute = 0
         self._can_hold = True
-        self._how = "plain"
+        self._how = self._next_step = "plain"
         self._is_late = False
         self._player = SimpleNamespace(
             strict=not world.schedule.pickled,
@@ -95,6 +97,8 @@ class Worker:
 
     def act(self, how: str) -> None:
         """Do the next thing."""
+        if how in OF_A_STEP:
+            self._next_step = how
         if self._late:
             self._say(self._late.popleft())
         elif self.inbox and not (how == "game" and self._game_can_act()):
@@ -111,7 +115,8 @@ class Worker:
         elif self._reset is not None:
             self._begin_episode(how)
         elif self._episode is not None and self._asked():
-            self._answer_step(how)
+            self._answer_step(self._next_step)
+            self._next_step = "plain"
 
     def _game_can_act(self) -> bool:
         if self._launching or self._reset is not None:
