@@ -108,6 +108,7 @@ class Epoll:
             if self._spins > SPINS:
                 raise world.broken("the trainer waits without a pause")
         interest.rung.clear()
+        world.point()  # an interrupt here: what was ready is not reported again
         return [(number, select.EPOLLIN) for number in ready]
 
     def close(self) -> None:

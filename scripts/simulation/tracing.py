@@ -1,4 +1,4 @@
-"""Interrupts at any line of the pool's code, as Ctrl-C in a notebook strikes."""
+"""Interrupts at any line of the pool's code and after any call, as Ctrl-C in a notebook strikes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 import sc2pool.pool
 from simulation.world import DO, World
 
+INSTANTS = frozenset({"line", "return"})
+"""Before each line, and after each call: a result may be lost, too."""
 POOL = str(Path(sc2pool.pool.__file__).parent)
 
 
 @contextmanager
 def interrupt_at(lines: int, world: World) -> Iterator[None]:
-    """Raise KeyboardInterrupt at this line of the pool's, counted from now; 0 for none."""
+    """Raise KeyboardInterrupt at this instant of the pool's, counted from now; 0 for none."""
     if not lines:
         yield
         return
@@ -26,7 +28,7 @@ def interrupt_at(lines: int, world: World) -> Iterator[None]:
 
     def in_frame(_: FrameType, event: str, __: Any) -> Any:
         nonlocal left
-        if event == "line" and not shielded:
+        if event in INSTANTS and not shielded:
             left -= 1
             if left == 0:
                 world.interrupts += 1

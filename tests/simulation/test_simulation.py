@@ -25,7 +25,7 @@ from sc2pool.pool.ipc.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Lockstep, Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
 
-SCHEDULES = 4_000
+SCHEDULES = 3_000
 SEEDS = range(4)
 FOUND = {
     "the folder of a new instance cannot be made": Schedule(
