@@ -263,7 +263,8 @@ class Pool:
             try:
                 self._lockstep.send(actions)
             except Exception:
-                self._check_open()  # another thread may have closed the pool
+                if self._loop.closed:  # by another thread
+                    self._check_open()
                 raise
         else:
             with self._bookkeeping:
@@ -303,7 +304,8 @@ class Pool:
             try:
                 batch = self._lockstep.recv()
             except Exception:
-                self._check_open()  # another thread may have closed the pool
+                if self._loop.closed:  # by another thread
+                    self._check_open()
                 raise
             if batch is not None:
                 return batch

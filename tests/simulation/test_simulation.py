@@ -88,6 +88,20 @@ FOUND = {
     "an interrupt before an instance is started, while a pool is made": Schedule(
         n=3, one_book=False, events=(("line", 134),)
     ),
+    "a crash loop that is seen by a step of all envs": Schedule(
+        patience=1,
+        events=(
+            *(("reset",), ("die", 0), ("resume", None)),
+            *(("die", 0), ("sleep", 0.03), ("step",)),
+        ),
+    ),
+    "an error of the user's that is seen by a step of all envs": Schedule(
+        spares=2,
+        events=(
+            *(("reset",), ("step",), ("act", 0, "plain")),
+            *(("raise", 1), ("sleep", 0.7), ("step",)),
+        ),
+    ),
 }
 """What a search has found, each the shortest schedule of its kind."""
 
