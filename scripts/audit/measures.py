@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from statistics import median
 
 HUNG_S = 240.0
@@ -14,7 +14,8 @@ HUNG_S = 240.0
 @contextmanager
 def bounded(limit_s: float = HUNG_S) -> Iterator[None]:
     """End the program with a traceback if this takes too long."""
-    faulthandler.dump_traceback_later(limit_s, exit=True)
+    with suppress(RuntimeError):  # no thread can be started for it: an attack on processes
+        faulthandler.dump_traceback_later(limit_s, exit=True)
     try:
         yield
     finally:

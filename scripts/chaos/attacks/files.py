@@ -41,7 +41,7 @@ def run_folder(rng: Random) -> None:
         shutil.rmtree(run, ignore_errors=True)
 
 
-def lock(rng: Random) -> None:
+def run_files(rng: Random) -> None:
     """A run's files, while its folder stays; it looks old, so that a sweep takes it for dead."""
     if (run := a_run(rng)) is None:
         return
@@ -87,7 +87,7 @@ ATTACKS = {
     f"deletes: {what.__name__}": Attack("files", partial(delete, what=what), may)
     for what, may in (
         (run_folder, May.TRUNCATION),
-        (lock, May.TRUNCATION),
+        (run_files, May.TRUNCATION),
         (instance_folder, May.TRUNCATION),
         (port_locks, May.TRUNCATION),
         (temp_folder, May.ENDED),

@@ -14,8 +14,9 @@ from pathlib import Path
 from random import Random
 
 from chaos.arena import TYPED, Arena, May
+from chaos.attacks import files
 from chaos.attacks.attack import Attack, needs
-from chaos.attacks.files import LONG_AGO_S
+from chaos.attacks.signals import kill_a_worker
 from chaos.faces import Face
 from chaos.kills import STAGES, Trainee
 
@@ -107,6 +108,17 @@ def _neighbour(arena: Arena, stage: str, delay_s: float, number: signal.Signals)
     arena.report(f"{line} lives after its trainer got {number.name} {stage}" for line in left)
 
 
+def cleaner(arena: Arena, rng: Random) -> None:
+    """A run loses its files to a cleaner; a new pool sweeps; a worker is killed."""
+    arena.beside(_cleaner, arena, rng)
+
+
+def _cleaner(arena: Arena, rng: Random) -> None:
+    files.run_files(rng)
+    _neighbour(arena, "playing", 0.0, signal.SIGKILL)
+    kill_a_worker(arena, rng)
+
+
 def bait(arena: Arena, rng: Random) -> None:
     """A link that looks like the folder of a dead run; who sweeps must not follow it."""
     arena.beside(_bait, arena, rng.randrange(2**32))
@@ -117,7 +129,7 @@ def _bait(arena: Arena, number: int) -> None:
     precious.mkdir()
     (precious / "lock").touch()
     (precious / "file").touch()
-    long_ago_s = time.time() - LONG_AGO_S
+    long_ago_s = time.time() - files.LONG_AGO_S
     os.utime(precious, (long_ago_s, long_ago_s))
     link = Path(tempfile.gettempdir()) / f"sc2pool-run-{number}"
     link.symlink_to(precious)
@@ -140,5 +152,6 @@ ATTACKS = {
     "neighbour, terminated": Attack(
         "neighbour", partial(neighbour, number=signal.SIGTERM), May.NOTHING, weight=0.5
     ),
+    "neighbour, after a cleaner": Attack("neighbour", cleaner, weight=0.5),
     "neighbour, a link as bait": Attack("neighbour", bait, May.NOTHING, weight=0.5),
 }
