@@ -166,11 +166,6 @@ class Arena:
         try:
             self._take_events(face)
             self.problems += self._ledger.misreported()
-            if not self._interrupted:
-                self.problems += [
-                    f"the fault of instance {number} is not reported: {self._ledger.events[number]}"
-                    for number in self._ledger.unreported()
-                ]
         finally:
             with bounded():
                 face.env.close()
@@ -195,7 +190,12 @@ class Arena:
             if self.face is not None:
                 self._take_events(self.face)
             if self.face is not None and not self._ledger.unreported():
-                break
+                return
+        if not self._interrupted:
+            self.problems += [
+                f"the fault of instance {number} is not reported: {self._ledger.events[number]}"
+                for number in self._ledger.unreported()
+            ]
 
     def interrupt(self, rng: Random, what: str, call: Callable[[], Any]) -> None:
         """Recover after this call was interrupted.

@@ -77,6 +77,8 @@ def temp_folder(rng: Random) -> None:
     """All temporary files, and for a moment their folder."""
     temp = Path(tempfile.gettempdir())
     for path in temp.iterdir():
+        if path.is_symlink():
+            path.unlink()
         shutil.rmtree(path, ignore_errors=True)
     temp.rmdir()
     time.sleep(rng.random())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -99,13 +100,14 @@ def neighbour(arena: Arena, rng: Random, number: signal.Signals) -> None:
     arena.beside(_neighbour, arena, rng.choice(STAGES), rng.random(), number)
 
 
-def _neighbour(arena: Arena, stage: str, delay_s: float, number: signal.Signals) -> None:
+def _neighbour(arena: Arena, stage: str, delay_s: float, number: signal.Signals) -> int:
     trainee = Trainee(arena.games.installation, 1)
     arena.helpers.add(trainee.process.pid)
     trainee.wait_for(stage)
     time.sleep(delay_s)
     _, left = trainee.end(number)
     arena.report(f"{line} lives after its trainer got {number.name} {stage}" for line in left)
+    return trainee.process.pid
 
 
 def cleaner(arena: Arena, rng: Random) -> None:
@@ -120,23 +122,24 @@ def _cleaner(arena: Arena, rng: Random) -> None:
 
 
 def bait(arena: Arena, rng: Random) -> None:
-    """A link that looks like the folder of a dead run; who sweeps must not follow it."""
-    arena.beside(_bait, arena, rng.randrange(2**32))
+    """A link in place of a dead run's folder; a sweep must not follow it."""
+    del rng
+    arena.beside(_bait, arena)
 
 
-def _bait(arena: Arena, number: int) -> None:
-    precious = Path(tempfile.gettempdir()) / f"precious-{number}"
-    precious.mkdir()
-    (precious / "lock").touch()
-    (precious / "file").touch()
-    long_ago_s = time.time() - files.LONG_AGO_S
-    os.utime(precious, (long_ago_s, long_ago_s))
-    link = Path(tempfile.gettempdir()) / f"sc2pool-run-{number}"
-    link.symlink_to(precious)
-    _neighbour(arena, "playing", 0.0, signal.SIGKILL)
-    if not (precious / "file").exists() and precious.parent.exists() and link.is_symlink():
-        arena.report([f"{precious}, to which a link named as a run's folder led, was emptied"])
-    link.unlink(missing_ok=True)
+def _bait(arena: Arena) -> None:
+    temp = Path(tempfile.gettempdir())
+    pid = _neighbour(arena, "playing", 0.0, signal.SIGKILL)
+    for run in temp.glob(f"sc2pool-run-*-{pid}-*"):
+        precious = temp / f"precious-{pid}"
+        run.rename(precious)
+        (precious / "file").touch()
+        run.symlink_to(precious)
+        _neighbour(arena, "playing", 0.0, signal.SIGKILL)
+        if precious.is_dir() and not (precious / "file").exists():
+            arena.report([f"a sweep followed the link {run.name}"])
+        run.unlink(missing_ok=True)
+        shutil.rmtree(precious, ignore_errors=True)
 
 
 ATTACKS = {
