@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import CO_GENERATOR
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -47,6 +48,8 @@ def interrupt_at(lines: int, world: World) -> Iterator[None]:
         if code is DO:
             shielded += 1
             return in_shield
+        if code.co_flags & CO_GENERATOR:
+            return None  # what strikes a generator that is being closed is only shown
         if left > 0 and not shielded and code.co_filename.startswith(POOL):
             return in_frame
         return None
