@@ -189,8 +189,9 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
                 raises `ClosedEnvironmentError`. What an env of the user raised is raised as it is.
         """
-        self.reset_async(seed=seed, options=options)
-        return self.reset_wait()
+        with self._pending.both_parts():
+            self.reset_async(seed=seed, options=options)
+            return self.reset_wait()
 
     def reset_async(self, seed: Seeds = None, options: dict[str, Any] | None = None) -> None:
         """Begin what `reset` does."""
@@ -252,8 +253,9 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             ResetNeeded: no episode of a task has begun; DISABLED: an env is over.
             Otherwise: see `reset`.
         """
-        self.step_async(actions)
-        return self.step_wait()
+        with self._pending.both_parts():
+            self.step_async(actions)
+            return self.step_wait()
 
     def step_async(self, actions: Any) -> None:
         """Send one action to each env."""

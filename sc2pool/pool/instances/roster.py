@@ -125,7 +125,8 @@ class Roster:
         for instance in instances:
             self.retire(instance)
             instance.on(Event.CLOSE)
-            instance.queue.unmap()
+        for instance in (*instances, *(seat.instance for seat in self.seats)):
+            instance.queue.unmap()  # one that has failed for good sits there, too
 
     def start_anew(self) -> None:
         """End all instances, and seat new ones."""
