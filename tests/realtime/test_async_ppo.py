@@ -296,7 +296,8 @@ def test_an_update_process_that_does_not_read_is_a_learner_error(monkeypatch):
     monkeypatch.setattr(update_process, "_READS_WITHIN_S", 0.5)
     monkeypatch.setattr(update_process, "_EXITS_WITHIN_S", 0.1)
     model = model_of()
-    model.policy_kwargs["cargo"] = bytes(10_000_000)  # more than a socket holds
+    # More than a socket holds; in a copy, because all models of these tests share the dict.
+    model.policy_kwargs = {**model.policy_kwargs, "cargo": bytes(10_000_000)}
     with pytest.raises(LearnerError, match="does not answer"), started_stopped(monkeypatch):
         UpdateProcess(model)
     assert psutil.Process().children() == []
