@@ -1,13 +1,20 @@
-"""Interrupts at any line of the pool's code and after any call, as Ctrl-C in a notebook strikes."""
+"""Interrupts at any line of the pool's code and after any call, as Ctrl-C in a notebook strikes.
+
+Rule: no interrupt at the line of a `with`. Python looks for signals as functions begin and after
+calls, and so never between the end of such a block and the release of its lock; a trace function is
+called there.
+"""
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from inspect import CO_GENERATOR
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import sc2pool.pool
@@ -16,6 +23,11 @@ from simulation.world import DO, World
 INSTANTS = frozenset({"line", "return"})
 """Before each line, and after each call: a result may be lost, too."""
 POOL = str(Path(sc2pool.pool.__file__).parent)
+
+
+@cache
+def _is_with(code: CodeType, line: int) -> bool:
+    return linecache.getline(code.co_filename, line).lstrip().startswith("with ")
 
 
 @contextmanager
@@ -27,9 +39,9 @@ def interrupt_at(lines: int, world: World) -> Iterator[None]:
     left = lines
     shielded = 0
 
-    def in_frame(_: FrameType, event: str, __: Any) -> Any:
+    def in_frame(frame: FrameType, event: str, __: Any) -> Any:
         nonlocal left
-        if event in INSTANTS and not shielded:
+        if event in INSTANTS and not shielded and not _is_with(frame.f_code, frame.f_lineno):
             left -= 1
             if left == 0:
                 world.interrupts += 1
