@@ -194,8 +194,8 @@ class Trainer:
     def _recv(self, min_ready: int | None, timeout_s: float | None) -> None:
         expected = self._expected
         pending = expected.pending
-        if min_ready is not None:
-            expected.any_order()
+        if min_ready is not None or timeout_s is not None:
+            expected.any_order()  # those that are there in time come back first
         allowed = () if pending else (NoAsyncCallError,)
         batch = self._call("recv", lambda: self._pool.recv(min_ready, timeout_s), *allowed)
         if batch is not None:
