@@ -14,7 +14,6 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
 
 from gymnasium import logger
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
@@ -106,17 +105,16 @@ class Pending:
         self.state = AsyncState.DEFAULT
         return batch
 
-    def both_parts(self) -> Self:
-        """For a `with` block that begins a call and waits for it."""
-        return self
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and not issubclass(kind, AlreadyPendingCallError):
-            # An interrupt may have come between the parts: the next call drops what is pending.
+    @contextmanager
+    def both_parts(self) -> Iterator[None]:
+        """A block that begins a call and waits for it: if it is interrupted, the call is late."""
+        try:
+            yield
+        except AlreadyPendingCallError:
+            raise
+        except BaseException:
             self.late = self.state is not AsyncState.DEFAULT
+            raise
 
     @contextmanager
     def gymnasiums_errors(self) -> Iterator[None]:

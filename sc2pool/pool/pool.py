@@ -263,8 +263,7 @@ class Pool:
             try:
                 self._lockstep.send(actions)
             except Exception:
-                if self._loop.closed:  # by another thread
-                    self._check_open()
+                self._check_closed_meanwhile()
                 raise
         else:
             with self._bookkeeping:
@@ -304,8 +303,7 @@ class Pool:
             try:
                 batch = self._lockstep.recv()
             except Exception:
-                if self._loop.closed:  # by another thread
-                    self._check_open()
+                self._check_closed_meanwhile()
                 raise
             if batch is not None:
                 return batch
@@ -471,6 +469,11 @@ class Pool:
             raise ClosedError("the pool is closed")
         if self._supervisor.failure is not None:
             raise ClosedError(f"the pool has failed: {self._supervisor.failure}")
+
+    def _check_closed_meanwhile(self) -> None:
+        """Raise `ClosedError` if another thread has closed the pool during the fast path."""
+        if self._loop.closed:
+            self._check_open()
 
     def _check_usable(self) -> None:
         self._check_open()

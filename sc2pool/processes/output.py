@@ -8,11 +8,11 @@ the child's other files, too, and kill it. Why a thread: the event loop of a wor
 Why a mapped file: a process that is killed leaves the ring behind, for the one that asks why.
 
 Rules:
-- a flood costs this process less than 5 % of a core: after each read the thread rests, so the pipe
+- a flood costs this process little: after each read the thread rests, so the pipe
   is full and the child waits for it, at 32 MB/s;
 - a child that is no flood never waits for long: while this process is stopped, or does not let
-  the thread run, the child can print what the pipe holds (64 KiB on Linux) before it has to wait;
-  then nobody plays with it, either, unless it is a game in real time;
+  the thread run, the child can print what the pipe holds (64 KiB on Linux) before it has to wait.
+  A game that is stepped gets no requests then, so only one in real time can lose anything;
 - on a full disk the ring is in memory only; nothing but that is lost.
 """
 

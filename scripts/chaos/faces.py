@@ -236,32 +236,25 @@ class Kind:
     one: bool = False
 
 
+def keywords(given: Setting, task: Any) -> dict[str, Any]:
+    """What both of the vector envs of a task are made with."""
+    return {
+        "task": task,
+        "n": given.n,
+        "spares": given.spares,
+        "game": given.game,
+        "config": given.config,
+    }
+
+
 def sb3(face: type[Face] = Face, task: Any = AuditTask, **more: Any) -> Callable[[Setting], Face]:
     """Makes Stable-Baselines3's env."""
-    return lambda given: face(
-        SubprocSC2VecEnv(
-            task=task,
-            n=given.n,
-            spares=given.spares,
-            game=given.game,
-            config=given.config,
-            **more,
-        )
-    )
+    return lambda given: face(SubprocSC2VecEnv(**keywords(given, task), **more))
 
 
 def vector(mode: AutoresetMode, task: Any = AuditTask) -> Callable[[Setting], Face]:
     """Makes gymnasium's vector env."""
-    return lambda given: Vector(
-        SC2VectorEnv(
-            task=task,
-            n=given.n,
-            spares=given.spares,
-            game=given.game,
-            config=given.config,
-            autoreset_mode=mode,
-        )
-    )
+    return lambda given: Vector(SC2VectorEnv(**keywords(given, task), autoreset_mode=mode))
 
 
 def vector_of_envs(mode: AutoresetMode, at_once: int | None) -> Callable[[Setting], Face]:

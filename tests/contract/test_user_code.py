@@ -27,6 +27,7 @@ from .envs import (
 )
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
@@ -41,10 +42,12 @@ from .envs import (
     ("when", "phase"), [("init", "launching"), ("reset", "resetting"), ("step", "stepping")]
 )
 def test_what_an_env_raises_ends_the_pool_with_its_traceback(vec, when, phase, harm, told):
+    begin_s = time.monotonic()
     with pytest.raises(UserCodeError) as raised:
         made = vec(Counting, partial(Mischief, when, harm))
         made.reset()
         made.step([0, 0])
+    assert time.monotonic() - begin_s < 10.0, "no deadline has passed"
     message = str(raised.value)
     assert message.startswith(f"env 1: the user's code raised while {phase}: {told}")
     assert "in at\n" in message, "the line of the user's that raised"

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import psutil
-from audit.belongings import GONE_WITHIN_S
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
@@ -16,6 +15,7 @@ from sc2pool.config import Limits, PoolConfig, RestartPolicy
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 
 SEED = 7
+GONE_WITHIN_S = 2.0
 IMPATIENT = PoolConfig(
     limits=Limits(launch_s=2.0, create_join_s=1.5, reset_s=1.5, step_s=1.0, worker_grace_s=0.5)
 )

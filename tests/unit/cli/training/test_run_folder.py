@@ -7,28 +7,19 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-import numpy as np
 import pytest
-from gymnasium import spaces
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.training.run_folder import read_steps
 from sc2pool.errors import ConfigError
 
 
-class Still(gymnasium.Env[Any, Any]):
-    """Nothing happens in it."""
-
-    observation_space = spaces.Box(0, 1, (1,), np.float32)
-    action_space = spaces.Discrete(2)
-
-
 def saved(algorithm: type[BaseAlgorithm], folder: Path) -> Path:
     path = folder / "model.zip"
-    model = algorithm("MlpPolicy", DummyVecEnv([Still]), device="cpu")
+    model = algorithm("MlpPolicy", DummyVecEnv([IdentityEnv]), device="cpu")
     model.num_timesteps = 77
     model.save(path)
     return path

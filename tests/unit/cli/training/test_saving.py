@@ -7,25 +7,15 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import gymnasium
-import numpy as np
 import pytest
-from gymnasium import spaces
 from stable_baselines3 import PPO
+from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.logger import CSVOutputFormat, Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow, read_episodes
 from sc2pool.cli.training.saving import Saver, Tolerant
-
-
-class Still(gymnasium.Env[Any, Any]):
-    """Nothing happens in it."""
-
-    observation_space = spaces.Box(0, 1, (1,), np.float32)
-    action_space = spaces.Discrete(2)
 
 
 @contextmanager
@@ -43,7 +33,7 @@ def full_disk() -> Iterator[None]:
 
 @pytest.fixture
 def model() -> PPO:
-    return PPO("MlpPolicy", DummyVecEnv([Still]), n_steps=8, batch_size=8, device="cpu")
+    return PPO("MlpPolicy", DummyVecEnv([IdentityEnv]), n_steps=8, batch_size=8, device="cpu")
 
 
 def test_a_save_that_fails_is_said_and_the_next_one_works(
