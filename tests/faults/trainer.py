@@ -73,8 +73,8 @@ def main(game: str, ending: str, n: str = "2") -> None:
     if ending == "finds the disk full":
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE_BYTES, LARGEST_FILE_BYTES))
     spec = task_spec(Saboteur, game, config)
-    say(stage="constructing")
     try:
+        say(stage="constructing")
         pool = Pool([spec] * int(n), one_book=True, config=config)
         say(stage="resetting")
         pool.reset()
