@@ -180,11 +180,15 @@ class Arena:
         except Exception as error:
             self._judge(f"the {what}", error)
 
-    def settle(self) -> None:
-        """Wait for attacks that still act, and play until every fault is reported."""
+    def wait_for_attacks(self) -> None:
+        """Wait for attacks that still act."""
         for thread in self._threads:
             thread.join()
         self._threads.clear()
+
+    def settle(self) -> None:
+        """Wait for attacks that still act, and play until every fault is reported."""
+        self.wait_for_attacks()
         for _ in range(SETTLE_STEPS):
             self.step()
             if self.face is not None:

@@ -52,6 +52,7 @@ def play(given: Round, games: Faulty, reports: Path) -> dict[str, Any]:
             arena.problems.append(f"the suite itself failed: {traceback.format_exc()}")
         finally:
             arena.close()
+            arena.wait_for_attacks()
         games.orders.unlink(missing_ok=True)
         gc.collect()
     sweep(Path(tempfile.gettempdir()))  # what killed trainers beside it have left

@@ -1,8 +1,11 @@
 """Interrupts at any line of the pool's code and after any call, as Ctrl-C in a notebook strikes.
 
-Rule: no interrupt at the line of a `with`. Python looks for signals as functions begin and after
-calls, and so never between the end of such a block and the release of its lock; a trace function is
-called there.
+Rules:
+- No interrupt in what the simulated machine does; it is the pool's code too where a worker uses its
+  end of the queue pair.
+- No interrupt at the line of a `with`. Python looks for signals as functions begin and after calls,
+  and so never between the end of such a block and the release of its lock; a trace function is
+  called there.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any
 import sc2pool.pool
 from simulation.world import DO, World
 
+_SHIELDED = frozenset({DO, World.advance.__code__, World.apply.__code__})
 INSTANTS = frozenset({"line", "return"})
 """Before each line, and after each call: a result may be lost, too."""
 POOL = str(Path(sc2pool.pool.__file__).parent)
@@ -57,7 +61,7 @@ def interrupt_at(lines: int, world: World) -> Iterator[None]:
     def on_call(frame: FrameType, _: str, __: Any) -> Any:
         nonlocal shielded
         code = frame.f_code
-        if code is DO:
+        if code in _SHIELDED:
             shielded += 1
             return in_shield
         if code.co_flags & CO_GENERATOR:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from random import Random
+from typing import Any
 
 from audit.task import HARMS
 
@@ -46,7 +48,8 @@ def by_action(arena: Arena, rng: Random, harm: int) -> None:
 def at_a_reply(arena: Arena, rng: Random, harm: str) -> None:
     """The first game that answers a step, or begins an episode, does it."""
     points = ["step"] * 3 if harm == "swapped" else ["step", "step", "first observation"]
-    arena.games.order(
+    _order(
+        arena,
         harm,
         rng.choice(points),
         seed=rng.randrange(2**32),
@@ -58,8 +61,13 @@ def at_a_reply(arena: Arena, rng: Random, harm: str) -> None:
 
 def at_the_launch(arena: Arena, rng: Random, harm: str) -> None:
     """A game is killed, and the next one does it instead of starting."""
-    arena.games.order(harm, "start", status=rng.randrange(3))
+    _order(arena, harm, "start", status=rng.randrange(3))
     signals.strike(arena, rng, "game", "KILL")
+
+
+def _order(arena: Arena, harm: str, at: str, **more: Any) -> None:
+    with suppress(OSError):  # descriptors or the disk have run out: no such attack now
+        arena.games.order(harm, at, **more)
 
 
 ATTACKS = (
