@@ -83,7 +83,7 @@ class Pauses:
         try:
             yield
         finally:
-            if paused and self._supervisor.failure is None:
+            if paused and not self._supervisor.failed:
                 self._stop(paused)
 
     def _forget(self, envs: Iterable[int]) -> None:

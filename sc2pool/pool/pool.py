@@ -467,8 +467,8 @@ class Pool:
             )
         if self._loop.closed:
             raise ClosedError("the pool is closed")
-        if self._supervisor.failure is not None:
-            raise ClosedError(f"the pool has failed: {self._supervisor.failure}")
+        if self._supervisor.failed:
+            raise ClosedError(f"the pool has failed: {self._supervisor.failed}")
 
     def _check_closed_meanwhile(self) -> None:
         """Raise `ClosedError` if another thread has closed the pool during the fast path."""

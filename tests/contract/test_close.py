@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 import time
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.errors import ClosedError
+from sc2pool.errors import ClosedError, UserCodeError
 
 from .envs import Counting, Hanging, Mischief
 
@@ -98,6 +99,17 @@ def test_a_pool_that_is_forgotten_ends():
     made.reset()
     del made
     gc.collect()
+
+
+def test_a_pool_that_has_failed_and_is_forgotten_is_collected():
+    made = SubprocSC2VecEnv([partial(Mischief, "step", partial(int, "no number"))])
+    made.reset()
+    with pytest.raises(UserCodeError):
+        made.step([0])
+    pool = weakref.ref(made.pool)
+    del made
+    gc.collect()
+    assert pool() is None
 
 
 def test_a_forked_child_leaves_its_parents_pool_alone(vec):

@@ -192,11 +192,16 @@ class EventLoop:
 
     def _raise_failure(self) -> None:
         failure = self.supervisor.failure
-        if failure is not None:
-            if self.supervisor.raised:
-                self._hear_the_others()
-            self.roster.end_all()
+        if failure is None:
+            return
+        if self.supervisor.raised:
+            self._hear_the_others()
+        self.roster.end_all()
+        self.supervisor.failure = None
+        try:
             raise failure
+        finally:
+            del failure  # its traceback has this frame
 
     def _hear_the_others(self) -> None:
         """An error in one env is often one in all: note what else is raised in this step."""
@@ -271,5 +276,5 @@ class EventLoop:
                 ending.callback(self._metrics.close)
             ending.callback(self.roster.close)
             ending.callback(self._watchdog.close)  # until then it writes into the run's folder
-            if grace is not None and self.supervisor.failure is None:
+            if grace is not None and not self.supervisor.failed:
                 self.roster.ask_to_close(grace, hurry)

@@ -59,7 +59,9 @@ class Supervisor:
         listener: hears of the envs' replies.
         answers: to calls, by their numbers, until the caller takes them.
         cannot_hold: games in real time cannot be held, so spares would miss their first loops.
-        failure: what ends the pool.
+        failure: what ends the pool, until the waiting call raises it. It is not kept any longer: its
+            traceback would keep the pool from being collected, and so from being closed.
+        failed: the failure in words; empty for none.
         raised: what the user's code has raised, and on which seat.
     """
 
@@ -78,6 +80,7 @@ class Supervisor:
         self.answers: dict[int, messages.Answer] = {}
         self.cannot_hold = False
         self.failure: SC2PoolError | None = None
+        self.failed = ""
         self.raised: list[tuple[Seat, messages.Raised]] = []
         self._handlers: dict[type, Callable[[Seat, Any], None]] = {
             messages.Hello: self._on_hello,
@@ -233,7 +236,7 @@ class Supervisor:
             seat.instance.attach(message)
         except ConfigError as error:
             if self.stats.resets == 0:
-                self.failure = error
+                self._fail(error)
             else:  # there was enough before, so there may be again
                 self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, str(error)))
 
@@ -292,7 +295,11 @@ class Supervisor:
 
     def _on_raised(self, seat: Seat, message: messages.Raised) -> None:
         self.raised.append((seat, message))
-        self.failure = self._recovery.of_raised(seat, message)
+        self._fail(self._recovery.of_raised(seat, message))
+
+    def _fail(self, failure: SC2PoolError) -> None:
+        self.failure = failure
+        self.failed = str(failure)
 
     def on_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """The watchdog has decided something."""
@@ -340,5 +347,7 @@ class Supervisor:
     def _fault(self, seat: Seat, fault: Fault, evidence: messages.Evidence | None = None) -> None:
         if not seat.instance.live:
             return  # it has failed already, for good
-        self.failure = self._recovery.of_fault(seat, fault, evidence) or self.failure
+        failure = self._recovery.of_fault(seat, fault, evidence)
+        if failure is not None:
+            self._fail(failure)
         self.listener.failed(seat)
