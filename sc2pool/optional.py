@@ -21,6 +21,10 @@ EXTRAS: Final = {
     "PIL": ("pillow", "render"),
     "matplotlib": ("matplotlib", "train"),
     "tensorboard": ("tensorboard", "train"),
+    "yaml": ("pyyaml", "train"),
+    "sb3_contrib": ("sb3-contrib", "contrib"),
+    "imageio_ffmpeg": ("imageio-ffmpeg", "video"),
+    "wandb": ("wandb", "wandb"),
     "prometheus_client": ("prometheus_client", "metrics"),
 }
 """By module: the distribution that provides it, and the extra that installs it."""

@@ -1,6 +1,6 @@
 """Plays a trained model as an ordinary python-sc2 bot, and prints how it did.
 
-    python scripts/play.py MODEL --task MoveToBeacon [--algorithm PPO] [--game auto|real|PATH]
+    python scripts/play.py MODEL --task MoveToBeacon [--algo ppo] [--game auto|real|PATH]
         [--opponent zerg medium] [--seed 7] [--realtime] [--stochastic]
 
 MODEL is what SB3's `model.save` wrote (`runs/…/model.zip`). The task is a built-in one's name, or
@@ -10,43 +10,30 @@ MODEL is what SB3's `model.save` wrote (`runs/…/model.zip`). The task is a bui
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 from pathlib import Path
 from typing import Any
 
 import sc2pool
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import find, find_map
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.registry import BUILT_IN, resolve
-
-ALGORITHMS = {
-    "PPO": "stable_baselines3",
-    "A2C": "stable_baselines3",
-    "DQN": "stable_baselines3",
-    "SAC": "stable_baselines3",
-    "TD3": "stable_baselines3",
-    "MaskablePPO": "sb3_contrib",
-    "RecurrentPPO": "sb3_contrib",
-}
+from sc2pool.tasks.registry import resolve
 
 
 def main() -> None:
     parser = argument_parser()
     options = parser.parse_args()
     try:
-        task = find_task(options.task)
+        task = resolve(options.task)
         installation = find(options.game)
         map_path = find_map(installation, task.map_name)
         if not options.model.is_file():
             raise ConfigError(f"{options.model}: no such file")
-        algorithm = getattr(
-            importlib.import_module(ALGORITHMS[options.algorithm]), options.algorithm
-        )
-        bot = sc2pool.PolicyBot(
-            task, algorithm.load(options.model, device="cpu"), deterministic=not options.stochastic
-        )
+        check_algorithm(options.algo, task)
+        model = ALGORITHMS[options.algo].load_class().load(options.model, device="cpu")
+        bot = sc2pool.PolicyBot(task, model, deterministic=not options.stochastic)
     except ConfigError as error:
         parser.error(str(error))
     os.environ["SC2PATH"] = str(installation.root)
@@ -71,7 +58,7 @@ def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("model", type=Path, help="the file that the model was saved to")
     parser.add_argument("--task", required=True, help="the task's name, or module:Class")
-    parser.add_argument("--algorithm", default="PPO", choices=ALGORITHMS)
+    parser.add_argument("--algo", default="ppo", choices=ALGORITHMS, help="that trained it")
     parser.add_argument("--game", default="auto", help="auto, real, or an installation's path")
     parser.add_argument(
         "--opponent",
@@ -85,17 +72,6 @@ def argument_parser() -> argparse.ArgumentParser:
         "--stochastic", action="store_true", help="draw actions, as in training, not the best one"
     )
     return parser
-
-
-def find_task(name: str) -> type[TaskDefinition]:
-    """The built-in task of this name, or the class in a module of the user's."""
-    module, colon, class_name = name.partition(":")
-    if not colon or name in BUILT_IN:
-        return resolve(name)
-    try:
-        return resolve(getattr(importlib.import_module(module), class_name))
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"--task {name}: {error}") from error
 
 
 def players(bot: Any, task: type[TaskDefinition], opponent: list[str] | None) -> list[Any]:

@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from sc2pool import __version__
 from sc2pool.cli.arguments import integer, positive_integers, positive_number
 from sc2pool.cli.stop import Stopped
 from sc2pool.cli.top_table import NAMES
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.errors import SC2PoolError
 from sc2pool.optional import needed_for
 
@@ -40,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # its encoding may have fewer letters
             stream.reconfigure(errors="replace")
     args = make_parser().parse_args(argv)
+    with suppress(FileNotFoundError):  # a task of the user's may be in this folder
+        sys.path.append(os.getcwd())  # noqa: PTH109
     try:
         with needed_for("this command"):
             return int(args.run(args))
@@ -71,12 +75,26 @@ def add_train(commands: Commands) -> None:
         "train",
         # `scripts/train` sets its own name, so that usage and hints can be copied.
         prog=os.environ.get("SC2POOL_COMMAND"),
-        help="train a policy with PPO",
-        description="Train a policy with PPO on a pool of games. Ctrl-C saves and ends.",
+        help="train a policy",
+        description="Train a policy on a pool of games. Ctrl-C saves and ends.",
     )
     train.set_defaults(run=run_train)
     add_task(train)
+    train.add_argument(
+        "--algo",
+        choices=ALGORITHMS,
+        metavar="NAME",
+        help=f"the algorithm: {', '.join(ALGORITHMS)} (default: ppo)",
+    )
+    train.add_argument(
+        "--hyperparameters",
+        type=Path,
+        metavar="FILE",
+        help="YAML file of hyperparameters, in RL Zoo's format (default: the algorithm's bundled "
+        "ones)",
+    )
     train.add_argument("--n", type=integer(1), help="number of games (default: 8)")
+    add_pace(train)
     train.add_argument(
         "--steps",
         type=integer(1),
@@ -96,6 +114,28 @@ def add_train(commands: Commands) -> None:
         help="continue the run in this folder, or from this model's zip file",
     )
     add_game(train)
+    train.add_argument(
+        "--eval-every",
+        type=integer(1),
+        metavar="STEPS",
+        help="evaluate the policy this often, in games of its own, and keep the best model "
+        "(default: never)",
+    )
+    train.add_argument(
+        "--eval-episodes",
+        type=integer(1),
+        metavar="N",
+        help="episodes of an evaluation (default: 10)",
+    )
+    train.add_argument(
+        "--video",
+        action="store_true",
+        default=None,
+        help="record an episode of each evaluation, the one after the training included",
+    )
+    train.add_argument(
+        "--wandb", action="store_true", default=None, help="log to Weights & Biases, too"
+    )
     train.add_argument("--device", help="device that computes the policy (default: cpu)")
     train.add_argument(
         "--metrics-port",
@@ -219,7 +259,12 @@ def add_standin(commands: Commands) -> None:
 
 def add_task(command: argparse.ArgumentParser, default: str | None = None) -> None:
     """Add the option that says what is played."""
-    command.add_argument("--task", default=default, help="what is played (default: MoveToBeacon)")
+    command.add_argument(
+        "--task",
+        default=default,
+        metavar="NAME|MODULE:CLASS",
+        help="a built-in task, or one of your own (default: MoveToBeacon)",
+    )
 
 
 def add_game(command: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -230,6 +275,21 @@ def add_game(command: argparse.ArgumentParser, default: str | None = None) -> No
         metavar="auto|real|PATH",
         help="auto: StarCraft II if it is installed, else the stand-in; real: never the "
         "stand-in; PATH: this installation (default: auto)",
+    )
+
+
+def add_pace(command: argparse.ArgumentParser) -> None:
+    """Add the options that say how the games are played; one that is not given is None."""
+    command.add_argument(
+        "--realtime",
+        action="store_true",
+        default=None,
+        help="the games run by themselves, 22.4 loops a second",
+    )
+    command.add_argument(
+        "--spares",
+        type=integer(0),
+        help="more games that hold the next episodes ready (default: 0)",
     )
 
 
@@ -256,7 +316,7 @@ def run_of(module: str) -> Callable[[argparse.Namespace], int]:
 
 def run_train(args: argparse.Namespace) -> int:
     """Check the options, then train."""
-    from sc2pool.cli.training.options import TrainOptions, check_extras  # noqa: PLC0415
+    from sc2pool.cli.training.settings.options import TrainOptions, check_extras  # noqa: PLC0415
 
     check_extras()
     options = TrainOptions.from_args(args)

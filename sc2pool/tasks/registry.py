@@ -37,25 +37,46 @@ def available() -> list[str]:
 
 
 def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
-    """The class of a task given by name or by class.
+    """The class of a task given by name, as `module:Class`, or by class.
 
     Raises:
-        ConfigError: no such name, not a task class, or an incomplete definition.
+        ConfigError: no such name, module or class, not a task class, or an incomplete definition.
         MissingPackageError: the task is written with a package that is not installed.
     """
     from sc2pool.tasks.definition import TaskDefinition, check_definition  # noqa: PLC0415
 
+    found: object = task
     if isinstance(task, str):
-        if task not in BUILT_IN:
-            close = difflib.get_close_matches(task, BUILT_IN, n=1, cutoff=0.5)
-            hint = f"; did you mean {close[0]!r}?" if close else "."
-            raise ConfigError(f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}")
-        module, _, name = BUILT_IN[task].partition(":")
         with needed_for(f"task {task}"):
-            task = getattr(importlib.import_module(module), name)
-    if not (isinstance(task, type) and issubclass(task, TaskDefinition)):
+            found = _imported(task)
+    if not (isinstance(found, type) and issubclass(found, TaskDefinition)):
         raise ConfigError(
-            f"task must be a built-in name, or a subclass of Task or RLBotAI, got {task!r}"
+            f"task must be a built-in name, module:Class, or a subclass of Task or RLBotAI, got "
+            f"{found!r}"
         )
-    check_definition(task)
-    return task
+    check_definition(found)
+    return found
+
+
+def _imported(task: str) -> object:
+    """What a name means; an error in the user's own module is raised as it is."""
+    if task not in BUILT_IN and ":" not in task:
+        close = difflib.get_close_matches(task, BUILT_IN, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else "."
+        raise ConfigError(
+            f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}; a task of your "
+            f"own is module:Class"
+        )
+    module, _, name = BUILT_IN.get(task, task).partition(":")
+    if not module or module.startswith(".") or not name:
+        raise ConfigError(f"task {task!r}: expected module:Class")
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise ConfigError(f"task {task!r}: there is no module {error.name!r}") from error
+    if not hasattr(found, name):
+        raise ConfigError(f"task {task!r}: module {module} has no {name!r}")
+    answer: object = getattr(found, name)
+    return answer

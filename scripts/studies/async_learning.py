@@ -36,10 +36,12 @@ from sc2pool.cli.bench.output import write_json
 from sc2pool.cli.drawing import BLUE, GREEN, VERMILION, new_figure, save, tidy
 from sc2pool.cli.training.curve import rolling_mean
 from sc2pool.cli.training.episodes import WINDOW
-from sc2pool.cli.training.hyperparameters import settings_for
+from sc2pool.cli.training.model import arguments_for
+from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 TASK = "MoveToBeacon"
+HYPERPARAMETERS = read_hyperparameters("ppo", TASK)
 LEARNS_AS_WELL = 0.95
 FASTER = 1.2
 LEARNERS: dict[str, tuple[type[PPO], dict[str, Any], str]] = {
@@ -119,22 +121,8 @@ class Noting(BaseCallback):
 
 
 def model_of(kind: type[PPO], env: Any, seed: int, n_epochs: int, **options: Any) -> PPO:
-    settings = settings_for(TASK)
-    return kind(
-        "MlpPolicy",
-        env,
-        n_steps=settings.n_steps,
-        batch_size=settings.n_steps * env.num_envs // settings.minibatches,
-        n_epochs=n_epochs,
-        learning_rate=lambda progress: settings.learning_rate * progress,
-        gamma=settings.gamma,
-        gae_lambda=settings.gae_lambda,
-        ent_coef=settings.ent_coef,
-        clip_range=settings.clip_range,
-        seed=seed,
-        device="cpu",
-        **options,
-    )
+    arguments = arguments_for(HYPERPARAMETERS, env.num_envs) | {"n_epochs": n_epochs} | options
+    return kind("MlpPolicy", env, seed=seed, device="cpu", **arguments)
 
 
 def train(learner: str, options: argparse.Namespace, seed: int, n_epochs: int) -> Run:
@@ -233,7 +221,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--n", type=int, default=8, help="games")
     parser.add_argument("--game-ms", type=float, default=0.0, help="extra time of a step")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=settings_for(TASK).default_steps)
+    parser.add_argument("--steps", type=int, default=HYPERPARAMETERS.n_timesteps)
     parser.add_argument("--quick", action="store_true", help="one seed, few steps: it runs")
     options = parser.parse_args()
     if options.quick:

@@ -19,10 +19,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.episodes import read_episodes
-from sc2pool.cli.training.options import TrainOptions
-from sc2pool.cli.training.train import check_device, make_model, policy_for, train
+from sc2pool.cli.training.model import make_model
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
+from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training.train import train
 from sc2pool.errors import ConfigError, CrashLoopError
 
+SHORT = Hyperparameters(arguments={"n_steps": 128})
 PROGRAM = Path(__file__).with_name("train_cartpole.py")
 _spec = importlib.util.spec_from_file_location("train_cartpole", PROGRAM)
 assert _spec is not None
@@ -136,7 +139,7 @@ class Failing(gymnasium.Env[Any, Any]):
 
 
 def test_an_error_saves_before_it_is_raised(tmp_path: Path) -> None:
-    options = TrainOptions(out=tmp_path / "run", n=1, steps=10_000)
+    options = TrainOptions(out=tmp_path / "run", n=1, steps=10_000, hyperparameters=SHORT)
     with pytest.raises(CrashLoopError):
         train(DummyVecEnv([Failing]), options, game_version="1", stop=Stop())
     assert (options.out / "model.zip").exists()
@@ -145,25 +148,8 @@ def test_an_error_saves_before_it_is_raised(tmp_path: Path) -> None:
 
 
 def test_a_model_of_other_spaces_is_refused(finished: Path, tmp_path: Path) -> None:
-    options = TrainOptions(out=tmp_path, n=1, steps=10_000, resume=finished / "model.zip")
+    options = TrainOptions(
+        out=tmp_path, n=1, steps=10_000, hyperparameters=SHORT, resume=finished / "model.zip"
+    )
     with pytest.raises(ConfigError, match="does not fit MoveToBeacon"):
         make_model(DummyVecEnv([Failing]), options)
-
-
-@pytest.mark.parametrize(
-    ("space", "policy"),
-    [
-        (spaces.Box(-1, 1, (5,)), "MlpPolicy"),
-        (spaces.Box(0, 255, (2, 64, 64), np.uint8), "CnnPolicy"),
-        (spaces.Box(0, 255, (64, 64, 3), np.uint8), "CnnPolicy"),
-        (spaces.Box(0, 255, (2, 16, 16), np.uint8), "MlpPolicy"),
-        (spaces.Dict(a=spaces.Discrete(2)), "MultiInputPolicy"),
-    ],
-)
-def test_the_policy_suits_the_observations(space: spaces.Space[Any], policy: str) -> None:
-    assert policy_for(space) == policy
-
-
-def test_an_unknown_device_is_a_config_error() -> None:
-    with pytest.raises(ConfigError, match="--device abacus"):
-        check_device("abacus")

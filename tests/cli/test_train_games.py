@@ -7,11 +7,15 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import imageio_ffmpeg
+import numpy as np
 import psutil
 import pytest
-from stable_baselines3 import PPO
+from sb3_contrib import MaskablePPO
+from stable_baselines3 import PPO, SAC
 
 from sc2pool.cli.training.episodes import read_episodes
+from sc2pool.cli.training.evaluation import read_evaluations
 
 TRAIN = [sys.executable, "-m", "sc2pool", "train"]
 
@@ -67,3 +71,64 @@ def test_train_stop_and_go_on(stand_in: Path, tmp_path: Path) -> None:
     ends = [episode.total_steps for episode in read_episodes(out / "episodes.csv")]
     assert ends
     assert ends == sorted(ends)
+
+
+def test_masks_evaluations_and_videos(stand_in: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    command = [*TRAIN, "--task", "DefeatRoaches", "--algo", "maskable-ppo", "--n", "2"]
+    command += ["--game", str(stand_in), "--out", str(out), "--steps", "400", "--spares", "1"]
+    command += ["--eval-every", "300", "--eval-episodes", "2", "--video"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert said.count("evaluation at ") == 2
+    assert f"{out / 'best_model.zip'}, mean return " in said
+    model = MaskablePPO.load(out / "model.zip", device="cpu")
+    rows = read_evaluations(out / "evaluations.csv")
+    assert rows[-1].total_steps == model.num_timesteps
+    assert "eval/mean_reward" in (out / "progress.csv").read_text().partition("\n")[0]
+    videos = [out / "videos" / f"step-{row.total_steps}.mp4" for row in rows]
+    assert sorted(videos) == sorted((out / "videos").iterdir())
+    frames = imageio_ffmpeg.read_frames(videos[0])
+    assert next(frames)["size"] == (640, 480)
+    pictures = [np.frombuffer(frame, np.uint8) for frame in frames]
+    assert len(pictures) > 10
+    assert (pictures[0] != pictures[-1]).any()
+
+
+OWN_TASK = """
+import numpy as np
+from gymnasium import spaces
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+
+class Walk(MoveToBeacon):
+    action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def act(self, action):
+        return super().act(int((action[0] + 1) * 3.99))
+"""
+OWN_HYPERPARAMETERS = """
+default:
+  n_envs: 2
+  n_timesteps: 300
+  learning_starts: 100
+  batch_size: 32
+  buffer_size: 1000
+  policy_kwargs: {net_arch: [16], activation_fn: tanh}
+"""
+
+
+def test_a_task_and_hyperparameters_of_the_users_own(stand_in: Path, tmp_path: Path) -> None:
+    """The script `sc2pool` finds the task in the folder that it is called in."""
+    (tmp_path / "my_tasks.py").write_text(OWN_TASK)
+    (tmp_path / "sac.yml").write_text(OWN_HYPERPARAMETERS)
+    command = [Path(sys.executable).with_name("sc2pool"), "train", "--task", "my_tasks:Walk"]
+    command += ["--algo", "sac", "--hyperparameters", "sac.yml", "--game", stand_in, "--out", "run"]
+    first = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert "my_tasks:Walk, 2 games, to 300 steps" in first.stdout
+    assert "learns  sac on cpu" in first.stdout
+    command[2:] = ["--resume", "run", "--steps", "420"]
+    again = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert "from 300" in again.stdout
+    model = SAC.load(tmp_path / "run" / "model.zip", device="cpu")
+    assert (model.num_timesteps, model.policy_kwargs["net_arch"]) == (420, [16])
+    assert model.learning_starts == 400

@@ -7,8 +7,9 @@ import gymnasium
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sc2pool.cli.stop import Stop
-from sc2pool.cli.training.options import TrainOptions
 from sc2pool.cli.training.run_folder import read_steps
+from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
+from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.train import train
 
 
@@ -23,9 +24,10 @@ def train_cartpole(
         out=out,
         n=2,
         steps=steps,
+        hyperparameters=read_hyperparameters("ppo", "MoveToBeacon"),
         seed=1,
         resume=resume,
-        steps_done=0 if resume is None else read_steps(resume),
+        steps_done=0 if resume is None else read_steps(resume, "ppo"),
     )
     train(make_env(), options, game_version="CartPole", stop=stop or Stop())
 

@@ -157,7 +157,7 @@ def test_the_script_plays_a_trained_model(standin_dir, tmp_path):
         standin_dir,
         lambda seen, masks: model.predict(seen, deterministic=True, action_masks=masks)[0],
     )
-    options = ["--task", "DefeatRoaches", "--algorithm", "MaskablePPO", "--game", str(standin_dir)]
+    options = ["--task", "DefeatRoaches", "--algo", "maskable-ppo", "--game", str(standin_dir)]
     options += ["--seed", str(pooled.seed), "--opponent", "zerg", "easy"]
     done = subprocess.run(
         [sys.executable, SCRIPT, tmp_path / "model.zip", *options],

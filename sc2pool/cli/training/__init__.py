@@ -1,1 +1,1 @@
-"""`sc2pool train`: PPO on a pool of games, and the folder that it keeps."""
+"""`sc2pool train`: an algorithm on a pool of games, and the folder that the run keeps."""

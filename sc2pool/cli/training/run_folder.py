@@ -1,8 +1,11 @@
 """The folder of a training run: its files, and what a resumed run reads from them.
 
 model.zip            the policy; SB3's format
+best_model.zip       the policy of the best evaluation
 learning_curve.png   redrawn while the run goes on
 episodes.csv         one row per episode
+evaluations.csv      one row per evaluation
+videos               an episode of each evaluation
 progress.csv         SB3's figures and the pool's, one row per update; also as TensorBoard events
 config.json          options, hyperparameters and versions
 """
@@ -16,26 +19,20 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
 from sc2pool.errors import ConfigError
 
 MODEL_FILE = "model.zip"
+BEST_MODEL_FILE = "best_model.zip"
+EVALUATIONS_FILE = "evaluations.csv"
+VIDEOS_FOLDER = "videos"
 CURVE_FILE = "learning_curve.png"
 EPISODES_FILE = "episodes.csv"
 PROGRESS_FILE = "progress.csv"
 CONFIG_FILE = "config.json"
 
-_PPO_DATA = (
-    "num_timesteps",
-    "observation_space",
-    "action_space",
-    "policy_class",
-    "n_steps",
-    "n_epochs",
-    "gae_lambda",
-    "clip_range",
-)
-"""Attributes of SB3's PPO that its other algorithms do not all have."""
-_PPO_PARTS = ("policy.pth", "policy.optimizer.pth")
+_OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
+"""Attributes that every saved model has."""
 
 
 def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) -> None:
@@ -54,7 +51,7 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
     except OSError as error:
         raise ConfigError(f"--out {out}: cannot be made ({error.strerror})") from error
     if resume is not None and resume.parent.resolve() != out.resolve():
-        for name in (EPISODES_FILE, PROGRESS_FILE):
+        for name in (EPISODES_FILE, PROGRESS_FILE, EVALUATIONS_FILE, BEST_MODEL_FILE):
             if (resume.parent / name).exists():
                 shutil.copy(resume.parent / name, out / name)
     (out / CONFIG_FILE).write_text(json.dumps(description, indent=2, default=str) + "\n")
@@ -72,11 +69,15 @@ def find_model(path: Path) -> Path:
     return model
 
 
-def read_steps(model: Path) -> int:
+def read_steps(model: Path, algo: str) -> int:
     """How many env steps the policy in this file was trained for.
 
+    Args:
+        model: the file.
+        algo: the algorithm that shall go on with it.
+
     Raises:
-        ConfigError: PPO cannot go on from this file; says why in one line.
+        ConfigError: the algorithm cannot go on from this file; says why in one line.
     """
     try:
         with zipfile.ZipFile(model) as archive:
@@ -84,44 +85,58 @@ def read_steps(model: Path) -> int:
             parts = set(archive.namelist())
     except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
         raise ConfigError(f"--resume {model}: not a model saved by training ({error})") from error
-    wrong = _why_not_ppo(data, parts)
+    algorithm = ALGORITHMS[algo]
+    wrong = _why_not(algorithm, data, parts)
     if wrong:
-        raise ConfigError(f"--resume {model}: not a PPO model saved by training ({wrong})")
+        raise ConfigError(
+            f"--resume {model}: not a model of {algorithm.class_name} saved by training ({wrong})"
+        )
     return int(data["num_timesteps"])
 
 
-def _why_not_ppo(data: Any, parts: Set[str]) -> str:
-    """What SB3's PPO would miss in a saved model; empty for nothing.
+def _why_not(algorithm: Algorithm, data: Any, parts: Set[str]) -> str:
+    """What the algorithm would miss in a saved model; empty for nothing.
 
     Args:
+        algorithm: that shall go on with it.
         data: the attributes that were saved.
         parts: the names in the archive.
     """
     if not isinstance(data, dict):
         return f"its data is a {type(data).__name__}, expected a dict"
-    lacking = [name for name in _PPO_DATA if name not in data] + [
-        name for name in _PPO_PARTS if name not in parts
-    ]
+    files = ["policy.pth", *(f"{name}.optimizer.pth" for name in algorithm.optimizers)]
+    lacking = [name for name in (*_OF_ALL, *algorithm.attributes) if name not in data]
+    lacking += [name for name in files if name not in parts]
     if lacking:
         return f"it lacks {', '.join(lacking)}"
+    too_much = [name for name in algorithm.lacks if name in data]
+    if too_much:
+        return f"it has {', '.join(too_much)}"
     steps = data["num_timesteps"]
     if type(steps) is not int or steps < 0:
         return f"num_timesteps is {steps!r}, expected a whole number of at least 0"
     policy = data["policy_class"]
     module = policy.get("__module__") if isinstance(policy, dict) else None
-    if not str(module).startswith("stable_baselines3."):
-        return f"its policy is of {module}, expected one of stable_baselines3"
+    if module != algorithm.policy_module:
+        return f"its policy is of {module}, expected one of {algorithm.policy_module}"
     return ""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The options of an earlier run, empty if it left none."""
+    """The description of an earlier run, empty if it left none.
+
+    Raises:
+        ConfigError: there is one, without options.
+    """
+    path = folder / CONFIG_FILE
     try:
-        return dict(json.loads((folder / CONFIG_FILE).read_text())["options"])
+        description = dict(json.loads(path.read_text()))
+        dict(description["options"])
     except FileNotFoundError:
         return {}
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{folder / CONFIG_FILE} is not a run's description: {error}") from error
+        raise ConfigError(f"{path} is not a run's description: {error}") from error
+    return description
 
 
 def unused(folder: Path) -> Path:

@@ -1,8 +1,7 @@
-"""Saves a run while it goes on: the model, the curve, and SB3's figures.
+"""Saves a run while it goes on: the model and the curve.
 
 Rules: a file is replaced as a whole, so the last good one stays if a save fails; a save that fails
-(full disk, lost permission) is said in one line and tried again, and the training goes on; figures
-that cannot be logged then are lost.
+(full disk, lost permission) is said in one line and tried again, and the training goes on.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.logger import KVWriter
 
 from sc2pool.cli.stop import say
 from sc2pool.cli.training.run_folder import MODEL_FILE
@@ -53,28 +50,6 @@ class Saver:
         return (
             f"the last good model is {self._path}" if self._path.exists() else "no model is saved"
         )
-
-
-class Tolerant(KVWriter):
-    """One of SB3's log formats, without an error if its file cannot be written."""
-
-    def __init__(self, log: KVWriter) -> None:
-        self._log = log
-
-    def write(
-        self,
-        key_values: dict[str, Any],
-        key_excluded: dict[str, tuple[str, ...]],
-        step: int = 0,
-    ) -> None:
-        """Write one row of figures."""
-        with suppress(OSError):
-            self._log.write(key_values, key_excluded, step)
-
-    def close(self) -> None:
-        """Close the file."""
-        with suppress(OSError):
-            self._log.close()
 
 
 def save_model(model: BaseAlgorithm, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`sc2pool train`: PPO on a pool of games, from the first launch to the learning curve.
+"""`sc2pool train`: one algorithm on a pool of games, from the first launch to the learning curve.
 
     run(options)          makes the games, trains, closes the games
     train(env, options)   trains on any VecEnv and keeps the run's folder (see `run_folder`)
@@ -15,40 +15,37 @@ import os
 import platform
 import shlex
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from gymnasium import spaces
-from stable_baselines3 import PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import CSVOutputFormat, Logger, TensorBoardOutputFormat
-from stable_baselines3.common.preprocessing import is_image_space
-from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from sc2pool import PoolStatsCallback, SubprocSC2VecEnv
+from sc2pool import PauseDuringTraining, PoolStatsCallback, SubprocSC2VecEnv
 from sc2pool.cli.stop import Stop, Stopped, say
 from sc2pool.cli.training.curve import draw_curve, references_for
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
-from sc2pool.cli.training.hyperparameters import settings_for
-from sc2pool.cli.training.options import TrainOptions
+from sc2pool.cli.training.evaluation import MOST_GAMES, Evaluation
+from sc2pool.cli.training.logs import open_logger
+from sc2pool.cli.training.model import check_arguments, check_device, make_model
 from sc2pool.cli.training.progress import open_display, score
 from sc2pool.cli.training.recorder import SAVE_EVERY_S, Recorder
 from sc2pool.cli.training.run_folder import (
+    BEST_MODEL_FILE,
     CURVE_FILE,
     EPISODES_FILE,
     MODEL_FILE,
-    PROGRESS_FILE,
     open_folder,
 )
-from sc2pool.cli.training.saving import Saver, Tolerant
+from sc2pool.cli.training.saving import Saver
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.units import duration
 from sc2pool.config import PoolConfig
-from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import resolve
 
 RECORDED_VERSIONS = ("sc2pool", "burnysc2", "gymnasium", "numpy", "stable-baselines3", "torch")
@@ -61,26 +58,45 @@ def run(options: TrainOptions) -> int:
         The exit code: 0; 1 if the model could not be saved; as a shell's after a signal.
     """
     check_device(options.device)
+    check_arguments(options.algo, options.hyperparameters)
     stop = Stop()
-    with stop.handling():
+    with stop.handling(), ExitStack() as opened:
         print(f"starting {games(options.n)} of {options.task} …", flush=True)
-        # No seed here: PPO seeds the env.
+        # No seed here: the model seeds the env.
         env = SubprocSC2VecEnv(
             n=options.n,
             task=options.task,
             game=str(options.installation),
+            realtime=options.realtime,
+            spares=options.spares,
             config=PoolConfig(metrics_port=options.metrics_port),
         )
-        try:
-            saved = train(env, options, game_version=env.stats().game_version or "", stop=stop)
-        finally:
-            env.close()
+        opened.callback(env.close)
+        others = None
+        if options.eval_every or options.video:
+            others = SubprocSC2VecEnv(
+                n=min(MOST_GAMES, options.n, options.eval_episodes),
+                task=options.task,
+                game=str(options.installation),
+                realtime=options.realtime,
+                render_mode="rgb_array" if options.video else None,
+            )
+            opened.callback(others.close)
+        version = env.stats().game_version or ""
+        saved = train(env, options, game_version=version, stop=stop, evaluation_env=others)
     if not saved:
         return 1
     return 0 if stop.signal is None else 128 + stop.signal
 
 
-def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) -> bool:
+def train(
+    env: VecEnv,
+    options: TrainOptions,
+    *,
+    game_version: str,
+    stop: Stop,
+    evaluation_env: VecEnv | None = None,
+) -> bool:
     """Train a policy on `env` and keep the run's folder up to date.
 
     Returns:
@@ -88,10 +104,12 @@ def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) 
     """
     # The networks are small; the games need the cores.
     torch.set_num_threads(1)
+    algorithm = ALGORITHMS[options.algo]
     model = make_model(VecMonitor(env), options)
 
-    open_folder(options.out, options.resume, description(options, game_version))
-    model.set_logger(open_logger(options.out))
+    about = description(options, game_version)
+    open_folder(options.out, options.resume, about)
+    model.set_logger(open_logger(options.out, about, wandb=options.wandb))
     episodes = EpisodeLog(options.out / EPISODES_FILE, options.steps_done)
     title = f"{options.task} · {games(options.n)} · {game_version}"
     game = "the stand-in" if is_standin(game_version) else "StarCraft II"
@@ -102,6 +120,7 @@ def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) 
 
     saver = Saver(model, options.out, draw)
     print(banner(options, game_version, model), flush=True)
+    evaluation = None
     with stop.polite():
         try:
             with open_display() as display:
@@ -110,6 +129,13 @@ def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) 
                 ]
                 if isinstance(env.unwrapped, SubprocSC2VecEnv):
                     callbacks.append(PoolStatsCallback())
+                if options.realtime and not algorithm.plays_on:
+                    callbacks.append(PauseDuringTraining())
+                if evaluation_env is not None:
+                    evaluation = Evaluation(
+                        VecMonitor(evaluation_env), options, stop, masks=algorithm.uses_masks
+                    )
+                    callbacks.append(evaluation)
                 model.learn(
                     options.steps - options.steps_done,
                     callback=callbacks,
@@ -118,99 +144,37 @@ def train(env: VecEnv, options: TrainOptions, *, game_version: str, stop: Stop) 
         finally:
             if not isinstance(sys.exception(), Stopped):
                 saver.save()
-                say(saver.last_good() if saver.problem else closing_words(options, model, episodes))
+                words = closing_words(options, model, episodes, evaluation)
+                say(saver.last_good() if saver.problem else words)
             episodes.close()
             model.logger.close()
     return saver.problem is None
 
 
-def make_model(env: VecEnv, options: TrainOptions) -> PPO:
-    """A new PPO for the env's spaces, or the resumed one."""
-    if options.resume is not None:
-        try:
-            return PPO.load(
-                options.resume, env=env, device=options.device, seed=seed_of_this_part(options)
-            )
-        except ValueError as error:
-            raise ConfigError(f"{options.resume} does not fit {options.task}: {error}") from error
-    settings = settings_for(options.task)
-    return PPO(
-        policy_for(env.observation_space),
-        env,
-        n_steps=settings.n_steps,
-        batch_size=settings.n_steps * env.num_envs // settings.minibatches,
-        n_epochs=settings.n_epochs,
-        learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
-        gamma=settings.gamma,
-        gae_lambda=settings.gae_lambda,
-        ent_coef=settings.ent_coef,
-        clip_range=settings.clip_range,
-        seed=options.seed,
-        device=options.device,
-    )
-
-
-def policy_for(space: spaces.Space[Any]) -> str:
-    """SB3's name of the policy network that suits these observations."""
-    if isinstance(space, spaces.Dict):
-        return "MultiInputPolicy"
-    # SB3's convolutions need at least 36 × 36 pixels; a smaller image can be flattened.
-    if is_image_space(space) and sorted(space.shape or ())[1] >= 36:
-        return "CnnPolicy"
-    return "MlpPolicy"
-
-
-def seed_of_this_part(options: TrainOptions) -> int | None:
-    """A seed of its own for each resumed part of a run; with the first one it would replay the
-    run's start."""
-    if options.seed is None:
-        return None
-    return int(np.random.SeedSequence([options.seed, options.steps_done]).generate_state(1)[0])
-
-
-def check_device(device: str) -> None:
-    """Raise `ConfigError` unless torch can compute on `device`."""
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"--device {device}: torch cannot use it ({reason})") from error
-
-
 def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
     """What `config.json` says of the run."""
     versions = {name: metadata.version(name) for name in RECORDED_VERSIONS}
+    given = asdict(options)
     return {
-        "options": asdict(options),
-        "hyperparameters": asdict(settings_for(options.task)),
+        "hyperparameters": given.pop("hyperparameters"),
+        "options": given,
         "game_version": game_version,
         "versions": {"python": platform.python_version(), **versions},
         "platform": platform.platform(),
     }
 
 
-def open_logger(folder: Path) -> Logger:
-    """SB3's log as CSV and TensorBoard events; it continues existing files."""
-    path = folder / PROGRESS_FILE
-    earlier = path.read_text() if path.exists() else ""
-    log = CSVOutputFormat(str(path))
-    # SB3 empties the file when it opens it; the first line holds the columns' names.
-    if earlier:
-        log.keys = earlier.partition("\n")[0].split(",")
-        log.file.write(earlier[: earlier.rfind("\n") + 1])
-    return Logger(str(folder), [Tolerant(log), Tolerant(TensorBoardOutputFormat(str(folder)))])
-
-
-def banner(options: TrainOptions, game_version: str, model: PPO) -> str:
+def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm) -> str:
     """What the run will do, printed when it starts."""
     from_steps = f", from {options.steps_done:,}" if options.steps_done else ""
     warning = "  (the stand-in, not StarCraft II)" if is_standin(game_version) else ""
+    played = games(options.n) + (" in real time" if options.realtime else "")
     port = options.metrics_port
     metrics = f"metrics http://127.0.0.1:{port}/metrics\n" if port is not None else ""
     return (
-        f"task    {options.task}, {games(options.n)}, to {options.steps:,} steps{from_steps}\n"
+        f"task    {options.task}, {played}, to {options.steps:,} steps{from_steps}\n"
         f"game    {game_version}{warning}\n"
-        f"device  {model.device}\n"
+        f"learns  {options.algo} on {model.device}\n"
         f"out     {options.out}  ({CURVE_FILE} is redrawn every {SAVE_EVERY_S:.0f} s)\n"
         f"{metrics}"
         f"stop    Ctrl-C saves and ends"
@@ -222,13 +186,23 @@ def games(n: int) -> str:
     return "1 game" if n == 1 else f"{n} games"
 
 
-def closing_words(options: TrainOptions, model: PPO, episodes: EpisodeLog) -> str:
+def closing_words(
+    options: TrainOptions,
+    model: BaseAlgorithm,
+    episodes: EpisodeLog,
+    evaluation: Evaluation | None,
+) -> str:
     """What was saved and where, and how to continue a run that was stopped."""
     words = (
         f"saved after {model.num_timesteps:,} steps, {duration(episodes.wall_time_s)} of training"
         f" · mean return {score(episodes.mean_return())} over the last {WINDOW} episodes\n"
         f"  {options.out / MODEL_FILE}\n  {options.out / CURVE_FILE}"
     )
+    if evaluation is not None and evaluation.best is not None:
+        words += (
+            f"\n  {options.out / BEST_MODEL_FILE}, mean return {evaluation.best.mean_return:.2f} "
+            f"at {evaluation.best.total_steps:,} steps"
+        )
     if model.num_timesteps < options.steps:
         command = os.environ.get("SC2POOL_COMMAND", "sc2pool train")
         words += f"\nto continue: {command} --resume {shlex.quote(str(options.out))}"

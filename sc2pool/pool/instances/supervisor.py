@@ -59,8 +59,8 @@ class Supervisor:
         listener: hears of the envs' replies.
         answers: to calls, by their numbers, until the caller takes them.
         cannot_hold: games in real time cannot be held, so spares would miss their first loops.
-        failure: what ends the pool, until the waiting call raises it. It is not kept any longer: its
-            traceback would keep the pool from being collected, and so from being closed.
+        failure: what ends the pool, until the waiting call raises it. It is not kept any longer:
+            its traceback would keep the pool from being collected, and so from being closed.
         failed: the failure in words; empty for none.
         raised: what the user's code has raised, and on which seat.
     """

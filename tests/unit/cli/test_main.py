@@ -10,8 +10,8 @@ import pytest
 
 from sc2pool.cli.bench.command import BenchOptions
 from sc2pool.cli.main import main, make_parser
-from sc2pool.cli.training.options import TrainOptions
-from sc2pool.cli.training.run_folder import _PPO_DATA, _PPO_PARTS
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.errors import ConfigError
 
 
@@ -32,13 +32,15 @@ def earlier_run(tmp_path: Path) -> Path:
     """The folder of a run that has done 2,000 of 5,000 steps, with what its options need."""
     folder = tmp_path / "earlier"
     folder.mkdir()
-    data = dict.fromkeys(_PPO_DATA, 0) | {
+    data = dict.fromkeys(ALGORITHMS["ppo"].attributes, 0) | {
         "num_timesteps": 2000,
+        "observation_space": None,
+        "action_space": None,
         "policy_class": {"__module__": "stable_baselines3.common.policies"},
     }
     with zipfile.ZipFile(folder / "model.zip", "w") as archive:
         archive.writestr("data", json.dumps(data))
-        for part in _PPO_PARTS:
+        for part in ("policy.pth", "policy.optimizer.pth"):
             archive.writestr(part, b"")
     options = {"task": "MoveToBeacon", "n": 3, "steps": 5000, "seed": 7}
     (folder / "config.json").write_text(json.dumps({"options": options}))
@@ -83,6 +85,14 @@ def test_a_resumed_run_may_go_on_elsewhere(installation: Path, earlier_run: Path
         (["--resume", "{installation}"], "no model.zip in it"),
         (["--resume", __file__], "not a model saved by training"),
         (["--resume", "{earlier_run}", "--task", "DefeatRoaches"], "is a run of task MoveToBeacon"),
+        (["--resume", "{earlier_run}", "--algo", "dqn"], "it lacks buffer_size, "),
+        (["--resume", "{earlier_run}", "--hyperparameters", "f.yml"], "keeps the hyperparameters"),
+        (["--hyperparameters", "/no/f.yml"], "/no/f.yml cannot be read"),
+        (["--algo", "sac"], "--algo sac plays Box actions"),
+        (["--task", "no_such_module:Walk"], "there is no module 'no_such_module'"),
+        (["--task", "json:Walk"], "module json has no 'Walk'"),
+        (["--task", "json:loads"], "must be a built-in name, module:Class, or a subclass"),
+        (["--task", "json:"], "task 'json:': expected module:Class"),
         (["--resume", "{earlier_run}", "--steps", "2000"], "has 2000 steps already"),
         (["--out", "{earlier_run}"], "already holds a run"),
         (["--out", __file__], "is not a folder"),
@@ -125,6 +135,28 @@ def test_an_error_is_one_message_without_a_traceback(capsys: pytest.CaptureFixtu
     error = capsys.readouterr().err
     assert error.startswith("sc2pool: unknown task 'Chess'")
     assert error.count("\n") == 1
+
+
+def test_a_file_of_hyperparameters_has_its_say(installation: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yml"
+    file.write_text("default: {n_timesteps: 7000, n_envs: 3, n_steps: 32}")
+    options = options_from("--game", installation, "--hyperparameters", file)
+    assert (options.steps, options.n) == (7000, 3)
+    assert options.hyperparameters.arguments == {"n_steps": 32}
+    given = ("--game", installation, "--hyperparameters", file, "--n", "2", "--steps", "9000")
+    assert (options_from(*given).steps, options_from(*given).n) == (9000, 2)
+
+
+def test_a_task_of_the_users_own(
+    installation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_tasks_of_this_test.py").write_text(
+        "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon as Mine\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    options = options_from("--game", installation, "--task", "my_tasks_of_this_test:Mine")
+    assert options.task == "my_tasks_of_this_test:Mine"
+    assert options.out.name.startswith("Mine-")
 
 
 def test_metrics_are_refused_where_they_cannot_be_served(

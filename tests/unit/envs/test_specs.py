@@ -29,7 +29,7 @@ def test_a_task_by_name_or_class(standin_dir, task):
         ("movetobeacon", "did you mean 'MoveToBeacon'"),
         ("", "unknown task ''"),
         (None, "got None"),
-        (MoveToBeacon(), "must be a built-in name, or a subclass"),
+        (MoveToBeacon(), "must be a built-in name, module:Class, or a subclass"),
     ],
     ids=["case", "empty", "None", "object"],
 )

@@ -1,41 +1,126 @@
-"""PPO's hyperparameters, one row per task.
+"""Hyperparameters: of the bundled files in `defaults`, or of a YAML file of the user's own.
 
-The default suits a small vector observation and 8 games on two cores; a row holds what differs.
+    default:                   for every task that has no section of its own
+      n_timesteps: 1_000_000   env steps of a whole training, of all games together
+      n_envs: 8                games
+      policy: MlpPolicy        SB3's name; the one that suits the observations if left out
+      n_steps: 128             this and all that follows: arguments of the algorithm
+      batch_size: 256          or `minibatches: 4`, equal parts of the rollout for any n_envs
+      learning_rate: lin_1e-3  falls linearly to 0
+      policy_kwargs: {net_arch: [64, 64], activation_fn: tanh}
+    MoveToBeacon:
+      …
+
+The format is RL Baselines3 Zoo's, without its wrappers. A section is complete in itself: what it
+leaves out is the algorithm's own default. Where two sections share most, YAML's `<<: *name` helps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+from sc2pool.errors import ConfigError
+from sc2pool.optional import needed_for
+
+_DEFAULTS = Path(__file__).with_name("defaults")
+_DEFAULT_SECTION = "default"
+_OWN_NUMBERS = ("n_timesteps", "n_envs", "minibatches")
 
 
 @dataclass(frozen=True)
-class PPOSettings:
-    """Hyperparameters, named as in SB3."""
+class Hyperparameters:
+    """A section of a file."""
 
-    default_steps: int = 1_000_000
-    """Env steps of a whole training, of all games together."""
-    n_steps: int = 128
-    """Steps of each game between two updates."""
-    minibatches: int = 4
-    """Number of equal minibatches in an update's batch, for any number of games."""
-    n_epochs: int = 4
-    learning_rate: float = 1e-3
-    """At the start; it falls linearly to 0."""
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    ent_coef: float = 0.01
-    clip_range: float = 0.2
+    n_timesteps: int = 1_000_000
+    n_envs: int = 8
+    policy: str | None = None
+    minibatches: int | None = None
+    """In place of the argument `batch_size`."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Of the algorithm, as they stand in the file."""
+
+    @classmethod
+    def of(cls, section: Mapping[str, Any], where: str) -> Hyperparameters:
+        """Those of a section.
+
+        Raises:
+            ConfigError: a value is of the wrong type; `where` names the section.
+        """
+        arguments = dict(section)
+        numbers = {
+            name: _whole(arguments.pop(name), f"{where}: {name}")
+            for name in _OWN_NUMBERS
+            if name in arguments
+        }
+        if "minibatches" in numbers and "batch_size" in arguments:
+            raise ConfigError(f"{where}: either batch_size or minibatches, not both")
+        policy = arguments.pop("policy", None)
+        if not isinstance(policy, str | None):
+            raise ConfigError(f"{where}: policy must be a name, got {policy!r}")
+        return cls(**numbers, policy=policy, arguments=arguments)
 
 
-DEFAULT = PPOSettings()
+def number_of(value: Any) -> Any:
+    """The number that a text means, else the value itself: for YAML, `1e-3` is a text."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return float(value)
+    return value
 
-BY_TASK: dict[str, PPOSettings] = {
-    "MoveToBeacon": PPOSettings(default_steps=150_000),
-    "MoveToBeaconBot": PPOSettings(default_steps=150_000),
-    "MoveToBeaconImage": PPOSettings(default_steps=400_000, learning_rate=3e-4),
-}
+
+def _whole(value: Any, what: str) -> int:
+    number = number_of(value)
+    if type(number) not in (int, float) or not math.isfinite(number) or number < 1 or number % 1:
+        raise ConfigError(f"{what} must be a whole number above 0, got {value!r}")
+    return int(number)
 
 
-def settings_for(task: str) -> PPOSettings:
-    """The task's own row, or the default."""
-    return BY_TASK.get(task, DEFAULT)
+def read_hyperparameters(algo: str, task: str, file: Path | None = None) -> Hyperparameters:
+    """A task's hyperparameters: from the file if there is one, else the bundled ones.
+
+    Args:
+        algo: the algorithm's name.
+        task: the task's name.
+        file: a file of the user's.
+
+    Raises:
+        ConfigError: the file cannot be read, is not of this format, or has no section for the task.
+    """
+    if file is None:
+        bundled = ALGORITHMS[algo].hyperparameters
+        if not bundled:
+            return Hyperparameters()
+        file = _DEFAULTS / bundled
+    sections = _read(file)
+    name = task if task in sections else _DEFAULT_SECTION
+    if name not in sections:
+        raise ConfigError(
+            f"{file} has no section {task} and no section {_DEFAULT_SECTION}; "
+            f"it has {', '.join(map(str, sections)) or 'none'}"
+        )
+    section = sections[name]
+    where = f"{file}, section {name}"
+    if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
+        raise ConfigError(f"{where}: expected `name: value` lines, got {section!r}")
+    return Hyperparameters.of(section, where)
+
+
+def _read(file: Path) -> dict[Any, Any]:
+    with needed_for("a file of hyperparameters"):
+        import yaml  # noqa: PLC0415
+    try:
+        content = yaml.safe_load(file.read_text())
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        words = " ".join(str(error).split())
+        raise ConfigError(f"{file} is not YAML: {words}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}: expected sections, one for each task, got {content!r:.60}")
+    return content

@@ -2,7 +2,7 @@
 
 Rules: no torch, no SB3 and no running game here, so a bad argument is answered within a second;
 nothing is written. What the command line leaves open comes from the resumed run, then from the
-defaults.
+hyperparameters and the defaults.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from sc2pool.cli.arguments import check_writable, find_game
-from sc2pool.cli.training.hyperparameters import settings_for
 from sc2pool.cli.training.run_folder import CONFIG_FILE, find_model, read_config, read_steps, unused
+from sc2pool.cli.training.settings.algorithms import check_algorithm
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.errors import ConfigError
 from sc2pool.optional import EXTRAS, require
+from sc2pool.tasks.registry import resolve
 
 
 @dataclass(frozen=True)
@@ -27,16 +29,26 @@ class TrainOptions:
 
     out: Path
     """The run's folder; need not exist."""
-    task: str = "MoveToBeacon"
-    n: int = 8
-    steps: int = settings_for("MoveToBeacon").default_steps
+    steps: int
     """Env steps in all, those before a resume included."""
+    hyperparameters: Hyperparameters
+    task: str = "MoveToBeacon"
+    algo: str = "ppo"
+    """A name in `algorithms`."""
+    n: int = 8
     seed: int | None = None
     game: str = "auto"
     """As given: auto, real, or an installation's folder."""
     installation: Path | None = None
     """The folder of the game to play, found by way of `game`."""
+    realtime: bool = False
+    spares: int = 0
     device: str = "cpu"
+    eval_every: int | None = None
+    """Env steps between two evaluations; None for none but one at the end if `video`."""
+    eval_episodes: int = 10
+    video: bool = False
+    wandb: bool = False
     metrics_port: int | None = None
     """See `PoolConfig`."""
     resume: Path | None = None
@@ -50,48 +62,90 @@ class TrainOptions:
 
         Raises:
             ConfigError: an argument that cannot work, named with what was expected.
+            MissingPackageError: an option needs a package that is not installed.
         """
         model = None if args.resume is None else find_model(args.resume)
-        steps_done = 0 if model is None else read_steps(model)
-        resumed = {} if model is None else read_config(model.parent)
+        earlier = {} if model is None else read_config(model.parent)
+        resumed = earlier.get("options", {})
 
         def choose(name: str, default: Any) -> Any:
             given = getattr(args, name)
             return given if given is not None else resumed.get(name, default)
 
+        for name in ("task", "algo"):
+            given = getattr(args, name)
+            if given is not None and given != resumed.get(name, given):
+                raise ConfigError(
+                    f"--{name} {given}: {args.resume} is a run of {name} {resumed[name]}"
+                )
         task = choose("task", cls.task)
-        steps = choose("steps", settings_for(task).default_steps)
+        algo = choose("algo", cls.algo)
+        steps_done = 0 if model is None else read_steps(model, algo)
+        check_algorithm(algo, resolve(task))
+        hyperparameters = choose_hyperparameters(algo, task, args, earlier)
+        steps = choose("steps", hyperparameters.n_timesteps)
         game = choose("game", cls.game)
-        if resumed and task != resumed["task"]:
-            raise ConfigError(f"--task {task}: {args.resume} is a run of task {resumed['task']}")
         if steps <= steps_done:
             raise ConfigError(f"{args.resume} has {steps_done} steps already: give more as --steps")
-        metrics_port = choose("metrics_port", cls.metrics_port)
-        if metrics_port is not None:
-            require("--metrics-port", "prometheus_client")
-        return cls(
+        options = cls(
             out=choose_out(args.out, model, task),
-            task=task,
-            n=choose("n", cls.n),
             steps=steps,
+            hyperparameters=hyperparameters,
+            task=task,
+            algo=algo,
+            n=choose("n", hyperparameters.n_envs),
             seed=choose("seed", cls.seed),
             game=game,
             installation=find_game(game, task),
+            realtime=choose("realtime", cls.realtime),
+            spares=choose("spares", cls.spares),
             device=choose("device", cls.device),
-            metrics_port=metrics_port,
+            eval_every=choose("eval_every", cls.eval_every),
+            eval_episodes=choose("eval_episodes", cls.eval_episodes),
+            video=choose("video", cls.video),
+            wandb=choose("wandb", cls.wandb),
+            metrics_port=choose("metrics_port", cls.metrics_port),
             resume=model,
             steps_done=steps_done,
         )
+        options.check_packages()
+        return options
+
+    def check_packages(self) -> None:
+        """Raise `MissingPackageError` if a package that an option needs is not installed."""
+        if self.metrics_port is not None:
+            require("--metrics-port", "prometheus_client")
+        if self.video:
+            require("--video", "imageio_ffmpeg")
+        if self.wandb:
+            require("--wandb", "wandb")
 
 
 def check_extras() -> None:
     """Raise `ConfigError` if a package that only training needs is not installed."""
-    needed = ("matplotlib", "stable_baselines3", "tensorboard")
+    needed = ("matplotlib", "stable_baselines3", "tensorboard", "yaml")
     missing = [EXTRAS[name][0] for name in needed if not importlib.util.find_spec(name)]
     if missing:
         raise ConfigError(
             f"training needs {', '.join(missing)}: pip install 'sc2pool[train]', or ./scripts/train"
         )
+
+
+def choose_hyperparameters(
+    algo: str, task: str, args: argparse.Namespace, earlier: dict[str, Any]
+) -> Hyperparameters:
+    """Those of the file that is given, else the resumed run's, else the bundled ones."""
+    if earlier and args.hyperparameters is not None:
+        raise ConfigError(
+            f"--hyperparameters {args.hyperparameters}: {args.resume} keeps the hyperparameters "
+            f"that it was begun with"
+        )
+    if "hyperparameters" in earlier:
+        try:
+            return Hyperparameters(**earlier["hyperparameters"])
+        except TypeError as error:
+            raise ConfigError(f"the run in {args.resume} is of another version: {error}") from error
+    return read_hyperparameters(algo, task, args.hyperparameters)
 
 
 def choose_out(given: Path | None, model: Path | None, task: str) -> Path:
@@ -105,6 +159,7 @@ def choose_out(given: Path | None, model: Path | None, task: str) -> Path:
                 f"--out {out} already holds a run: choose another folder, or --resume {out}"
             )
     else:
-        out = unused(Path("runs") / f"{task}-{time.strftime('%Y%m%d-%H%M%S')}")
+        name = task.rpartition(":")[2]
+        out = unused(Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
     check_writable(out, "--out")
     return out

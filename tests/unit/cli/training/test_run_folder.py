@@ -37,14 +37,26 @@ def changed(model: Path, change: Any, *, without: str = "") -> Path:
     return model
 
 
-def test_ppo(tmp_path: Path) -> None:
-    assert read_steps(saved(PPO, tmp_path)) == 77
+@pytest.mark.parametrize(
+    ("algorithm", "algo"), [(PPO, "ppo"), (A2C, "a2c"), (DQN, "dqn"), (PPO, "async-ppo")]
+)
+def test_its_own_algorithm(tmp_path: Path, algorithm: type[BaseAlgorithm], algo: str) -> None:
+    assert read_steps(saved(algorithm, tmp_path), algo) == 77
 
 
 @pytest.mark.parametrize("algorithm", [A2C, DQN])
 def test_another_algorithm(tmp_path: Path, algorithm: type[BaseAlgorithm]) -> None:
-    with pytest.raises(ConfigError, match=r"not a PPO model saved by training \(it lacks .*clip_r"):
-        read_steps(saved(algorithm, tmp_path))
+    with pytest.raises(
+        ConfigError, match=r"not a model of PPO saved by training \(it lacks .*clip_r"
+    ):
+        read_steps(saved(algorithm, tmp_path), "ppo")
+
+
+def test_a_model_that_has_too_much(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"not a model of A2C saved by training \(it has n_epochs"
+    ):
+        read_steps(saved(PPO, tmp_path), "a2c")
 
 
 @pytest.mark.parametrize(
@@ -59,20 +71,20 @@ def test_another_algorithm(tmp_path: Path, algorithm: type[BaseAlgorithm]) -> No
 )
 def test_odd_data(tmp_path: Path, change: Any, why: str) -> None:
     with pytest.raises(ConfigError, match=why) as caught:
-        read_steps(changed(saved(PPO, tmp_path), change))
+        read_steps(changed(saved(PPO, tmp_path), change), "ppo")
     assert "\n" not in str(caught.value)
 
 
 def test_a_part_that_is_missing(tmp_path: Path) -> None:
     model = changed(saved(PPO, tmp_path), lambda data: data, without="policy.pth")
     with pytest.raises(ConfigError, match=r"it lacks policy\.pth"):
-        read_steps(model)
+        read_steps(model, "ppo")
 
 
 def test_no_archive(tmp_path: Path) -> None:
     path = tmp_path / "model.zip"
     path.write_text("nothing of the kind")
     with pytest.raises(ConfigError, match="not a model saved by training"):
-        read_steps(path)
+        read_steps(path, "ppo")
     with pytest.raises(ConfigError, match="not a model saved by training"):
-        read_steps(tmp_path)
+        read_steps(tmp_path, "ppo")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import resource
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -15,20 +13,10 @@ from stable_baselines3.common.logger import CSVOutputFormat, Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow, read_episodes
-from sc2pool.cli.training.saving import Saver, Tolerant
+from sc2pool.cli.training.logs import Tolerant
+from sc2pool.cli.training.saving import Saver
 
-
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """No file of this process grows in the block."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
+FullDisk = Callable[[], AbstractContextManager[None]]
 
 
 @pytest.fixture
@@ -37,7 +25,7 @@ def model() -> PPO:
 
 
 def test_a_save_that_fails_is_said_and_the_next_one_works(
-    model: PPO, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    model: PPO, tmp_path: Path, full_disk: FullDisk, capfd: pytest.CaptureFixture[str]
 ) -> None:
     drawn: list[int] = []
     saver = Saver(model, tmp_path, lambda: drawn.append(model.num_timesteps))
@@ -73,7 +61,7 @@ def test_a_folder_that_is_gone_is_said(
     assert line.endswith("; no model is saved")
 
 
-def test_figures_that_cannot_be_logged_are_lost(tmp_path: Path) -> None:
+def test_figures_that_cannot_be_logged_are_lost(tmp_path: Path, full_disk: FullDisk) -> None:
     log = Logger(str(tmp_path), [Tolerant(CSVOutputFormat(str(tmp_path / "progress.csv")))])
     for number in range(3):
         log.record("number", number)
@@ -86,7 +74,9 @@ def test_figures_that_cannot_be_logged_are_lost(tmp_path: Path) -> None:
     assert "2" in (tmp_path / "progress.csv").read_text().split()
 
 
-def test_episodes_that_a_full_disk_refuses_are_written_later(tmp_path: Path) -> None:
+def test_episodes_that_a_full_disk_refuses_are_written_later(
+    tmp_path: Path, full_disk: FullDisk
+) -> None:
     path = tmp_path / "episodes.csv"
     rows = [EpisodeRow(number, float(number), 1, float(number)) for number in range(4)]
     log = EpisodeLog(path)

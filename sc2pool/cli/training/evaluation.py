@@ -1,0 +1,206 @@
+"""Evaluations of the policy while it is trained: mean returns, the best model, and videos.
+
+Rules: games of their own are played, so the training's episodes go on where they were; the same
+seeds every time, so that the means can be compared; the best actions, none drawn; an episode that a
+fault cut short counts in no mean; what cannot be written (a full disk) is said, and the training
+goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecEnv
+
+from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE, VIDEOS_FOLDER
+from sc2pool.cli.training.saving import save_model
+from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training.video import Video
+from sc2pool.envs.sb3 import SubprocSC2VecEnv
+
+MOST_GAMES = 2
+"""Games that evaluations are played in; they idle in between."""
+_SEED = 1_000_003
+"""Of the first game; far from the seeds that people give to trainings."""
+
+
+class EvaluationRow(NamedTuple):
+    """One row of `evaluations.csv`."""
+
+    total_steps: int
+    """Env steps that the policy had been trained for."""
+    mean_return: float
+    std_return: float
+    mean_length: float
+    """In env steps."""
+    episodes: int
+    """Whole ones, which the means are of."""
+
+
+class _StopAskedForError(Exception):
+    """A signal has asked for the end of the training."""
+
+
+@dataclass
+class _Watch:
+    """What `evaluate_policy` calls after every step of every env.
+
+    Attributes:
+        whole: for each ended episode, in order, whether no fault cut it short.
+    """
+
+    stop: Stop
+    film: Callable[[bool], None]
+    """Called after every step of the first env, with whether its episode is over."""
+
+    def __post_init__(self) -> None:
+        self.whole: list[bool] = []
+
+    def __call__(self, seen: dict[str, Any], _: dict[str, Any]) -> None:
+        if self.stop.signal is not None:
+            raise _StopAskedForError
+        done = bool(seen["done"])
+        if seen["i"] == 0:
+            self.film(done)
+        if done:
+            self.whole.append("sc2pool.fault" not in seen["info"])
+
+
+class Evaluation(BaseCallback):
+    """Evaluates the policy every so many env steps, and when the training is complete.
+
+    Args:
+        env: the games that are played for it, with `render_mode="rgb_array"` for videos; they are
+            closed by the caller.
+        options: of the run.
+        stop: ends an evaluation, too.
+        masks: whether the model takes the task's masks.
+
+    Attributes:
+        best: the row of the best model; None before the first evaluation.
+    """
+
+    def __init__(self, env: VecEnv, options: TrainOptions, stop: Stop, *, masks: bool) -> None:
+        super().__init__()
+        self._env = env
+        self._options = options
+        self._stop = stop
+        self._masks = masks
+        self._path = options.out / EVALUATIONS_FILE
+        earlier = read_evaluations(self._path) if self._path.exists() else []
+        self.best = max(earlier, key=lambda row: row.mean_return, default=None)
+        self._evaluated_at = -1
+        self._next_at = options.steps_done + (options.eval_every or options.steps + 1)
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self._next_at:
+            assert self._options.eval_every is not None
+            self._next_at = self.num_timesteps + self._options.eval_every
+            self.evaluate()
+        return True
+
+    def _on_training_end(self) -> None:
+        if self._stop.signal is None and self._evaluated_at < self.num_timesteps:
+            self.evaluate()
+            self.logger.dump(self.num_timesteps)
+
+    def evaluate(self) -> None:
+        """Play the episodes, and record what came of them."""
+        self._evaluated_at = self.num_timesteps
+        try:
+            row = self._play()
+        except _StopAskedForError:
+            return
+        if row is None:
+            say(f"evaluation at {self.num_timesteps:,} steps: no episode without a fault")
+            return
+        self.logger.record("eval/mean_reward", row.mean_return)  # named as SB3's own callback does
+        self.logger.record("eval/mean_ep_length", row.mean_length)
+        best = self.best is None or row.mean_return > self.best.mean_return
+        say(
+            f"evaluation at {row.total_steps:,} steps: mean return {row.mean_return:.2f} ± "
+            f"{row.std_return:.2f} over {row.episodes} episodes{', the best so far' * best}"
+        )
+        try:
+            append(self._path, row)
+            if best:
+                save_model(self.model, self._options.out / BEST_MODEL_FILE)
+                self.best = row
+        except OSError as error:
+            say(f"cannot save the evaluation to {self._options.out}: {error.strerror or error}")
+
+    def _play(self) -> EvaluationRow | None:
+        self._env.seed(_SEED)
+        games = self._env.unwrapped
+        video = None
+        if self._options.video and isinstance(games, SubprocSC2VecEnv):
+            path = self._options.out / VIDEOS_FOLDER / f"step-{self.num_timesteps}.mp4"
+            video = Video(path, games.pool, float(games.pool.metadata["render_fps"]))
+        watch = _Watch(self._stop, video.film if video else lambda _: None)
+        try:
+            returns, lengths = self._evaluate_policy()(
+                self.model,
+                self._env,
+                n_eval_episodes=self._options.eval_episodes,
+                return_episode_rewards=True,
+                callback=watch,
+            )
+        finally:
+            if video:
+                video.close()
+            if self._options.realtime and isinstance(games, SubprocSC2VecEnv):
+                games.pause()
+        whole = np.array(returns)[watch.whole]
+        if not whole.size:
+            return None
+        return EvaluationRow(
+            self.num_timesteps,
+            *(round(float(whole.mean()), 6), round(float(whole.std()), 6)),
+            round(float(np.array(lengths)[watch.whole].mean()), 2),
+            whole.size,
+        )
+
+    def _evaluate_policy(self) -> Callable[..., Any]:
+        if self._masks:
+            from sb3_contrib.common.maskable import evaluation  # noqa: PLC0415
+
+            return evaluation.evaluate_policy
+        return evaluate_policy
+
+
+def append(path: Path, row: EvaluationRow) -> None:
+    """Add a row to the file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with path.open("a", newline="") as file:
+        rows = csv.writer(file)
+        if not file.tell():
+            rows.writerow(EvaluationRow._fields)
+        rows.writerow(row)
+
+
+def read_evaluations(path: Path) -> list[EvaluationRow]:
+    """The evaluations in a file."""
+    with path.open(newline="") as file:
+        rows = csv.DictReader(file)
+        return [
+            EvaluationRow(
+                int(row["total_steps"]),
+                float(row["mean_return"]),
+                float(row["std_return"]),
+                float(row["mean_length"]),
+                int(row["episodes"]),
+            )
+            for row in rows
+            if None not in row.values()  # a last line that a full disk cut off
+        ]

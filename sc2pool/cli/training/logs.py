@@ -1,0 +1,106 @@
+"""Where SB3's figures go: a CSV file, TensorBoard events, and Weights & Biases if asked.
+
+Rule: figures that cannot be written (a full disk) are lost, and the training goes on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.logger import (
+    CSVOutputFormat,
+    KVWriter,
+    Logger,
+    TensorBoardOutputFormat,
+    filter_excluded_keys,
+)
+
+from sc2pool.cli.training.run_folder import PROGRESS_FILE
+from sc2pool.errors import ConfigError
+
+
+def open_logger(folder: Path, description: Mapping[str, Any], *, wandb: bool) -> Logger:
+    """SB3's log; it continues existing files.
+
+    Args:
+        folder: of the run.
+        description: of the run.
+        wandb: whether Weights & Biases gets the figures, too.
+
+    Raises:
+        ConfigError: wandb does not start.
+    """
+    path = folder / PROGRESS_FILE
+    earlier = path.read_text() if path.exists() else ""
+    log = CSVOutputFormat(str(path))
+    # SB3 empties the file when it opens it; the first line holds the columns' names.
+    if earlier:
+        log.keys = earlier.partition("\n")[0].split(",")
+        log.file.write(earlier[: earlier.rfind("\n") + 1])
+    writers: list[KVWriter] = [Tolerant(log), Tolerant(TensorBoardOutputFormat(str(folder)))]
+    if wandb:
+        writers.append(WandbOutput(folder, description))
+    return Logger(str(folder), writers)
+
+
+class Tolerant(KVWriter):
+    """One of SB3's log formats, without an error if its file cannot be written."""
+
+    def __init__(self, log: KVWriter) -> None:
+        self._log = log
+
+    def write(
+        self,
+        key_values: dict[str, Any],
+        key_excluded: dict[str, tuple[str, ...]],
+        step: int = 0,
+    ) -> None:
+        """Write one row of figures."""
+        with suppress(OSError):
+            self._log.write(key_values, key_excluded, step)
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):
+            self._log.close()
+
+
+class WandbOutput(KVWriter):
+    """Weights & Biases: a run in the project `sc2pool`, in a group named after the run's folder.
+
+    Every part of a resumed run is a run of its own in that group. wandb's own variables choose the
+    rest (`WANDB_PROJECT`, `WANDB_MODE=offline`, …).
+
+    Raises:
+        ConfigError: wandb refuses to start; says why.
+    """
+
+    def __init__(self, folder: Path, description: Mapping[str, Any]) -> None:
+        import wandb  # noqa: PLC0415
+
+        try:
+            self._run = wandb.init(
+                project=None if "WANDB_PROJECT" in os.environ else "sc2pool",
+                group=folder.name,
+                dir=str(folder),
+                config=dict(description),
+            )
+        except wandb.errors.Error as error:
+            raise ConfigError(f"--wandb: {error}") from error
+
+    def write(
+        self,
+        key_values: dict[str, Any],
+        key_excluded: dict[str, tuple[str, ...]],
+        step: int = 0,
+    ) -> None:
+        """Send one row of figures."""
+        self._run.log(filter_excluded_keys(key_values, key_excluded, "wandb"), step=step)
+
+    def close(self) -> None:
+        """Send what is left, and end the run."""
+        self._run.finish()

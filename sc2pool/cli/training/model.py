@@ -1,0 +1,155 @@
+"""The model that is trained: a new one with the run's hyperparameters, or the resumed one."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import VecEnv
+
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, number_of
+from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.errors import ConfigError
+
+_LINEAR = "lin_"
+_OURS = frozenset({"self", "policy", "env", "seed", "device", "verbose", "args", "kwargs"})
+"""Parameters of the algorithms that no file of hyperparameters sets."""
+_ACTIVATIONS = {
+    name.lower(): function
+    for name, function in vars(torch.nn).items()
+    if inspect.isclass(function) and function.__module__ == "torch.nn.modules.activation"
+}
+
+
+def check_device(device: str) -> None:
+    """Raise `ConfigError` unless torch can compute on `device`."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"--device {device}: torch cannot use it ({reason})") from error
+
+
+def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
+    """Raise `ConfigError` if the algorithm has no such argument."""
+    algorithm = ALGORITHMS[algo]
+    known = {
+        name
+        for one in algorithm.load_class().__mro__
+        if issubclass(one, BaseAlgorithm) and "__init__" in vars(one)
+        for name in inspect.signature(vars(one)["__init__"]).parameters
+        if name[0] != "_"
+    } - _OURS
+    unknown = hyperparameters.arguments.keys() - known
+    if hyperparameters.minibatches and not {"n_steps", "batch_size"} <= known:
+        unknown |= {"minibatches"}
+    if unknown:
+        raise ConfigError(
+            f"--hyperparameters: {algorithm.class_name} has no {', '.join(sorted(unknown))}; "
+            f"it has {', '.join(sorted(known))}"
+        )
+
+
+def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
+    """A new model for the env's spaces, or the resumed one.
+
+    Raises:
+        ConfigError: the resumed model is for other spaces; the algorithm refuses an argument.
+    """
+    if options.resume is not None:
+        return load_model(env, options)
+    algorithm = ALGORITHMS[options.algo]
+    arguments = arguments_for(options.hyperparameters, env.num_envs)
+    policy = options.hyperparameters.policy or policy_for(env.observation_space, algorithm)
+    try:
+        return algorithm.load_class()(  # type: ignore[no-any-return]
+            policy, env, seed=options.seed, device=options.device, **arguments
+        )
+    except (TypeError, ValueError, AssertionError) as error:
+        raise ConfigError(
+            f"{algorithm.class_name} refuses its hyperparameters ({error or 'an assertion'}): "
+            f"policy {policy}, {arguments}"
+        ) from error
+
+
+def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
+    """The resumed model.
+
+    Raises:
+        ConfigError: it is for other spaces.
+    """
+    assert options.resume is not None
+    try:
+        model: BaseAlgorithm = (
+            ALGORITHMS[options.algo]
+            .load_class()
+            .load(
+                *(options.resume, env),
+                device=options.device,
+                seed=seed_of_this_part(options),
+            )
+        )
+    except ValueError as error:
+        raise ConfigError(f"{options.resume} does not fit {options.task}: {error}") from error
+    if isinstance(model, OffPolicyAlgorithm):
+        # Its buffer is empty again: it learns on once that has been filled as at the start.
+        model.learning_starts += options.steps_done
+    return model
+
+
+def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
+    """The arguments of the algorithm, for n games."""
+    arguments = {name: _value(value) for name, value in hyperparameters.arguments.items()}
+    if hyperparameters.minibatches is not None:
+        steps = arguments.get("n_steps", 2048)  # PPO's own default
+        arguments["batch_size"] = steps * n // hyperparameters.minibatches
+    if isinstance(kwargs := arguments.get("policy_kwargs"), dict):
+        arguments["policy_kwargs"] = kwargs | _activation(kwargs)
+    return arguments
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_LINEAR):
+        start = number_of(value.removeprefix(_LINEAR))
+        if isinstance(start, float):
+            return LinearSchedule(start, 0.0, 1.0)
+    return number_of(value)
+
+
+def _activation(policy_kwargs: dict[str, Any]) -> dict[str, Any]:
+    name = policy_kwargs.get("activation_fn")
+    if not isinstance(name, str):
+        return {}
+    try:
+        return {"activation_fn": _ACTIVATIONS[name.rpartition(".")[2].lower()]}
+    except KeyError:
+        raise ConfigError(
+            f"--hyperparameters: activation_fn {name!r} is none of {', '.join(_ACTIVATIONS)}"
+        ) from None
+
+
+def policy_for(space: spaces.Space[Any], algorithm: Algorithm) -> str:
+    """SB3's name of the policy network that suits these observations."""
+    kind = "Mlp"
+    if isinstance(space, spaces.Dict):
+        kind = "MultiInput"
+    # SB3's convolutions need at least 36 × 36 pixels; a smaller image can be flattened.
+    elif is_image_space(space) and sorted(space.shape or ())[1] >= 36:
+        kind = "Cnn"
+    return f"{kind}{algorithm.policy_infix}Policy"
+
+
+def seed_of_this_part(options: TrainOptions) -> int | None:
+    """A seed of its own for each resumed part of a run; with the first one it would replay the
+    run's start."""
+    if options.seed is None:
+        return None
+    return int(np.random.SeedSequence([options.seed, options.steps_done]).generate_state(1)[0])

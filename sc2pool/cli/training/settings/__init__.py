@@ -1,0 +1,1 @@
+"""What a run does, checked before anything heavy starts."""

@@ -1,0 +1,138 @@
+"""The learning algorithms, as data: where each one is, and which tasks it can learn.
+
+Rule: nothing here imports torch, so a task that an algorithm cannot learn is refused at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from sc2pool.errors import ConfigError
+from sc2pool.optional import require
+
+if TYPE_CHECKING:
+    from sc2pool.tasks.definition import TaskDefinition
+
+_SB3 = "stable_baselines3"
+_CONTRIB = "sb3_contrib"
+_ANY_ACTION = ("Box", "Discrete", "MultiDiscrete", "MultiBinary")
+_ACTOR_CRITIC = ("n_steps", "gae_lambda", "gamma")
+_PROXIMAL = (*_ACTOR_CRITIC, "n_epochs", "clip_range")
+_PPO_FILE = "ppo.yml"
+_REPLAYING = ("buffer_size", "learning_starts", "train_freq", "gamma")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One of them."""
+
+    module: str
+    """The package that has the class."""
+    class_name: str
+    attributes: tuple[str, ...]
+    """What a saved model has that tells it from most others."""
+    lacks: tuple[str, ...] = ()
+    """What those others have that it does not."""
+    policy_module: str = "stable_baselines3.common.policies"
+    """Where the class of a saved model's policy is."""
+    optimizers: tuple[str, ...] = ("policy",)
+    actions: tuple[str, ...] = _ANY_ACTION
+    """The action spaces that it supports, from its documentation."""
+    policy_infix: str = ""
+    """`MlpPolicy` becomes `MlpLstmPolicy` with `Lstm`."""
+    hyperparameters: str = ""
+    """The file in `defaults` that has them; its own defaults if empty."""
+    uses_masks: bool = False
+    replays: bool = False
+    """It learns from a buffer of old transitions, which a saved model lacks."""
+    plays_on: bool = False
+    """In real time it needs running games while it learns."""
+
+    def load_class(self) -> type[Any]:
+        """The class; imports torch."""
+        return getattr(import_module(self.module), self.class_name)  # type: ignore[no-any-return]
+
+
+ALGORITHMS: Final = {
+    "ppo": Algorithm(_SB3, "PPO", _PROXIMAL, hyperparameters=_PPO_FILE),
+    "a2c": Algorithm(
+        _SB3, "A2C", _ACTOR_CRITIC, lacks=("n_epochs", "cg_max_steps"), hyperparameters="a2c.yml"
+    ),
+    "dqn": Algorithm(
+        *(_SB3, "DQN", (*_REPLAYING, "exploration_fraction")),
+        policy_module="stable_baselines3.dqn.policies",
+        actions=("Discrete",),
+        hyperparameters="dqn.yml",
+        replays=True,
+    ),
+    "sac": Algorithm(
+        *(_SB3, "SAC", (*_REPLAYING, "target_entropy")),
+        policy_module="stable_baselines3.sac.policies",
+        optimizers=("actor", "critic"),
+        actions=("Box",),
+        replays=True,
+    ),
+    "td3": Algorithm(
+        *(_SB3, "TD3", (*_REPLAYING, "policy_delay")),
+        policy_module="stable_baselines3.td3.policies",
+        optimizers=("actor", "critic"),
+        actions=("Box",),
+        replays=True,
+    ),
+    "maskable-ppo": Algorithm(
+        *(_CONTRIB, "MaskablePPO", _PROXIMAL),
+        policy_module="sb3_contrib.common.maskable.policies",
+        actions=("Discrete", "MultiDiscrete", "MultiBinary"),
+        hyperparameters=_PPO_FILE,
+        uses_masks=True,
+    ),
+    "recurrent-ppo": Algorithm(
+        *(_CONTRIB, "RecurrentPPO", _PROXIMAL),
+        policy_module="sb3_contrib.common.recurrent.policies",
+        policy_infix="Lstm",
+        hyperparameters=_PPO_FILE,
+    ),
+    "trpo": Algorithm(_CONTRIB, "TRPO", (*_ACTOR_CRITIC, "cg_max_steps")),
+    "qrdqn": Algorithm(
+        *(_CONTRIB, "QRDQN", (*_REPLAYING, "n_quantiles")),
+        policy_module="sb3_contrib.qrdqn.policies",
+        actions=("Discrete",),
+        replays=True,
+    ),
+    "tqc": Algorithm(
+        *(_CONTRIB, "TQC", (*_REPLAYING, "top_quantiles_to_drop_per_net")),
+        policy_module="sb3_contrib.tqc.policies",
+        optimizers=("actor", "critic"),
+        actions=("Box",),
+        replays=True,
+    ),
+    "async-ppo": Algorithm(
+        "sc2pool", "AsyncPPO", _PROXIMAL, hyperparameters=_PPO_FILE, plays_on=True
+    ),
+}
+"""By the name that `--algo` takes."""
+
+
+def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
+    """Check that an algorithm is installed and can learn a task.
+
+    Raises:
+        ConfigError: it cannot; says why.
+        MissingPackageError: its package is not installed.
+    """
+    algorithm = ALGORITHMS[name]
+    if algorithm.module == _CONTRIB:
+        require(f"--algo {name}", algorithm.module)
+    space = type(task.action_space).__name__
+    if space not in algorithm.actions:
+        able = [one for one, other in ALGORITHMS.items() if space in other.actions]
+        raise ConfigError(
+            f"--algo {name} plays {' and '.join(algorithm.actions)} actions, and those of "
+            f"{task.__name__} are {space}: {', '.join(able) or 'none of them'} can"
+        )
+    if algorithm.uses_masks and not hasattr(task, "action_masks"):
+        raise ConfigError(
+            f"--algo {name} needs a task with action_masks(), and {task.__name__} has none"
+        )

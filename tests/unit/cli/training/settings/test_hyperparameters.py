@@ -1,0 +1,76 @@
+"""Files of hyperparameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.registry import BUILT_IN
+
+IN_THE_ZOOS_FORM = """
+default: &all
+  n_envs: 4
+  n_timesteps: !!float 1e5
+  policy: MlpPolicy
+  n_steps: 64
+  learning_rate: lin_3e-4
+MoveToBeacon:
+  <<: *all
+  n_timesteps: 2e4
+  policy_kwargs: {net_arch: [32]}
+"""
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+@pytest.mark.parametrize("task", BUILT_IN)
+def test_the_bundled_ones(algo: str, task: str) -> None:
+    assert read_hyperparameters(algo, task).n_timesteps >= 100_000
+
+
+def test_a_section_and_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "ppo.yml"
+    file.write_text(IN_THE_ZOOS_FORM)
+    common = {"n_steps": 64, "learning_rate": "lin_3e-4"}
+    assert read_hyperparameters("ppo", "DefeatRoaches", file) == Hyperparameters(
+        n_timesteps=100_000, n_envs=4, policy="MlpPolicy", arguments=common
+    )
+    assert read_hyperparameters("ppo", "MoveToBeacon", file) == Hyperparameters(
+        n_timesteps=20_000,
+        n_envs=4,
+        policy="MlpPolicy",
+        arguments=common | {"policy_kwargs": {"net_arch": [32]}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("MoveToBeacon: {", "is not YAML: "),
+        ("- a\n- list", r"expected sections, one for each task, got \['a', 'list'\]"),
+        ("Chess: {}", "has no section MoveToBeacon and no section default; it has Chess"),
+        ("{}", "it has none"),
+        ("default: 7", "section default: expected `name: value` lines, got 7"),
+        ("default: {n_timesteps: soon}", "n_timesteps must be a whole number above 0, got 'soon'"),
+        ("default: {n_envs: 0}", "n_envs must be a whole number above 0, got 0"),
+        ("default: {n_envs: 2.5}", "n_envs must be a whole number above 0, got 2.5"),
+        ("default: {n_envs: true}", "n_envs must be a whole number above 0, got True"),
+        ("default: {policy: 7}", "policy must be a name, got 7"),
+        ("default: {minibatches: 4, batch_size: 8}", "either batch_size or minibatches, not both"),
+    ],
+)
+def test_a_file_that_cannot_work(tmp_path: Path, content: str, why: str) -> None:
+    file = tmp_path / "mine.yml"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=why) as caught:
+        read_hyperparameters("ppo", "MoveToBeacon", file)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"gone\.yml cannot be read: No such file"):
+        read_hyperparameters("ppo", "MoveToBeacon", tmp_path / "gone.yml")

@@ -1,0 +1,153 @@
+"""Evaluations while a policy is trained."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+
+from sc2pool.cli.stop import Stop
+from sc2pool.cli.training.evaluation import Evaluation, read_evaluations
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
+from sc2pool.cli.training.settings.options import TrainOptions
+
+EPISODE_STEPS = 5
+FAULT = {"sc2pool.fault": {"kind": "game-exited"}}
+
+
+class Scripted(gymnasium.Env[Any, Any]):
+    """Episodes of five steps, each worth what the list says; a fault ends those that it names."""
+
+    observation_space = spaces.Box(-1, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, returns: list[float], faulty: tuple[int, ...] = ()) -> None:
+        self.returns = returns
+        self.faulty = faulty
+        self.episode = -1
+        self.seeds: list[int | None] = []
+
+    def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
+        self.seeds.append(seed)
+        self.episode += 1
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        over = self.steps == EPISODE_STEPS
+        info = FAULT if over and self.episode in self.faulty else {}
+        reward = self.returns[self.episode % len(self.returns)] if over else 0.0
+        return np.zeros(2, np.float32), reward, over, False, info
+
+
+def options(out: Path, **others: Any) -> TrainOptions:
+    out.mkdir(exist_ok=True)
+    given = {"eval_every": 64, "eval_episodes": 2} | others
+    return TrainOptions(out=out, steps=256, hyperparameters=Hyperparameters(), **given)
+
+
+@pytest.fixture
+def model() -> PPO:
+    games = DummyVecEnv([lambda: Scripted([0.0])])
+    return PPO("MlpPolicy", games, n_steps=64, batch_size=64, device="cpu")
+
+
+def evaluation_of(env: Scripted, about: TrainOptions, stop: Stop | None = None) -> Evaluation:
+    games = VecMonitor(DummyVecEnv([lambda: env]))
+    return Evaluation(games, about, stop or Stop(), masks=False)
+
+
+def test_it_evaluates_on_time_and_keeps_the_best(model: PPO, tmp_path: Path) -> None:
+    # Two episodes each time, and one that is begun and left.
+    env = Scripted([1.0, 3.0, 0.0, 7.0, 9.0, 0.0, 2.0, 2.0, 0.0])
+    evaluation = evaluation_of(env, options(tmp_path, eval_every=100))
+    model.learn(256, callback=evaluation)
+    rows = read_evaluations(tmp_path / "evaluations.csv")
+    assert [row.total_steps for row in rows] == [100, 200, 256]
+    assert [row.mean_return for row in rows] == [2.0, 8.0, 2.0]
+    assert [row.std_return for row in rows] == [1.0, 1.0, 0.0]
+    assert {row.mean_length for row in rows} == {EPISODE_STEPS}
+    assert evaluation.best == rows[1]
+    assert PPO.load(tmp_path / "best_model.zip", device="cpu").num_timesteps == 200
+    first, second, third = [seed for seed in env.seeds if seed is not None]
+    assert first == second == third
+
+
+def test_episodes_with_a_fault_do_not_count(model: PPO, tmp_path: Path) -> None:
+    env = Scripted([5.0], faulty=(1,))
+    model.learn(64, callback=evaluation_of(env, options(tmp_path, eval_episodes=3)))
+    (row,) = read_evaluations(tmp_path / "evaluations.csv")
+    assert (row.episodes, row.mean_return) == (2, 5.0)
+
+
+def test_no_episode_without_a_fault(
+    model: PPO, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = Scripted([5.0], faulty=tuple(range(10)))
+    model.learn(64, callback=evaluation_of(env, options(tmp_path)))
+    assert "no episode without a fault" in capsys.readouterr().out
+    assert not (tmp_path / "evaluations.csv").exists()
+
+
+def test_a_resumed_run_knows_its_best(model: PPO, tmp_path: Path) -> None:
+    model.learn(64, callback=evaluation_of(Scripted([9.0]), options(tmp_path)))
+    before = (tmp_path / "best_model.zip").read_bytes()
+    again = evaluation_of(Scripted([4.0]), options(tmp_path, steps_done=64))
+    model.learn(64, callback=again, reset_num_timesteps=False)
+    rows = read_evaluations(tmp_path / "evaluations.csv")
+    assert [(row.total_steps, row.mean_return) for row in rows] == [(64, 9.0), (128, 4.0)]
+    assert (tmp_path / "best_model.zip").read_bytes() == before
+
+
+def test_a_signal_ends_an_evaluation(model: PPO, tmp_path: Path) -> None:
+    stop = Stop()
+
+    class AskedToStop(Scripted):
+        def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            stop.signal = 2
+            return super().step(action)
+
+    env = AskedToStop([1.0])
+    model.learn(64, callback=evaluation_of(env, options(tmp_path), stop))
+    assert env.steps == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk(
+    model: PPO,
+    tmp_path: Path,
+    full_disk: Callable[[], AbstractContextManager[None]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    evaluation = evaluation_of(Scripted([1.0]), options(tmp_path, eval_every=100))
+    with full_disk():
+        model.learn(64, callback=evaluation)
+    assert f"cannot save the evaluation to {tmp_path}: " in capsys.readouterr().out
+    assert evaluation.best is None
+    evaluation.evaluate()
+    assert evaluation.best is not None
+    assert (tmp_path / "best_model.zip").exists()
+    assert read_evaluations(tmp_path / "evaluations.csv") == [evaluation.best]
+
+
+def test_a_last_line_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "evaluations.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [
+                ("total_steps", "mean_return", "std_return", "mean_length", "episodes"),
+                (64, 1.0, 0.0, 5.0, 2),
+                (128, 1.0),
+            ]
+        )
+    assert [row.total_steps for row in read_evaluations(path)] == [64]

@@ -1,0 +1,85 @@
+"""The model that a run trains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.utils import LinearSchedule
+
+from sc2pool.cli.training.model import arguments_for, check_arguments, check_device, policy_for
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
+from sc2pool.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("space", "policy"),
+    [
+        (spaces.Box(-1, 1, (5,)), "MlpPolicy"),
+        (spaces.Box(0, 255, (2, 64, 64), np.uint8), "CnnPolicy"),
+        (spaces.Box(0, 255, (64, 64, 3), np.uint8), "CnnPolicy"),
+        (spaces.Box(0, 255, (2, 16, 16), np.uint8), "MlpPolicy"),
+        (spaces.Dict(a=spaces.Discrete(2)), "MultiInputPolicy"),
+    ],
+)
+def test_the_policy_suits_the_observations(space: spaces.Space[Any], policy: str) -> None:
+    assert policy_for(space, ALGORITHMS["ppo"]) == policy
+    recurrent = policy.replace("Policy", "LstmPolicy")
+    assert policy_for(space, ALGORITHMS["recurrent-ppo"]) == recurrent
+
+
+def test_an_unknown_device_is_a_config_error() -> None:
+    with pytest.raises(ConfigError, match="--device abacus"):
+        check_device("abacus")
+
+
+def test_values_of_a_file() -> None:
+    given = {
+        "n_steps": 16,
+        "learning_rate": "lin_1e-3",
+        "gamma": "9e-1",
+        "policy_kwargs": {"net_arch": [8], "activation_fn": "nn.ReLU"},
+    }
+    arguments = arguments_for(Hyperparameters(minibatches=4, arguments=given), n=2)
+    schedule = arguments.pop("learning_rate")
+    assert isinstance(schedule, LinearSchedule)
+    assert (schedule(1.0), schedule(0.5)) == (1e-3, 5e-4)
+    assert arguments == {
+        "n_steps": 16,
+        "gamma": 0.9,
+        "batch_size": 8,
+        "policy_kwargs": {"net_arch": [8], "activation_fn": torch.nn.ReLU},
+    }
+
+
+def test_an_unknown_activation() -> None:
+    hyperparameters = Hyperparameters(arguments={"policy_kwargs": {"activation_fn": "step"}})
+    with pytest.raises(ConfigError, match=r"activation_fn 'step' is none of .*relu"):
+        arguments_for(hyperparameters, n=1)
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_arguments_that_it_has(algo: str) -> None:
+    check_arguments(algo, Hyperparameters(arguments={"learning_rate": 1e-3, "gamma": 0.9}))
+
+
+@pytest.mark.parametrize(
+    ("algo", "name"),
+    [("ppo", "buffer_size"), ("dqn", "n_steps_"), ("async-ppo", "env"), ("sac", "n_epochs")],
+)
+def test_an_argument_that_it_has_not(algo: str, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"has no {name}; it has .*learning_rate"):
+        check_arguments(algo, Hyperparameters(arguments={name: 3}))
+
+
+def test_minibatches_of_an_algorithm_without_them() -> None:
+    with pytest.raises(ConfigError, match="A2C has no minibatches"):
+        check_arguments("a2c", Hyperparameters(minibatches=4))
+
+
+def test_own_arguments_of_async_ppo() -> None:
+    check_arguments("async-ppo", Hyperparameters(arguments={"max_lag": 3, "n_epochs": 2}))
