@@ -6,7 +6,7 @@ Rule: figures that cannot be written (a full disk) are lost, and the training go
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,12 @@ from sc2pool.cli.training.run_folder import PROGRESS_FILE
 from sc2pool.errors import ConfigError
 
 
-def open_logger(folder: Path, description: Mapping[str, Any], *, wandb: bool) -> Logger:
-    """SB3's log; it continues existing files.
+def open_logger(folder: Path, others: Sequence[KVWriter]) -> Logger:
+    """SB3's log, to files in the folder; it continues existing ones.
 
     Args:
         folder: of the run.
-        description: of the run.
-        wandb: whether Weights & Biases gets the figures, too.
-
-    Raises:
-        ConfigError: wandb does not start.
+        others: where the figures go, too.
     """
     path = folder / PROGRESS_FILE
     earlier = path.read_text() if path.exists() else ""
@@ -41,10 +37,8 @@ def open_logger(folder: Path, description: Mapping[str, Any], *, wandb: bool) ->
     if earlier:
         log.keys = earlier.partition("\n")[0].split(",")
         log.file.write(earlier[: earlier.rfind("\n") + 1])
-    writers: list[KVWriter] = [Tolerant(log), Tolerant(TensorBoardOutputFormat(str(folder)))]
-    if wandb:
-        writers.append(WandbOutput(folder, description))
-    return Logger(str(folder), writers)
+    files = [Tolerant(log), Tolerant(TensorBoardOutputFormat(str(folder)))]
+    return Logger(str(folder), [*files, *others])
 
 
 class Tolerant(KVWriter):
@@ -75,22 +69,31 @@ class WandbOutput(KVWriter):
     Every part of a resumed run is a run of its own in that group. wandb's own variables choose the
     rest (`WANDB_PROJECT`, `WANDB_MODE=offline`, …).
 
+    Args:
+        folder: of the run; made if it does not exist.
+
     Raises:
         ConfigError: wandb refuses to start; says why.
     """
 
-    def __init__(self, folder: Path, description: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path) -> None:
         import wandb  # noqa: PLC0415
 
+        folder.mkdir(parents=True, exist_ok=True)
         try:
             self._run = wandb.init(
                 project=None if "WANDB_PROJECT" in os.environ else "sc2pool",
                 group=folder.name,
                 dir=str(folder),
-                config=dict(description),
             )
         except wandb.errors.Error as error:
+            with suppress(OSError):
+                folder.rmdir()
             raise ConfigError(f"--wandb: {error}") from error
+
+    def describe(self, description: Mapping[str, Any]) -> None:
+        """Say what the run is."""
+        self._run.config.update(dict(description))
 
     def write(
         self,

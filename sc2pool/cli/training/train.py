@@ -30,7 +30,7 @@ from sc2pool.cli.stop import Stop, Stopped, say
 from sc2pool.cli.training.curve import draw_curve, references_for
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
 from sc2pool.cli.training.evaluation import MOST_GAMES, Evaluation
-from sc2pool.cli.training.logs import open_logger
+from sc2pool.cli.training.logs import WandbOutput, open_logger
 from sc2pool.cli.training.model import check_arguments, check_device, make_model
 from sc2pool.cli.training.progress import open_display, score
 from sc2pool.cli.training.recorder import SAVE_EVERY_S, Recorder
@@ -61,6 +61,10 @@ def run(options: TrainOptions) -> int:
     check_arguments(options.algo, options.hyperparameters)
     stop = Stop()
     with stop.handling(), ExitStack() as opened:
+        wandb = None
+        if options.wandb:
+            wandb = WandbOutput(options.out)
+            opened.callback(wandb.close)
         print(f"starting {games(options.n)} of {options.task} …", flush=True)
         # No seed here: the model seeds the env.
         env = SubprocSC2VecEnv(
@@ -83,7 +87,13 @@ def run(options: TrainOptions) -> int:
             )
             opened.callback(others.close)
         version = env.stats().game_version or ""
-        saved = train(env, options, game_version=version, stop=stop, evaluation_env=others)
+        saved = train(
+            *(env, options),
+            game_version=version,
+            stop=stop,
+            evaluation_env=others,
+            wandb=wandb,
+        )
     if not saved:
         return 1
     return 0 if stop.signal is None else 128 + stop.signal
@@ -96,6 +106,7 @@ def train(
     game_version: str,
     stop: Stop,
     evaluation_env: VecEnv | None = None,
+    wandb: WandbOutput | None = None,
 ) -> bool:
     """Train a policy on `env` and keep the run's folder up to date.
 
@@ -109,7 +120,9 @@ def train(
 
     about = description(options, game_version)
     open_folder(options.out, options.resume, about)
-    model.set_logger(open_logger(options.out, about, wandb=options.wandb))
+    if wandb is not None:
+        wandb.describe(about)
+    model.set_logger(open_logger(options.out, [] if wandb is None else [wandb]))
     episodes = EpisodeLog(options.out / EPISODES_FILE, options.steps_done)
     title = f"{options.task} · {games(options.n)} · {game_version}"
     game = "the stand-in" if is_standin(game_version) else "StarCraft II"
