@@ -70,7 +70,7 @@ class WandbOutput(KVWriter):
     rest (`WANDB_PROJECT`, `WANDB_MODE=offline`, …).
 
     Args:
-        folder: of the run; made if it does not exist.
+        folder: of the run.
 
     Raises:
         ConfigError: wandb refuses to start; says why.
@@ -79,7 +79,6 @@ class WandbOutput(KVWriter):
     def __init__(self, folder: Path) -> None:
         import wandb  # noqa: PLC0415
 
-        folder.mkdir(parents=True, exist_ok=True)
         try:
             self._run = wandb.init(
                 project=None if "WANDB_PROJECT" in os.environ else "sc2pool",
@@ -87,8 +86,6 @@ class WandbOutput(KVWriter):
                 dir=str(folder),
             )
         except wandb.errors.Error as error:
-            with suppress(OSError):
-                folder.rmdir()
             raise ConfigError(f"--wandb: {error}") from error
 
     def describe(self, description: Mapping[str, Any]) -> None:

@@ -20,7 +20,9 @@ from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.errors import ConfigError
 
 _LINEAR = "lin_"
-_OURS = frozenset({"self", "policy", "env", "seed", "device", "verbose", "args", "kwargs"})
+_OURS = frozenset(
+    {"self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "args", "kwargs"}
+)
 """Parameters of the algorithms that no file of hyperparameters sets."""
 _ACTIVATIONS = {
     name.lower(): function
@@ -41,13 +43,7 @@ def check_device(device: str) -> None:
 def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
     """Raise `ConfigError` if the algorithm has no such argument."""
     algorithm = ALGORITHMS[algo]
-    known = {
-        name
-        for one in algorithm.load_class().__mro__
-        if issubclass(one, BaseAlgorithm) and "__init__" in vars(one)
-        for name in inspect.signature(vars(one)["__init__"]).parameters
-        if name[0] != "_"
-    } - _OURS
+    known = _parameters(algorithm.load_class()) - _OURS
     unknown = hyperparameters.arguments.keys() - known
     if hyperparameters.minibatches and not {"n_steps", "batch_size"} <= known:
         unknown |= {"minibatches"}
@@ -56,6 +52,18 @@ def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
             f"--hyperparameters: {algorithm.class_name} has no {', '.join(sorted(unknown))}; "
             f"it has {', '.join(sorted(known))}"
         )
+
+
+def _parameters(algorithm: type[Any]) -> set[str]:
+    """The names of a class's parameters, with those that it passes on to its base."""
+    names: set[str] = set()
+    for one in algorithm.__mro__:
+        if "__init__" in vars(one):
+            parameters = inspect.signature(vars(one)["__init__"]).parameters
+            names |= parameters.keys()
+            if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+                break
+    return {name for name in names if not name.startswith("_")}
 
 
 def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:

@@ -15,8 +15,10 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
@@ -33,6 +35,26 @@ CONFIG_FILE = "config.json"
 
 _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
 """Attributes that every saved model has."""
+
+
+@contextmanager
+def reserved(out: Path) -> Iterator[None]:
+    """Make the folder, if need be, and see that it can be written to; an empty one goes at the end.
+
+    Raises:
+        ConfigError: it cannot be made, or not be written to.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=out) as file:
+            file.write(b"!")
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be written to ({error.strerror})") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # it holds the run
+            out.rmdir()
 
 
 def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) -> None:

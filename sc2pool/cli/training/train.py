@@ -40,6 +40,7 @@ from sc2pool.cli.training.run_folder import (
     EPISODES_FILE,
     MODEL_FILE,
     open_folder,
+    reserved,
 )
 from sc2pool.cli.training.saving import Saver
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
@@ -60,7 +61,7 @@ def run(options: TrainOptions) -> int:
     check_device(options.device)
     check_arguments(options.algo, options.hyperparameters)
     stop = Stop()
-    with stop.handling(), ExitStack() as opened:
+    with stop.handling(), reserved(options.out), ExitStack() as opened:
         wandb = None
         if options.wandb:
             wandb = WandbOutput(options.out)
