@@ -42,6 +42,14 @@ class Face:
         self.harm = 0
         self.between: Callable[[], None] | None = None
 
+    def pause(self) -> None:
+        """Pause the games."""
+        self.env.pause()
+
+    def resume(self) -> None:
+        """Let them go on."""
+        self.env.resume()
+
     def pending(self) -> None:
         """The actions are sent."""
         between, self.between = self.between, None
@@ -81,6 +89,14 @@ class FirstReady(Face):
         batch = self.pool.recv(min_ready=max(1, self.n // 2))
         self._envs = batch.envs.tolist()
         return [*sent, *from_batch(batch)]
+
+    def pause(self) -> None:
+        """Pause the games of the envs that are at rest; the others' steps are pending."""
+        self.env.pause(self._envs)
+
+    def resume(self) -> None:
+        """Let them go on."""
+        self.env.resume(self._envs)
 
 
 class Vector(Face):

@@ -79,9 +79,9 @@ def reset(arena: Arena) -> None:
 def pause(arena: Arena) -> None:
     face = arena.face
     if face is not None:
-        arena.aside("pause", face.env.pause)
+        arena.aside("pause", face.pause)
     if face is not None and face is arena.face:
-        arena.aside("resume", face.env.resume)
+        arena.aside("resume", face.resume)
 
 
 def method(arena: Arena) -> None:

@@ -1,0 +1,1 @@
+"""What a stranger meets in the first hour: the stations of `scripts/stranger.py`."""
