@@ -16,7 +16,6 @@ import psutil
 
 from stranger.place import (
     Place,
-    WrongError,
     check,
     check_gone,
     read_until,
@@ -121,7 +120,7 @@ def reads_the_bar_in_small_terminals(place: Place) -> str:
             shown = wait_for(lambda: screen() if "episodes)" in screen() else "", "progress")
         for words in ("/ 100,000 steps", "left", "steps/s", "mean return"):
             check(words in shown, f"at {width} columns {words!r} is missing:\n{shown}")
-        wait_for(lambda: (out / "model.zip").exists(), "the model is saved")  # noqa: B023
+        wait_for((out / "model.zip").exists, "the model is saved")
     return f"{', '.join(map(str, WIDTHS))} columns; a closed terminal saved the model"
 
 
@@ -139,9 +138,7 @@ def reads_top_in_small_terminals(place: Place) -> str:
                 for words in ("CPU", "FAULTS", "RETURN", "DefeatRoaches", "not StarCraft II"):
                     check(words in shown, f"at {width} columns {words!r} is missing:\n{shown}")
             top = f"{place.sc2pool} top --json --pid {playing.pid} | head -c 1"
-            _, said = place.run(
-                "bash", "-c", f"set -o pipefail; {top}; echo; echo ${{PIPESTATUS[0]}}"
-            )
+            _, said = place.run("bash", "-c", top)
             check("Traceback" not in said and "Broken" not in said, said)
         finally:
             playing.kill()
@@ -205,8 +202,8 @@ def fills_the_disk(place: Place) -> str:
             command = [place.sc2pool, "train", "--n", "2", "--steps", "1e6", "--out", out]
             with place.start(*command) as training:
                 said = read_until(training, "steps/s")
-                (disk / "filler").write_bytes(bytes(100_000))
-                subprocess.run(["dd", "if=/dev/zero", f"of={disk / 'rest'}"], capture_output=True)
+                fill = ["dd", "if=/dev/zero", f"of={disk / 'rest'}"]
+                subprocess.run(fill, check=False, capture_output=True)
                 training.send_signal(signal.SIGINT)
                 said += training.communicate()[0]
             check(training.returncode == 1, f"it ends with {training.returncode}: {said}")
@@ -320,10 +317,9 @@ def kills_a_game(place: Place) -> str:
         training.send_signal(signal.SIGINT)
         said += training.communicate()[0]
     lines = [line for line in said.splitlines() if "env " in line and "game" in line]
-    check(
-        any("new game" in line for line in lines), f"nobody says that a new game took over: {said}"
-    )
-    return next(line for line in lines if "new game" in line)
+    lines = [line for line in lines if "new game" in line]
+    check(lines, f"nobody says that a new game takes over: {said}")
+    return lines[0]
 
 
 def installs_the_wheel_alone(place: Place) -> str:
@@ -372,5 +368,3 @@ STATIONS: dict[str, Callable[[Place], str]] = {
     "a game is killed": kills_a_game,
     "the wheel alone": installs_the_wheel_alone,
 }
-
-__all__ = ["STATIONS", "WrongError"]
