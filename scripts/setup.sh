@@ -3,13 +3,19 @@
 #
 #   set_up EXTRA…    makes sure that .venv holds sc2pool with these extras of pyproject.toml
 #
-# Needs python3 (3.11 to 3.14) with its venv module, and nothing else. The interpreter is $PYTHON
-# if that is set, otherwise the newest suitable one on the PATH. Rules:
+# Needs python3 (3.11 to 3.14) with its venv module, and nothing else. The user may set
+#
+#   PYTHON           the interpreter; otherwise the newest suitable one on the PATH
+#   SC2POOL_TORCH    cpu or cuda: the build of torch; otherwise the one that is installed, or cpu
+#
+# Rules:
 # - A finished set-up leaves one stamp per extra in .venv: a checksum of all that the installation
 #   depends on. It is removed before pip starts and written last, so an interrupted set-up is
 #   taken up again by the next call, and an unchanged one costs no pip at all.
-# - A .venv that works is kept and added to; it is made anew only if its interpreter is broken, or
-#   if $PYTHON is of another version.
+# - A .venv that works is kept and added to; it is made anew only if its interpreter is broken, if
+#   $PYTHON is of another version, or if $SC2POOL_TORCH is the other build.
+# - On Linux the package index has torch for CUDA only, so the CPU build comes from torch's own
+#   index: torch alone, before all else. If that fails, the build of the package index is taken.
 # - Two set-ups at once take turns, where the system has flock.
 # - All messages go to stderr: stdout belongs to the program that is run afterwards.
 
@@ -19,6 +25,7 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 venv=$root/.venv
 constraints=$root/constraints.txt
 below= # the environment that $venv sees too; empty for none
+cpu_index=https://download.pytorch.org/whl/cpu
 
 say() { printf 'sc2pool: %s\n' "$*" >&2; }
 fail() {
@@ -63,11 +70,18 @@ fingerprint() {
     } | cksum
 }
 
+# The build of torch is recorded in .venv/.torch. An environment on top of another has none.
+has_wanted_torch() {
+    [ -n "$below" ] || [ -z "${SC2POOL_TORCH:-}" ] ||
+        [ "$SC2POOL_TORCH" = "$(cat "$venv/.torch" 2>/dev/null)" ]
+}
+
 is_current() {
     [ -x "$venv/bin/python" ] || return 1
     if [ -n "${PYTHON:-}" ]; then
         [ "$(version_of "$PYTHON")" = "$(version_of "$venv/bin/python")" ] || return 1
     fi
+    has_wanted_torch || return 1
     now=$(fingerprint 2>/dev/null)
     for extra in "$@"; do
         [ "$(cat "$venv/.ready-$extra" 2>/dev/null)" = "$now" ] || return 1
@@ -77,7 +91,7 @@ is_current() {
 make_venv() {
     wanted=$(version_of "${PYTHON:-$venv/bin/python}")
     if is_suitable "$venv/bin/python" && "$venv/bin/python" -m pip --version >/dev/null 2>&1 &&
-        [ "$(version_of "$venv/bin/python")" = "$wanted" ]; then
+        [ "$(version_of "$venv/bin/python")" = "$wanted" ] && has_wanted_torch; then
         return
     fi
     python=$(find_python) || exit 1
@@ -93,27 +107,65 @@ see_below() {
     mkdir -p "$own" && packages_of "$below" >"$own/below.pth"
 }
 
-# Of all that pip says, what takes long; the rest is kept in .venv/setup.log.
+# Of all that pip says, what takes long: one line that changes on a terminal, some lines elsewhere.
+# The rest is kept in .venv/setup.log.
 show_progress() {
+    packages=0
     while read -r line; do
+        shown=
         case $line in
-        Downloading*MB*) say "  downloading ${line#Downloading }" ;;
-        "Installing collected"*) say "  unpacking" ;;
+        Collecting*)
+            packages=$((packages + 1))
+            [ ! -t 2 ] || shown="looking at $packages packages"
+            ;;
+        Downloading*MB*)
+            file=${line#Downloading }
+            shown="downloading ${file%%-*} (${line##*(}"
+            ;;
+        "Installing collected"*) shown="unpacking" ;;
         esac
+        if [ -n "$shown" ] && [ -t 2 ]; then
+            printf '\r\033[Ksc2pool:   %s' "$shown" >&2
+        elif [ -n "$shown" ]; then
+            say "  $shown"
+        fi
     done
+    [ ! -t 2 ] || printf '\r\033[K' >&2
+}
+
+# Its errors and warnings go to .venv/setup.err, for a failure to show.
+pip_install() {
+    # The verdict goes through a file, because the status of a pipeline is that of its last part.
+    rm -f "$venv/.installed"
+    {
+        "$venv/bin/python" -m pip install --no-input --progress-bar off --log "$venv/setup.log" \
+            -c "$constraints" "$@" 2>"$venv/setup.err" && : >"$venv/.installed"
+    } | show_progress
+    [ -e "$venv/.installed" ]
+}
+
+install_torch() {
+    build=${SC2POOL_TORCH:-$(cat "$venv/.torch" 2>/dev/null || echo cpu)}
+    printf '%s\n' "$build" >"$venv/.torch"
+    if [ "$build" = cpu ] && [ "$(uname -s)" = Linux ]; then
+        say "torch: the CPU build (SC2POOL_TORCH=cuda takes the one for NVIDIA's GPUs, 2.7 GB)"
+        # Few and short attempts: there is another source.
+        pip_install --no-deps --timeout 10 --retries 1 --index-url "$cpu_index" torch ||
+            say "torch: no CPU build at $cpu_index; taking the build of the package index instead"
+    else
+        say "torch: the build of the package index"
+    fi
 }
 
 install_extras() {
     extras=$(IFS=,; echo "$*")
     say "installing sc2pool[$extras] into ${venv#"$root/"} (the first time some minutes)"
     rm -f "$venv"/.ready-*
-    # The verdict goes through a file, because the status of a pipeline is that of its last part.
-    rm -f "$venv/.installed"
-    {
-        "$venv/bin/python" -m pip install --no-input --progress-bar off --log "$venv/setup.log" \
-            -c "$constraints" -e "${root}[$extras]" && : >"$venv/.installed"
-    } | show_progress
-    [ -e "$venv/.installed" ] || fail "set-up failed; see above and $venv/setup.log, then run this again"
+    [ -n "$below" ] || install_torch
+    pip_install -e "${root}[$extras]" || {
+        cat "$venv/setup.err" >&2
+        fail "set-up failed; see above and $venv/setup.log, then run this again"
+    }
     for extra in "$@"; do
         fingerprint >"$venv/.ready-$extra"
     done
@@ -121,6 +173,10 @@ install_extras() {
 }
 
 set_up() {
+    case ${SC2POOL_TORCH:-cpu} in
+    cpu | cuda) ;;
+    *) fail "SC2POOL_TORCH=$SC2POOL_TORCH: cpu or cuda?" ;;
+    esac
     is_current "$@" && return
     (
         if command -v flock >/dev/null; then

@@ -4,7 +4,9 @@ That interpreter writes down how it was called, "creates" environments by copyin
 "installs" by creating the commands; all else it leaves to the real one. No network is needed.
 """
 
+import contextlib
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -23,7 +25,10 @@ case "$1 $2 $3" in
 "-m pip --version") ;;
 "-m pip install")
     echo "pip $*" >>"$LOG"
+    echo "Collecting torch==2.13.0"
     echo "Downloading torch-2.13.0.whl (900 MB)"
+    echo "WARNING: a warning of pip's" >&2
+    case "$*" in *--index-url*) [ -z "$UNREACHABLE" ] || exit 1 ;; esac
     [ -z "$FAIL" ] || exit 1
     printf '#!/bin/sh\\necho "ran $*"\\n' >"${{0%/*}}/sc2pool"
     chmod +x "${{0%/*}}/sc2pool" ;;
@@ -47,19 +52,25 @@ class Checkout:
         self.python.chmod(0o755)
 
     def start(
-        self, *arguments: str, script: str = "train", **variables: str
+        self,
+        *arguments: str,
+        script: str = "train",
+        stderr: int = subprocess.PIPE,
+        **variables: str,
     ) -> "subprocess.Popen[str]":
         environment = os.environ | {
             "PYTHON": str(self.python),
             "LOG": str(self.log),
             "FAIL": "",
+            "UNREACHABLE": "",
         }
+        environment.pop("SC2POOL_TORCH", None)
         return subprocess.Popen(
             [self.root / "scripts" / script, *arguments],
             env=environment | variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 
@@ -69,10 +80,12 @@ class Checkout:
         return process.returncode, out, err
 
     def calls(self) -> list[str]:
-        """What the interpreter was used for since the last time, one word each."""
+        """What the interpreter was used for since the last time, one word each: "torch" is pip with
+        torch's own index.
+        """
         lines = self.log.read_text().splitlines()
         self.log.write_text("")
-        return [line.split()[0] for line in lines]
+        return ["torch" if "--index-url" in line else line.split()[0] for line in lines]
 
 
 @pytest.fixture
@@ -89,10 +102,12 @@ def test_the_scripts_are_sound_shell(script: str) -> None:
 def test_the_first_call_sets_up_and_runs(checkout: Checkout) -> None:
     code, out, err = checkout.run("--steps", "5")
     assert (code, out) == (0, "ran train --steps 5\n")
-    assert "downloading torch-2.13.0.whl (900 MB)" in err
+    assert "downloading torch (900 MB)" in err
+    assert "torch: the CPU build (SC2POOL_TORCH=cuda" in err
+    assert "warning" not in err
     log = checkout.log.read_text()
     assert f"-c {checkout.root}/constraints.txt -e {checkout.root}[train]" in log
-    assert checkout.calls() == ["venv", "pip"]
+    assert checkout.calls() == ["venv", "torch", "pip"]
 
 
 def test_a_second_call_only_runs(checkout: Checkout) -> None:
@@ -109,16 +124,17 @@ def test_a_change_installs_again_into_the_same_environment(checkout: Checkout, n
     with (checkout.root / name).open("a") as file:
         file.write("\n# changed\n")
     assert checkout.run()[:2] == (0, "ran train\n")
-    assert checkout.calls() == ["pip"]
+    assert checkout.calls() == ["torch", "pip"]
 
 
 def test_a_failed_set_up_is_reported_and_taken_up_again(checkout: Checkout) -> None:
     code, out, err = checkout.run(FAIL="yes")
     assert (code, out) == (1, "")
     assert "set-up failed" in err
+    assert "WARNING: a warning of pip's" in err
     checkout.calls()
     assert checkout.run()[:2] == (0, "ran train\n")
-    assert checkout.calls() == ["pip"]
+    assert checkout.calls() == ["torch", "pip"]
 
 
 def test_a_broken_environment_is_made_anew(checkout: Checkout) -> None:
@@ -126,7 +142,51 @@ def test_a_broken_environment_is_made_anew(checkout: Checkout) -> None:
     checkout.calls()
     (checkout.root / ".venv/bin/python").unlink()
     assert checkout.run()[:2] == (0, "ran train\n")
+    assert checkout.calls() == ["venv", "torch", "pip"]
+
+
+def test_without_the_index_of_cpu_builds_the_other_build_is_taken(checkout: Checkout) -> None:
+    code, out, err = checkout.run(UNREACHABLE="yes")
+    assert (code, out) == (0, "ran train\n")
+    assert "taking the build of the package index instead" in err
+    assert checkout.calls() == ["venv", "torch", "pip"]
+    assert checkout.run(SC2POOL_TORCH="cpu") == (0, "ran train\n", "")
+
+
+def test_the_other_build_of_torch_makes_the_environment_anew(checkout: Checkout) -> None:
+    checkout.run()
+    checkout.calls()
+    code, out, err = checkout.run(SC2POOL_TORCH="cuda")
+    assert (code, out) == (0, "ran train\n")
+    assert "torch: the build of the package index" in err
     assert checkout.calls() == ["venv", "pip"]
+    assert checkout.run() == (0, "ran train\n", "")  # a build that was asked for once stays
+    with (checkout.root / "pyproject.toml").open("a") as file:
+        file.write("\n# changed\n")
+    checkout.run()
+    assert checkout.calls() == ["pip"]
+    checkout.run(SC2POOL_TORCH="cpu")
+    assert checkout.calls() == ["venv", "torch", "pip"]
+
+
+def test_an_unknown_build_of_torch_is_refused(checkout: Checkout) -> None:
+    code, out, err = checkout.run(SC2POOL_TORCH="gpu")
+    assert (code, out, err) == (1, "", "sc2pool: SC2POOL_TORCH=gpu: cpu or cuda?\n")
+    assert checkout.calls() == []
+
+
+def test_on_a_terminal_the_progress_is_one_line(checkout: Checkout) -> None:
+    ours, theirs = pty.openpty()
+    with checkout.start(stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the terminal's other end is closed
+            while part := os.read(ours, 4096):
+                shown += part
+        os.close(ours)
+    assert process.returncode == 0
+    assert b"\r\x1b[Ksc2pool:   looking at 1 packages" in shown
+    assert b"\r\x1b[Ksc2pool:   downloading torch (900 MB)\r\x1b[K" in shown
 
 
 ON_TOP = """#!/bin/sh
@@ -147,7 +207,7 @@ def test_an_extra_on_top_has_its_own_environment_and_versions(checkout: Checkout
     log = checkout.log.read_text()
     assert f"-c {checkout.root}/constraints.txt -e {checkout.root}[dev]" in log
     assert f"-c {checkout.root}/constraints-ray.txt -e {checkout.root}[ray]" in log
-    assert checkout.calls() == ["venv", "pip", "venv", "pip"]
+    assert checkout.calls() == ["venv", "torch", "pip", "venv", "pip"]
     packages = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
     assert (base / "ray" / packages / "below.pth").read_text() == f"{base / packages}\n"
     assert checkout.run(script="on_top") == (0, f"{base}\n", "")
@@ -168,7 +228,7 @@ def test_two_at_once_set_up_once(checkout: Checkout) -> None:
     both = [checkout.start(), checkout.start()]
     outputs = [process.communicate()[0] for process in both]
     assert outputs == ["ran train\n"] * 2
-    assert checkout.calls() == ["venv", "pip"]
+    assert checkout.calls() == ["venv", "torch", "pip"]
 
 
 @pytest.mark.parametrize(
