@@ -31,6 +31,9 @@ from sc2pool.optional import needed_for
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+AFTER_STOP = ("catch-up", "freeze")
+"""The stand-in's own choices; it is a separate program, so they are not imported."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; `argv` defaults to the process's arguments.
@@ -247,10 +250,29 @@ def add_watch(commands: Commands) -> None:
 
 def add_standin(commands: Commands) -> None:
     """`sc2pool standin`."""
-    standin = commands.add_parser("standin", help="the embedded game for machines without SC2")
+    standin = commands.add_parser(
+        "standin",
+        help="the embedded game for machines without SC2",
+        description="The embedded game for machines without StarCraft II. It is the game that auto "
+        "plays if there is no other; python-sc2 and other clients play it with SC2PATH.",
+    )
     standin_commands = standin.add_subparsers(required=True, metavar="COMMAND")
+    path = standin_commands.add_parser(
+        "path",
+        help="print the folder of the installation that auto plays",
+        description="Print the folder of the installation that auto plays, and write it if "
+        'needed: SC2PATH="$(sc2pool standin path)" python my_bot.py',
+    )
+    path.set_defaults(run=run_standin_path)
     install = standin_commands.add_parser("install", help="write an installation of the stand-in")
     install.add_argument("folder", metavar="DIR", help="where to write it")
+    install.add_argument(
+        "--after-stop",
+        choices=AFTER_STOP,
+        default=AFTER_STOP[0],
+        help="what a game in real time does after a pause: catch-up plays the missed loops, freeze "
+        "goes on where it was; the real game's answer is unknown (default: catch-up)",
+    )
     install.set_defaults(run=run_standin_install)
 
 
@@ -338,5 +360,14 @@ def run_bench(args: argparse.Namespace) -> int:
 
 def run_standin_install(args: argparse.Namespace) -> int:
     """Run the stand-in's own program, which writes the installation; nothing imports it."""
-    command = [sys.executable, "-m", "sc2pool.standin", "install", args.folder]
+    after_stop = f"--after-stop={args.after_stop}"
+    command = [sys.executable, "-m", "sc2pool.standin", "install", args.folder, after_stop]
     return subprocess.run(command, check=False).returncode
+
+
+def run_standin_path(args: argparse.Namespace) -> int:  # noqa: ARG001
+    """Print the folder of the stand-in's installation in the user's cache."""
+    from sc2pool.game.installation import write_stand_in  # noqa: PLC0415
+
+    print(write_stand_in())
+    return 0

@@ -106,7 +106,12 @@ def find(game: str | os.PathLike[str] = "auto") -> Installation:
             return read_installation(place, "the usual place on this system")
     looked = ", ".join(map(str, places or system.usual_places))
     if game == "auto":
-        return _stand_in(f"the stand-in (SC2PATH is not set, and there is nothing at {looked})")
+        root = write_stand_in()
+        logger.warning(
+            "No StarCraft II found (SC2PATH is not set): playing the stand-in game at %s", root
+        )
+        why = f"the stand-in (SC2PATH is not set, and there is nothing at {looked})"
+        return read_installation(root, why)
     raise ConfigError(
         f"no StarCraft II found: SC2PATH is not set, and there is nothing at {looked}. "
         'Set SC2PATH to the installation, or use game="auto" to play the stand-in'
@@ -236,8 +241,15 @@ def _similar(stem: str, known: list[Path]) -> str:
     return f"; {len(known)} maps are there" if known else "; the folder holds no map"
 
 
-def _stand_in(why: str) -> Installation:
-    """The stand-in's installation in the user's cache, written anew so that it is never stale."""
+def write_stand_in() -> Path:
+    """Writes the stand-in's installation in the user's cache, anew so that it is never stale.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
     # Its launcher names this interpreter and this package, so each of them has its own.
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
     root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
@@ -251,11 +263,7 @@ def _stand_in(why: str) -> Installation:
         raise ConfigError(f"{failure} within {_STAND_IN_S:g} s") from None
     if done.returncode != 0:
         raise ConfigError(f"{failure}: {done.stderr.strip()}")
-    installation = read_installation(root, why)
-    logger.warning(
-        "No StarCraft II found (SC2PATH is not set): playing the stand-in game at %s", root
-    )
-    return installation
+    return root
 
 
 def cache_folder() -> Path:

@@ -1,0 +1,67 @@
+"""`sc2pool standin`: an installation in the cache or a folder, for python-sc2 and other clients."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sc2pool.cli.main import AFTER_STOP, main, make_parser
+from sc2pool.game.installation import find, read_installation
+from sc2pool.standin.stops import AfterStop
+
+
+def standin(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sc2pool", "standin", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
+    )
+
+
+def test_path_prints_the_folder_that_auto_plays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SC2PATH", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
+    assert main(["standin", "path"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    (line,) = printed.out.splitlines()
+    assert Path(line).parent == tmp_path / "a cache" / "sc2pool"
+    assert find("auto").root == read_installation(Path(line), "given").root == Path(line)
+
+
+def test_path_says_why_it_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert main(["standin", "path"]) == 2
+    assert "sc2pool: cannot write the stand-in game to" in capsys.readouterr().err
+
+
+def test_the_choices_are_the_stand_ins() -> None:
+    assert list(AFTER_STOP) == [str(choice) for choice in AfterStop]
+    parsed = make_parser().parse_args(["standin", "install", "DIR"])
+    assert parsed.after_stop == "catch-up"
+
+
+@pytest.mark.parametrize("after_stop", AFTER_STOP)
+def test_install_passes_the_choice_on(after_stop: str, tmp_path: Path) -> None:
+    done = standin("install", tmp_path / "game", "--after-stop", after_stop)
+    assert done.returncode == 0, done.stderr
+    executable = Path(done.stdout.strip())
+    assert os.access(executable, os.X_OK)
+    assert ("--after-stop freeze" in executable.read_text()) == (after_stop == "freeze")
+
+
+def test_install_leaves_a_folder_with_other_files_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    done = standin("install", tmp_path)
+    assert done.returncode == 2
+    assert "thesis.tex" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
