@@ -2,7 +2,8 @@
 parsed by its program.
 
 A page's Python is one program: its blocks in order, with the page's line numbers, so a failure
-names the page's line. It plays the stand-in, in its own process and folder.
+names the page's line. It runs as in a clean shell of a user without StarCraft II: SC2PATH is set only
+if one of the page's commands sets it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from sc2pool.cli.main import make_parser
+from sc2pool.game.installation import write_stand_in
 
 from .pages import ENDED, blocks, commands, find_pages, program
 
@@ -28,6 +30,7 @@ PAGE_TIMEOUT_S = 150.0
 PYTHONS = {"python", ".venv/bin/python"}
 OTHER_PROGRAMS = {"mkdocs", "tensorboard", "unzip", "mkdir", "my_python_sc2_bot.py"}
 """Programs whose arguments are not checked."""
+STANDIN_PATH = "$(sc2pool standin path)"
 
 pytestmark = pytest.mark.standin("snippets are run with the figures of its rules")
 
@@ -36,18 +39,26 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+def sets_game(page: Path) -> bool:
+    """True if a command of the page sets SC2PATH to the stand-in's folder."""
+    return any(f"SC2PATH={STANDIN_PATH}" in words for words in commands(page.read_text()))
+
+
 def run_page(
-    page: Path, folder: Path, game: Path, python_with_ray: str | None = None
+    page: Path, folder: Path, python_with_ray: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run all Python of a page; with an interpreter for RLlib, the blocks that need RLlib."""
     file = folder / f"{page.stem}.md.py"
+    clean = {name: value for name, value in os.environ.items() if name != "SC2PATH"}
+    game = {"SC2PATH": str(write_stand_in())} if sets_game(page) else {}
     file.write_text(program(page.read_text(), python_with_ray is not None)[0])
     return subprocess.run(
         [python_with_ray or sys.executable, "-W", "error::SyntaxWarning", str(file)],
         cwd=folder,
         env={
-            **os.environ,
-            "SC2PATH": str(game),
+            **clean,
+            **game,
+            "HOME": str(folder),  # no StarCraft II is in it
             "PYTHONPATH": str(ROOT),
             "OMP_NUM_THREADS": "1",  # the games need the cores
         },
@@ -61,8 +72,8 @@ def run_page(
 
 @pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
-def test_all_python_of_the_page_runs(page: Path, tmp_path: Path, standin_dir: Path):
-    done = run_page(page, tmp_path, standin_dir)
+def test_all_python_of_the_page_runs(page: Path, tmp_path: Path):
+    done = run_page(page, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     ran = [line for line in done.stdout.splitlines() if line.startswith(ENDED)]
     assert ran == program(page.read_text())[1]
@@ -70,13 +81,21 @@ def test_all_python_of_the_page_runs(page: Path, tmp_path: Path, standin_dir: Pa
 
 @pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
 @pytest.mark.parametrize("page", WITH_RAY, ids=name_of)
-def test_all_python_of_the_page_for_rllib_runs(
-    page: Path, tmp_path: Path, standin_dir: Path, python_with_ray: str
-):
-    done = run_page(page, tmp_path, standin_dir, python_with_ray)
+def test_all_python_of_the_page_for_rllib_runs(page: Path, tmp_path: Path, python_with_ray: str):
+    done = run_page(page, tmp_path, python_with_ray)
     assert done.returncode == 0, done.stdout + done.stderr
     ran = [line for line in done.stdout.splitlines() if line.startswith(ENDED)]
     assert ran == program(page.read_text(), with_ray=True)[1]
+
+
+def test_a_page_that_plays_under_python_sc2_says_how():
+    under_python_sc2 = {page.name for page in WITH_PYTHON if "run_game(" in program_of(page)}
+    assert under_python_sc2 == {page.name for page in WITH_PYTHON if sets_game(page)}
+    assert under_python_sc2
+
+
+def program_of(page: Path) -> str:
+    return program(page.read_text())[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -88,7 +107,11 @@ def test_all_commands_of_the_page_can_be_given(page: Path, capsys: pytest.Captur
 
 def problem_with(words: list[str]) -> str | None:
     """The error in a command; None if there is none."""
-    while words and re.fullmatch(r"[A-Z0-9_]+=.*", words[0]):
+    while words and (setting := re.fullmatch(r"[A-Z0-9_]+=(.*)", words[0])):
+        inner = re.fullmatch(r"\$\((.*)\)", setting[1])
+        problem = problem_with(inner[1].split()) if inner else None
+        if problem is not None:
+            return problem
         words = words[1:]
     if not words:
         return None
@@ -100,8 +123,6 @@ def problem_with(words: list[str]) -> str | None:
         problem = problem_with_extras(" ".join(arguments))
     elif program == "sc2pool":
         problem = problem_with_arguments(arguments)
-    elif words[:2] == ["-m", "sc2pool.standin"]:
-        problem = problem_with_arguments(["standin", *words[2:]])
     elif program == "-m" and words[1].startswith("examples."):
         there = (ROOT / words[1].replace(".", "/")).with_suffix(".py").is_file()
         problem = None if there else "there is no such example"
@@ -150,19 +171,19 @@ print("never")
 """
 
 
-def test_a_block_that_fails_fails_its_page_at_its_own_line(tmp_path: Path, standin_dir: Path):
+def test_a_block_that_fails_fails_its_page_at_its_own_line(tmp_path: Path):
     page = tmp_path / "failing.md"
     page.write_text(FAILING)
-    done = run_page(page, tmp_path, standin_dir)
+    done = run_page(page, tmp_path)
     assert done.returncode == 1
     assert 'failing.md.py", line 9, in Odd' in done.stderr
     assert done.stdout.splitlines() == [f"{ENDED} 5"]
 
 
-def test_a_page_that_exits_early_lacks_blocks(tmp_path: Path, standin_dir: Path):
+def test_a_page_that_exits_early_lacks_blocks(tmp_path: Path):
     page = tmp_path / "leaving.md"
     page.write_text("```python\nraise SystemExit(0)\n```\n")
-    done = run_page(page, tmp_path, standin_dir)
+    done = run_page(page, tmp_path)
     assert done.returncode == 0
     assert done.stdout.splitlines() != program(page.read_text())[1]
 
@@ -190,6 +211,7 @@ def test_no_block_escapes_by_its_looks(page: str, error: str):
         "python scripts/nosuch.py",
         "python -m examples.nosuch",
         "nosuch --help",
+        'SC2PATH="$(sc2pool standin nosuch)" python my_python_sc2_bot.py',
         "pip install 'sc2pool[nosuch]'",
     ],
 )

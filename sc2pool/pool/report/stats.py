@@ -67,7 +67,8 @@ class PauseStats:
     Attributes:
         count: games that were paused and have resumed.
         paused_s: how long they were paused, in sum.
-        loops: game loops that passed in them meanwhile, as far as it is known; should be 0.
+        loops: game loops that passed in them meanwhile, as far as it is known; 0 if the game stands
+            still while it is stopped.
     """
 
     count: int
