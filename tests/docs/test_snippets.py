@@ -2,8 +2,8 @@
 parsed by its program.
 
 A page's Python is one program: its blocks in order, with the page's line numbers, so a failure
-names the page's line. It runs as in a clean shell of a user without StarCraft II: SC2PATH is set only
-if one of the page's commands sets it.
+names the page's line. It runs as in a clean shell of a user without StarCraft II: SC2PATH is set
+only if one of the page's commands sets it.
 """
 
 from __future__ import annotations
