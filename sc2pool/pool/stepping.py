@@ -239,11 +239,14 @@ class Stepping(Listener):
             step.outcome = step.queue = None
 
     def drop(self) -> None:
-        """Await the replies of steps that will not be taken, and drop them."""
-        self._queued.clear()
+        """Await the replies of steps that will not be taken, and drop them.
+
+        An interrupt of the wait drops nothing.
+        """
         self._loop.wait_until(
             lambda: all(step.seat.instance.state is not State.STEPPING for step in self._steps)
         )
+        self._queued.clear()
         for step in self._steps:
             step.outcome = None
             step.seat.hold = False

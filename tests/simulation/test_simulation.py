@@ -52,6 +52,18 @@ FOUND = {
     "an interrupt in a batch of actions": Schedule(
         events=(("reset",), ("recv", 0, None), ("line", 41), ("step",), ("send", (0,)))
     ),
+    "an interrupt while steps are dropped": Schedule(
+        n=2,
+        one_book=False,
+        busy=1,
+        events=(
+            *(("step",), ("sleep", 0.03), ("interrupt",), ("at", 0, ("interrupt",)), ("reset",)),
+            *(("recv", None, 20.0), ("recv", 1, None)),
+        ),
+    ),
+    "an interrupt while a pool that fails is closed": Schedule(
+        events=(("line", 457), ("refuse", "memory", 11, 1))
+    ),
     "an interrupt while a pool is made": Schedule(events=(("at", 0, ("interrupt",)),)),
     "more instances than may launch at one time": Schedule(n=3, launches=1),
     "nothing is pending": Schedule(events=(("recv", None, None), ("wait", None))),
