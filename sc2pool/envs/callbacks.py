@@ -1,12 +1,17 @@
 """A pool's statistics in Stable-Baselines3's log: TensorBoard, CSV, wherever the model logs to.
 
+And the other way round: what the model has logged goes to the pool, for `sc2pool watch`.
+
 model.learn(100_000, callback=PoolStatsCallback())
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import fields
+from numbers import Real
+from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -16,6 +21,8 @@ from sc2pool.pool.report.rates import Rates
 from sc2pool.pool.report.stats import PoolStats
 
 _RECORD_EVERY_S = 1.0
+_UPDATE = "train/"
+"""How SB3's names of an update's figures begin."""
 
 
 class PoolStatsCallback(BaseCallback):
@@ -25,6 +32,8 @@ class PoolStatsCallback(BaseCallback):
     counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`, `pool/resets`, …),
     `pool/faults`, `pool/recycles/CAUSE` for each cause so far, `pool/memory_bytes` (of all games
     together), `pool/reset_s_p95/KIND` and `pool/recovery_s_max`.
+
+    `sc2pool watch` then shows the figures of the model's newest update (`train/loss`, …) as curves.
 
     Raises:
         ConfigError: the model's env is not a `SubprocSC2VecEnv`, nor wraps one.
@@ -48,7 +57,9 @@ class PoolStatsCallback(BaseCallback):
         if now_s < self._next_record_s:
             return
         self._next_record_s = now_s + _RECORD_EVERY_S
-        stats = self._pool().stats()
+        env = self._pool()
+        env.pool.show_figures(updates(self.logger.name_to_value))
+        stats = env.stats()
         self._rates.note(now_s, {"steps": stats.env_steps})
         steps_per_s = self._rates.per_s("steps")
         if steps_per_s is not None:
@@ -63,6 +74,15 @@ class PoolStatsCallback(BaseCallback):
                 f"PoolStatsCallback needs a SubprocSC2VecEnv, got {type(env).__name__}"
             )
         return env
+
+
+def updates(logged: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of the model's updates among what its logger holds, without the other values."""
+    return {
+        name.removeprefix(_UPDATE): float(value)
+        for name, value in logged.items()
+        if name.startswith(_UPDATE) and isinstance(value, Real)
+    }
 
 
 def figures(stats: PoolStats) -> dict[str, float]:

@@ -107,7 +107,11 @@ class SubprocSC2VecEnv(VecEnv):
             max_loops=max_loops,
         )
         self.pool = Pool(
-            players.specs, one_book=players.is_task, config=players.config, spares=players.spares
+            players.specs,
+            one_book=players.is_task,
+            config=players.config,
+            spares=players.spares,
+            task=players.task_name,
         )
         self._seed_for_all = False
         try:

@@ -61,6 +61,11 @@ class Players:
         return first if isinstance(first, TaskSpec) else None
 
     @property
+    def task_name(self) -> str | None:
+        """The task's name; None for envs of the user."""
+        return None if self.task is None else self.task.task.__name__
+
+    @property
     def is_task(self) -> bool:
         """Whether the envs play a task on games; if not, they are the user's."""
         return self.task is not None

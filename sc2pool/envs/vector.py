@@ -140,6 +140,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
                 autoreset=self.autoreset_mode is AutoresetMode.SAME_STEP,
                 max_concurrency=at_once,
                 agree=spaces.agree,
+                task=players.task_name,
             )
         except UserCodeError as error:
             raise of_the_env(error) from RemoteTraceback(str(error))

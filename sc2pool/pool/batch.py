@@ -33,6 +33,8 @@ class Outcome:
         reset_info: the info of the episode that began; None if none did.
         report: the fault that made it synthetic; None for a real one.
         tick: how late the step was, in real time.
+        episode_return: sum of the rewards of the episode that ended; None if none did, or if a
+            fault cut it short.
     """
 
     reward: float = 0.0
@@ -44,6 +46,7 @@ class Outcome:
     reset_info: dict[str, Any] | None = None
     report: FaultReport | None = None
     tick: Tick | None = None
+    episode_return: float | None = None
 
     @property
     def over(self) -> bool:
@@ -96,6 +99,7 @@ def real_outcome(queue: TrainerEnd, flags: int, layout: SpaceLayout) -> Outcome 
         outcome.tick = tick = queue.tick()
         info.update({f"sc2pool.{name}": value for name, value in tick._asdict().items()})
     if outcome.over:
+        outcome.episode_return = queue.progress().episode_return
         outcome.final_observation = queue.observation() if layout.fixed else observation
     return outcome
 

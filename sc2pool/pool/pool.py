@@ -19,6 +19,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,7 @@ class Pool:
         max_concurrency: how many envs may step or begin an episode at one time; None for all.
         agree: what the players say of their spaces, in the order of the envs, to what the pool
             takes them to be; raises if they do not fit together.
+        task: the task's name, for the statistics; None for envs of the user.
         system: makes what the operating system has to give.
 
     Raises:
@@ -94,6 +96,7 @@ class Pool:
         autoreset: bool = True,
         max_concurrency: int | None = None,
         agree: Callable[[Sequence[Hello]], Hello] = agreed,
+        task: str | None = None,
         system: System = REAL,
     ) -> None:
         self.n = len(specs)
@@ -111,6 +114,7 @@ class Pool:
             loop = self._loop
             self._bookkeeping = loop.bookkeeping
             self._supervisor = loop.supervisor
+            self._supervisor.stats.task = task
             self._episodes = Episodes(self._supervisor, one_book=one_book)
             self._calls = Calls(loop, config.limits.call_s)
             self._pauses = Pauses(loop)
@@ -438,6 +442,19 @@ class Pool:
     def stats(self) -> PoolStats:
         """Counters of the pool, and what each instance is doing; may be called from any thread."""
         return self._loop.stats()
+
+    def show_figures(self, figures: Mapping[str, float]) -> None:
+        """Figures of the training, which `sc2pool watch` shows as curves beside the pool's own.
+
+        Args:
+            figures: the newest value of each, by name; they replace those of the call before.
+        """
+        self._supervisor.stats.learner = dict(figures)
+
+    @property
+    def run_dir(self) -> Path:
+        """The run's folder, by which `sc2pool top --run` and `watch --run` find this pool."""
+        return self._loop.roster.run
 
     def raised(self) -> list[tuple[int, Raised]]:
         """What the user's code raised, with its env: all that ended the pool."""

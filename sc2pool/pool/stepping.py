@@ -385,7 +385,8 @@ class Stepping(Listener):
             step.stage = Stage.IDLE if began else Stage.OVER
             step.outcome = None
             if outcome is not None:
-                self._stats.episodes += outcome.over
+                if outcome.over:
+                    self._stats.count_episode(step.seat.name, outcome.episode_return)
                 self._supervisor.keep_replay(step.seat, outcome.info)
             self._stats.env_steps += not step.is_reset
         return self.gatherer.gather(envs, [step.queue for step in steps], outcomes)

@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from sc2pool import PoolStatsCallback
 from sc2pool.envs import callbacks
 from sc2pool.errors import ConfigError
+from sc2pool.pool.report import live_files
 
 from .envs import Counting
 
@@ -47,6 +48,22 @@ def test_counters_reach_tensorboard(vec_task, tmp_path, monkeypatch):
     assert min(values["pool/steps_per_s"]) > 0
     assert values["pool/recovery_s_max"][0] > 0
     assert "train/loss" in values
+
+
+def test_the_pool_can_show_what_the_model_has_logged(vec_task, wait_for, monkeypatch):
+    monkeypatch.setattr(callbacks, "_RECORD_EVERY_S", 0.0)
+    env = vec_task(n=2, seed=1)
+    model = PPO("MlpPolicy", VecMonitor(env), n_steps=8, batch_size=16, n_epochs=1, device="cpu")
+    model.learn(48, callback=PoolStatsCallback())
+
+    def curves():
+        live_files.request(env.pool.run_dir)
+        seen = live_files.read(env.pool.run_dir / live_files.CURVE_FILE)
+        return seen is not None and seen[0]["figures"]
+
+    wait_for(lambda: curves() and "loss" in curves())
+    assert {"value_loss", "approx_kl", "steps/s"} <= set(curves())
+    assert env.stats().task == "MoveToBeacon"
 
 
 def test_short_rollouts_do_not_cost_a_snapshot_each(vec, tmp_path, monkeypatch):

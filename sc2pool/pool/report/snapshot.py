@@ -1,7 +1,7 @@
 """A pool's statistics at one moment, read in any thread; with rates, from the watchdog's thread.
 
     take        ─► PoolStats: `Pool.stats`, Prometheus
-    after_look  ─► rates, and the run's `pool.json` while it is requested
+    after_look  ─► rates, `history`, and the run's live files while they are requested
 
 Why it needs no lock on the step path: the trainer's thread is the only writer; what the step path
 writes (a state, two counters, an instance's sequence number) are single values, each read once and
@@ -18,12 +18,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from sc2pool.pool.report import live_files
+from sc2pool.pool.report.history import History
 from sc2pool.pool.report.rates import Rates
 from sc2pool.pool.report.stats import Counters, InstanceStats, PoolStats, fault_count
 
 RATE_WINDOW_S = 5.0
 EVENTS_IN_FILE = 20
 """How many of the newest events the file has; `stats()` has more."""
+
+RETURN, STEPS_PER_S = "mean return", "steps/s"
+"""Names of the pool's own curves."""
 
 _POOL = "pool"
 
@@ -42,16 +46,20 @@ class Snapshots:
         self._rates = Rates(RATE_WINDOW_S)
         self._per_s: Mapping[str, float | None] = {}
         """The newest rates; replaced as one, because other threads read them."""
+        self._history = History()
+        self._written: int | None = None
+        """Which of the history's changes the file has; None if no file is requested."""
 
     def take(self, instances: Sequence[InstanceStats], watchdog_cpu_s: float) -> PoolStats:
         """The pool now, in any thread.
 
         Args:
-            instances: without their rates and recycles.
+            instances: without their rates, recycles and episodes.
             watchdog_cpu_s: CPU time of the watchdog's thread.
         """
         per_s = self._per_s
         recycles = self._counters.recycles_by_seat()
+        episodes = self._counters.episodes_by_seat()
         return self._counters.snapshot(
             [
                 replace(
@@ -60,6 +68,7 @@ class Snapshots:
                     cpu_share=per_s.get(_cpu(row)),
                     recycles=recycles.get(row.seat, {}),
                     faults=fault_count(recycles.get(row.seat, {})),
+                    episodes=episodes.get(row.seat, 0),
                 )
                 for row in instances
             ],
@@ -68,18 +77,33 @@ class Snapshots:
         )
 
     def after_look(self, instances: Sequence[InstanceStats]) -> None:
-        """Compute the rates, and write the file if it is requested; in the watchdog's thread."""
-        counted: dict[str, float] = {_POOL: self._counters.env_steps}
+        """Compute the rates, note the history, and write the files if they are requested.
+
+        In the watchdog's thread.
+        """
+        counters = self._counters
+        counted: dict[str, float] = {_POOL: counters.env_steps}
         for row in instances:
             counted[_steps(row)] = row.steps
             if row.cpu_s is not None:
                 counted[_cpu(row)] = row.cpu_s
         self._rates.note(time.monotonic(), counted)
         self._per_s = {name: self._rates.per_s(name) for name in counted}
-        if live_files.is_requested(self._run):
+        shown_figures = {
+            RETURN: counters.mean_return,
+            STEPS_PER_S: self._per_s[_POOL],
+            **counters.learner,
+        }
+        self._history.note(counters.uptime_s, counters.env_steps, shown_figures)
+        if not live_files.is_requested(self._run):
+            self._written = None
+        else:
             stats = self.take(instances, time.thread_time())
             shown = replace(stats, events=stats.events[-EVENTS_IN_FILE:])
             live_files.write(self._run / live_files.POOL_FILE, shown.as_dict())
+            if self._written != self._history.changes:
+                self._written = self._history.changes
+                live_files.write(self._run / live_files.CURVE_FILE, self._history.as_dict())
 
 
 def _steps(row: InstanceStats) -> str:

@@ -7,12 +7,13 @@ To add a statistic, add a field to a dataclass here, with `counter`, `gauge` or 
 Prometheus shall have it, and its counter to `Counters`; then count it where it happens.
 
 Rule: the trainer's thread counts, and any thread may read. What grows is guarded by a lock, which
-is taken a few times an episode; `env_steps` and `episodes`, counted at every step, are single
-values that need none.
+is taken a few times an episode; `env_steps`, counted at every step, is a single value that needs
+none.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -27,6 +28,8 @@ from sc2pool.pool.report.lateness import LatenessCounter, RealtimeStats
 from sc2pool.tasks.player import GameFacts
 
 _EVENTS_KEPT = 1000
+RETURNS_KEPT = 100
+"""How many of the newest whole episodes `PoolStats.mean_return` covers."""
 _SOFT = "soft-"
 
 
@@ -124,6 +127,7 @@ class InstanceStats:
         cpu_share: of one core, worker and game, over the newest 5 s; None as above.
         recycles: instances replaced on this seat, by cause.
         faults: how many of them failed.
+        episodes: episodes that ended in this env, synthetic endings included.
     """
 
     seat: str
@@ -147,6 +151,7 @@ class InstanceStats:
         default_factory=dict, metadata=counter("Replaced instances by cause.", "cause")
     )
     faults: int = 0
+    episodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -157,12 +162,15 @@ class PoolStats:
         at_s: when these figures were read, in the trainer's monotonic time.
         uptime_s: since the pool was made.
         trainer_pid: of the process that owns the pool.
+        task: its name; None for envs of the user.
         game_version: begins with "standin" on the stand-in; None for envs of the user.
         base_build: the game's build; None for envs of the user.
         env_steps: transitions handed to the trainer.
         steps_per_s: the same per second, over the newest 5 s; None if the watchdog has not looked
             twice yet.
         episodes: episodes that ended, synthetic endings included.
+        mean_return: of the newest hundred whole episodes, those that no fault cut short; None
+            before the first.
         launches: instances whose game came up.
         resets: episodes that were begun, by envs and spares.
         recycles: replaced instances by cause: the kind of fault, or "soft-" and a soft limit.
@@ -181,11 +189,15 @@ class PoolStats:
     at_s: float
     uptime_s: float
     trainer_pid: int
+    task: str | None
     game_version: str | None
     base_build: int | None
     env_steps: int = field(metadata=counter("Transitions handed to the trainer."))
     steps_per_s: float | None
     episodes: int = field(metadata=counter("Episodes that ended, synthetic endings included."))
+    mean_return: float | None = field(
+        metadata=gauge("Mean return of the newest hundred whole episodes.")
+    )
     launches: int = field(metadata=counter("Instances whose game came up."))
     resets: int = field(metadata=counter("Episodes that were begun, by envs and spares."))
     recycles: dict[str, int]
@@ -215,6 +227,8 @@ class Counters:
         resets: see `PoolStats`.
         env_steps: see `PoolStats`.
         episodes: see `PoolStats`.
+        task: see `PoolStats`.
+        learner: the newest figures that the training has logged, by name; replaced as a whole.
         lateness: counts how late actions came.
         newest_game: facts of the game launched last; None if there is none.
     """
@@ -224,9 +238,13 @@ class Counters:
         self.resets = 0
         self.env_steps = 0
         self.episodes = 0
+        self.task: str | None = None
+        self.learner: Mapping[str, float] = {}
         self.lateness = LatenessCounter()
         self._made_at_s = time.monotonic()
         self.newest_game: GameFacts | None = None
+        self._returns: deque[float] = deque(maxlen=RETURNS_KEPT)
+        self._episodes_by_seat: Counter[str] = Counter()
         self._pauses = 0
         self._paused_s = 0.0
         self._paused_loops = 0
@@ -249,6 +267,18 @@ class Counters:
         with self._lock:
             self.resets += 1
             self._reset_s.setdefault(kind, DurationCounter()).add(took_s)
+
+    def count_episode(self, seat: str, episode_return: float | None) -> None:
+        """Count an episode that ended.
+
+        Args:
+            episode_return: None if a fault cut it short: it says nothing about the policy.
+        """
+        with self._lock:
+            self.episodes += 1
+            self._episodes_by_seat[seat] += 1
+            if episode_return is not None and math.isfinite(episode_return):
+                self._returns.append(episode_return)
 
     def count_recovery(self, took_s: float) -> None:
         """Count a fault whose seat has a first observation again."""
@@ -287,6 +317,25 @@ class Counters:
         with self._lock:
             return {seat: dict(causes) for seat, causes in self._recycles_by_seat.items()}
 
+    def episodes_by_seat(self) -> dict[str, int]:
+        """Episodes that ended, for each seat that had any."""
+        with self._lock:
+            return dict(self._episodes_by_seat)
+
+    @property
+    def uptime_s(self) -> float:
+        """See `PoolStats`."""
+        return time.monotonic() - self._made_at_s
+
+    @property
+    def mean_return(self) -> float | None:
+        """See `PoolStats`."""
+        with self._lock:
+            return self._mean_return()
+
+    def _mean_return(self) -> float | None:
+        return sum(self._returns) / len(self._returns) if self._returns else None
+
     def snapshot(
         self,
         instances: Sequence[InstanceStats],
@@ -303,11 +352,13 @@ class Counters:
                 at_s=at_s,
                 uptime_s=at_s - self._made_at_s,
                 trainer_pid=os.getpid(),
+                task=self.task,
                 game_version=None if game is None else game.version,
                 base_build=None if game is None else game.base_build,
                 env_steps=self.env_steps,
                 steps_per_s=steps_per_s,
                 episodes=self.episodes,
+                mean_return=self._mean_return(),
                 launches=self.launches,
                 resets=self.resets,
                 recycles=dict(self._recycles),

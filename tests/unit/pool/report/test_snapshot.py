@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sc2pool.pool.report import live_files, snapshot
+from sc2pool.pool.report import live_files, snapshot, stats
 from sc2pool.pool.report.snapshot import EVENTS_IN_FILE, Snapshots
 from sc2pool.pool.report.stats import Counters, InstanceStats
 
@@ -43,10 +43,10 @@ def test_rates_come_with_the_second_look(tmp_path, now_s):
     now_s[0] += 2.0
     counters.env_steps = 100
     snapshots.after_look([replace(ROW, steps=50, cpu_s=2.0)])
-    stats = snapshots.take([ROW, replace(ROW, instance=5)], 0.25)
-    known, new = stats.instances
-    assert stats.steps_per_s == pytest.approx(50)
-    assert stats.watchdog_cpu_s == 0.25
+    told = snapshots.take([ROW, replace(ROW, instance=5)], 0.25)
+    known, new = told.instances
+    assert told.steps_per_s == pytest.approx(50)
+    assert told.watchdog_cpu_s == 0.25
     assert (known.steps_per_s, known.cpu_share) == (pytest.approx(25), pytest.approx(0.5))
     assert (new.steps_per_s, new.cpu_share) == (None, None)
 
@@ -56,6 +56,16 @@ def test_recycles_belong_to_the_seat(tmp_path):
     counters.count_recycle("env 0", 3, "age")
     (row,) = Snapshots(counters, tmp_path).take([ROW], 0.0).instances
     assert (row.recycles, row.faults) == ({"soft-age": 1}, 0)
+
+
+def test_each_env_has_its_own_count_of_episodes(tmp_path):
+    counters = Counters()
+    for seat in ("env 0", "env 1", "env 1"):
+        counters.count_episode(seat, 1.0)
+    rows = [ROW, replace(ROW, seat="env 1"), replace(ROW, seat="spare 2")]
+    told = Snapshots(counters, tmp_path).take(rows, 0.0)
+    assert [row.episodes for row in told.instances] == [1, 2, 0]
+    assert (told.episodes, told.mean_return) == (3, 1.0)
 
 
 def test_the_file_is_written_only_while_it_is_requested(tmp_path):
@@ -74,3 +84,27 @@ def test_the_file_is_written_only_while_it_is_requested(tmp_path):
     assert len(seen[0]["events"]) == EVENTS_IN_FILE
     assert seen[0]["events"][-1]["instance"] == EVENTS_IN_FILE
     assert set(seen[0]) == set(snapshots.take([ROW], 0.0).as_dict())
+
+
+def test_who_looks_late_sees_the_whole_curve(tmp_path, now_s, monkeypatch):
+    monkeypatch.setattr(stats.time, "monotonic", lambda: now_s[0])
+    live_files.prepare(tmp_path)
+    counters = Counters()
+    snapshots = Snapshots(counters, tmp_path)
+    file = tmp_path / live_files.CURVE_FILE
+    for steps, loss in ((0, 3.0), (100, 2.0), (200, 1.0)):
+        counters.env_steps = steps
+        counters.learner = {"loss": loss}
+        snapshots.after_look([])
+        now_s[0] += 1.0
+    assert not file.exists()
+    live_files.request(tmp_path)
+    snapshots.after_look([])
+    seen = live_files.read(file)
+    assert seen is not None
+    assert seen[0]["steps"] == [0, 100, 200, 200]
+    assert seen[0]["figures"]["loss"] == [3.0, 2.0, 1.0, 1.0]
+    assert seen[0]["figures"]["steps/s"][1:3] == [100.0, 100.0]
+    file.unlink()
+    snapshots.after_look([])
+    assert not file.exists(), "it has not changed since"

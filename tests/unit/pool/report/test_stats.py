@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.report.stats import Counters, InstanceStats, PauseStats, PoolStats
+from sc2pool.pool.report.stats import (
+    RETURNS_KEPT,
+    Counters,
+    InstanceStats,
+    PauseStats,
+    PoolStats,
+)
 from sc2pool.tasks.player import GameFacts
 
 
@@ -36,6 +43,19 @@ def test_recycles_are_counted_by_cause_and_seat():
     assert (fault.cause, fault.phase, fault.detail) == ("deadline", "stepping", "slow")
     assert (recycle.event, recycle.cause) == ("recycle", "soft-age")
     assert 0 < fault.at_s <= recycle.at_s <= stats.at_s
+
+
+def test_the_mean_return_is_that_of_the_newest_whole_episodes():
+    counters = Counters()
+    assert stats_of(counters).mean_return is None
+    counters.count_episode("env 0", None)
+    counters.count_episode("env 1", math.nan)
+    assert stats_of(counters).mean_return is None
+    for episode_return in range(RETURNS_KEPT + 10):
+        counters.count_episode("env 1", float(episode_return))
+    assert stats_of(counters).mean_return == 10 + (RETURNS_KEPT - 1) / 2
+    assert stats_of(counters).episodes == RETURNS_KEPT + 12
+    assert counters.episodes_by_seat() == {"env 0": 1, "env 1": RETURNS_KEPT + 11}
 
 
 def test_pauses_are_summed():

@@ -1,0 +1,80 @@
+"""The course of a pool over time: its figures as curves, for those who open a page later.
+
+    watchdog's looks ─► note ─► at most `POINTS` samples ─► the run's `curve.json`
+
+Rule: the memory is bounded. When the history is full, every second sample is dropped and the
+interval between samples doubles, so it always covers the whole run at an even resolution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+POINTS = 400
+"""Samples kept: more than a chart on a page has pixels to tell apart."""
+NAMES_KEPT = 32
+"""Curves kept. A program that logs under ever new names adds none after these."""
+
+
+class History:
+    """Samples of some figures at even intervals. Not thread-safe.
+
+    Args:
+        interval_s: the first interval between two samples.
+
+    Attributes:
+        changes: how often the samples have changed.
+    """
+
+    def __init__(self, interval_s: float = 1.0) -> None:
+        self._interval_s = interval_s
+        self._next_s = -math.inf
+        self._samples: list[tuple[float, int, dict[str, float]]] = []
+        self._names: dict[str, None] = {}  # a set that keeps its order
+        self.changes = 0
+
+    def note(self, at_s: float, steps: int, figures: Mapping[str, float | None]) -> None:
+        """Keep a sample if it is time for one.
+
+        Args:
+            at_s: seconds since the pool was made.
+            steps: env steps so far.
+            figures: by name; None and what is not finite is left out.
+        """
+        if at_s < self._next_s:
+            return
+        self._next_s = at_s + self._interval_s
+        known: dict[str, float] = {}
+        for name, value in figures.items():
+            if value is None or not math.isfinite(value):
+                continue
+            if len(self._names) < NAMES_KEPT:
+                self._names[name] = None
+            if name in self._names:
+                known[name] = float(value)
+        self._samples.append((at_s, steps, known))
+        self.changes += 1
+        if len(self._samples) >= POINTS:
+            del self._samples[1::2]
+            self._interval_s *= 2
+
+    def as_dict(self) -> dict[str, Any]:
+        """All samples as JSON can hold them: `at_s`, `steps`, and `figures`, a list for each name.
+
+        A figure that a sample lacks is None.
+        """
+        return {
+            "at_s": [round(at_s, 1) for at_s, _, _ in self._samples],
+            "steps": [steps for _, steps, _ in self._samples],
+            "figures": {
+                name: [_short(figures.get(name)) for _, _, figures in self._samples]
+                for name in self._names
+            },
+        }
+
+
+def _short(value: float | None) -> float | None:
+    """Five digits, which a chart cannot show more of."""
+    return None if value is None else float(f"{value:.5g}")
