@@ -1,6 +1,6 @@
 """`sc2pool top`: a live table of a running pool, from another terminal.
 
-    ← →  sort by another column    r  reverse    q  quit
+    ← →  sort by another column    r  reverse    ↑ ↓  scroll    q  quit
 
 Rules: it only reads, so it cannot disturb the pool; if the pool ends meanwhile, it says so and
 ends with exit code 0.
@@ -18,10 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console, Group
-from rich.layout import Layout
+from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from sc2pool.cli import top_table as table
@@ -32,9 +30,16 @@ from sc2pool.pool.instances.states import LIVE, State
 
 _KEY_WAIT_S = 0.2
 _EVENTS = 5
-_HELP = "←→ sort   r reverse   q quit"
+_EVENTS_AT_LEAST = 2
+"""How many events stay in a low terminal, where the envs have to share the lines with them."""
+_ROWS_AT_LEAST = 4
+_HELP = "←→ sort   ↑↓ scroll   r reverse   q quit"
 _RIGHT, _LEFT, _ESCAPE = ("\x1b[C", "\x1bOC"), ("\x1b[D", "\x1bOD"), "\x1b"
+_UP, _DOWN = ("\x1b[A", "\x1bOA"), ("\x1b[B", "\x1bOB")
 _KEY = re.compile(r"\x1b[\[O].|.", re.DOTALL)
+
+Styled = tuple[str, str]
+"""A line and its style."""
 
 _PLAYS = frozenset({State.PLAYING, State.STEPPING})
 
@@ -57,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if stats is not None and args.json:
         print(json.dumps(stats, indent=2))
     elif stats is not None and args.once:
-        console.print(TableView(stats, args.sort).draw())
+        console.print(TableView(stats, args.sort).draw(console.width))
     elif stats is None or not show(pool, TableView(stats, args.sort), console):
         print(f"the pool of process {pool.pid} has ended")
     return 0
@@ -79,51 +84,81 @@ class TableView:
         self.age_s = 0.0
         self._sort = sort
         self._flipped = False
+        self._scrolled = 0
+        """How many lines of the table are above the ones that are shown."""
 
     def press(self, key: str) -> bool:
         """Handle a key; returns whether it means to quit."""
         step = (key in _RIGHT) - (key in _LEFT)
         if step:
-            names = table.NAMES
+            names = table.names(self.stats, self._sort)
             self._sort = names[(names.index(self._sort) + step) % len(names)]
         elif key == "r":
             self._flipped = not self._flipped
+        self._scrolled += (key in _DOWN) - (key in _UP)
         return key in ("q", _ESCAPE)
 
-    def draw(self) -> Group:
-        """The pool, a line for each instance, and the newest events."""
-        first, *others = table.head_lines(self.stats, self.age_s)
-        events = table.event_lines(self.stats, _EVENTS)
-        return Group(
-            Text(first, style="bold"),
-            Text("\n".join(others) + "\n"),
-            self._instances(),
-            *([Text("\n" + "\n".join(events), style="dim")] if events else []),
-        )
+    def draw(self, width: int, height: int | None = None) -> Text:
+        """The pool, a line for each instance, and the newest events.
 
-    def _instances(self) -> Table:
-        grid = Table(box=None, pad_edge=False, collapse_padding=True, header_style="reverse")
-        for column in table.COLUMNS:
-            grid.add_column(
-                column.head(self._sort, flipped=self._flipped),
-                justify="left" if column.is_text else "right",
-                min_width=column.width,
-                no_wrap=True,
-            )
-        rows = table.rows(self.stats)
-        for row in table.ordered(rows, self._sort, flipped=self._flipped):
-            cells = [column.cell(row) for column in table.COLUMNS]
-            grid.add_row(*cells, style=_colour(State(row["state"])))
-        return grid
+        Args:
+            width: of the terminal, in characters.
+            height: of a live table, in lines, with the keys in the last one; None for all lines
+                and no keys.
+        """
+        stats, sort, flipped = self.stats, self._sort, self._flipped
+        rows = table.ordered(table.rows(stats), sort, flipped=flipped)
+        columns = table.fitting(stats, rows, width, sort, flipped=flipped)
+        head = [(line, "") for line in table.head_lines(stats, self.age_s, width)]
+        head[0] = (head[0][0], "bold")
+        title = table.title_line(columns, sort, flipped=flipped)
+        head += [("", ""), (title.ljust(sum(one.width + 1 for one in columns) - 1), "reverse")]
+        body = [
+            (line, _colour(State(row["state"])))
+            for row in rows
+            for line in table.row_lines(columns, row, width)
+        ]
+        events = [(line, "dim") for line in table.event_lines(stats, _EVENTS, width)]
+        if height is None:
+            return _text([*head, *body, *([("", ""), *events] if events else [])])
+        hidden = table.hidden(stats, columns, sort)
+        keys = [_HELP, *([f"hidden: {' '.join(hidden)}"] if hidden else [])]
+        foot = [(line, "dim") for line in table.folded(keys, width)]
+        room = height - len(head) - len(foot)
+        while len(events) > _EVENTS_AT_LEAST and len(body) + 1 + len(events) > room:
+            events.pop()
+        if room - 1 - len(events) < _ROWS_AT_LEAST:
+            events = []
+        if events:
+            events.insert(0, ("", ""))
+        shown = self._scroll(body, room - len(events))
+        gap = [("", "")] * (room - len(events) - len(shown))
+        return _text([*head, *shown, *events, *gap, *foot])
+
+    def _scroll(self, body: list[Styled], room: int) -> list[Styled]:
+        """The part of the table that has room, and how much more there is."""
+        if len(body) <= room:
+            self._scrolled = 0
+            return body
+        room = max(1, room - 1)
+        self._scrolled = min(max(0, self._scrolled), len(body) - room)
+        above, below = self._scrolled, len(body) - room - self._scrolled
+        more = f"… {above} lines above, {below} below (↑↓)"
+        return [*body[above : above + room], (more, "dim")]
+
+
+def _text(lines: list[Styled]) -> Text:
+    """Styled lines as rich draws them; none is wrapped."""
+    return Text("\n", no_wrap=True, overflow="crop").join(
+        Text(line, style=style) for line, style in lines
+    )
 
 
 def show(pool: Run, view: TableView, console: Console) -> bool:
     """Show the live table until the user quits (True) or the pool ends (False)."""
-    screen = Layout()
-    screen.split_column(Layout(name="view"), Layout(Text(_HELP, style="dim"), size=1))
     with (
         read_keys() as read,
-        Live(screen, console=console, screen=True, auto_refresh=False) as live,
+        Live(Text(), console=console, screen=True, auto_refresh=False) as live,
     ):
         while True:
             if pool.ended():
@@ -131,8 +166,7 @@ def show(pool: Run, view: TableView, console: Console) -> bool:
             seen = pool.look()
             if seen is not None:
                 view.stats, view.age_s = seen
-            screen["view"].update(view.draw())
-            live.refresh()
+            live.update(view.draw(console.width, console.height), refresh=True)
             if any(map(view.press, _KEY.findall(read(_KEY_WAIT_S)))):
                 return True
 

@@ -1,14 +1,30 @@
-"""What `sc2pool top` shows, as text: pure functions of the statistics in a pool's live files."""
+"""What `sc2pool top` shows, as text: pure functions of the statistics in a pool's live files.
+
+    statistics, width ─► fitting: which columns ─► table_lines, head_lines, event_lines
+
+Rules: nothing is cut off at the right. In a narrow terminal the least important columns are hidden,
+and named in the last line; the column that the rows are sorted by is always there; causes of
+recycles that have no column get a line below their env.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sc2pool.cli.units import NONE, duration, size
+from sc2pool.cli.units import NONE, duration, game_name, milliseconds, size
 
 Row = Mapping[str, Any]
+
+GAP = "gap"
+"""The column that only games in real time have."""
+RECYCLES = "recycles"
+_BETWEEN = " "
+_DOT = " · "
+_KEPT = "\xa0"
+"""A space at which no line is broken."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +34,7 @@ class Column:
     Attributes:
         name: as `--sort` takes it.
         width: at least, in characters, so that the table keeps still.
+        rank: 0 for the most important; in a narrow terminal the highest are hidden first.
         value: what rows are sorted by; None sorts last.
         show: makes the cell's text.
         is_text: text is left-aligned and sorts upwards, figures the other way round.
@@ -25,6 +42,7 @@ class Column:
 
     name: str
     width: int
+    rank: int
     value: Callable[[Row], Any]
     show: Callable[[Any], str]
     is_text: bool = False
@@ -76,28 +94,55 @@ def _of(key: str) -> Callable[[Row], Any]:
 
 
 COLUMNS: Sequence[Column] = (
-    Column("env", 8, _of("seat"), str, is_text=True),
-    Column("inst", 5, _of("instance"), whole),
-    Column("pid", 8, _of("pid"), whole),
-    Column("port", 6, _of("port"), whole),
-    Column("state", 10, _of("state"), str, is_text=True),
-    Column("episode", 8, _of("episode"), whole),
-    Column("steps", 6, _of("episode_steps"), whole),
-    Column("return", 8, _of("episode_return"), tenths),
-    Column("steps/s", 8, _of("steps_per_s"), tenths),
-    Column("memory", 7, _of("memory_bytes"), size),
-    Column("cpu", 5, _of("cpu_share"), percent),
-    Column("faults", 6, _of("faults"), whole),
-    Column("recycles", 24, lambda row: causes(row["recycles"]) or None, str, is_text=True),
+    Column("env", 7, 0, _of("seat"), str, is_text=True),
+    Column("inst", 4, 10, _of("instance"), whole),
+    Column("pid", 7, 9, _of("pid"), whole),
+    Column("port", 5, 11, _of("port"), whole),
+    Column("state", 9, 1, _of("state"), str, is_text=True),
+    Column("episodes", 8, 3, _of("episodes"), whole),
+    Column("steps", 5, 8, _of("episode_steps"), whole),
+    Column("return", 7, 2, _of("episode_return"), tenths),
+    Column("steps/s", 7, 5, _of("steps_per_s"), tenths),
+    Column(GAP, 6, 5, _of("gap_s"), milliseconds),
+    Column("memory", 6, 7, _of("memory_bytes"), size),
+    Column("cpu", 4, 6, _of("cpu_share"), percent),
+    Column("faults", 6, 4, _of("faults"), whole),
+    Column(RECYCLES, 24, 12, lambda row: causes(row["recycles"]) or None, str, is_text=True),
 )
 """An env without a game shows its worker's pid: see `rows`."""
 
 NAMES = [column.name for column in COLUMNS]
 
 
+def is_realtime(pool: Row) -> bool:
+    """Whether its games run by themselves: only then an action can be late."""
+    return bool(pool["realtime"]["steps"])
+
+
+def names(pool: Row, sort: str) -> list[str]:
+    """The columns that this pool has, and the one that the user has chosen."""
+    return [name for name in NAMES if name == sort or name != GAP or is_realtime(pool)]
+
+
 def rows(pool: Row) -> list[dict[str, Any]]:
-    """A row for each instance; one without a game gets the worker's pid."""
-    return [{**row, "pid": row["pid"] or row["worker_pid"]} for row in pool["instances"]]
+    """A row for each instance, with its lateness in real time.
+
+    One without a game gets the worker's pid; a spare plays no episodes.
+    """
+    late = pool["realtime"]["envs"]
+    return [
+        {
+            **row,
+            "pid": row["pid"] or row["worker_pid"],
+            "episodes": None if is_spare(row) else row["episodes"],
+            "gap_s": ((late.get(row["seat"]) or {}).get("gap_s") or {}).get("p95"),
+        }
+        for row in pool["instances"]
+    ]
+
+
+def is_spare(row: Row) -> bool:
+    return str(row["seat"]).startswith("spare")
 
 
 def ordered(unordered: Sequence[Row], sort: str, *, flipped: bool = False) -> list[Row]:
@@ -111,26 +156,132 @@ def ordered(unordered: Sequence[Row], sort: str, *, flipped: bool = False) -> li
     return [*sorted(known, key=column.value, reverse=downwards), *unknown]
 
 
-def head_lines(pool: Row, age_s: float) -> list[str]:
-    """The pool as a whole."""
-    spares = sum(row["seat"].startswith("spare") for row in pool["instances"])
+class Sized(NamedTuple):
+    """A column that is shown, and how wide."""
+
+    column: Column
+    width: int
+
+
+def fitting(
+    pool: Row, shown: Sequence[Row], width: int, sort: str, *, flipped: bool = False
+) -> list[Sized]:
+    """The most important columns that fit side by side, in the order of `COLUMNS`.
+
+    Args:
+        shown: the rows.
+        width: of the terminal, in characters.
+        sort: the name of the column that the rows are sorted by; it comes first of all.
+    """
+    own = [column for column in COLUMNS if column.name in names(pool, sort)]
+    sized = [
+        Sized(
+            column,
+            max(
+                column.width,
+                len(column.head(sort, flipped=flipped)),
+                *(len(column.cell(row)) for row in shown),
+            ),
+        )
+        for column in own
+    ]
+    chosen: list[Sized] = []
+    left = width + len(_BETWEEN)
+    for one in sorted(sized, key=lambda one: (one.column.name != sort, one.column.rank)):
+        left -= one.width + len(_BETWEEN)
+        if left < 0:
+            break
+        chosen.append(one)
+    return [one for one in sized if one in chosen]
+
+
+def hidden(pool: Row, columns: Sequence[Sized], sort: str) -> list[str]:
+    """The titles of the columns that do not fit. Causes of recycles are not lost: see above."""
+    shown = {one.column.name for one in columns}
+    own = names(pool, sort)
+    return [name.upper() for name in own if name not in shown and name != RECYCLES]
+
+
+def title_line(columns: Sequence[Sized], sort: str, *, flipped: bool) -> str:
+    """The columns' titles."""
+    return _line(
+        (one.column.head(sort, flipped=flipped), one.width, one.column.is_text) for one in columns
+    )
+
+
+def row_lines(columns: Sequence[Sized], row: Row, width: int) -> list[str]:
+    """The line of one instance, and its causes of recycles below it if they have no column."""
+    line = _line((one.column.cell(row), one.width, one.column.is_text) for one in columns)
+    if not row["recycles"] or any(one.column.name == RECYCLES for one in columns):
+        return [line]
+    below = textwrap.wrap(
+        "└ " + causes(row["recycles"]).replace(" ", _KEPT).replace(2 * _KEPT, "  "),
+        width,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+    )
+    return [line, *(each.replace(_KEPT, " ") for each in below)]
+
+
+def _line(cells: Iterable[tuple[str, int, bool]]) -> str:
+    texts = [text.ljust(width) if is_text else text.rjust(width) for text, width, is_text in cells]
+    return _BETWEEN.join(texts).rstrip()
+
+
+def folded(parts: Iterable[str], width: int) -> list[str]:
+    """These parts one after the other, in as few lines as fit."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + len(_DOT) + len(part) <= width:
+            lines[-1] += _DOT + part
+        else:
+            lines += textwrap.wrap(part, width)
+    return lines
+
+
+def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
+    """The pool as a whole: what is played, how far it is, what has failed."""
+    spares = sum(map(is_spare, pool["instances"]))
     envs = len(pool["instances"]) - spares
     rate = NONE if pool["steps_per_s"] is None else grouped(pool["steps_per_s"])
+    mean = NONE if pool["mean_return"] is None else f"{pool['mean_return']:.2f}"
     recovery = pool["recovery_s"]
-    return [
-        f"process {pool['trainer_pid']}, up {duration(pool['uptime_s'])} · "
-        f"{pool['game_version'] or 'no game'} · {envs} env{'s' * (envs > 1)}"
-        + (f", {spares} spare{'s' * (spares > 1)}" if spares else "")
-        + (f" · as of {duration(age_s)} ago" if age_s >= 3 else ""),
-        f"{pool['env_steps']:,} steps, {rate}/s · {pool['episodes']:,} episodes · "
-        f"{pool['launches']} launches · {pool['resets']:,} resets",
-        f"recycles: {causes(pool['recycles']) or 'none'}"
-        + (f" · recovered within {recovery['max']:.1f} s" if recovery else ""),
+    late = pool["realtime"]
+    sections = [
+        [
+            pool["task"] or "envs of your own",
+            f"{envs} env{'s' * (envs > 1)}"
+            + (f", {spares} spare{'s' * (spares > 1)}" if spares else ""),
+            game_name(pool["game_version"]),
+            *([f"as of {duration(age_s)} ago"] if age_s >= 3 else []),
+        ],
+        [
+            f"{pool['env_steps']:,} steps, {rate}/s",
+            f"mean return {mean}",
+            f"{pool['episodes']:,} episodes",
+            f"process {pool['trainer_pid']}, up {duration(pool['uptime_s'])}",
+        ],
+        [
+            f"recycles: {causes(pool['recycles']) or 'none'}",
+            *([f"recovered within {recovery['max']:.1f} s"] if recovery else []),
+            f"{pool['launches']} launches, {pool['resets']:,} resets",
+        ],
     ]
+    if is_realtime(pool):
+        gap = late["gap_s"]
+        sections.append(
+            [
+                "in real time",
+                f"gap {milliseconds(gap['p50'])}, 95 % within {milliseconds(gap['p95'])}, "
+                f"longest {milliseconds(gap['max'])}",
+                f"{late['misses']:,} actions too late",
+            ]
+        )
+    return [line for section in sections for line in folded(section, width)]
 
 
-def event_lines(pool: Row, count: int) -> list[str]:
-    """The newest faults and recycles, the newest first."""
+def event_lines(pool: Row, count: int, width: int) -> list[str]:
+    """The newest faults and recycles, the newest first, each cut to one line."""
     lines: list[str] = []
     for event in reversed(pool["events"]):
         if event["event"] == "fault":
@@ -144,4 +295,4 @@ def event_lines(pool: Row, count: int) -> list[str]:
             f"{ago:>6} ago  {event['seat']}, instance {event['instance']}: "
             + " ".join(what.split())
         )
-    return lines[:count]
+    return [line if len(line) <= width else line[: width - 1] + "…" for line in lines[:count]]

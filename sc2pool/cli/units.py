@@ -1,4 +1,4 @@
-"""Durations and sizes as people read them."""
+"""Durations, sizes and games as people read them."""
 
 from __future__ import annotations
 
@@ -23,3 +23,23 @@ def duration(seconds: float) -> str:
             rest = whole_s % unit_s // {"d": 3600, "h": 60, "m": 1}[big]
             return f"{whole_s // unit_s}{big}{rest:02d}{small}"
     return f"{whole_s}s"
+
+
+def milliseconds(seconds: float) -> str:
+    """A short time: 0.4ms, 12ms, 1.5s."""
+    if seconds >= 1.0:
+        return f"{seconds:.1f}s"
+    return f"{1e3 * seconds:.0f}ms" if seconds >= 0.01 else f"{1e3 * seconds:.1f}ms"
+
+
+def is_standin(game_version: str | None) -> bool:
+    """Whether a game says of itself, in its version, that it is the stand-in."""
+    return (game_version or "").startswith("standin")
+
+
+def game_name(game_version: str | None) -> str:
+    """A game's version, with a warning if it is the stand-in's."""
+    if not game_version:
+        return "no game"
+    warning = " (stand-in, not StarCraft II)" if is_standin(game_version) else ""
+    return game_version + warning

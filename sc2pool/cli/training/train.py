@@ -45,7 +45,7 @@ from sc2pool.cli.training.run_folder import (
 from sc2pool.cli.training.saving import Saver
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
-from sc2pool.cli.units import duration
+from sc2pool.cli.units import duration, is_standin
 from sc2pool.config import PoolConfig
 from sc2pool.tasks.registry import resolve
 
@@ -221,8 +221,3 @@ def closing_words(
         command = os.environ.get("SC2POOL_COMMAND", "sc2pool train")
         words += f"\nto continue: {command} --resume {shlex.quote(str(options.out))}"
     return words
-
-
-def is_standin(game_version: str) -> bool:
-    """Whether the game says of itself that it is the stand-in."""
-    return game_version.startswith("standin")

@@ -21,7 +21,8 @@ def row(seat: str, **more: Any) -> dict[str, Any]:
         "worker_pid": 99,
         "port": 5000,
         "state": "playing",
-        "episode": 7,
+        "episode": 70,
+        "episodes": 7,
         "episode_steps": 12,
         "episode_return": -3.25,
         "steps_per_s": 130.04,
@@ -60,6 +61,9 @@ def told(**more: Any) -> dict[str, Any]:
     """What a pool shows of itself."""
     return {
         "trainer_pid": 42,
+        "task": "DefeatRoaches",
+        "mean_return": 3.14159,
+        "realtime": {"steps": 0, "envs": {}},
         "at_s": 1061.0,
         "uptime_s": 61,
         "game_version": "4.10",
@@ -76,10 +80,11 @@ def told(**more: Any) -> dict[str, Any]:
     }
 
 
-def drawn(view: TableView) -> list[str]:
-    """The lines in a file."""
+def drawn(view: TableView, width: int = PIPE_WIDTH, height: int | None = None) -> list[str]:
+    """The lines in a file, or in a terminal of this size."""
     file = io.StringIO()
-    Console(file=file, width=PIPE_WIDTH, highlight=False, markup=False).print(view.draw())
+    console = Console(file=file, width=width, highlight=False, markup=False)
+    console.print(view.draw(width, height))
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
@@ -89,7 +94,7 @@ def test_a_line():
     line = drawn(TableView(told(instances=[one]), "env"))[5]
     shown = "env 3 0 100 5000 playing 7 12 -3.2 130.0 1.2G 50% 4 deadline 2 hung 2 soft-age 1"
     assert " ".join(line.split()) == shown
-    unknown = dict.fromkeys(("pid", "port", "episode", "steps_per_s", "memory_bytes", "cpu_share"))
+    unknown = dict.fromkeys(("pid", "port", "episodes", "steps_per_s", "memory_bytes", "cpu_share"))
     one = row("env 3", **unknown | {"worker_pid": None})
     line = drawn(TableView(told(instances=[one]), "env"))[5]
     assert line.count(table.NONE) == len(unknown) + 1
@@ -110,11 +115,12 @@ def test_keys_sort_by_another_column():
     for key, head in (("\x1b[C", "INST▼"), ("\x1bOD", "ENV▲"), ("\x1b[D", "RECYCLES▲")):
         assert not view.press(key)
         assert head in drawn(view)[4]
+    assert "GAP" not in drawn(view)[4]
     assert view.press("q")
 
 
 def test_without_a_game_the_worker_stands_for_it():
-    (shown,) = table.rows({"instances": [row("env 0", pid=None)]})
+    (shown,) = table.rows(told(instances=[row("env 0", pid=None)]))
     assert shown["pid"] == 99
 
 
@@ -132,9 +138,93 @@ def test_the_whole_table():
     view.age_s = 9
     lines = drawn(view)
     assert lines[:3] == [
-        "process 42, up 1m01s · 4.10 · 3 envs, 1 spare · as of 9s ago",
-        "1,234 steps, –/s · 5 episodes · 4 launches · 9 resets",
-        "recycles: hung 1 · recovered within 2.0 s",
+        "DefeatRoaches · 3 envs, 1 spare · 4.10 · as of 9s ago",
+        "1,234 steps, –/s · mean return 3.14 · 5 episodes · process 42, up 1m01s",
+        "recycles: hung 1 · recovered within 2.0 s · 4 launches, 9 resets",
     ]
     assert lines[5].startswith("env 0 ")
     assert lines[-1] == " 1m01s ago  env 0, instance 3: hung while stepping: no reply for 10 s"
+
+
+def test_the_stand_in_is_named_as_such():
+    shown = drawn(TableView(told(game_version="standin-0.1"), "env"))[0]
+    assert shown.endswith("standin-0.1 (stand-in, not StarCraft II)")
+    assert drawn(TableView(told(task=None, game_version=None), "env"))[0] == (
+        "envs of your own · 3 envs, 1 spare · no game"
+    )
+
+
+def test_in_real_time_the_gaps_are_shown():
+    gap = {"p50": 0.004, "p95": 0.012, "max": 1.25}
+    envs = {"env 9": {"gap_s": gap}, "env 0": {"gap_s": None}}
+    late = {"steps": 9, "misses": 3, "gap_s": gap, "envs": envs}
+    view = TableView(told(realtime=late), "gap")
+    lines = drawn(view)
+    assert (
+        lines[3] == "in real time · gap 4.0ms, 95 % within 12ms, longest 1.2s · 3 actions too late"
+    )
+    assert "GAP▼" in lines[5]
+    assert lines[6].startswith("env 9")
+    assert " 12ms " in lines[6]
+
+
+IMPORTANT = {
+    60: "ENV STATE EPISODES RETURN STEPS/S CPU FAULTS",
+    80: "ENV STATE EPISODES STEPS RETURN STEPS/S MEMORY CPU FAULTS",
+    120: "ENV INST PID PORT STATE EPISODES STEPS RETURN STEPS/S MEMORY CPU FAULTS",
+}
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_narrow_terminal_hides_the_least_important_columns(width):
+    recycles = {"game-exited": 3, "soft-episodes": 12, "deadline": 1, "port-taken": 1, "hung": 2}
+    view = TableView(told(instances=[*ROWS, row("env 3", recycles=recycles, faults=7)]), "return")
+    lines = drawn(view, width)
+    assert max(map(len, lines)) <= width
+    assert not any("…" in line for line in lines)
+    titles = next(line for line in lines if line.startswith("ENV")).replace("▼", "").split()
+    assert set(IMPORTANT[min(width, 120)].split()) <= set(titles)
+    for cause, count in recycles.items():
+        assert f"{cause} {count}" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", table.NAMES)
+def test_the_column_of_the_order_is_never_hidden(name):
+    lines = drawn(TableView(told(), name), 60)
+    assert max(map(len, lines)) <= 60
+    assert any("▲" in line or "▼" in line for line in lines)
+
+
+@pytest.mark.parametrize("height", [12, 24, 50])
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_low_terminal_scrolls(width, height):
+    envs = [row(f"env {number}") for number in range(64)]
+    fault = {
+        "event": "fault",
+        "at_s": 1000.0,
+        "seat": "env 0",
+        "instance": 3,
+        "cause": "hung",
+        "phase": "stepping",
+        "detail": "no reply for 10 s, and a long story about it " * 3,
+    }
+    view = TableView(told(instances=envs, events=[fault] * 9), "env")
+    seen = set()
+    for _ in range(64):
+        lines = drawn(view, width, height)
+        assert len(lines) == height
+        assert max(map(len, lines)) <= width
+        assert "q quit" in "".join(lines[-2:])
+        seen |= {line.split()[1] for line in lines if line.startswith("env ")}
+        assert not view.press("\x1b[B")
+    assert seen == {str(number) for number in range(64)}
+    for _ in range(100):
+        view.press("\x1bOA")
+        drawn(view, width, height)
+    assert any(line.startswith("env 0 ") for line in drawn(view, width, height))
+
+
+def test_hidden_columns_are_named():
+    lines = drawn(TableView(told(), "env"), 80, 24)
+    assert "hidden: INST PORT" in "\n".join(lines[-2:])
+    assert "hidden" not in "\n".join(drawn(TableView(told(), "env"), 200, 24))
