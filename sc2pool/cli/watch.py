@@ -1,6 +1,6 @@
 """`sc2pool watch`: a local web page with all games of a running pool side by side.
 
-    pool's live files ─► Watch: state, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
+    pool's live files ─► Watch: state, curves, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
 Rules: it listens on the loopback address only, and answers only to its names (`loopback`); no
 request changes anything; the page loads nothing from elsewhere; once no page asks any more, the
@@ -21,6 +21,7 @@ from importlib import resources
 from typing import Any
 
 from sc2pool.cli.runs import Run, choose
+from sc2pool.cli.units import is_standin
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report import live_files
 from sc2pool.pool.report.loopback import REFUSAL, names_loopback
@@ -38,7 +39,10 @@ _MAP_PATH = re.compile(r"/map/([0-9a-f]{8})")
 _PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/watch.css": ("watch.css", "text/css; charset=utf-8"),
-    "/watch.js": ("watch.js", "text/javascript; charset=utf-8"),
+    **{
+        f"/{script}.js": (f"{script}.js", "text/javascript; charset=utf-8")
+        for script in ("watch", "map", "curves")
+    },
 }
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' "
@@ -61,20 +65,32 @@ class Watch:
     def state(self) -> dict[str, Any]:
         """The pool, and the newest view of each instance.
 
-        Keys: `ended`, `pool` (None until the pool has answered), `age_s`, `views` (by instance).
+        Keys: `ended`, `pool` (None until the pool has answered), `is_standin`, `age_s`, `views`
+        (by instance).
         """
         if self._pool.ended():
-            return {"ended": True, "pool": None, "age_s": None, "views": {}}
+            return {"ended": True, "pool": None, "is_standin": False, "age_s": None, "views": {}}
         seen = self._pool.look()
         if seen is None:
-            return {"ended": False, "pool": None, "age_s": None, "views": {}}
+            return {"ended": False, "pool": None, "is_standin": False, "age_s": None, "views": {}}
         pool, age_s = seen
         views = {}
         for row in pool["instances"]:
             view = self._view(row["instance"])
             if view is not None:
                 views[str(row["instance"])] = view
-        return {"ended": False, "pool": pool, "age_s": age_s, "views": views}
+        return {
+            "ended": False,
+            "pool": pool,
+            "is_standin": is_standin(pool["game_version"]),
+            "age_s": age_s,
+            "views": views,
+        }
+
+    def curves(self) -> dict[str, Any]:
+        """The run so far as curves, see `History.as_dict`; empty until the pool has answered."""
+        seen = live_files.read(self._pool.path / live_files.CURVE_FILE)
+        return {"at_s": [], "steps": [], "figures": {}} if seen is None else seen[0]
 
     def _view(self, instance: int) -> dict[str, Any] | None:
         folder = self._pool.path / str(instance)
@@ -140,6 +156,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, content, kind)
         elif path == "/state":
             self._answer_json(self.server.watch.state())
+        elif path == "/curves":
+            self._answer_json(self.server.watch.curves())
         elif named is not None and (found := self.server.watch.map(named[1])) is not None:
             self._answer_json(found)
         else:

@@ -1,47 +1,53 @@
-// Shows what `sc2pool watch` tells of a running pool: asks a few times a second, draws what comes.
+// Shows what `sc2pool watch` tells of a running pool: asks a few times a second, shows what comes.
 // Everything told is put in as text, never as HTML; nothing is loaded from elsewhere.
-"use strict";
+
+import { showCurves } from "./curves.js";
+import { aspectOf, changeColours, countUnits, drawGround, drawView } from "./map.js";
 
 const ASK_EVERY_MS = 400;
+const ASK_LARGER_EVERY_MS = 250; // while a game is shown larger; the pool writes no faster
 const RETRY_EVERY_MS = 2000;
+const CURVES_EVERY_MS = 2000;
 const HISTORY = 120; // returns kept for the line beside the figure
 const EVENT_SHOWN_S = 60;
-const MARGIN = 0.5; // map cells drawn around the playable part
-const CARD_PX = 250; // no card is narrower
-const WIDEST_CARD_PX = 440;
-const GAP_PX = 12;
-const GRID = 8; // map cells between two lines, or a multiple on a large map
+const GAP_PX = 10;
+
+// What a card needs, by its size: how wide it is at least, and how high without its map.
+const SIZES = [
+  { name: "full", least: 250, more: 114 },
+  { name: "narrow", least: 196, more: 132 },
+  { name: "small", least: 150, more: 66 },
+  { name: "tiny", least: 104, more: 26 },
+];
+const FEW = 16; // up to so many games are shown "full", and the page scrolls if it must
+const LARGER_SHARE = 0.6; // of the window's height, for the map of the game that is shown larger
 
 const HEALTH = {
   playing: "good", stepping: "good", ready: "good", over: "good",
   dead: "bad", failed: "bad", closed: "bad",
 }; // any other state: on its way, or stopped by the pool
 
-// The order of `KINDS` in sc2pool.tasks.view.
-const KINDS = ["own", "ally", "enemy", "neutral", "minerals", "gas", "beacon"];
-
 const cards = new Map(); // by seat
 const maps = new Map(); // by key: the map, and its ground as an image
-let colours = readColours();
-
-function readColours() {
-  const style = getComputedStyle(document.documentElement);
-  const names = [...KINDS, "void", "low", "high", "grid", "order", "bar", "full", "half", "weak"];
-  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-}
+let curvesAt = -Infinity; // when the curves were asked for
+let ended = false;
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  colours = readColours();
+  changeColours();
   for (const map of maps.values()) map.ground = drawGround(map);
 });
 
 // ---- asking ------------------------------------------------------------------------------
 
 async function turn() {
-  let wait = ASK_EVERY_MS;
+  let wait = larger() ? ASK_LARGER_EVERY_MS : ASK_EVERY_MS;
   if (!document.hidden) {
     try {
       await show(await ask("state"));
+      if (!ended && performance.now() - curvesAt > CURVES_EVERY_MS) {
+        curvesAt = performance.now();
+        showCurves(await ask("curves"));
+      }
     } catch {
       if (!ended) notice("no answer from sc2pool watch: is it still running?");
       wait = RETRY_EVERY_MS;
@@ -56,8 +62,6 @@ async function ask(path) {
   return answer.json();
 }
 
-let ended = false;
-
 async function show(state) {
   if (state.ended) {
     ended = true;
@@ -66,7 +70,7 @@ async function show(state) {
   }
   if (!state.pool) return;
   notice(state.age_s > 5 ? `no news for ${duration(state.age_s)}: is the training stopped?` : "");
-  showTotals(state.pool);
+  showTotals(state.pool, state.is_standin);
   for (const view of Object.values(state.views)) {
     if (view.map && !maps.has(view.map)) await fetchMap(view.map);
   }
@@ -84,16 +88,70 @@ async function show(state) {
   arrange();
 }
 
-// Rows of the same length: eight games stand four by four, where five would have room in a row.
+// ---- places ------------------------------------------------------------------------------
+
+// The game that is shown larger: the one that was clicked, or the only one there is.
+function larger() {
+  const clicked = decodeURIComponent(location.hash.slice(1));
+  if (cards.has(clicked)) return clicked;
+  return cards.size === 1 ? cards.keys().next().value : "";
+}
+
+function choose(seat) {
+  history.replaceState(null, "", seat === larger() ? "#" : `#${encodeURIComponent(seat)}`);
+  arrange();
+}
+
+// All cards fit into the window; if even the smallest do not, the page scrolls.
 function arrange() {
   const games = document.getElementById("games");
-  const room = Math.max(1, Math.floor((games.clientWidth + GAP_PX) / (CARD_PX + GAP_PX)));
-  const rows = Math.max(1, Math.ceil(cards.size / room));
-  const columns = Math.max(1, Math.ceil(cards.size / rows));
-  games.style.gridTemplateColumns = `repeat(${columns}, minmax(0, ${WIDEST_CARD_PX}px))`;
+  const chosen = larger();
+  for (const [seat, card] of cards) {
+    card.root.classList.toggle("larger", seat === chosen);
+    card.grow.setAttribute("aria-pressed", String(seat === chosen));
+  }
+  games.style.setProperty("--larger", `${Math.round(LARGER_SHARE * innerHeight)}px`);
+  const count = cards.size - Boolean(chosen);
+  const first = maps.values().next().value;
+  const aspect = first ? aspectOf(first) : 4 / 3;
+  const room = {
+    width: games.clientWidth,
+    height: innerHeight - games.getBoundingClientRect().top - scrollY - GAP_PX
+      - (chosen ? LARGER_SHARE * innerHeight + 40 : 0),
+  };
+  const place = fit(count, aspect, room, count <= FEW && !chosen);
+  games.dataset.size = place.size.name;
+  games.style.gridTemplateColumns = `repeat(${place.columns}, minmax(0, ${place.width}px))`;
+}
+
+// As much as can be told of each game; then the largest cards.
+function fit(count, aspect, room, isFew) {
+  const widthOf = (columns) => Math.floor((room.width + GAP_PX) / columns) - GAP_PX;
+  for (const size of SIZES) {
+    for (let columns = 1; columns <= Math.max(count, 1); columns++) {
+      const width = widthOf(columns);
+      const high = Math.ceil(count / columns) * (width / aspect + size.more + GAP_PX);
+      if (width >= size.least && high <= room.height) return { columns, width, size };
+    }
+  }
+  const size = SIZES[isFew ? 0 : SIZES.length - 1];
+  const most = Math.max(1, Math.floor((room.width + GAP_PX) / (1.2 * size.least + GAP_PX)));
+  const columns = Math.ceil(count / Math.ceil(Math.max(count, 1) / most)) || 1;
+  return { columns, width: widthOf(columns), size };
 }
 
 addEventListener("resize", arrange);
+addEventListener("hashchange", arrange);
+addEventListener("keydown", (event) => {
+  const chosen = decodeURIComponent(location.hash.slice(1));
+  if (!cards.has(chosen)) return;
+  if (event.key === "Escape") choose(chosen);
+  const step = (event.key === "ArrowRight") - (event.key === "ArrowLeft");
+  if (step) {
+    const seats = [...cards.keys()];
+    choose(seats[(seats.indexOf(chosen) + step + seats.length) % seats.length]);
+  }
+});
 
 async function fetchMap(key) {
   const map = await ask(`map/${key}`);
@@ -107,18 +165,26 @@ function notice(text) {
 
 // ---- figures -----------------------------------------------------------------------------
 
-function showTotals(pool) {
+function showTotals(pool, isStandin) {
   const spares = pool.instances.filter((row) => row.seat.startsWith("spare")).length;
   const envs = pool.instances.length - spares;
-  document.title = `sc2pool · ${envs} games`;
-  const parts = [pool.game_version || "no game", `process ${pool.trainer_pid}`,
-    `up ${duration(pool.uptime_s)}`];
+  document.title = `${pool.task || "sc2pool"} · ${envs} games`;
+  document.getElementById("task").textContent = pool.task || "sc2pool";
+  document.getElementById("standin").hidden = !isStandin;
+  const parts = [`${envs} ${envs === 1 ? "game" : "games"}${spares ? ` and ${spares} spare` : ""}`,
+    pool.game_version || "no game", `process ${pool.trainer_pid}`, `up ${duration(pool.uptime_s)}`];
   document.getElementById("about").textContent = parts.join(" · ");
   const recycles = Object.entries(pool.recycles).map(([cause, count]) => `${cause} ${count}`);
+  const late = pool.realtime.steps ? [
+    ["gap (95 %)", milliseconds(pool.realtime.gap_s.p95)],
+    ["too late", number(pool.realtime.misses)],
+  ] : [];
   showFigures(document.getElementById("totals"), [
+    ["mean return", number(pool.mean_return, 2)],
     ["steps/s", number(pool.steps_per_s)],
-    ["steps", pool.env_steps.toLocaleString("en")],
-    ["episodes", pool.episodes.toLocaleString("en")],
+    ["steps", number(pool.env_steps)],
+    ["episodes", number(pool.episodes)],
+    ...late,
     ["recycles", recycles.join(", ") || "none"],
   ]);
 }
@@ -150,6 +216,11 @@ function duration(seconds) {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
+function milliseconds(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  return `${number(1000 * seconds, seconds < 0.01 ? 1 : 0)} ms`;
+}
+
 function bytes(value) {
   if (value === null) return "–";
   return value >= 1e9 ? `${(value / 1e9).toFixed(1)} GB` : `${Math.round(value / 1e6)} MB`;
@@ -163,11 +234,13 @@ function makeCard(seat) {
   document.getElementById("games").append(root);
   const find = (name) => root.querySelector(name);
   const card = {
-    root, history: [], episode: null,
+    root, history: [], episode: null, seen: null,
     instance: find(".instance"), state: find(".state"), canvas: find(".view"),
     blank: find(".blank"), total: find(".return"), line: find("polyline"),
-    figures: find(".figures"), event: find(".event"),
+    figures: find(".figures"), event: find(".event"), grow: find(".grow"),
   };
+  root.addEventListener("click", () => choose(seat));
+  new ResizeObserver(() => card.seen && drawView(card.canvas, ...card.seen)).observe(card.canvas);
   find(".seat").textContent = seat;
   cards.set(seat, card);
   return card;
@@ -181,20 +254,37 @@ function showGame(row, view, pool) {
   card.instance.textContent = `instance ${row.instance}`;
   card.total.textContent = number(row.episode_return, Number.isInteger(row.episode_return) ? 0 : 2);
   showHistory(card, row);
-  showFigures(card.figures, [
-    ["episode", number(row.episode)],
+  showFigures(card.figures, figuresOf(row, view, pool));
+  showEvent(card, row, pool);
+  const map = view && maps.get(view.map);
+  card.seen = map ? [map, view] : null;
+  card.blank.textContent = map ? "" : blankReason(row);
+  card.canvas.dataset.units = map ? view.units.length : 0;
+  if (map) drawView(card.canvas, map, view);
+  else card.canvas.getContext("2d").clearRect(0, 0, card.canvas.width, card.canvas.height);
+}
+
+function figuresOf(row, view, pool) {
+  const spare = row.seat.startsWith("spare");
+  const late = pool.realtime.envs[row.seat];
+  const figures = [
+    ["episodes", spare ? "–" : number(row.episodes)],
     ["steps", number(row.episode_steps)],
     ["steps/s", number(row.steps_per_s)],
     ["memory", bytes(row.memory_bytes)],
     ["CPU", row.cpu_share === null ? "–" : `${Math.round(row.cpu_share * 100)} %`],
     ["faults", number(row.faults)],
-  ]);
-  showEvent(card, row, pool);
-  const map = view && maps.get(view.map);
-  card.blank.textContent = map ? "" : blankReason(row);
-  card.canvas.dataset.units = map ? view.units.length : 0;
-  if (map) drawView(card.canvas, map, view);
-  else card.canvas.getContext("2d").clearRect(0, 0, card.canvas.width, card.canvas.height);
+  ];
+  if (late && late.gap_s) {
+    figures.push(["gap", milliseconds(late.gap_s.p95)], ["too late", number(late.misses)]);
+  }
+  if (row.seat !== larger()) return figures;
+  figures.push(["running", row.episode === null ? "–" : `episode no. ${row.episode}`]);
+  if (!view) return figures;
+  const units = Object.entries(countUnits(view)).map(([kind, count]) => `${count} ${kind}`);
+  return [...figures, ["game loop", number(view.loop)], ["score", number(view.score)],
+    ["minerals", number(view.minerals)], ["gas", number(view.vespene)],
+    ["supply", `${view.food_used} / ${view.food_cap}`], ["units", units.join(", ") || "none"]];
 }
 
 function blankReason(row) {
@@ -226,164 +316,6 @@ function showEvent(card, row, pool) {
   card.root.classList.toggle("bad", Boolean(shown));
   card.event.textContent = shown
     ? `${newest.cause} while ${newest.phase}, ${duration(ago_s)} ago` : "";
-}
-
-// ---- drawing -----------------------------------------------------------------------------
-
-function grid(image) {
-  const data = Uint8Array.from(atob(image.data), (letter) => letter.charCodeAt(0));
-  if (image.bits === 8) return (cell) => data[cell];
-  return (cell) => (data[cell >> 3] >> (7 - (cell & 7))) & 1;
-}
-
-function rgb(hex) {
-  const value = parseInt(hex.slice(1, 7), 16);
-  return [value >> 16, (value >> 8) & 255, value & 255];
-}
-
-// The ground as an image of one pixel a cell, the map's top row first.
-function drawGround(map) {
-  const canvas = document.createElement("canvas");
-  const { width, height } = map.pathing;
-  if (!width || !height) return canvas;
-  canvas.width = width;
-  canvas.height = height;
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(width, height);
-  const walkable = grid(map.pathing);
-  const sameSize = map.terrain.width === width && map.terrain.height === height;
-  const level = sameSize ? grid(map.terrain) : () => 0;
-  let lowest = 255;
-  let highest = 0;
-  for (let cell = 0; cell < width * height; cell++) {
-    if (!walkable(cell)) continue;
-    lowest = Math.min(lowest, level(cell));
-    highest = Math.max(highest, level(cell));
-  }
-  const [none, low, high] = [rgb(colours.void), rgb(colours.low), rgb(colours.high)];
-  for (let y = 0; y < height; y++) {
-    for (let x = 0; x < width; x++) {
-      const cell = y * width + x;
-      const share = highest > lowest ? (level(cell) - lowest) / (highest - lowest) : 0.5;
-      const colour = walkable(cell) ? low.map((part, i) => part + share * (high[i] - part)) : none;
-      image.data.set([...colour, 255], 4 * ((height - 1 - y) * width + x));
-    }
-  }
-  context.putImageData(image, 0, 0);
-  return canvas;
-}
-
-function drawView(canvas, map, view) {
-  const [x0, y0, x1, y1] = visibleArea(map);
-  canvas.style.aspectRatio = `${Math.max(0.8, Math.min(1.8, (x1 - x0) / (y1 - y0)))}`;
-  const ratio = window.devicePixelRatio || 1;
-  const width = Math.round(canvas.clientWidth * ratio);
-  const height = Math.round(canvas.clientHeight * ratio);
-  if (canvas.width !== width || canvas.height !== height) {
-    canvas.width = width;
-    canvas.height = height;
-  }
-  const context = canvas.getContext("2d");
-  const scale = Math.min(width / (x1 - x0), height / (y1 - y0));
-  const left = (width - scale * (x1 - x0)) / 2;
-  const top = (height - scale * (y1 - y0)) / 2;
-  const toX = (x) => left + (x - x0) * scale;
-  const toY = (y) => top + (y1 - y) * scale; // the map's y points up
-  context.fillStyle = colours.void;
-  context.fillRect(0, 0, width, height);
-  if (map.ground.width) {
-    context.imageSmoothingEnabled = false;
-    context.drawImage(map.ground, toX(0), toY(map.pathing.height),
-      scale * map.pathing.width, scale * map.pathing.height);
-  }
-  drawGrid(context, map.area, toX, toY, ratio);
-  const counts = {};
-  for (const unit of view.units) counts[KINDS[unit[0]]] = (counts[KINDS[unit[0]]] || 0) + 1;
-  // What stands on the ground first, own units last.
-  const drawn = [...view.units].sort((a, b) => b[0] - a[0]);
-  for (const unit of drawn) drawOrder(context, unit, toX, toY, ratio);
-  for (const unit of drawn) drawUnit(context, unit, toX, toY, scale, ratio);
-  for (const unit of drawn) drawHealth(context, unit, toX, toY, scale, ratio);
-  const told = Object.entries(counts).map(([kind, count]) => `${count} ${kind}`);
-  canvas.setAttribute("aria-label", `${map.name}: ${told.join(", ") || "no units"}`);
-}
-
-function visibleArea(map) {
-  const [x0, y0, x1, y1] = map.area;
-  if (x1 > x0 && y1 > y0) return [x0 - MARGIN, y0 - MARGIN, x1 + MARGIN, y1 + MARGIN];
-  return [0, 0, map.width || 1, map.height || 1];
-}
-
-function drawGrid(context, [x0, y0, x1, y1], toX, toY, ratio) {
-  context.strokeStyle = colours.grid;
-  context.lineWidth = ratio;
-  context.beginPath();
-  const step = GRID * Math.max(1, Math.ceil((x1 - x0) / (8 * GRID)));
-  for (let x = Math.ceil(x0 / step) * step; x <= x1; x += step) {
-    context.moveTo(toX(x), toY(y0));
-    context.lineTo(toX(x), toY(y1));
-  }
-  for (let y = Math.ceil(y0 / step) * step; y <= y1; y += step) {
-    context.moveTo(toX(x0), toY(y));
-    context.lineTo(toX(x1), toY(y));
-  }
-  context.stroke();
-}
-
-function drawOrder(context, [, , x, y, , , targetX, targetY], toX, toY, ratio) {
-  if (targetX === undefined) return;
-  context.strokeStyle = colours.order;
-  context.lineWidth = 1.5 * ratio;
-  context.beginPath();
-  context.moveTo(toX(x), toY(y));
-  context.lineTo(toX(targetX), toY(targetY));
-  context.stroke();
-}
-
-function drawUnit(context, [kind, , x, y, radius], toX, toY, scale, ratio) {
-  const name = KINDS[kind];
-  const [centreX, centreY] = [toX(x), toY(y)];
-  const size = drawnSize(radius, scale, ratio);
-  context.fillStyle = colours[name];
-  context.beginPath();
-  if (name === "beacon") {
-    context.arc(centreX, centreY, size, 0, 2 * Math.PI);
-    context.strokeStyle = colours.beacon;
-    context.lineWidth = 2 * ratio;
-    context.globalAlpha = 0.3;
-    context.fill();
-    context.globalAlpha = 1;
-    context.stroke();
-    return;
-  }
-  if (name === "minerals" || name === "gas") {
-    context.moveTo(centreX, centreY - 1.3 * size);
-    context.lineTo(centreX + size, centreY);
-    context.lineTo(centreX, centreY + 1.3 * size);
-    context.lineTo(centreX - size, centreY);
-  } else {
-    context.arc(centreX, centreY, size, 0, 2 * Math.PI);
-  }
-  context.fill();
-  context.strokeStyle = colours.low; // sets apart what stands close together
-  context.lineWidth = ratio;
-  context.stroke();
-}
-
-// A bar over what is hurt.
-function drawHealth(context, [, , x, y, radius, health], toX, toY, scale, ratio) {
-  if (health === null || health >= 1) return;
-  const size = drawnSize(radius, scale, ratio);
-  const [width, height] = [Math.max(2.2 * size, 12 * ratio), 3 * ratio];
-  const [left, top] = [toX(x) - width / 2, toY(y) - size - 1.6 * height];
-  context.fillStyle = colours.bar;
-  context.fillRect(left - ratio / 2, top - ratio / 2, width + ratio, height + ratio);
-  context.fillStyle = health > 0.6 ? colours.full : health > 0.3 ? colours.half : colours.weak;
-  context.fillRect(left, top, width * health, height);
-}
-
-function drawnSize(radius, scale, ratio) {
-  return Math.max(radius * scale, 3 * ratio);
 }
 
 turn();
