@@ -1,5 +1,8 @@
 """`sc2pool watch`: a local web page with all games of a running pool side by side.
 
+    run(args)           the command, in a process of its own
+    page_for(run_dir)   the same page from any process, as `sc2pool train --watch` serves its own
+
     pool's live files ─► Watch: state, curves, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
 Rules: it listens on the loopback address only, and answers only to its names (`loopback`); no
@@ -11,13 +14,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import sys
 import threading
 import time
+import webbrowser
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from sc2pool.cli.runs import Run, choose
@@ -131,6 +140,9 @@ class Server(ThreadingHTTPServer):
         self.watch = watch
         self.port: int = self.server_address[1]
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: a browser that closes a connection is no error."""
+
     @property
     def address(self) -> str:
         return f"http://{HOST}:{self.port}/"
@@ -196,6 +208,49 @@ def open_server(watch: Watch, port: int | None) -> Server:
     return Server(watch, 0)
 
 
+@contextmanager
+def page_for(run_dir: Path, port: int | None = None) -> Iterator[str]:
+    """In the block, this process serves the page of a pool, its own or another's.
+
+    The threads that serve end with the process, so nothing is left however it ends.
+
+    Args:
+        run_dir: the pool's `run_dir`.
+        port: None for the default port, or a free one if that is taken.
+
+    Yields:
+        The page's address.
+
+    Raises:
+        ConfigError: there is no pool, or the given port is taken.
+    """
+    with serving(choose(run_dir, None), port) as server:
+        yield server.address
+
+
+@contextmanager
+def serving(pool: Run, port: int | None) -> Iterator[Server]:
+    """In the block, threads serve the page of a pool."""
+    with open_server(Watch(pool), port) as server:
+        threading.Thread(target=server.serve_forever, name="sc2pool-watch", daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+
+
+def show_in_browser(address: str) -> None:
+    """Open a page in the user's browser if this machine has a display; it never fails or waits."""
+    if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        return  # a browser for terminals would take over this one
+
+    def show() -> None:
+        with suppress(Exception):
+            webbrowser.open(address)
+
+    threading.Thread(target=show, name="sc2pool-browser", daemon=True).start()
+
+
 def run(args: argparse.Namespace) -> int:
     """`sc2pool watch` with its parsed arguments: serves until Ctrl-C or the pool's end.
 
@@ -206,15 +261,10 @@ def run(args: argparse.Namespace) -> int:
         ConfigError: there is no pool, or the port is taken.
     """
     pool = choose(args.run_dir, args.pid)
-    with open_server(Watch(pool), args.port) as server:
-        serving = threading.Thread(target=server.serve_forever, daemon=True)
-        serving.start()
+    with serving(pool, args.port) as server:
         print(f"{pool.describe()}\nis shown at {server.address} (Ctrl-C ends)", flush=True)
-        try:
-            while not pool.ended():
-                time.sleep(_LOOK_EVERY_S)
-            print(f"the pool of process {pool.pid} has ended", flush=True)
-            time.sleep(_LAST_WORDS_S)
-        finally:
-            server.shutdown()
+        while not pool.ended():
+            time.sleep(_LOOK_EVERY_S)
+        print(f"the pool of process {pool.pid} has ended", flush=True)
+        time.sleep(_LAST_WORDS_S)
     return 0

@@ -76,9 +76,9 @@ def test_the_table_once(pool, command):
     done = command("top", "--once")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith(f"process {pool.pid}, up ")
-    assert "standin" in lines[0]
-    assert "2 envs, 1 spare" in lines[0]
+    assert lines[0].startswith("DefeatRoaches · 2 envs, 1 spare · standin")
+    assert lines[0].endswith("(stand-in, not StarCraft II)")
+    assert f"process {pool.pid}, up " in lines[1]
     assert "recycles: none" in lines[2]
     assert [line.split()[:2] for line in lines[5:8]] == [["env", "0"], ["env", "1"], ["spare", "2"]]
     for line in lines[5:8]:

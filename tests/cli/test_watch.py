@@ -11,12 +11,17 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from sc2pool.cli.runs import choose
+from sc2pool.cli.watch import page_for, show_in_browser
+from sc2pool.errors import ConfigError
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
@@ -57,6 +62,10 @@ class Watching:
     def state(self) -> dict[str, Any]:
         return dict(json.loads(self.get("/state")[1]))
 
+    def curves(self) -> dict[str, Any]:
+        self.state()  # which asks the pool to write them
+        return dict(json.loads(self.get("/curves")[1]))
+
     def end(self) -> None:
         self.process.kill()
         self.process.communicate()
@@ -77,10 +86,12 @@ def test_the_page_is_whole_and_loads_nothing_from_elsewhere(watching):
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
     loaded = re.findall(rb'(?:src|href)="([^"]*)"', page)
     assert sorted(loaded) == [b"data:,", b"watch.css", b"watch.js"]
-    for name in ("watch.css", "watch.js"):
+    imported = re.findall(rb'from "\./([a-z]+\.js)"', watching.get("/watch.js")[1])
+    assert sorted(imported) == [b"curves.js", b"map.js"]
+    for name in ("watch.css", "watch.js", "curves.js", "map.js"):
         answer, content = watching.get(f"/{name}")
         assert answer.status == 200
-        assert b"://" not in content
+        assert b"://" not in content.replace(b"http://www.w3.org/2000/svg", b"")  # a name
         assert b"url(" not in content
 
 
@@ -100,6 +111,19 @@ def test_it_tells_every_game_live(watching, wait_for):
     playing = state["pool"]["instances"][0]["instance"]
     loop = state["views"][str(playing)]["loop"]
     wait_for(lambda: watching.state()["views"][str(playing)]["loop"] != loop, 10)
+
+
+def test_it_tells_what_is_played_and_how_well(watching, wait_for):
+    wait_for(lambda: watching.state()["pool"], 20)
+    state = watching.state()
+    assert state["is_standin"]
+    assert state["pool"]["task"] == "DefeatRoaches"
+    wait_for(lambda: watching.state()["pool"]["mean_return"] is not None, 30)
+    pool = watching.state()["pool"]
+    assert sum(row["episodes"] for row in pool["instances"]) == pool["episodes"] > 0
+    wait_for(lambda: {"mean return", "steps/s"} <= set(watching.curves()["figures"]), 20)
+    curves = watching.curves()
+    assert len(curves["steps"]) == len(curves["at_s"]) == len(curves["figures"]["steps/s"])
 
 
 def test_the_map_is_told_by_its_key(watching, wait_for):
@@ -163,6 +187,8 @@ class Games(HTMLParser):
         self.games: list[dict[str, str]] = []
         self.notice = ""
         self.columns = ""
+        self.curves: list[str] = []
+        self.words: dict[str, str] = {}
         self._class = ""
         self._in_template = False
         self.feed(page)
@@ -173,10 +199,13 @@ class Games(HTMLParser):
         self._class = given.get("class", "") or given.get("id", "")
         if self._in_template:
             return  # what games are made from
+        if tag == "figure":
+            self.curves.append(given["data-name"])
         if given.get("id") == "games":
             self.columns = given["style"]
         if tag == "article":
             self.games.append({"state": given["data-state"], "health": given["data-health"]})
+            self.games[-1]["larger"] = str("larger" in given["class"])
         if tag == "canvas":
             self.games[-1] |= {"units": given["data-units"], "told": given["aria-label"]}
 
@@ -188,6 +217,8 @@ class Games(HTMLParser):
             self.games[-1][self._class] = data.strip()
         if self._class == "notice":
             self.notice = data.strip()
+        if self._class in ("task", "standin") and data.strip():
+            self.words[self._class] = data.strip()
 
 
 def in_browser(address: str, folder: Path) -> Games:
@@ -222,6 +253,9 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
     assert shown.notice == ""
     assert [game["seat"] for game in shown.games] == ["env 0", "env 1", "spare 2"]
     assert "repeat(3, " in shown.columns, "as many as there is room for"
+    assert shown.words == {"task": "DefeatRoaches", "standin": "stand-in, not StarCraft II"}
+    assert shown.curves[:2] == ["mean return", "steps/s"]
+    assert {game["larger"] for game in shown.games} == {"False"}
     for game in shown.games:
         assert game["health"] in ("good", "busy")
         assert game["instance"] in ("instance 0", "instance 1", "instance 2")
@@ -230,6 +264,36 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
         assert re.match(r"DefeatRoaches: \d+ (own|enemy)", game["told"])
         assert re.fullmatch(r"-?\d+(\.\d+)?", game["return"])
         assert "event" not in game
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_the_chosen_game_is_shown_larger(watching, tmp_path, wait_for):
+    wait_for(lambda: len(watching.state()["views"]) == 3, 20)
+    shown = in_browser(f"{watching.address}#env%201", tmp_path)
+    assert [game["larger"] for game in shown.games] == ["False", "True", "False"]
+    assert "repeat(2, " in shown.columns, "the others share the room below"
+
+
+def test_a_process_shows_the_page_of_a_pool(pool, wait_for, monkeypatch):
+    """As `sc2pool train --watch` does; without a display no browser is opened: no error."""
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    run_dir = choose(None, pool.pid).path
+    with page_for(run_dir) as address, page_for(run_dir) as another:
+        assert address != another, "the default port is taken by one of them"
+        for each in (address, another):
+            with urllib.request.urlopen(f"{each}state", timeout=10) as answer:
+                assert json.load(answer)["pool"]["task"] == "DefeatRoaches"
+        show_in_browser(address)
+        with (
+            pytest.raises(ConfigError, match="cannot listen there"),
+            page_for(run_dir, int(address.rsplit(":", 1)[1].strip("/"))),
+        ):
+            pass
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(address, timeout=10)
+    with pytest.raises(ConfigError, match="no pool of yours"), page_for(run_dir / "none"):
+        pass
 
 
 def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):

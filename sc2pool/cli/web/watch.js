@@ -21,6 +21,7 @@ const SIZES = [
 ];
 const FEW = 16; // up to so many games are shown "full", and the page scrolls if it must
 const LARGER_SHARE = 0.6; // of the window's height, for the map of the game that is shown larger
+const HEAD_PX = 40; // of that card, above its map
 
 const HEALTH = {
   playing: "good", stepping: "good", ready: "good", over: "good",
@@ -110,14 +111,16 @@ function arrange() {
     card.root.classList.toggle("larger", seat === chosen);
     card.grow.setAttribute("aria-pressed", String(seat === chosen));
   }
-  games.style.setProperty("--larger", `${Math.round(LARGER_SHARE * innerHeight)}px`);
   const count = cards.size - Boolean(chosen);
+  const below = innerHeight - games.getBoundingClientRect().top - scrollY - GAP_PX;
+  const share = LARGER_SHARE * innerHeight;
+  const largerPx = count ? share : Math.max(share, below - HEAD_PX - GAP_PX);
+  games.style.setProperty("--larger", `${Math.round(largerPx)}px`);
   const first = maps.values().next().value;
   const aspect = first ? aspectOf(first) : 4 / 3;
   const room = {
     width: games.clientWidth,
-    height: innerHeight - games.getBoundingClientRect().top - scrollY - GAP_PX
-      - (chosen ? LARGER_SHARE * innerHeight + 40 : 0),
+    height: below - (chosen ? largerPx + HEAD_PX : 0),
   };
   const place = fit(count, aspect, room, count <= FEW && !chosen);
   games.dataset.size = place.size.name;
@@ -135,7 +138,7 @@ function fit(count, aspect, room, isFew) {
     }
   }
   const size = SIZES[isFew ? 0 : SIZES.length - 1];
-  const most = Math.max(1, Math.floor((room.width + GAP_PX) / (1.2 * size.least + GAP_PX)));
+  const most = Math.max(1, Math.floor((room.width + GAP_PX) / (size.least + GAP_PX)));
   const columns = Math.ceil(count / Math.ceil(Math.max(count, 1) / most)) || 1;
   return { columns, width: widthOf(columns), size };
 }
