@@ -1,38 +1,45 @@
 """The `sc2pool` command: parses the arguments and turns every ending into an exit code.
 
 Rules: nothing heavy is imported before a command needs it, so `--help` and bad arguments are
-answered at once; an error of sc2pool's own is one clear message on stderr, without a traceback.
+answered at once; an error of sc2pool's own is one clear message on stderr, without a traceback;
+Ctrl-C, from the first import on, and a closed pipe (`| head`) print nothing.
 
 Exit codes: 0 done, 1 the doctor found something to fix, 2 an sc2pool error or a bad argument,
-130 after Ctrl-C, 143 after SIGTERM.
+130 after Ctrl-C, 141 if the output is a closed pipe, 143 after SIGTERM.
 """
 
 from __future__ import annotations
 
-import argparse
-import io
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING
+try:
+    import argparse
+    import io
+    import os
+    import subprocess
+    import sys
+    from collections.abc import Callable, Sequence
+    from contextlib import suppress
+    from importlib import import_module
+    from pathlib import Path
+    from typing import TYPE_CHECKING
 
-from sc2pool import __version__
-from sc2pool.cli.arguments import integer, positive_integers, positive_number
-from sc2pool.cli.stop import Stopped
-from sc2pool.cli.top_table import NAMES
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS
-from sc2pool.errors import SC2PoolError
-from sc2pool.optional import needed_for
+    from sc2pool import __version__
+    from sc2pool.cli.arguments import integer, positive_integers, positive_number
+    from sc2pool.cli.stop import Stopped, drop_closed
+    from sc2pool.cli.top_table import NAMES
+    from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+    from sc2pool.errors import SC2PoolError
+    from sc2pool.optional import needed_for
+except KeyboardInterrupt:  # Ctrl-C right after the start
+    raise SystemExit(130) from None
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 AFTER_STOP = ("catch-up", "freeze")
 """The stand-in's own choices; it is a separate program, so they are not imported."""
+
+PIPE_CLOSED = 141
+"""128 + SIGPIPE, as for any program of which a shell says so."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,6 +48,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    try:
+        try:
+            return run_command(argv)
+        finally:
+            sys.stdout.flush()  # here, because at the interpreter's end an error is printed
+    except BrokenPipeError:
+        closed = list(map(drop_closed, (sys.stdout, sys.stderr)))
+        if not any(closed):
+            raise  # it was another pipe
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return 130
+
+
+def run_command(argv: Sequence[str] | None) -> int:
+    """Parse the arguments and run the command; an sc2pool error is one message."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # its encoding may have fewer letters
             stream.reconfigure(errors="replace")
@@ -55,8 +78,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except Stopped as stopped:
         return stopped.exit_code
-    except KeyboardInterrupt:
-        return 130
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -1,5 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: the first one asks for an end, the second one interrupts.
 
+And output that nobody reads any more.
+
 Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
 between two steps and saves a whole model. Outside of it, and at a second signal, the handler raises
 `Stopped`. It takes no lock and formats nothing, because it may interrupt any code.
@@ -8,11 +10,13 @@ between two steps and saves a whole model. Outside of it, and at a second signal
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import TextIO
 
 
 class Stopped(KeyboardInterrupt):
@@ -79,5 +83,33 @@ class Stop:
 
 def say(words: str) -> None:
     """Print a line, if anybody is there to read it: the terminal or the pipe may be gone."""
-    with suppress(OSError):
+    try:
         print(words, flush=True)
+    except BrokenPipeError:
+        drop_closed(sys.stdout)
+    except OSError:
+        pass
+
+
+def drop_closed(stream: TextIO) -> bool:
+    """If this stream is a pipe that nobody reads, let its output go nowhere from now on.
+
+    Otherwise the interpreter, which writes what is buffered at its end, prints an error.
+
+    Returns:
+        Whether it is.
+    """
+    try:
+        stream.flush()
+        if sys.platform == "win32":
+            return False
+        poll = select.poll()
+        poll.register(stream, select.POLLOUT)
+        if not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
+            return False
+    except BrokenPipeError:
+        pass
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+    return True

@@ -16,9 +16,15 @@ PIPE_WIDTH = 1000
 """Characters; wider than any table here."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Raise, as `print` does: `main` ends every command in the same way."""
+        raise BrokenPipeError
+
+
 def open_console() -> Console:
     """A console on stdout that prints text as it is."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = _Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
     return console

@@ -1,7 +1,7 @@
 """`sc2pool watch`: a local web page with all games of a running pool side by side.
 
     run(args)           the command, in a process of its own
-    page_for(run_dir)   the same page from any process, as `sc2pool train --watch` serves its own
+    page_for(run_dir)   the same page from another program, as a training shows its own pool
 
     pool's live files ─► Watch: state, curves, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from sc2pool.cli.runs import Run, choose
+from sc2pool.cli.stop import say
 from sc2pool.cli.units import is_standin
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report import live_files
@@ -212,7 +213,8 @@ def open_server(watch: Watch, port: int | None) -> Server:
 def page_for(run_dir: Path, port: int | None = None) -> Iterator[str]:
     """In the block, this process serves the page of a pool, its own or another's.
 
-    The threads that serve end with the process, so nothing is left however it ends.
+    It prints the address, and opens the page in a browser if this machine has a display. The
+    threads that serve end with the process, so nothing is left however it ends.
 
     Args:
         run_dir: the pool's `run_dir`.
@@ -225,6 +227,8 @@ def page_for(run_dir: Path, port: int | None = None) -> Iterator[str]:
         ConfigError: there is no pool, or the given port is taken.
     """
     with serving(choose(run_dir, None), port) as server:
+        say(f"watch   {server.address}")
+        show_in_browser(server.address)
         yield server.address
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from sc2pool.cli.runs import choose
-from sc2pool.cli.watch import page_for, show_in_browser
+from sc2pool.cli.watch import page_for
 from sc2pool.errors import ConfigError
 
 CHROMIUM = next(
@@ -274,7 +274,7 @@ def test_the_chosen_game_is_shown_larger(watching, tmp_path, wait_for):
     assert "repeat(2, " in shown.columns, "the others share the room below"
 
 
-def test_a_process_shows_the_page_of_a_pool(pool, wait_for, monkeypatch):
+def test_a_process_shows_the_page_of_a_pool(pool, monkeypatch, capsys):
     """As `sc2pool train --watch` does; without a display no browser is opened: no error."""
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
@@ -284,7 +284,7 @@ def test_a_process_shows_the_page_of_a_pool(pool, wait_for, monkeypatch):
         for each in (address, another):
             with urllib.request.urlopen(f"{each}state", timeout=10) as answer:
                 assert json.load(answer)["pool"]["task"] == "DefeatRoaches"
-        show_in_browser(address)
+        assert f"watch   {address}\n" in capsys.readouterr().out
         with (
             pytest.raises(ConfigError, match="cannot listen there"),
             page_for(run_dir, int(address.rsplit(":", 1)[1].strip("/"))),

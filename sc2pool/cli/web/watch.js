@@ -50,7 +50,7 @@ async function turn() {
         showCurves(await ask("curves"));
       }
     } catch {
-      if (!ended) notice("no answer from sc2pool watch: is it still running?");
+      if (!ended) notice("no answer: has the training ended, or sc2pool watch?");
       wait = RETRY_EVERY_MS;
     }
   }
