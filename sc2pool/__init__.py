@@ -2,18 +2,18 @@
 
 The public names load on first use, so `import sc2pool` imports neither torch nor
 Stable-Baselines3 nor python-sc2. The built-in tasks are registered with gymnasium when both
-packages are imported, in either order.
+packages are imported, in either order. Nothing else is imported here: the command can end quietly
+after Ctrl-C only once this is done.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from sc2pool.envs.registration import register_with_gymnasium
-from sc2pool.optional import needed_for
 
+TYPE_CHECKING = False  # as `typing` has it, which takes longer to import than all this
 if TYPE_CHECKING:
+    from typing import Any
+
     from sc2pool.config import (
         Computer,
         Limits,
@@ -127,6 +127,10 @@ register_with_gymnasium()
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib  # noqa: PLC0415
+
+    from sc2pool.optional import needed_for  # noqa: PLC0415
+
     with needed_for(f"sc2pool.{name}"):
         home = importlib.import_module(_HOME[name])
         return home if _HOME[name].endswith(f".{name}") else getattr(home, name)

@@ -2,6 +2,9 @@
 
 import sys
 
-from sc2pool.cli.main import main
+try:
+    from sc2pool.cli.main import main
+except KeyboardInterrupt:  # Ctrl-C right after the start
+    sys.exit(130)
 
 sys.exit(main())

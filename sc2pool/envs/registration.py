@@ -9,13 +9,14 @@ then; importing this module imports nothing else of sc2pool.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # see `sc2pool/__init__.py`
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Any
 
     from sc2pool.envs.vector import SC2VectorEnv
 
