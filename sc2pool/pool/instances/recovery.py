@@ -66,7 +66,7 @@ class Recovery:
         """
         instance = seat.instance
         now_s = time.monotonic()
-        log_instance(logging.WARNING, seat.name, instance.number, fault.phase, "%s", fault)
+        about = (logging.WARNING, seat.name, instance.number, fault.phase)
         instance.kill()
         if evidence is None:  # the worker could not send any: it has died, or does not answer
             log_tail = log_left_in(self._roster.run / str(instance.number))
@@ -81,12 +81,15 @@ class Recovery:
             seat.down_since_s = now_s
         hopeless = self._hopeless(seat, now_s)
         if hopeless:
+            log_instance(*about, "%s", fault)
             instance.on(Event.PERMANENT)
             self._roster.retire(instance)
             causes = "\n".join(f"  {cause}" for cause in seat.causes)
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         self._roster.replace(seat)
+        successor = "a new game" if instance.facts else "a new instance"
+        log_instance(*about, "%s; %s takes over", fault, successor)
         wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s)
         seat.instance.start_not_before_s = now_s + wait_s
         return None
