@@ -317,8 +317,9 @@ function showEvent(card, row, pool) {
   const ago_s = newest && pool.at_s - newest.at_s;
   const shown = newest && ago_s < EVENT_SHOWN_S;
   card.root.classList.toggle("bad", Boolean(shown));
+  const after = HEALTH[row.state] === "bad" ? "" : "; a new game took over";
   card.event.textContent = shown
-    ? `${newest.cause} while ${newest.phase}, ${duration(ago_s)} ago` : "";
+    ? `${newest.cause} while ${newest.phase}, ${duration(ago_s)} ago${after}` : "";
 }
 
 turn();
