@@ -112,7 +112,9 @@ class TableView:
         head = [(line, "") for line in table.head_lines(stats, self.age_s, width)]
         head[0] = (head[0][0], "bold")
         title = table.title_line(columns, sort, flipped=flipped)
-        head += [("", ""), (title.ljust(sum(one.width + 1 for one in columns) - 1), "reverse")]
+        if height is not None:
+            title = title.ljust(width)
+        head += [("", ""), (title, "reverse")]
         body = [
             (line, _colour(State(row["state"])))
             for row in rows

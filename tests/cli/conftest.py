@@ -90,11 +90,13 @@ def start_pool(standin_dir: Path) -> Iterator[StartPool]:
 
 
 @pytest.fixture(scope="module")
-def pool(standin_dir: Path) -> Iterator[PlayingPool]:
+def pool(standin_dir: Path, wait_for: Callable[..., None]) -> Iterator[PlayingPool]:
     """A pool of two envs and a spare, for tests that only look."""
     playing = PlayingPool(standin_dir, 2, 1)
     try:
         playing.wait_until_it_plays()
+        # The spare's game may come up later: no test has started it, so none is to end it.
+        wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]), 30)
         yield playing
     finally:
         playing.end()

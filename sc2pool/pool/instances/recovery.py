@@ -89,7 +89,8 @@ class Recovery:
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         self._roster.replace(seat)
         successor = "a new game" if instance.facts else "a new instance"
-        log_instance(*about, "%s; %s takes over", fault, successor)
+        end = "\n" if "\n" in fault.detail else "; "  # the detail may hold lines of the game's log
+        log_instance(*about, "%s%s%s takes over", fault, end, successor)
         wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s)
         seat.instance.start_not_before_s = now_s + wait_s
         return None
