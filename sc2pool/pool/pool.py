@@ -449,7 +449,10 @@ class Pool:
         Args:
             figures: the newest value of each, by name; they replace those of the call before.
         """
-        self._supervisor.stats.learner = dict(figures)
+        # Checked here, in the caller's thread: the watchdog's reads them.
+        self._supervisor.stats.learner = {
+            str(name): float(value) for name, value in figures.items()
+        }
 
     @property
     def run_dir(self) -> Path:

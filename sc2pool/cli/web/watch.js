@@ -110,6 +110,7 @@ function arrange() {
   for (const [seat, card] of cards) {
     card.root.classList.toggle("larger", seat === chosen);
     card.grow.setAttribute("aria-pressed", String(seat === chosen));
+    card.grow.hidden = cards.size === 1;
   }
   const count = cards.size - Boolean(chosen);
   const below = innerHeight - games.getBoundingClientRect().top - scrollY - GAP_PX;
