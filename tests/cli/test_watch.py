@@ -251,6 +251,7 @@ def in_browser(address: str, folder: Path) -> Games:
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
     wait_for(lambda: len(watching.state()["views"]) == 3, 20)
+    wait_for(lambda: "mean return" in watching.curves()["figures"], 30)
     shown = in_browser(watching.address, tmp_path)
     assert shown.notice == ""
     assert [game["seat"] for game in shown.games] == ["env 0", "env 1", "spare 2"]

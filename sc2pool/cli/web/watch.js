@@ -93,13 +93,16 @@ async function show(state) {
 
 // The game that is shown larger: the one that was clicked, or the only one there is.
 function larger() {
-  const clicked = decodeURIComponent(location.hash.slice(1));
-  if (cards.has(clicked)) return clicked;
-  return cards.size === 1 ? cards.keys().next().value : "";
+  if (cards.size === 1) return cards.keys().next().value;
+  return [...cards.keys()].find((seat) => location.hash === addressOf(seat)) || "";
+}
+
+function addressOf(seat) {
+  return `#${encodeURIComponent(seat)}`;
 }
 
 function choose(seat) {
-  history.replaceState(null, "", seat === larger() ? "#" : `#${encodeURIComponent(seat)}`);
+  history.replaceState(null, "", seat === larger() ? "#" : addressOf(seat));
   arrange();
 }
 
@@ -147,8 +150,8 @@ function fit(count, aspect, room, isFew) {
 addEventListener("resize", arrange);
 addEventListener("hashchange", arrange);
 addEventListener("keydown", (event) => {
-  const chosen = decodeURIComponent(location.hash.slice(1));
-  if (!cards.has(chosen)) return;
+  const chosen = larger();
+  if (!chosen || cards.size === 1) return;
   if (event.key === "Escape") choose(chosen);
   const step = (event.key === "ArrowRight") - (event.key === "ArrowLeft");
   if (step) {
