@@ -158,6 +158,11 @@ def add_train(commands: Commands) -> None:
         help="record an episode of each evaluation, the one after the training included",
     )
     train.add_argument(
+        "--watch",
+        action="store_true",
+        help="show the games and the training's curves on a local web page",
+    )
+    train.add_argument(
         "--wandb", action="store_true", default=None, help="log to Weights & Biases, too"
     )
     train.add_argument("--device", help="device that computes the policy (default: cpu)")
@@ -266,6 +271,9 @@ def add_watch(commands: Commands) -> None:
     add_which_pool(watch)
     watch.add_argument(
         "--port", type=integer(1, 65535), help="port of the page (default: 8228, or a free one)"
+    )
+    watch.add_argument(
+        "--browser", action="store_true", help="open the page in a browser, if there is a display"
     )
 
 

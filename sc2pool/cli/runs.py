@@ -1,7 +1,8 @@
 """Finds running pools from another terminal, and reads their live files.
 
 Rules: in a run directory only the request to keep the files fresh is written; pools of other users
-are ignored; if several pools run, the user has to choose one.
+are ignored; of several pools of one process the first is meant, which is the training's, not that
+of its evaluations; if several processes have pools, the user has to choose.
 """
 
 from __future__ import annotations
@@ -80,14 +81,14 @@ class Run:
 
 
 def choose(path: Path | None, pid: int | None) -> Run:
-    """The running pool that the arguments name, or the only one.
+    """The running pool that the arguments name, or the first of the only process that has any.
 
     Args:
         path: a run directory, or None.
         pid: a trainer's, or None.
 
     Raises:
-        ConfigError: there is no such pool, or there are several.
+        ConfigError: there is no such pool, or several processes have pools.
     """
     if path is not None:
         trainer = trainer_of(path)
@@ -95,7 +96,7 @@ def choose(path: Path | None, pid: int | None) -> Run:
             raise ConfigError(f"--run {path}: no pool of yours is running there")
         return Run(path, trainer)
     runs = [Run(run, trainer) for run, trainer in found(pid).items() if pid in (None, trainer)]
-    if len(runs) == 1:
+    if len({run.pid for run in runs}) == 1:
         return runs[0]
     if not runs:
         whose = "of yours" if pid is None else f"of process {pid}"

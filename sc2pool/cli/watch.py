@@ -267,6 +267,8 @@ def run(args: argparse.Namespace) -> int:
     pool = choose(args.run_dir, args.pid)
     with serving(pool, args.port) as server:
         print(f"{pool.describe()}\nis shown at {server.address} (Ctrl-C ends)", flush=True)
+        if args.browser:
+            show_in_browser(server.address)
         while not pool.ended():
             time.sleep(_LOOK_EVERY_S)
         print(f"the pool of process {pool.pid} has ended", flush=True)

@@ -34,7 +34,9 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         ConfigError: a wrong keyword, unknown task or render mode, no installation, no such map.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - as gymnasium has it
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium has it
+        "render_modes": ["human", "rgb_array"]
+    }
 
     def __init__(
         self,
@@ -118,8 +120,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """A frame of the game as it is now.
 
         Returns:
-            uint8 (480, 640, 3), unless the task draws its own; None, with a warning, if the env
-            has no render mode.
+            uint8 (480, 640, 3), unless the task draws its own. None in the mode `"human"`, whose
+            page shows the game by itself; None, with a warning, if the env has no render mode.
 
         Raises:
             ResetNeeded: no episode has begun.
@@ -130,7 +132,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
                 f"{type(self).__name__}(render_mode='rgb_array') draws frames"
             )
             return None
-        return self.pool.render([0])[0]
+        return None if self.render_mode == "human" else self.pool.render([0])[0]
 
     def action_masks(self) -> Array | None:
         """Which actions are possible now; None if the task has no masks.

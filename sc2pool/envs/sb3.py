@@ -57,8 +57,9 @@ class SubprocSC2VecEnv(VecEnv):
         seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
         spares: how many more games to keep reset, with the next episodes ready, so that the other
             envs wait neither for a reset nor for the replacement of a failed game.
-        render_mode: `"rgb_array"` for a `render()` and `get_images()` that draw the games; None for
-            the task's own.
+        render_mode: `"rgb_array"` for a `render()` and `get_images()` that draw the games;
+            `"human"` for a web page that shows them, opened in a browser if there is a display;
+            None for the task's own.
         config: limits and policies.
         realtime: the games run by themselves, 22.4 loops a second, and do not wait for actions.
             `step` waits until the game has come `step_mul` loops further.
@@ -305,6 +306,20 @@ class SubprocSC2VecEnv(VecEnv):
     ) -> list[bool]:
         """Whether each of these envs is wrapped in this class or one derived from it."""
         return self.pool.call(self._envs(indices), "is_wrapped", qualified(wrapper_class))
+
+    def render(self, mode: str | None = None) -> Array | None:
+        """The frames of all envs as one picture.
+
+        Args:
+            mode: the render mode, which need not be given.
+
+        Returns:
+            uint8 (height, width, 3); None in the mode `"human"`, whose page shows the games by
+            itself, and, with a warning, without a render mode.
+        """
+        if self._players.is_task and self.render_mode == "human" and mode in (None, "human"):
+            return None
+        return super().render(mode)
 
     def get_images(self) -> Sequence[Array | None]:
         """A frame of each env; None for each, with a warning, unless they render rgb_array.

@@ -204,7 +204,7 @@ def task_spec(
         raise ConfigError(f"realtime must be True or False, got {realtime!r}")
     if render_mode is None:
         render_mode = definition.render_mode
-    modes = list(definition.metadata.get("render_modes", ()))
+    modes = list(dict.fromkeys(["human", *definition.metadata.get("render_modes", ())]))
     if render_mode is not None and render_mode not in modes:
         raise ConfigError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
     installation = find(game)

@@ -417,7 +417,10 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         return super().np_random_seed if self._is_task else self.get_attr("np_random_seed")
 
     def render(self) -> tuple[Any, ...] | None:
-        """What each env renders; None, with a warning, if a task has no render mode.
+        """What each env renders.
+
+        For tasks None in the mode `"human"`, whose page shows the games by itself, and, with a
+        warning, without a render mode.
 
         Returns:
             For tasks a frame per env, uint8 (480, 640, 3), unless they draw their own.
@@ -430,6 +433,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             return None
         if not self._is_task:
             return self.call("render")
+        if self.render_mode == "human":
+            return None
         self._pending.check_idle("render")
         with self._pending.gymnasiums_errors():
             return tuple(self.pool.render(range(self.num_envs)))

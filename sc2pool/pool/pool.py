@@ -124,6 +124,8 @@ class Pool:
             self.action_space: spaces.Space[Any] = first.action_space
             self.metadata: Mapping[str, Any] = first.metadata
             self.render_mode = first.render_mode
+            if one_book and self.render_mode == "human":
+                loop.open_window()
             self.strict = first.strict
             self._stepping = Stepping(
                 loop,

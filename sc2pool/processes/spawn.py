@@ -20,6 +20,7 @@ def start_python(
     environment: Mapping[str, str] | None = None,
     own_session: bool = False,
     stdin: int = subprocess.DEVNULL,
+    stdout: int | None = None,
 ) -> Child:
     """Start `python -m module` with this package on its path.
 
@@ -37,6 +38,7 @@ def start_python(
             update process it is the gain: in the trainer's session it would get one share of the
             CPU beside two for every game, while all games wait for it.
         stdin: as for `subprocess.Popen`.
+        stdout: as there.
     """
     package_root = str(Path(__file__).resolve().parents[2])
     search_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
@@ -44,6 +46,7 @@ def start_python(
         [sys.executable, "-P", "-m", module, *arguments],
         pass_fds=descriptors,
         stdin=stdin,
+        stdout=stdout,
         start_new_session=own_session,
         process_group=None if own_session else 0,
         env={**os.environ, "PYTHONPATH": search_path, **(environment or {})},

@@ -52,7 +52,7 @@ class TaskDefinition(ABC):
     race_requested: ClassVar[int | Enum] = common_pb2.Terran
     opponents: ClassVar[tuple[Computer, ...]] = ()
     disable_fog: ClassVar[bool] = False
-    metadata: Mapping[str, Any] = {"render_modes": ["rgb_array"]}
+    metadata: Mapping[str, Any] = {"render_modes": ["human", "rgb_array"]}
     render_mode: str | None = None
 
     episode: Episode

@@ -97,7 +97,7 @@ def test_closed_is_closed(gym_env):
     [
         ({"task": "Chess"}, "unknown task"),
         ({"game": "/no/such/place"}, "does not exist"),
-        ({"render_mode": "human"}, r"render_mode must be None or one of \['rgb_array'\]"),
+        ({"render_mode": "ansi"}, r"render_mode must be None or one of \['human', 'rgb_array'\]"),
     ],
     ids=str,
 )

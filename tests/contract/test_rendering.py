@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import urllib.request
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -92,7 +95,7 @@ def test_the_metadata_tell_the_speed_of_real_time(vec_task, reset_first):
     assert made.metadata["render_fps"] == pytest.approx(22.4 / 8)
     assert "rgb_array" in made.metadata["render_modes"]
     (metadata,) = made.get_attr("metadata")
-    assert metadata == {"render_modes": ["rgb_array"], "render_fps": pytest.approx(2.8)}
+    assert metadata == {"render_modes": ["human", "rgb_array"], "render_fps": pytest.approx(2.8)}
 
 
 def test_a_task_may_draw_its_own_frames(vec_task):
@@ -219,3 +222,25 @@ def test_gymnasium_make(pools, standin_dir):
     pools.callback(env.close)
     env.reset()
     assert env.render().shape == FRAME_SHAPE
+
+
+@pytest.mark.parametrize("face", ["vec_task", "vector_task", "gym_env"])
+@pytest.mark.parametrize("task", [Placed, PlacedBot, Painting])
+def test_for_people_a_page_shows_the_games(face, task, request, capfd, wait_for):
+    made = request.getfixturevalue(face)(task, render_mode="human")
+    assert made.render_mode == "human"
+    (address,) = re.findall(
+        r"the games are shown at (http://127\.0\.0\.1:\d+/)", capfd.readouterr().err
+    )
+    made.reset()
+    assert made.render() is None
+
+    def page() -> bytes:
+        with suppress(OSError), urllib.request.urlopen(address, timeout=10) as answer:
+            return answer.read()
+        return b""
+
+    wait_for(page, 60.0)
+    assert b"sc2pool" in page()
+    made.close()
+    assert not page()

@@ -151,7 +151,7 @@ def test_start_method() -> None:
 def test_render_mode(face: Any, standin_dir: Path) -> None:
     refused(
         lambda: face(task="MoveToBeacon", game=standin_dir, render_mode="ansi"),
-        "render_mode must be None or one of ['rgb_array'], got 'ansi'",
+        "render_mode must be None or one of ['human', 'rgb_array'], got 'ansi'",
     )
 
 

@@ -33,7 +33,8 @@ from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
 from sc2pool.pool.report.stats import PoolStats
-from sc2pool.processes.uninterrupted import submit
+from sc2pool.pool.report.window import Window, open_window
+from sc2pool.processes.uninterrupted import submit, uninterrupted
 
 _CLOSE_GRACE_S = 2.0
 _HEARING_S = 1.0
@@ -70,6 +71,7 @@ class EventLoop:
         self.closed = False
         self._ended = False
         self._metrics: MetricsServer | None = None
+        self._window: Window | None = None
         replays = None if config.replays is None else ReplayFolder(config.replays)
         self._waiter = system.waiter()
         with ExitStack() as owned:
@@ -101,6 +103,15 @@ class EventLoop:
             self._metrics = MetricsServer(
                 self.stats, tuple(State), config.metrics_host, config.metrics_port
             )
+
+    def open_window(self) -> None:
+        """Show the games on a page until `close`."""
+        run = self.roster.run
+
+        def opening() -> None:
+            self._window = open_window(run)
+
+        uninterrupted(opening)
 
     def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
         """Handle what happens until `condition()` holds, or the deadline has passed.
@@ -274,6 +285,8 @@ class EventLoop:
             ending.callback(self._waiter.close)
             if self._metrics is not None:
                 ending.callback(self._metrics.close)
+            if self._window is not None:
+                ending.callback(self._window.close)
             ending.callback(self.roster.close)
             ending.callback(self._watchdog.close)  # until then it writes into the run's folder
             if grace is not None and not self.supervisor.failed:

@@ -1,13 +1,14 @@
 """The folder of one pool's run: the temp files of its workers and games, and their pids.
 
-    <temp>/sc2pool-run-5f3a9c01-4711-1763800000.25-x1y2z3/
+    <temp>/sc2pool-run-5f3a9c01-4711-1763800000.25-0-x1y2z3/
         12/             the temp folder of instance 12
             processes   a line for its worker and one for its game: pid, time of creation
 
 `pool/report/live_files.py` says what else lies there. The name says to which process the folder
-belongs: a number for the machine and its pid namespace, the trainer's pid and its time of creation.
-So nothing inside is needed to know whether the run lives, and a cleaner of temporary files may
-delete any of it: what is missing is made again when it is needed.
+belongs: a number for the machine and its pid namespace, the trainer's pid and its time of creation,
+and how many pools that process had made before. So nothing inside is needed to know whether the run
+lives, and a cleaner of temporary files may delete any of it: what is missing is made again when it
+is needed.
 
 The folder is private to the user (0700) and is deleted with the pool. The next pool sweeps the
 folders of killed trainers: it ends those of the noted processes that still live, then deletes the
@@ -17,6 +18,7 @@ what belongs to another user, another machine or another container.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import socket
@@ -33,6 +35,7 @@ from sc2pool.processes.identity import created_at_s, end_orphan, is_alive
 
 _PREFIX = "sc2pool-run-"
 _PROCESSES = "processes"
+_pools_made = itertools.count()
 
 
 class Trainer(NamedTuple):
@@ -42,6 +45,7 @@ class Trainer(NamedTuple):
     """Of the machine and its pid namespace, in which the pid has its meaning."""
     pid: int
     created_s: float
+    pools_before: int
 
     @property
     def is_here(self) -> bool:
@@ -65,7 +69,7 @@ class RunDir:
         sweep(Path(temp))
         try:
             pid = os.getpid()
-            name = f"{_PREFIX}{_system()}-{pid}-{created_at_s(pid)!r}-"
+            name = f"{_PREFIX}{_system()}-{pid}-{created_at_s(pid)!r}-{next(_pools_made)}-"
             self.path = Path(tempfile.mkdtemp(prefix=name))  # mkdtemp makes it 0700
         except OSError as error:
             raise ConfigError(
@@ -107,8 +111,13 @@ def trainer_of(run: Path) -> int | None:
 
 
 def living(temp: Path) -> dict[Path, int]:
-    """The runs below this folder whose trainers live, with their pids; ours only."""
-    pids = {run: trainer_of(run) for run in sorted(temp.glob(f"{_PREFIX}*"))}
+    """The runs below this folder whose trainers live, with their pids; ours only.
+
+    Those of one process stand in the order in which it made them.
+    """
+    named = {run: _named(run) for run in temp.glob(f"{_PREFIX}*")}
+    known = {run: trainer for run, trainer in named.items() if trainer is not None}
+    pids = {run: trainer_of(run) for run in sorted(known, key=lambda run: known[run])}
     return {run: pid for run, pid in pids.items() if pid is not None}
 
 
@@ -127,8 +136,8 @@ def _named(run: Path) -> Trainer | None:
     """What the folder's name says; None if it is no folder of a run."""
     parts = run.name.removeprefix(_PREFIX).split("-")
     with suppress(ValueError):
-        system, pid, created_s, _ = parts
-        return Trainer(system, int(pid), float(created_s))
+        system, pid, created_s, pools_before, _ = parts
+        return Trainer(system, int(pid), float(created_s), int(pools_before))
     return None
 
 

@@ -59,8 +59,8 @@ class TaskSpec:
     def __post_init__(self) -> None:
         for name, loops in self.overrides.items():
             check_loops(name, loops)
-        if self.render_mode is not None and self.task.render is TaskDefinition.render:
-            require(f"render_mode={self.render_mode!r}", "PIL")
+        if self.render_mode == "rgb_array" and self.task.render is TaskDefinition.render:
+            require("render_mode='rgb_array'", "PIL")
 
     @property
     def overrides(self) -> dict[str, int]:

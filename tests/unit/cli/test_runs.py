@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -41,12 +42,38 @@ def test_the_only_one_is_meant(runs: list[RunDir]) -> None:
 
 
 @pytest.mark.parametrize("pid", [None, os.getpid()], ids=["no pid", "its pid"])
-def test_several_are_told_apart(runs: list[RunDir], pid: int | None) -> None:
-    with pytest.raises(ConfigError, match="2 pools are running: choose one") as caught:
-        choose(None, pid)
-    for run in runs:
-        assert f"process {os.getpid()}  {run.path}  " in str(caught.value)
+def test_of_one_process_the_first_is_meant(runs: list[RunDir], pid: int | None) -> None:
+    assert choose(None, pid).path == runs[0].path
     assert choose(runs[1].path, None).path == runs[1].path
+
+
+OTHER_TRAINER = """
+from sc2pool.pool.instances.run_dir import RunDir
+run = RunDir()
+print(run.path, flush=True)
+input()
+run.close()
+"""
+
+
+def test_several_processes_are_told_apart(runs: list[RunDir], temp: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER_TRAINER],
+        env={**os.environ, "TMPDIR": str(temp)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        path = Path(other.stdout.readline().strip())
+        with pytest.raises(ConfigError, match="3 pools are running: choose one") as caught:
+            choose(None, None)
+        for run in runs:
+            assert f"process {os.getpid()}  {run.path}  " in str(caught.value)
+        assert f"process {other.pid}  {path}  " in str(caught.value)
+        assert choose(None, other.pid).path == path
+        assert choose(None, os.getpid()).path == runs[0].path
+        other.communicate("\n")
 
 
 def test_one_in_another_temp_folder_is_found_by_its_pid(

@@ -48,6 +48,8 @@ class TrainOptions:
     """Env steps between two evaluations; None for none but one at the end if `video`."""
     eval_episodes: int = 10
     video: bool = False
+    watch: bool = False
+    """Of this part of the run; a resumed one does not keep it."""
     wandb: bool = False
     metrics_port: int | None = None
     """See `PoolConfig`."""
@@ -103,6 +105,7 @@ class TrainOptions:
             eval_every=choose("eval_every", cls.eval_every),
             eval_episodes=choose("eval_episodes", cls.eval_episodes),
             video=choose("video", cls.video),
+            watch=args.watch,
             wandb=choose("wandb", cls.wandb),
             metrics_port=choose("metrics_port", cls.metrics_port),
             resume=model,

@@ -17,7 +17,7 @@ from sc2pool.pool.report.live_files import request
 from sc2pool.processes.identity import created_at_s
 
 DEAD_PID = 999_999_999
-NAME = f"sc2pool-run-{_system()}-{{pid}}-{{created_s!r}}-left"
+NAME = f"sc2pool-run-{_system()}-{{pid}}-{{created_s!r}}-0-left"
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def test_living_runs_and_what_is_not_ours_are_left_alone(temp):
     others = [
         "other",
         "sc2pool-run-x1y2z3",
-        "sc2pool-run-a-b-c-d",
-        "sc2pool-run-00000000-1-1.0-xyz",
+        "sc2pool-run-a-b-c-d-e",
+        "sc2pool-run-00000000-1-1.0-0-xyz",
     ]
     for name in others:
         (temp / name).mkdir()

@@ -1,0 +1,57 @@
+"""`render_mode="human"`: the page of `sc2pool watch` for a pool, served by a process of its own.
+
+Rule: the page is for looking; if its process cannot be started, the pool plays on without it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from sc2pool.processes.spawn import start_python
+
+log = logging.getLogger(__name__)
+
+_HOST = "127.0.0.1"
+
+
+class Window:
+    """The page of one pool. It opens in a browser if the machine has a display.
+
+    Args:
+        run: the pool's folder.
+
+    Attributes:
+        address: of the page.
+
+    Raises:
+        OSError: there is no process or port for it.
+    """
+
+    def __init__(self, run: Path) -> None:
+        with socket.create_server((_HOST, 0)) as listener:
+            port = listener.getsockname()[1]
+        self.address = f"http://{_HOST}:{port}/"
+        arguments = ("watch", "--run", str(run), "--port", str(port), "--browser")
+        self._child = start_python("sc2pool", *arguments, stdout=subprocess.DEVNULL)
+
+    def close(self) -> None:
+        """End the page; may be called again."""
+        self._child.kill()
+        self._child.wait()
+
+
+def open_window(run: Path) -> Window | None:
+    """The page of a pool, and a line that says where it is; None if it cannot be had."""
+    try:
+        window = Window(run)
+    except OSError as error:
+        log.warning("render_mode='human': the page cannot be opened (%s)", error)
+        return None
+    with suppress(OSError):
+        print(f"sc2pool: the games are shown at {window.address}", file=sys.stderr, flush=True)
+    return window
