@@ -1,8 +1,5 @@
 """`sc2pool watch`: a local web page with all games of a running pool side by side.
 
-    run(args)           the command, in a process of its own
-    page_for(run_dir)   the same page from another program, as a training shows its own pool
-
     pool's live files ─► Watch: state, curves, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
 Rules: it listens on the loopback address only, and answers only to its names (`loopback`); no
@@ -21,23 +18,18 @@ import threading
 import time
 import webbrowser
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from sc2pool.cli.runs import Run, choose
-from sc2pool.cli.stop import say
 from sc2pool.cli.units import is_standin
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report import live_files
 from sc2pool.pool.report.loopback import REFUSAL, names_loopback
-
-HOST = "127.0.0.1"
-DEFAULT_PORT = 8228
+from sc2pool.pool.report.window import HOST, PORT
 
 _LOOK_EVERY_S = 0.5
 _LAST_WORDS_S = 2.0
@@ -202,45 +194,11 @@ def open_server(watch: Watch, port: int | None) -> Server:
         ConfigError: the given port is taken.
     """
     try:
-        return Server(watch, port or DEFAULT_PORT)
+        return Server(watch, port or PORT)
     except OSError as error:
         if port is not None:
             raise ConfigError(f"--port {port}: cannot listen there ({error.strerror})") from error
     return Server(watch, 0)
-
-
-@contextmanager
-def page_for(run_dir: Path, port: int | None = None) -> Iterator[str]:
-    """In the block, this process serves the page of a pool, its own or another's.
-
-    It prints the address, and opens the page in a browser if this machine has a display. The
-    threads that serve end with the process, so nothing is left however it ends.
-
-    Args:
-        run_dir: the pool's `run_dir`.
-        port: None for the default port, or a free one if that is taken.
-
-    Yields:
-        The page's address.
-
-    Raises:
-        ConfigError: there is no pool, or the given port is taken.
-    """
-    with serving(choose(run_dir, None), port) as server:
-        say(f"watch   {server.address}")
-        show_in_browser(server.address)
-        yield server.address
-
-
-@contextmanager
-def serving(pool: Run, port: int | None) -> Iterator[Server]:
-    """In the block, threads serve the page of a pool."""
-    with open_server(Watch(pool), port) as server:
-        threading.Thread(target=server.serve_forever, name="sc2pool-watch", daemon=True).start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
 
 
 def show_in_browser(address: str) -> None:
@@ -265,7 +223,8 @@ def run(args: argparse.Namespace) -> int:
         ConfigError: there is no pool, or the port is taken.
     """
     pool = choose(args.run_dir, args.pid)
-    with serving(pool, args.port) as server:
+    with open_server(Watch(pool), args.port) as server:
+        threading.Thread(target=server.serve_forever, name="sc2pool-watch", daemon=True).start()
         print(f"{pool.describe()}\nis shown at {server.address} (Ctrl-C ends)", flush=True)
         if args.browser:
             show_in_browser(server.address)
@@ -273,4 +232,5 @@ def run(args: argparse.Namespace) -> int:
             time.sleep(_LOOK_EVERY_S)
         print(f"the pool of process {pool.pid} has ended", flush=True)
         time.sleep(_LAST_WORDS_S)
+        server.shutdown()
     return 0

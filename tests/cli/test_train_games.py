@@ -1,11 +1,15 @@
 """`sc2pool train` as a user runs it: two games, learning, metrics, Ctrl-C, going on."""
 
+import json
+import re
 import signal
 import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import imageio_ffmpeg
 import numpy as np
@@ -29,12 +33,20 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_train_stop_and_go_on(stand_in: Path, tmp_path: Path) -> None:
+def pool_at(page: str) -> dict[str, Any]:
+    """The pool that a page shows; empty until the pool has answered."""
+    with urllib.request.urlopen(f"{page}state", timeout=10) as answer:
+        return json.load(answer)["pool"] or {}
+
+
+def test_train_stop_and_go_on(
+    stand_in: Path, tmp_path: Path, wait_for: Callable[..., None]
+) -> None:
     out = tmp_path / "run"
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     command = [*TRAIN, "--n", "2", "--seed", "1", "--game", str(stand_in), "--out", str(out)]
-    command += ["--metrics-port", str(port)]
+    command += ["--metrics-port", str(port), "--watch"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as trainer:
@@ -46,10 +58,15 @@ def test_train_stop_and_go_on(stand_in: Path, tmp_path: Path) -> None:
                 break
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             metrics = answer.read().decode()
+        assert trainer.stderr is not None
+        (page,) = re.findall(r"shown at (http:\S+)", trainer.stderr.readline())
+        wait_for(lambda: pool_at(page), 60.0)
+        shown = pool_at(page)
         children = psutil.Process(trainer.pid).children(recursive=True)
         trainer.send_signal(signal.SIGINT)
         rest, _ = trainer.communicate()
     assert trainer.returncode == 130
+    assert (shown["trainer_pid"], shown["task"]) == (trainer.pid, "MoveToBeacon")
     assert "not StarCraft II" in "".join(lines)
     assert f"metrics http://127.0.0.1:{port}/metrics\n" in lines
     assert "\nsc2pool_env_steps_total " in metrics

@@ -11,19 +11,12 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-
-from sc2pool import SubprocSC2VecEnv
-from sc2pool.cli.runs import choose
-from sc2pool.cli.watch import page_for
-from sc2pool.errors import ConfigError
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
@@ -275,49 +268,6 @@ def test_the_chosen_game_is_shown_larger(watching, tmp_path, wait_for):
     shown = in_browser(f"{watching.address}#env%201", tmp_path)
     assert [game["larger"] for game in shown.games] == ["False", "True", "False"]
     assert "repeat(2, " in shown.columns, "the others share the room below"
-
-
-def state_at(address: str) -> dict[str, Any] | None:
-    """The pool as a page shows it; None until the pool has answered."""
-    with urllib.request.urlopen(f"{address}state", timeout=10) as answer:
-        state = json.load(answer)
-    return dict(state["pool"]) if state["pool"] and state["views"] else None
-
-
-def test_a_process_shows_the_page_of_a_pool(pool, wait_for, monkeypatch, capsys):
-    """As `sc2pool train --watch` does; without a display no browser is opened: no error."""
-    monkeypatch.delenv("DISPLAY", raising=False)
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    run_dir = choose(None, pool.pid).path
-    with page_for(run_dir) as address, page_for(run_dir) as another:
-        assert address != another, "the default port is taken by one of them"
-        for each in (address, another):
-            wait_for(
-                lambda page=each: (seen := state_at(page)) and seen["task"] == "DefeatRoaches", 20
-            )
-        assert f"watch   {address}\n" in capsys.readouterr().out
-        with (
-            pytest.raises(ConfigError, match="cannot listen there"),
-            page_for(run_dir, int(address.rsplit(":", 1)[1].strip("/"))),
-        ):
-            pass
-    with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(address, timeout=10)
-    with pytest.raises(ConfigError, match="no pool of yours"), page_for(run_dir / "none"):
-        pass
-
-
-def test_a_training_shows_its_own_pool(standin_dir, wait_for):
-    env = SubprocSC2VecEnv(n=1, task="MoveToBeacon", game=standin_dir)
-    try:
-        env.reset()
-        with page_for(env.pool.run_dir) as address:
-            wait_for(lambda: env.step(np.array([0])) and state_at(address), 20)
-            seen = state_at(address)
-            assert seen is not None
-            assert seen["trainer_pid"] == os.getpid()
-    finally:
-        env.close()
 
 
 def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):

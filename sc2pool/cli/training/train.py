@@ -46,7 +46,6 @@ from sc2pool.cli.training.saving import Saver
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.units import duration, is_standin
-from sc2pool.cli.watch import page_for
 from sc2pool.config import PoolConfig
 from sc2pool.tasks.registry import resolve
 
@@ -75,11 +74,10 @@ def run(options: TrainOptions) -> int:
             game=str(options.installation),
             realtime=options.realtime,
             spares=options.spares,
+            render_mode="human" if options.watch else None,
             config=PoolConfig(metrics_port=options.metrics_port),
         )
         opened.callback(env.close)
-        if options.watch:
-            opened.enter_context(page_for(env.pool.run_dir))
         others = None
         if options.eval_every or options.video:
             others = SubprocSC2VecEnv(

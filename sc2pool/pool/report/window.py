@@ -16,7 +16,9 @@ from sc2pool.processes.spawn import start_python
 
 log = logging.getLogger(__name__)
 
-_HOST = "127.0.0.1"
+HOST = "127.0.0.1"
+PORT = 8228
+"""Where the page is if nothing else is there."""
 
 
 class Window:
@@ -33,9 +35,8 @@ class Window:
     """
 
     def __init__(self, run: Path) -> None:
-        with socket.create_server((_HOST, 0)) as listener:
-            port = listener.getsockname()[1]
-        self.address = f"http://{_HOST}:{port}/"
+        port = _free_port()
+        self.address = f"http://{HOST}:{port}/"
         arguments = ("watch", "--run", str(run), "--port", str(port), "--browser")
         self._child = start_python("sc2pool", *arguments, stdout=subprocess.DEVNULL)
 
@@ -43,6 +44,16 @@ class Window:
         """End the page; may be called again."""
         self._child.kill()
         self._child.wait()
+
+
+def _free_port() -> int:
+    """The usual port, or another that is free."""
+    try:
+        listener = socket.create_server((HOST, PORT))
+    except OSError:
+        listener = socket.create_server((HOST, 0))
+    with listener:
+        return int(listener.getsockname()[1])
 
 
 def open_window(run: Path) -> Window | None:
