@@ -66,7 +66,7 @@ def run(options: TrainOptions) -> int:
         if options.wandb:
             wandb = WandbOutput(options.out)
             opened.callback(wandb.close)
-        print(f"starting {games(options.n)} of {options.task} …", flush=True)
+        say(f"starting {games(options.n)} of {options.task} …")
         # No seed here: the model seeds the env.
         env = SubprocSC2VecEnv(
             n=options.n,
@@ -134,7 +134,7 @@ def train(
         draw_curve(options.out / CURVE_FILE, episodes.episodes, title, game, references)
 
     saver = Saver(model, options.out, draw)
-    print(banner(options, game_version, model), flush=True)
+    say(banner(options, game_version, model))
     evaluation = None
     with stop.polite():
         try:
