@@ -162,7 +162,9 @@ install_extras() {
     say "installing sc2pool[$extras] into ${venv#"$root/"} (the first time some minutes)"
     rm -f "$venv"/.ready-*
     [ -n "$below" ] || install_torch
-    pip_install -e "${root}[$extras]" || {
+    # compat: the package is found by its path. Otherwise a script beside the clone, in whose folder
+    # `sc2pool` is a folder, would import that folder.
+    pip_install --config-settings editable_mode=compat -e "${root}[$extras]" || {
         cat "$venv/setup.err" >&2
         fail "set-up failed; see above and $venv/setup.log, then run this again"
     }

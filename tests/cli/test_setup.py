@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+EDITABLE = "--config-settings editable_mode=compat -e"
 ROOT = Path(__file__).parents[2]
 
 PYTHON = f"""#!/bin/sh
@@ -106,7 +107,7 @@ def test_the_first_call_sets_up_and_runs(checkout: Checkout) -> None:
     assert "torch: the CPU build (SC2POOL_TORCH=cuda" in err
     assert "warning" not in err
     log = checkout.log.read_text()
-    assert f"-c {checkout.root}/constraints.txt -e {checkout.root}[train]" in log
+    assert f"-c {checkout.root}/constraints.txt {EDITABLE} {checkout.root}[train]" in log
     assert checkout.calls() == ["venv", "torch", "pip"]
 
 
@@ -205,8 +206,8 @@ def test_an_extra_on_top_has_its_own_environment_and_versions(checkout: Checkout
     base = checkout.root / ".venv"
     assert checkout.run(script="on_top")[:2] == (0, f"{base}\n")
     log = checkout.log.read_text()
-    assert f"-c {checkout.root}/constraints.txt -e {checkout.root}[dev]" in log
-    assert f"-c {checkout.root}/constraints-ray.txt -e {checkout.root}[ray]" in log
+    assert f"-c {checkout.root}/constraints.txt {EDITABLE} {checkout.root}[dev]" in log
+    assert f"-c {checkout.root}/constraints-ray.txt {EDITABLE} {checkout.root}[ray]" in log
     assert checkout.calls() == ["venv", "torch", "pip", "venv", "pip"]
     packages = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
     assert (base / "ray" / packages / "below.pth").read_text() == f"{base / packages}\n"
