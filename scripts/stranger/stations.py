@@ -59,7 +59,7 @@ from sc2pool import SubprocSC2VecEnv
 if __name__ == "__main__":
     env = SubprocSC2VecEnv(n=int(sys.argv[1]), task="DefeatRoaches", seed=1)
     env.reset()
-    print("playing", flush=True)
+    print("the games run", flush=True)
     while True:
         env.step(np.array([env.action_space.sample() for _ in range(env.num_envs)]))
 """
@@ -130,7 +130,7 @@ def reads_top_in_small_terminals(place: Place) -> str:
     script.write_text(PLAYING)
     with place.start(place.python, script, "8") as playing:
         try:
-            read_until(playing, "playing")
+            read_until(playing, "the games run")
             for width in WIDTHS:
                 command = [place.sc2pool, "top", "--pid", str(playing.pid)]
                 with terminal(width, command, place.environment()) as screen:
@@ -152,7 +152,7 @@ def watches(place: Place) -> str:
     for n in (1, 8, 32):
         with place.start(place.python, place.folder / "playing.py", str(n)) as playing:
             try:
-                read_until(playing, "playing")
+                read_until(playing, "the games run")
                 with place.start(place.sc2pool, "watch", "--pid", str(playing.pid)) as watch:
                     try:
                         address = re.findall(r"http://\S+", read_until(watch, "http://"))[0]
