@@ -6,12 +6,13 @@ The tree is not the program's child, so no parent-death signal reaches it; and a
 would stay for ever, because it handles no SIGTERM. Each line on the guard's standard input is a
 JSON value: pid and creation time of the root that is paused, or null for none. Rule: only the end
 of the input counts, which comes however the writer ends; then the tree that the last line names
-is killed.
+is killed. A guard that does not read, because it is stopped, is replaced; nothing waits for it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from contextlib import suppress
 from typing import Final
 
 from sc2pool.processes.identity import end_orphan
-from sc2pool.processes.spawn import start_python
+from sc2pool.processes.spawn import Child, start_python
 
 _ENDS_WITHIN_S: Final = 5.0
 """How long a guard may take to end at the end of its input; it may still be starting."""
@@ -29,17 +30,23 @@ class Guard:
     """The program's side: starts the guard, and keeps it informed."""
 
     def __init__(self) -> None:
-        # A session of its own: a signal to this program's group must not end the guard.
-        self._process = start_python(
-            "sc2pool.processes.guard", own_session=True, stdin=subprocess.PIPE
-        )
+        self._process = _start()
 
     def note(self, paused: tuple[int, float] | None) -> None:
         """Kill the tree of this process (pid, creation time) if this program ends; None for no."""
-        assert self._process.stdin is not None
+        line = json.dumps(paused).encode() + b"\n"
         with suppress(BrokenPipeError):  # the guard was killed: the tree goes without
-            self._process.stdin.write(json.dumps(paused).encode() + b"\n")
-            self._process.stdin.flush()
+            try:
+                self._write(line)
+            except BlockingIOError:  # thousands of lines are unread
+                self._process.kill()
+                self._process.wait()
+                self._process = _start()
+                self._write(line)
+
+    def _write(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        os.write(self._process.stdin.fileno(), line)  # all or nothing: it is short (pipe(7))
 
     def close(self) -> None:
         """End the guard; call `note(None)` before."""
@@ -50,6 +57,14 @@ class Guard:
         except subprocess.TimeoutExpired:  # it is stopped, or the machine is very slow
             self._process.kill()
             self._process.wait()
+
+
+def _start() -> Child:
+    # A session of its own: a signal to this program's group must not end the guard.
+    process = start_python("sc2pool.processes.guard", own_session=True, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    os.set_blocking(process.stdin.fileno(), False)
+    return process
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.rows import instance_rows
 from sc2pool.pool.instances.states import AWAITED, State
-from sc2pool.pool.instances.supervisor import Supervisor
+from sc2pool.pool.instances.supervisor import Supervisor, read
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
@@ -229,7 +229,7 @@ class EventLoop:
                 if not instance.channel.readable(_LOOK_AGAIN_S):
                     continue
                 try:
-                    received = instance.channel.receive()
+                    received = read(instance)
                 except ChannelClosedError:
                     break
                 for message in received:

@@ -18,6 +18,7 @@ what belongs to another user, another machine or another container.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shutil
@@ -69,7 +70,10 @@ class RunDir:
         sweep(Path(temp))
         try:
             pid = os.getpid()
-            name = f"{_PREFIX}{_system()}-{pid}-{created_at_s(pid)!r}-{next(_pools_made)}-"
+            created_s = created_at_s(pid)
+            if created_s is None:  # it could not be asked for: no descriptor is free
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            name = f"{_PREFIX}{_system()}-{pid}-{created_s!r}-{next(_pools_made)}-"
             self.path = Path(tempfile.mkdtemp(prefix=name))  # mkdtemp makes it 0700
         except OSError as error:
             raise ConfigError(
@@ -115,7 +119,7 @@ def living(temp: Path) -> dict[Path, int]:
 
     Those of one process stand in the order in which it made them.
     """
-    named = {run: _named(run) for run in temp.glob(f"{_PREFIX}*")}
+    named = {run: _named(run) for run in _runs_below(temp)}
     known = {run: trainer for run, trainer in named.items() if trainer is not None}
     pids = {run: trainer_of(run) for run in sorted(known, key=lambda run: known[run])}
     return {run: pid for run, pid in pids.items() if pid is not None}
@@ -123,13 +127,19 @@ def living(temp: Path) -> dict[Path, int]:
 
 def sweep(temp: Path) -> None:
     """End the processes and delete the folders of runs whose trainer is gone, ours only."""
-    for run in temp.glob(f"{_PREFIX}*"):
+    for run in _runs_below(temp):
         trainer = _named(run)
         if trainer is None or not trainer.is_here or trainer.is_alive or not _is_ours(run):
             continue
         with suppress(OSError):  # another trainer's sweep may be faster
             _end_orphans(run)
         shutil.rmtree(run, ignore_errors=True)
+
+
+def _runs_below(temp: Path) -> list[Path]:
+    with suppress(OSError):  # no descriptor is free
+        return list(temp.glob(f"{_PREFIX}*"))
+    return []
 
 
 def _named(run: Path) -> Trainer | None:

@@ -18,6 +18,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import ConfigError, Fault, FaultKind, Phase, SC2PoolError
 from sc2pool.game.hang_detection import SLOW_FACTOR, STALL_S
+from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.recovery import Recovery
 from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.seats import Seat
@@ -44,6 +45,20 @@ class Listener:
 
     def failed(self, seat: Seat) -> None:
         """The seat's instance has died; `seat.fault` says why, and another sits there now."""
+
+
+def read(instance: Instance) -> list[Any]:
+    """What the instance has sent; a message that cannot be unpickled is an error of the user's.
+
+    Raises:
+        ChannelClosedError: it has ended.
+    """
+    try:
+        return instance.channel.receive()
+    except ChannelClosedError:
+        raise
+    except Exception as error:
+        return [describe(error, "its message was unpickled")]
 
 
 class Supervisor:
@@ -215,12 +230,9 @@ class Supervisor:
         if not instance.live:
             return  # it was given up a moment ago, and no other sits here
         try:
-            received = instance.channel.receive()
+            received = read(instance)
         except ChannelClosedError:
             self._fault(seat, instance.exit_fault())
-            return
-        except Exception as error:
-            self._on_raised(seat, describe(error, "its message was unpickled"))
             return
         for message in received:
             self.handle(seat, message)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 
 import psutil
 import pytest
 
 from sc2pool.processes import guard as module
 from sc2pool.processes.guard import Guard
+from sc2pool.processes.identity import created_at_s
 
 
 def test_a_stopped_guard_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +22,21 @@ def test_a_stopped_guard_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     guard.note(None)
     guard.close()
     assert not process.is_running()
+
+
+def test_a_stopped_guard_holds_nobody_up() -> None:
+    before = set(psutil.Process().children())
+    guard = Guard()
+    (stopped,) = set(psutil.Process().children()) - before
+    stopped.send_signal(signal.SIGSTOP)
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as paused:
+        created_s = created_at_s(paused.pid)
+        assert created_s is not None
+        for _ in range(5000):
+            guard.note(None)
+            guard.note((paused.pid, created_s))
+        assert not stopped.is_running()
+        (another,) = set(psutil.Process().children()) - before - {psutil.Process(paused.pid)}
+        assert another != stopped
+        guard.close()  # as at the end of the program: what was noted last is ended
+        assert paused.wait() == -signal.SIGKILL
