@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE, VIDEOS_FOLDER
 from sc2pool.cli.training.saving import save_model
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.video import Video
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
@@ -82,18 +83,17 @@ class Evaluation(BaseCallback):
             closed by the caller.
         options: of the run.
         stop: ends an evaluation, too.
-        masks: whether the model takes the task's masks.
 
     Attributes:
         best: the row of the best model; None before the first evaluation.
     """
 
-    def __init__(self, env: VecEnv, options: TrainOptions, stop: Stop, *, masks: bool) -> None:
+    def __init__(self, env: VecEnv, options: TrainOptions, stop: Stop) -> None:
         super().__init__()
         self._env = env
         self._options = options
         self._stop = stop
-        self._masks = masks
+        self._algorithm = ALGORITHMS[options.algo]
         self._path = options.out / EVALUATIONS_FILE
         earlier = read_evaluations(self._path) if self._path.exists() else []
         self.best = max(earlier, key=lambda row: row.mean_return, default=None)
@@ -138,6 +138,10 @@ class Evaluation(BaseCallback):
             say(f"cannot save the evaluation to {self._options.out}: {error.strerror or error}")
 
     def _play(self) -> EvaluationRow | None:
+        if self._options.realtime and not self._algorithm.plays_on:
+            training = self.training_env.unwrapped
+            assert isinstance(training, SubprocSC2VecEnv), "nothing else plays in real time"
+            training.pause()  # until the next step
         self._env.seed(_SEED)
         games = self._env.unwrapped
         video = None
@@ -169,7 +173,7 @@ class Evaluation(BaseCallback):
         )
 
     def _evaluate_policy(self) -> Callable[..., Any]:
-        if self._masks:
+        if self._algorithm.uses_masks:
             from sb3_contrib.common.maskable import evaluation  # noqa: PLC0415
 
             return evaluation.evaluate_policy

@@ -147,9 +147,7 @@ def train(
                 if options.realtime and not algorithm.plays_on:
                     callbacks.append(PauseDuringTraining())
                 if evaluation_env is not None:
-                    evaluation = Evaluation(
-                        VecMonitor(evaluation_env), options, stop, masks=algorithm.uses_masks
-                    )
+                    evaluation = Evaluation(VecMonitor(evaluation_env), options, stop)
                     callbacks.append(evaluation)
                 model.learn(
                     options.steps - options.steps_done,

@@ -64,7 +64,7 @@ def model() -> PPO:
 
 def evaluation_of(env: Scripted, about: TrainOptions, stop: Stop | None = None) -> Evaluation:
     games = VecMonitor(DummyVecEnv([lambda: env]))
-    return Evaluation(games, about, stop or Stop(), masks=False)
+    return Evaluation(games, about, stop or Stop())
 
 
 def test_it_evaluates_on_time_and_keeps_the_best(model: PPO, tmp_path: Path) -> None:
