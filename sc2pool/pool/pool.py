@@ -427,11 +427,18 @@ class Pool:
 
     def set_attr(self, envs: Sequence[int], name: str, value: Any) -> None:
         """Set an attribute, now and in every later task object or instance of these envs."""
-        self.call(envs, "set_attr", name, value)
+        seats = [self._supervisor.env_seats[env] for env in envs]
+        before = [seat.attributes for seat in seats]
+        for seat in seats:  # an episode that begins during the call has it, too
+            seat.attributes = seat.attributes | {name: value}
+        try:
+            self.call(envs, "set_attr", name, value)
+        except BaseException:
+            for seat, attributes in zip(seats, before, strict=True):
+                seat.attributes = attributes
+            raise
         with self._bookkeeping:
             self._episodes.take_back()
-            for env in envs:
-                self._supervisor.env_seats[env].attributes[name] = value
             if self._stepping.began:
                 self._episodes.prepare_spares()
 

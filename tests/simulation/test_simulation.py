@@ -64,6 +64,13 @@ FOUND = {
     "an interrupt while a pool that fails is closed": Schedule(
         events=(("line", 457), ("refuse", "memory", 11, 1))
     ),
+    "an attribute is set while an episode begins": Schedule(
+        n=2,
+        events=(
+            *(("fault", 0, "game-exited"), ("begin", None), ("fault", 0, "connection-lost")),
+            *(("set_attr", (0, 1)), ("die", 0), ("recv", None, None), ("step",)),
+        ),
+    ),
     "an interrupt while a pool is made": Schedule(events=(("at", 0, ("interrupt",)),)),
     "more instances than may launch at one time": Schedule(n=3, launches=1),
     "nothing is pending": Schedule(events=(("recv", None, None), ("wait", None))),

@@ -19,7 +19,7 @@ ALLOWED = {
     # File, what it uses, and what for.
     ("pool/report/fault_reports.py", "time.strftime"): "a fault report's name, for people",
     ("pool/report/replays.py", "time.strftime"): "a replay's name, for people",
-    ("cli/training/options.py", "time.strftime"): "a run folder's name, for people",
+    ("cli/training/settings/options.py", "time.strftime"): "a run folder's name, for people",
     (
         "pool/report/live_files.py",
         "time.time",
