@@ -17,6 +17,7 @@ import pytest
 TMUX = shutil.which("tmux")
 WIDTHS = (60, 80, 120, 200)
 HEIGHT = 24
+SIZES = ("COLUMNS", "LINES")
 
 IMPORTANT = "ENV STATE EPISODES RETURN STEPS/S CPU FAULTS"
 PROGRESS = """
@@ -43,9 +44,11 @@ class Terminal:
 
     def _tmux(self, *arguments: str) -> str:
         assert TMUX is not None
+        # pytest-xdist says in two of them how large its own terminal is.
+        inherited = {name: value for name, value in os.environ.items() if name not in SIZES}
         done = subprocess.run(
             [TMUX, "-u", "-S", f"{self._folder}/socket", *arguments],
-            env={**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"},
+            env={**inherited, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"},
             capture_output=True,
             text=True,
             timeout=20,
@@ -89,7 +92,7 @@ def terminal() -> Iterator[Callable[..., Terminal]]:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_top_shows_all_that_is_important(pool, terminal, wait_for, width):
     screen = terminal(width, sys.executable, "-m", "sc2pool", "top", "--pid", str(pool.pid))
-    wait_for(lambda: screen.shows("spare 2", "q quit"), 30)
+    wait_for(lambda: screen.shows("spare 2", "q quit"), 120)
     lines = screen.lines()
     assert lines[0].startswith("DefeatRoaches · 2 envs, 1 spare")
     head = " ".join(lines[:8])
@@ -114,7 +117,7 @@ def test_top_shows_all_that_is_important(pool, terminal, wait_for, width):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_progress_of_a_training_is_never_cut(terminal, wait_for, width):
     screen = terminal(width, sys.executable, "-c", PROGRESS)
-    wait_for(lambda: screen.shows("123,456"), 30)
+    wait_for(lambda: screen.shows("123,456"), 120)
     words = " ".join(" ".join(screen.lines()).split())
     assert "━" in words or "╸" in words, "the bar"
     for part in (

@@ -61,8 +61,8 @@ def test_the_pool_can_show_what_the_model_has_logged(vec_task, wait_for, monkeyp
         seen = live_files.read(env.pool.run_dir / live_files.CURVE_FILE)
         return seen is not None and seen[0]["figures"]
 
-    wait_for(lambda: curves() and "loss" in curves())
-    assert {"value_loss", "approx_kl", "steps/s"} <= set(curves())
+    expected = {"loss", "value_loss", "approx_kl", "steps/s"}
+    wait_for(lambda: curves() and expected <= set(curves()), 60)
     assert env.stats().task == "MoveToBeacon"
 
 

@@ -20,6 +20,8 @@ from pathlib import Path
 
 PYTHON = "python"
 SHELL = "sh"
+YAML = "yaml"
+"""A file of hyperparameters."""
 TEXT = "text"
 """Blocks that are not run: a file tree, the output of a program."""
 ENDED = "ran to the end of line"
@@ -62,7 +64,7 @@ def blocks(text: str) -> list[Block]:
         if opening is None:
             continue
         language = opening["language"].strip()
-        if language not in (PYTHON, SHELL, TEXT):
+        if language not in (PYTHON, SHELL, YAML, TEXT):
             raise ValueError(f"line {number}: a code block in {language or 'no language'!r}")
         closing = opening["indent"] + opening["fence"]
         inside = []

@@ -18,9 +18,12 @@ from pathlib import Path
 import pytest
 
 from sc2pool.cli.main import make_parser
+from sc2pool.cli.training.model import check_arguments
+from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
 from sc2pool.game.installation import write_stand_in
+from sc2pool.tasks.registry import BUILT_IN
 
-from .pages import ENDED, blocks, commands, find_pages, program
+from .pages import ENDED, YAML, blocks, commands, find_pages, program
 
 ROOT = Path(__file__).parents[2]
 PAGES = find_pages(ROOT)
@@ -103,6 +106,18 @@ def test_all_commands_of_the_page_can_be_given(page: Path, capsys: pytest.Captur
     for words in commands(page.read_text()):
         problem = problem_with(words)
         assert problem is None, f"{' '.join(words)}: {problem} {capsys.readouterr().err}"
+
+
+def test_hyperparameters_of_the_documentation_can_be_given(tmp_path: Path):
+    files = [
+        block.code for page in PAGES for block in blocks(page.read_text()) if block.language == YAML
+    ]
+    assert files
+    for content in files:
+        file = tmp_path / "given.yml"
+        file.write_text(content)
+        for task in (*BUILT_IN, "of_my_own:Walk"):
+            check_arguments("ppo", read_hyperparameters("ppo", task, file))
 
 
 def problem_with(words: list[str]) -> str | None:

@@ -71,6 +71,9 @@ FOUND = {
             *(("set_attr", (0, 1)), ("die", 0), ("recv", None, None), ("step",)),
         ),
     ),
+    "an interrupt while a reset is counted": Schedule(
+        events=(("begin", (0,)), ("line", 170), ("set_attr", None), ("look",))
+    ),
     "an interrupt while a pool is made": Schedule(events=(("at", 0, ("interrupt",)),)),
     "more instances than may launch at one time": Schedule(n=3, launches=1),
     "nothing is pending": Schedule(events=(("recv", None, None), ("wait", None))),

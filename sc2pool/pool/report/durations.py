@@ -57,10 +57,10 @@ class DurationCounter:
     newest_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     def add(self, duration_s: float) -> None:
-        """Count one more."""
-        self.count += 1
-        self.longest_s = max(self.longest_s, duration_s)
+        """Count one more; an interrupt between two lines leaves what `figures` can take."""
         self.newest_s.append(duration_s)
+        self.longest_s = max(self.longest_s, duration_s)
+        self.count += 1
 
 
 def figures(*counters: DurationCounter) -> Durations | None:

@@ -10,11 +10,15 @@ from sc2pool.cli.stop import Stop, Stopped
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_only_asks_and_the_second_interrupts(first: signal.Signals) -> None:
     stop = Stop()
-    with stop.handling(), stop.polite():
-        signal.raise_signal(first)
-        assert stop.signal == first
-        with pytest.raises(Stopped) as caught:
-            signal.raise_signal(signal.SIGINT)
+    before = signal.signal(first, signal.SIG_DFL)  # under nohup a hang-up is ignored
+    try:
+        with stop.handling(), stop.polite():
+            signal.raise_signal(first)
+            assert stop.signal == first
+            with pytest.raises(Stopped) as caught:
+                signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(first, before)
     assert caught.value.exit_code == 130
 
 
