@@ -63,7 +63,8 @@ def _start() -> Child:
     # A session of its own: a signal to this program's group must not end the guard.
     process = start_python("sc2pool.processes.guard", own_session=True, stdin=subprocess.PIPE)
     assert process.stdin is not None
-    os.set_blocking(process.stdin.fileno(), False)
+    if sys.platform != "win32":  # where no game in real time is paused yet
+        os.set_blocking(process.stdin.fileno(), False)
     return process
 
 
