@@ -1,6 +1,6 @@
 """Ctrl-C, SIGTERM and SIGHUP: the first one asks for an end, the second one interrupts.
 
-And output that nobody reads any more.
+Also here: printing to a terminal or a pipe that may be closed.
 
 Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
 between two steps and saves a whole model. Outside of it, and at a second signal, the handler raises
@@ -92,7 +92,7 @@ def say(words: str) -> None:
 
 
 def drop_closed(stream: TextIO) -> bool:
-    """If this stream is a pipe that nobody reads, let its output go nowhere from now on.
+    """If this stream is a pipe whose reader has closed it, discard its output from now on.
 
     Otherwise the interpreter, which writes what is buffered at its end, prints an error.
 

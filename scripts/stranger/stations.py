@@ -200,14 +200,18 @@ def resumes(place: Place) -> str:
     return "another algorithm and odd files are refused; its own run goes on"
 
 
+def long_training(place: Place, out: Path) -> subprocess.Popen[str]:
+    """A training that does not end by itself meanwhile."""
+    return place.start(place.sc2pool, "train", "--n", "2", "--steps", "1e6", "--out", out)
+
+
 def fills_the_disk(place: Place) -> str:
     """A disk that becomes full while a model is trained."""
     disk = place.folder / "disk"
     try:
         with small_disk(disk, "3m"):
             out = disk / "run"
-            command = [place.sc2pool, "train", "--n", "2", "--steps", "1e6", "--out", out]
-            with place.start(*command) as training:
+            with long_training(place, out) as training:
                 said = read_until(training, "steps/s")
                 fill = ["dd", "if=/dev/zero", f"of={disk / 'rest'}"]
                 subprocess.run(fill, check=False, capture_output=True)
@@ -224,8 +228,7 @@ def fills_the_disk(place: Place) -> str:
 def hangs_up(place: Place) -> str:
     """SIGHUP saves."""
     out = place.folder / "hung-up"
-    command = [place.sc2pool, "train", "--n", "2", "--steps", "1e6", "--out", out]
-    with place.start(*command) as training:
+    with long_training(place, out) as training:
         said = read_until(training, "steps/s")
         children = psutil.Process(training.pid).children(recursive=True)
         training.send_signal(signal.SIGHUP)
@@ -311,8 +314,7 @@ def chooses_algorithms(place: Place) -> str:
 def kills_a_game(place: Place) -> str:
     """A game is killed under a training."""
     out = place.folder / "killed"
-    command = [place.sc2pool, "train", "--n", "2", "--steps", "1e6", "--out", out]
-    with place.start(*command) as training:
+    with long_training(place, out) as training:
         said = read_until(training, "steps/s")
         games = [
             child

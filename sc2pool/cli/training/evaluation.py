@@ -76,7 +76,7 @@ class _Watch:
 
 
 class Evaluation(BaseCallback):
-    """Evaluates the policy every so many env steps, and when the training is complete.
+    """Evaluates the policy each time that `eval_every` env steps are done, and after the training.
 
     Args:
         env: the games that are played for it, with `render_mode="rgb_array"` for videos; they are

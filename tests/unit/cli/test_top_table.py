@@ -12,6 +12,15 @@ from sc2pool.cli import top_table as table
 from sc2pool.cli.table import PIPE_WIDTH
 from sc2pool.cli.top import TableView
 
+FAULT = {
+    "event": "fault",
+    "at_s": 1000.0,
+    "seat": "env 0",
+    "instance": 3,
+    "cause": "hung",
+    "phase": "stepping",
+}
+
 
 def row(seat: str, **more: Any) -> dict[str, Any]:
     return {
@@ -125,15 +134,7 @@ def test_without_a_game_the_worker_stands_for_it():
 
 
 def test_the_whole_table():
-    fault = {
-        "event": "fault",
-        "at_s": 1000.0,
-        "seat": "env 0",
-        "instance": 3,
-        "cause": "hung",
-        "phase": "stepping",
-        "detail": "no reply\nfor 10 s",
-    }
+    fault = FAULT | {"detail": "no reply\nfor 10 s"}
     view = TableView(told(events=[{"event": "launch", "at_s": 1000.0}, fault]), "env")
     view.age_s = 9
     lines = drawn(view)
@@ -199,15 +200,7 @@ def test_the_column_of_the_order_is_never_hidden(name):
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_low_terminal_scrolls(width, height):
     envs = [row(f"env {number}") for number in range(64)]
-    fault = {
-        "event": "fault",
-        "at_s": 1000.0,
-        "seat": "env 0",
-        "instance": 3,
-        "cause": "hung",
-        "phase": "stepping",
-        "detail": "no reply for 10 s, and a long story about it " * 3,
-    }
+    fault = FAULT | {"detail": "no reply for 10 s, and a long story about it " * 3}
     view = TableView(told(instances=envs, events=[fault] * 9), "env")
     seen = set()
     for _ in range(64):

@@ -45,8 +45,6 @@ class Algorithm:
     hyperparameters: str = ""
     """The file in `defaults` that has them; its own defaults if empty."""
     uses_masks: bool = False
-    replays: bool = False
-    """It learns from a buffer of old transitions, which a saved model lacks."""
     plays_on: bool = False
     """In real time it needs running games while it learns."""
 
@@ -65,21 +63,18 @@ ALGORITHMS: Final = {
         policy_module="stable_baselines3.dqn.policies",
         actions=("Discrete",),
         hyperparameters="dqn.yml",
-        replays=True,
     ),
     "sac": Algorithm(
         *(_SB3, "SAC", (*_REPLAYING, "target_entropy")),
         policy_module="stable_baselines3.sac.policies",
         optimizers=("actor", "critic"),
         actions=("Box",),
-        replays=True,
     ),
     "td3": Algorithm(
         *(_SB3, "TD3", (*_REPLAYING, "policy_delay")),
         policy_module="stable_baselines3.td3.policies",
         optimizers=("actor", "critic"),
         actions=("Box",),
-        replays=True,
     ),
     "maskable-ppo": Algorithm(
         *(_CONTRIB, "MaskablePPO", _PROXIMAL),
@@ -99,14 +94,12 @@ ALGORITHMS: Final = {
         *(_CONTRIB, "QRDQN", (*_REPLAYING, "n_quantiles")),
         policy_module="sb3_contrib.qrdqn.policies",
         actions=("Discrete",),
-        replays=True,
     ),
     "tqc": Algorithm(
         *(_CONTRIB, "TQC", (*_REPLAYING, "top_quantiles_to_drop_per_net")),
         policy_module="sb3_contrib.tqc.policies",
         optimizers=("actor", "critic"),
         actions=("Box",),
-        replays=True,
     ),
     "async-ppo": Algorithm(
         "sc2pool", "AsyncPPO", _PROXIMAL, hyperparameters=_PPO_FILE, plays_on=True
