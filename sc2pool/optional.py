@@ -26,6 +26,7 @@ EXTRAS: Final = {
     "imageio_ffmpeg": ("imageio-ffmpeg", "video"),
     "wandb": ("wandb", "wandb"),
     "prometheus_client": ("prometheus_client", "metrics"),
+    "ray": ("ray[rllib]", "ray"),
 }
 """By module: the distribution that provides it, and the extra that installs it."""
 

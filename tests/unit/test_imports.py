@@ -33,8 +33,9 @@ MAY_IMPORT = {
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
     "envs": FOUNDATIONS | {"protocol", "game", "tasks", "pool"},
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
+    "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},
     "cli": FOUNDATIONS
-    | {"protocol", "processes", "game", "render", "tasks", "pool", "envs", "realtime", ""},
+    | {"protocol", "processes", "game", "render", "tasks", "pool", "envs", "realtime", "ray", ""},
     "standin": {"protocol"},
     "__main__": {"cli"},
     # The public names load lazily, from wherever they live.
@@ -49,8 +50,8 @@ POOL_ROOMS = {
 """The rooms of `pool`, and which of its other rooms each may import."""
 HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/"),
-    "stable_baselines3": ("envs/sb3.py", "envs/callbacks.py", "realtime/", "cli/"),
-    "ray": ("realtime/rllib.py",),
+    "stable_baselines3": ("envs/sb3.py", "envs/callbacks.py", "realtime/", "ray/", "cli/"),
+    "ray": ("realtime/rllib.py", "ray/"),
     "psutil": (
         "processes/",
         "game/",

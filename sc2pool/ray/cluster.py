@@ -1,0 +1,145 @@
+"""The Ray cluster that games are played on: connecting to it, its nodes, whether it has room.
+
+A node says how many games it can play by the resource `sc2_game`:
+
+    ray start --head --resources '{"sc2_game": 8}'
+
+Rules: if one node of a cluster has this resource, games go only where it is; if none has, they go
+anywhere. What a cluster cannot do is a `ConfigError` within seconds, where Ray itself would wait
+for ever for a node that may still come.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import ray
+
+from sc2pool.errors import ConfigError
+
+GAME_RESOURCE = "sc2_game"
+"""One game of StarCraft II, or of the stand-in."""
+_PROBE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the cluster that is alive.
+
+    Attributes:
+        node_id: Ray's id, hexadecimal.
+        name: its address, and its host's name if that is another.
+        cpus: how many CPUs Ray has there.
+        games: how many games it can play; 0 if it does not say.
+    """
+
+    node_id: str
+    name: str
+    cpus: float
+    games: float
+
+
+@dataclass(frozen=True)
+class Need:
+    """What actors that play games take of a cluster.
+
+    Attributes:
+        actors: how many; each is on one node as a whole.
+        games_each: games of each.
+        cpus_each: Ray's CPUs of each.
+    """
+
+    actors: int
+    games_each: int
+    cpus_each: float = 1.0
+
+
+def connect(address: str | None = None) -> None:
+    """Connect this process to a cluster, unless it is connected already.
+
+    Args:
+        address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT; None
+            as Ray does it: $RAY_ADDRESS, a cluster on this machine, or a new one in this process.
+
+    Raises:
+        ConfigError: no cluster answers there; or this process is in another one.
+    """
+    if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if address not in (None, "auto", here):
+            raise ConfigError(
+                f"this process is already connected to the Ray cluster at {here}, not to {address}"
+            )
+        return
+    if address is not None and address != "auto":
+        _probe(address)
+    try:
+        ray.init(address=address, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"no Ray cluster at {address!r}: {error}; start one with `ray start --head "
+            f"--resources '{{\"{GAME_RESOURCE}\": 8}}'`"
+        ) from error
+
+
+def _probe(address: str) -> None:
+    """Raise if nothing listens there. Ray tries for two minutes, then ends the process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigError(f'the address of a Ray cluster is "auto" or HOST:PORT, got {address!r}')
+    try:
+        socket.create_connection((host, int(port)), timeout=_PROBE_S).close()
+    except OSError as error:
+        raise ConfigError(f"no Ray cluster answers at {address}: {error}") from error
+
+
+def nodes() -> list[Node]:
+    """The nodes that are alive, of the cluster that this process is connected to."""
+    found = []
+    for node in ray.nodes():
+        if node["Alive"]:
+            address, host = node["NodeManagerAddress"], node["NodeManagerHostname"]
+            found.append(
+                Node(
+                    node["NodeID"],
+                    address if host in (address, "") else f"{address} ({host})",
+                    node["Resources"].get("CPU", 0.0),
+                    node["Resources"].get(GAME_RESOURCE, 0.0),
+                )
+            )
+    return found
+
+
+def resources_of(games: int, alive: Sequence[Node]) -> dict[str, float]:
+    """Ray's `resources` of an actor that plays so many games."""
+    return {GAME_RESOURCE: float(games)} if any(node.games for node in alive) else {}
+
+
+def check_room(need: Need, alive: Sequence[Node]) -> None:
+    """Check that so many actors fit on the nodes, if nothing else ran there.
+
+    Raises:
+        ConfigError: they do not; says what each node has.
+    """
+    declared = any(node.games for node in alive)
+    fit = 0
+    for node in alive:
+        by_cpus = node.cpus // need.cpus_each if need.cpus_each else float("inf")
+        by_games = node.games // need.games_each if declared else float("inf")
+        fit += int(min(by_cpus, by_games, need.actors))
+    if fit >= need.actors:
+        return
+    found = "; ".join(
+        f"{node.name}: {node.cpus:g} CPUs"
+        + (f", {node.games:g} {GAME_RESOURCE}" if declared else "")
+        for node in alive
+    )
+    wanted = f"{need.cpus_each:g} CPUs" + (
+        f" and {need.games_each} {GAME_RESOURCE}" if declared else ""
+    )
+    raise ConfigError(
+        f"the Ray cluster has room for {fit} of {need.actors} actors with {wanted} each "
+        f"({found}); add nodes, or play fewer games"
+    )
