@@ -11,6 +11,7 @@ for ever for a node that may still come.
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,17 +44,19 @@ class Node:
 
 @dataclass(frozen=True)
 class Need:
-    """What actors that play games take of a cluster.
+    """What some actors take of a cluster.
 
     Attributes:
+        name: what they are.
         actors: how many; each is on one node as a whole.
-        games_each: games of each.
         cpus_each: Ray's CPUs of each.
+        games_each: games of each.
     """
 
+    name: str
     actors: int
-    games_each: int
-    cpus_each: float = 1.0
+    cpus_each: float
+    games_each: int = 0
 
 
 def connect(address: str | None = None) -> None:
@@ -117,29 +120,42 @@ def resources_of(games: int, alive: Sequence[Node]) -> dict[str, float]:
     return {GAME_RESOURCE: float(games)} if any(node.games for node in alive) else {}
 
 
-def check_room(need: Need, alive: Sequence[Node]) -> None:
-    """Check that so many actors fit on the nodes, if nothing else ran there.
+def check_room(alive: Sequence[Node], *needs: Need) -> None:
+    """Check that all actors fit on the nodes, if nothing else ran there.
 
     Raises:
         ConfigError: they do not; says what each node has.
     """
     declared = any(node.games for node in alive)
-    fit = 0
-    for node in alive:
-        by_cpus = node.cpus // need.cpus_each if need.cpus_each else float("inf")
-        by_games = node.games // need.games_each if declared else float("inf")
-        fit += int(min(by_cpus, by_games, need.actors))
-    if fit >= need.actors:
-        return
+    left = [[node.cpus, node.games if declared else math.inf] for node in alive]
+    for need in needs:  # the games first: they fit on fewer nodes
+        for placed in range(need.actors):
+            room = (
+                node for node in left if node[0] >= need.cpus_each and node[1] >= need.games_each
+            )
+            node = next(room, None)
+            if node is None:
+                raise ConfigError(_too_little(alive, needs, need, placed, declared))
+            node[0] -= need.cpus_each
+            node[1] -= need.games_each
+
+
+def _too_little(
+    alive: Sequence[Node], needs: Sequence[Need], lacking: Need, placed: int, declared: bool
+) -> str:
+    wanted = ", ".join(
+        f"{need.actors} {need.name} with {need.cpus_each:g} CPUs"
+        + (f" and {need.games_each} {GAME_RESOURCE}" if declared and need.games_each else "")
+        + " each"
+        for need in needs
+        if need.actors
+    )
     found = "; ".join(
         f"{node.name}: {node.cpus:g} CPUs"
         + (f", {node.games:g} {GAME_RESOURCE}" if declared else "")
         for node in alive
     )
-    wanted = f"{need.cpus_each:g} CPUs" + (
-        f" and {need.games_each} {GAME_RESOURCE}" if declared else ""
-    )
-    raise ConfigError(
-        f"the Ray cluster has room for {fit} of {need.actors} actors with {wanted} each "
-        f"({found}); add nodes, or play fewer games"
+    return (
+        f"the Ray cluster has room for {placed} of {lacking.actors} {lacking.name}; "
+        f"needed: {wanted}; there are: {found}. Add nodes, or ask for less"
     )

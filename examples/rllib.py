@@ -1,0 +1,158 @@
+"""Trains one of RLlib's algorithms on MoveToBeacon, on this machine or on a Ray cluster.
+
+    pip install 'sc2pool[ray]'
+    python examples/rllib.py [--algo ppo|impala|appo|dreamerv3] [--runners 1] [--n 8]
+                             [--realtime] [--address auto] [--iterations 50] [--game auto|real|PATH]
+
+Read it from top to bottom. PPO plays, then learns; games in real time are paused meanwhile.
+IMPALA's and APPO's env runners play while the learner learns. DreamerV3 learns a model of the game
+from images, and its policy in the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.appo import APPOConfig
+from ray.rllib.algorithms.dreamerv3 import DreamerV3Config
+from ray.rllib.algorithms.impala import IMPALAConfig
+from ray.rllib.algorithms.ppo import PPOConfig
+
+from sc2pool.ray.cluster import connect
+from sc2pool.ray.configure import configure
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
+
+FRAGMENT = 64
+"""Steps in each game per sample. In real time, with step_mul 8, they take 64 × 8 / 22.4 = 23 s;
+RLlib's PPO discards samples that are not complete after `sample_timeout_s`, 60 s."""
+
+
+class MoveToBeaconPicture(MoveToBeaconImage):
+    """The image as DreamerV3 takes it: rows, columns, three colours from 0 to 1."""
+
+    observation_space = spaces.Box(0.0, 1.0, (64, 64, 3), np.float32)
+
+    def observe(self) -> NDArray[np.generic]:
+        beacon, marine = super().observe()
+        return np.stack((beacon, marine, np.zeros_like(beacon)), axis=-1).astype(np.float32) / 255
+
+
+def ppo(games: int, fragment: int) -> AlgorithmConfig:
+    """Two fragments of each game per update."""
+    return (
+        PPOConfig()
+        .env_runners(rollout_fragment_length=fragment)
+        .training(
+            train_batch_size_per_learner=2 * fragment * games,
+            minibatch_size=fragment * games // 2,
+            num_epochs=4,
+            lr=5e-4,
+            entropy_coeff=0.01,
+        )
+    )
+
+
+def impala(games: int, fragment: int) -> AlgorithmConfig:
+    """An update as soon as there are as many steps as one fragment of each game."""
+    return (
+        IMPALAConfig()
+        .env_runners(rollout_fragment_length=fragment)
+        .training(
+            train_batch_size_per_learner=fragment * games,
+            lr=5e-4,
+            entropy_coeff=0.01,
+        )
+        .learners(num_learners=0)  # learn in this process; more than two cores: 1
+        .reporting(min_time_s_per_iteration=5)
+    )
+
+
+def appo(games: int, fragment: int) -> AlgorithmConfig:
+    """As IMPALA, with PPO's loss."""
+    return (
+        APPOConfig()
+        .env_runners(rollout_fragment_length=fragment)
+        .training(
+            train_batch_size_per_learner=fragment * games,
+            lr=5e-4,
+            entropy_coeff=0.01,
+        )
+        .learners(num_learners=0)
+        .reporting(min_time_s_per_iteration=5)
+    )
+
+
+def dreamerv3(games: int, fragment: int) -> AlgorithmConfig:
+    """A small model, so that two cores can train it: 32 replayed steps for each step played."""
+    del games, fragment
+    return DreamerV3Config().training(
+        model_size="nano", training_ratio=32, batch_size_B=8, batch_length_T=32
+    )
+
+
+ALGORITHMS = {"ppo": ppo, "impala": impala, "appo": appo, "dreamerv3": dreamerv3}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--algo", choices=ALGORITHMS, default="ppo")
+    parser.add_argument("--runners", type=int, default=1, help="env runners; 0: this process")
+    parser.add_argument("--n", type=int, default=8, help="games of each env runner")
+    parser.add_argument("--fragment", type=int, default=FRAGMENT, help="steps in each game")
+    parser.add_argument("--iterations", type=int, default=50)
+    parser.add_argument("--realtime", action="store_true", help="games run by themselves")
+    parser.add_argument("--address", help='"auto" or HOST:PORT; otherwise Ray on this machine')
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--game", default="auto", help="auto, real, or an installation's path")
+    arguments = parser.parse_args(argv)
+
+    connect(arguments.address)
+    config = ALGORITHMS[arguments.algo](arguments.n * max(1, arguments.runners), arguments.fragment)
+    config.env_runners(num_env_runners=arguments.runners)
+    config.debugging(seed=arguments.seed)
+    configure(
+        config,
+        task=MoveToBeaconPicture if arguments.algo == "dreamerv3" else MoveToBeacon,
+        n=arguments.n,
+        game=arguments.game,
+        realtime=arguments.realtime,
+    )
+    began_s = time.monotonic()
+    algorithm = config.build_algo()
+    try:
+        for iteration in range(arguments.iterations):
+            result = algorithm.train().get("env_runners", {})
+            pool = result.get("pool", {})
+            print(
+                f"iteration {iteration}: {time.monotonic() - began_s:.0f} s, "
+                f"{result.get('num_env_steps_sampled_lifetime', 0):.0f} steps, "
+                f"mean return {result.get('episode_return_mean', float('nan')):.1f}, "
+                f"{pool.get('faults', 0):.0f} faults" + in_real_time(result),
+                flush=True,
+            )
+    finally:
+        algorithm.stop()
+
+
+def in_real_time(result: dict[str, dict[str, float]]) -> str:
+    """What is known of games in real time."""
+    if "pause" in result:
+        pause = result["pause"]
+        return (
+            f", paused for {pause['paused_s']:.1f} s, "
+            f"in which {pause['loops_passed']:.0f} game loops passed"
+        )
+    if "gap_s_max" in result.get("pool", {}):
+        pool = result["pool"]
+        return f", longest gap without an action {1000 * pool['gap_s_max']:.0f} ms"
+    return ""
+
+
+if __name__ == "__main__":
+    main()

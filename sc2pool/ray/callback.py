@@ -1,0 +1,209 @@
+"""`GamesCallback`: what RLlib must be told of its env runners' pools.
+
+    env runner   env made ─► seeds of its own      fragment sampled ─► figures of the pool, as sums
+    algorithm    all runners made, or one made anew ─► do all play the same? has a pool failed?
+
+Rule: an env runner's process dies with its games, and RLlib makes another; but a pool that has
+failed for good (a task that raises, a crash loop) ends the training, because RLlib would ask that
+runner again for ever and only log its error.
+"""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import ray
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.env.env_runner import EnvRunner
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
+
+from sc2pool import __version__
+from sc2pool.envs.vector import SC2VectorEnv
+from sc2pool.errors import ClosedError, ConfigError
+from sc2pool.pool.report.stats import PoolStats
+
+
+@dataclass(frozen=True)
+class Played:
+    """What one env runner plays, and where."""
+
+    runner: int
+    node: str
+    version: str
+    """Of the game and of sc2pool; all runners must have the same."""
+    failed: str
+    """Why its pool has failed for good; empty if it has not."""
+
+
+class GamesCallback(RLlibCallback):
+    """Figures, seeds and agreement of the pools of all env runners; `configure` adds it.
+
+    **Figures**: `result["env_runners"]["pool"]` has sums over all env runners since the training
+    began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries` (faults whose env plays
+    again), `recycles` by cause, and `misses` (actions that came too late, in real time); and, of
+    the runner where it is highest, `recovery_s_max`, the longest time from a fault to the next
+    first observation. In real time also `gap_s_p50`, `gap_s_p99` and `gap_s_max`, how long a game
+    waited for its action.
+
+    **Seeds**: with `config.debugging(seed=s)` equal seeds give equal first episodes, and no two
+    envs of the training have an episode in common, in whatever way RLlib vectorises them. A
+    runner that is made anew does not repeat the episodes of the one before.
+
+    **Agreement**: all runners must play the same version of the game with the same sc2pool.
+
+    Raises:
+        ConfigError: the env is not an `SC2VectorEnv`, or runners play different versions; the
+            message names their nodes.
+        ClosedError: a runner's pool has failed for good.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged: dict[str, float] = {}
+        self._envs_made = 0
+
+    # In the env runner's process.
+
+    def on_environment_created(
+        self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, env: Any, **keywords: Any
+    ) -> None:
+        """Give the runner a seed of its own; begin to count anew."""
+        del metrics_logger, keywords
+        if not isinstance(env, SC2VectorEnv):
+            raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
+        self._logged = {}
+        if env_runner._seed is not None:
+            env_runner._seed = runner_seed(env_runner._seed, self._envs_made, _made_anew())
+        self._envs_made += 1
+
+    def on_sample_end(
+        self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, samples: Any, **keywords: Any
+    ) -> None:
+        """Log what the pool has counted since the fragment before."""
+        del samples, keywords
+        stats = env_runner.env.unwrapped.stats()
+        now = sums(stats)
+        for name, total in now.items():
+            metrics_logger.log_value(
+                ("pool", *name.split("/")),
+                total - self._logged.get(name, 0),
+                reduce="lifetime_sum",
+            )
+        self._logged = now
+        for name, value in highest(stats).items():
+            metrics_logger.log_value(("pool", name), value, reduce="max")
+
+    # In the algorithm's process.
+
+    def on_algorithm_init(
+        self, *, algorithm: Algorithm, metrics_logger: MetricsLogger, **keywords: Any
+    ) -> None:
+        """Check that all runners play the same, before the first step."""
+        del metrics_logger, keywords
+        try:
+            check(_all_played(algorithm))
+        except ConfigError:
+            algorithm.cleanup()  # the caller never gets the algorithm, so it cannot stop it
+            raise
+
+    def on_env_runners_recreated(
+        self, *, algorithm: Algorithm, env_runner_group: EnvRunnerGroup, **keywords: Any
+    ) -> None:
+        """Check again, with the runner that came back."""
+        del env_runner_group, keywords
+        check(_all_played(algorithm))
+
+
+def sums(stats: PoolStats) -> dict[str, float]:
+    """The pool's figures that add up over the runners and over time."""
+    found: dict[str, float] = {
+        "env_steps": stats.env_steps,
+        "episodes": stats.episodes,
+        "launches": stats.launches,
+        "faults": stats.faults,
+        "recoveries": 0 if stats.recovery_s is None else stats.recovery_s.count,
+        "misses": stats.realtime.misses,
+    }
+    return found | {f"recycles/{cause}": count for cause, count in stats.recycles.items()}
+
+
+def highest(stats: PoolStats) -> dict[str, float]:
+    """The pool's figures of which the highest of all runners is shown."""
+    found = {}
+    if stats.recovery_s is not None:
+        found["recovery_s_max"] = stats.recovery_s.max
+    if stats.realtime.gap_s is not None:
+        gap_s = stats.realtime.gap_s
+        found |= {"gap_s_p50": gap_s.p50, "gap_s_p99": gap_s.p99, "gap_s_max": gap_s.max}
+    return found
+
+
+def runner_seed(seed: int, envs_before: int, made_anew: bool) -> int:
+    """The seed of a runner's envs.
+
+    Args:
+        seed: RLlib's, the run's seed plus the runner's number. It repeats among neighbours, because
+            an env's number is added to it in turn.
+        envs_before: how many vector envs this runner has made before.
+        made_anew: whether another process had this runner's number before.
+    """
+    key = (envs_before, secrets.randbits(32)) if made_anew else (envs_before,)
+    return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+
+
+def check(runners: Sequence[Played]) -> None:
+    """Check what the runners play.
+
+    Raises:
+        ConfigError: different versions.
+        ClosedError: a pool has failed.
+    """
+    for runner in runners:
+        if runner.failed:
+            raise ClosedError(
+                f"the pool of env runner {runner.runner} on node {runner.node} has failed: "
+                f"{runner.failed}"
+            )
+    if len({runner.version for runner in runners}) > 1:
+        found = "; ".join(f"{one.runner} on node {one.node}: {one.version}" for one in runners)
+        raise ConfigError(
+            f"all env runners must play the same game, but they play: {found}; install one "
+            "version on all nodes, or choose it with game="
+        )
+
+
+def _all_played(algorithm: Algorithm) -> list[Played]:
+    groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
+    found: list[Played] = []
+    for group in groups:
+        if group is not None:
+            found += filter(None, group.foreach_env_runner(_played, local_env_runner=True))
+    return found
+
+
+def _played(runner: EnvRunner) -> Played | None:
+    """What an env runner plays; None if it has no env."""
+    if runner.env is None:
+        return None
+    pool = runner.env.unwrapped.pool
+    return Played(
+        runner.worker_index or 0,
+        ray.util.get_node_ip_address(),
+        f"{pool.game_version} with sc2pool {__version__}",
+        pool.failed,
+    )
+
+
+def _made_anew() -> bool:
+    """Whether Ray has restarted the actor that this process is."""
+    context = ray.get_runtime_context()
+    with warnings.catch_warnings():  # Ray calls what it has deprecated
+        warnings.simplefilter("ignore")
+        return context.get_actor_id() is not None and context.was_current_actor_reconstructed

@@ -1,0 +1,131 @@
+"""`configure`: games for any algorithm of RLlib, in one call.
+
+    config = PPOConfig().env_runners(num_env_runners=2)
+    configure(config, task="MoveToBeacon", n=8)
+    algorithm = config.build_algo()
+
+Each env runner has a pool of n games, stepped together (`vector_entry_point`), on a node that has
+room for them. Rule: what can be known without an actor is checked here, because RLlib waits for
+ever for actors that the cluster has no room for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import ray
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.impala import IMPALAConfig
+from ray.tune.registry import register_env
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import DEFAULT_N, DEFAULT_TASK, Game, TaskChoice, whole_number
+from sc2pool.envs.vector import SC2VectorEnv
+from sc2pool.errors import ConfigError
+from sc2pool.ray.callback import GamesCallback
+from sc2pool.ray.cluster import Need, check_room, connect, nodes, resources_of
+from sc2pool.realtime.rllib import PauseBetweenSamples
+from sc2pool.tasks.registry import resolve
+
+Config = TypeVar("Config", bound=AlgorithmConfig)
+
+_PROBE_S = 0.25
+"""How long each training step waits for a runner that is gone. RLlib's own 30 s would stop the
+training for as long as a node is away."""
+_POLL_S = 0.02
+"""How long IMPALA and APPO wait for samples at one time. Without it RLlib asks without a pause,
+which takes a core from the games: on two cores it got no sample in 20 s."""
+
+
+def configure(
+    config: Config,
+    task: TaskChoice = DEFAULT_TASK,
+    n: int = DEFAULT_N,
+    *,
+    game: Game = "auto",
+    realtime: bool = False,
+    spares: int = 0,
+    step_mul: int | None = None,
+    max_loops: int | None = None,
+    pool: PoolConfig | None = None,
+) -> Config:
+    """Let the env runners of an algorithm play games. Connects to Ray if that has not been done.
+
+    Set the numbers of env runners and learners before. Callbacks that the config has are kept.
+    Games in real time are paused while a synchronous algorithm updates (`PauseBetweenSamples`);
+    IMPALA's and APPO's runners act during updates. See `GamesCallback` for what results contain,
+    for seeds, and for the check that all runners play the same.
+
+    Args:
+        config: of the algorithm; changed.
+        task: a built-in task's name, or a task class.
+        n: games of each env runner.
+        game: on each node: "auto", "real", or the path of an installation there.
+        pool: limits and policies of each runner's pool.
+
+    The other keywords are those of `SC2VectorEnv`, and are checked when a runner makes its env.
+
+    Returns:
+        `config`.
+
+    Raises:
+        ConfigError: no such task, or n is no positive number; no cluster answers; it has no room
+            for the runners and learners.
+    """
+    if not isinstance(config, AlgorithmConfig):
+        raise ConfigError(f"config must be an AlgorithmConfig of RLlib, got {config!r}")
+    name = resolve(task).__name__
+    n = whole_number("n", n, 1)
+    connect()
+    alive = nodes()
+    if config.num_env_runners:
+        runners = Need("env runners", config.num_env_runners, config.num_cpus_per_env_runner, n)
+        learners = Need("learners", config.num_learners, _cpus_per_learner(config))
+        check_room(alive, runners, learners)
+    register_env(f"sc2pool/{name}", _make_games)
+    config.environment(
+        f"sc2pool/{name}",
+        env_config={
+            "task": task,
+            "game": game,
+            "realtime": realtime,
+            "spares": spares,
+            "step_mul": step_mul,
+            "max_loops": max_loops,
+            "config": pool,
+        },
+    )
+    config.env_runners(
+        num_envs_per_env_runner=n,
+        gym_env_vectorize_mode="vector_entry_point",
+        custom_resources_per_env_runner=resources_of(n, alive),
+    )
+    config.fault_tolerance(env_runner_health_probe_timeout_s=_PROBE_S)
+    ours: list[type] = [GamesCallback]
+    if isinstance(config, IMPALAConfig):
+        config.training(timeout_s_sampler_manager=config.timeout_s_sampler_manager or _POLL_S)
+    elif realtime:
+        ours.append(PauseBetweenSamples)
+    config.callbacks(callbacks_class=[*_callbacks_of(config), *ours])
+    return config
+
+
+def _make_games(settings: dict[str, Any]) -> SC2VectorEnv:
+    """What RLlib calls in each env runner."""
+    keywords = dict(settings)
+    try:
+        return SC2VectorEnv(n=keywords.pop("num_envs"), **keywords)
+    except ConfigError as error:
+        raise ConfigError(f"on node {ray.util.get_node_ip_address()}: {error}") from error
+
+
+def _cpus_per_learner(config: AlgorithmConfig) -> float:
+    given = config.num_cpus_per_learner
+    return 1.0 if given == "auto" else float(given)
+
+
+def _callbacks_of(config: AlgorithmConfig) -> list[type]:
+    """The classes of callbacks that the user has given, as far as they are not ours."""
+    given = config.callbacks_class
+    classes = given if isinstance(given, list | tuple) else [given]
+    return [one for one in classes if one not in (GamesCallback, PauseBetweenSamples)]
