@@ -8,6 +8,7 @@
     ├── ObservationError   a task's observation has the wrong shape or dtype, or NaN; NaN as reward
     ├── UserCodeError      a task or a gym environment raised; carries the remote traceback
     ├── CrashLoopError     an env kept failing beyond its restart intensity
+    ├── NodeLostError      the games of a Ray node died and found no room in time
     ├── PauseError         a process could not be paused; all of them go on
     ├── LearnerError       the process that computes a learner's updates ended or hangs
     ├── ClosedError        the pool was closed, or failed for good, before this call
@@ -62,6 +63,10 @@ class CrashLoopError(SC2PoolError, RuntimeError):
     """Instances keep dying faster than the restart intensity allows."""
 
 
+class NodeLostError(SC2PoolError, RuntimeError):
+    """A node of a Ray cluster died with its games, and no node had room for them in time."""
+
+
 class PauseError(SC2PoolError, RuntimeError):
     """Processes that were to be paused could not all be stopped; they all go on."""
 
@@ -100,6 +105,8 @@ class FaultKind(StrEnum):
     STOPPED = "stopped"
     HUNG = "hung"
     MEMORY = "memory"
+    NODE_LOST = "node-lost"
+    """A Ray node, or the actor on it that plays several games, has died."""
     USER_CODE = "user-code"
     """User code error: raised, never retried; only a fault report has this kind."""
 

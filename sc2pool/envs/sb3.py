@@ -107,21 +107,27 @@ class SubprocSC2VecEnv(VecEnv):
             step_mul=step_mul,
             max_loops=max_loops,
         )
-        self.pool = Pool(
+        pool = Pool(
             players.specs,
             one_book=players.is_task,
             config=players.config,
             spares=players.spares,
             task=players.task_name,
         )
+        self._begin(pool, players.seed, is_task=players.is_task)
+
+    def _begin(self, pool: Pool, seed: int | None, *, is_task: bool) -> None:
+        """Be the face of this pool, which is closed if that fails."""
+        self.pool = pool
+        self._is_task = is_task
         self._seed_for_all = False
         try:
-            super().__init__(self.pool.n, self.pool.observation_space, self.pool.action_space)
-            self.metadata = {**self.pool.metadata, **self.metadata}  # render_fps, for recorders
-            if players.seed is not None:
-                self.seed(players.seed)
+            super().__init__(pool.n, pool.observation_space, pool.action_space)
+            self.metadata = {**pool.metadata, **self.metadata}  # render_fps, for recorders
+            if seed is not None:
+                self.seed(seed)
         except BaseException:
-            self.pool.close()
+            pool.close()
             raise
 
     def __repr__(self) -> str:
@@ -138,7 +144,7 @@ class SubprocSC2VecEnv(VecEnv):
                 raises `ClosedError`.
         """
         seeds = self._seeds
-        if self._players.is_task and seeds[0] is not None:
+        if self._is_task and seeds[0] is not None:
             # Without a seed from the user, only the first episodes have one, so that they differ;
             # the later ones may then be reached by `restart_game`, which is faster.
             self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.num_envs)
@@ -317,7 +323,7 @@ class SubprocSC2VecEnv(VecEnv):
             uint8 (height, width, 3); None in the mode `"human"`, whose page shows the games by
             itself, and, with a warning, without a render mode.
         """
-        if self._players.is_task and self.render_mode == "human" and mode in (None, "human"):
+        if self._is_task and self.render_mode == "human" and mode in (None, "human"):
             return None
         return super().render(mode)
 

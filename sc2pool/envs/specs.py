@@ -115,7 +115,7 @@ def make_players(
     config = PoolConfig() if config is None else config
     if not isinstance(config, PoolConfig):
         raise ConfigError(f"config must be a PoolConfig, got {config!r}")
-    env_fns, n, task = _sort_first_argument(env_fns, n, task)
+    env_fns, n, task = sort_first_argument(env_fns, n, task)
     if n is not None:
         n = whole_number("n", n, 1)
     if seed is not None:
@@ -153,7 +153,7 @@ def make_players(
     return Players(specs, config, seed)
 
 
-def _sort_first_argument(
+def sort_first_argument(
     first: EnvFns, n: int | None, task: TaskChoice | None
 ) -> tuple[Sequence[EnvFn] | None, int | None, TaskChoice | None]:
     """The functions, the number of envs and the task, of which the first argument may be any."""

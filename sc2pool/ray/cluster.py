@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import ray
+from ray._private.state import available_resources_per_node  # public only for the whole cluster
 
 from sc2pool.errors import ConfigError
 
@@ -34,12 +35,14 @@ class Node:
         name: its address, and its host's name if that is another.
         cpus: how many CPUs Ray has there.
         games: how many games it can play; 0 if it does not say.
+        free_games: how many of them nobody has reserved.
     """
 
     node_id: str
     name: str
     cpus: float
     games: float
+    free_games: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ def _probe(address: str) -> None:
 def nodes() -> list[Node]:
     """The nodes that are alive, of the cluster that this process is connected to."""
     found = []
+    free = available_resources_per_node()
     for node in ray.nodes():
         if node["Alive"]:
             address, host = node["NodeManagerAddress"], node["NodeManagerHostname"]
@@ -110,6 +114,7 @@ def nodes() -> list[Node]:
                     address if host in (address, "") else f"{address} ({host})",
                     node["Resources"].get("CPU", 0.0),
                     node["Resources"].get(GAME_RESOURCE, 0.0),
+                    free.get(node["NodeID"], {}).get(GAME_RESOURCE, 0.0),
                 )
             )
     return found

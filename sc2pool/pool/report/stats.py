@@ -128,6 +128,7 @@ class InstanceStats:
         recycles: instances replaced on this seat, by cause.
         faults: how many of them failed.
         episodes: episodes that ended in this env, synthetic endings included.
+        node: of a Ray cluster, which plays it; empty on this machine.
     """
 
     seat: str
@@ -152,6 +153,7 @@ class InstanceStats:
     )
     faults: int = 0
     episodes: int = 0
+    node: str = ""
 
 
 @dataclass(frozen=True)

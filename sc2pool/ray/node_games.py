@@ -1,0 +1,163 @@
+"""The games of one node: a pool in a Ray actor.
+
+    driver: RemoteGames ── a call, one array each way ──► node: NodeGames ─► Pool ─► workers, games
+
+Rules: the node finds its own installation of the game; the process imports neither torch nor
+Stable-Baselines3; when it ends, however that happens, the pool's workers and games end with it, as
+with any trainer's process.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import ray
+from gymnasium import spaces
+
+import sc2pool
+from sc2pool.envs.specs import make_players
+from sc2pool.pool.batch import Batch
+from sc2pool.pool.ipc.layout import Array
+from sc2pool.pool.pool import Pool
+from sc2pool.pool.report.stats import PoolStats
+
+_RAYLET_CHECK_S = 0.25
+
+
+@dataclass(frozen=True)
+class About:
+    """What a node's pool says of itself.
+
+    Attributes:
+        sc2pool_version: of the package there.
+        game_version: see `PoolStats`.
+        base_build: see `PoolStats`.
+        observation_space: of one env.
+        action_space: of one env.
+        metadata: of the envs.
+        render_mode: of the envs.
+        strict: whether actions are checked.
+        is_task: whether the envs play a task; if not, they are the user's.
+        task: its name; None for envs of the user.
+    """
+
+    sc2pool_version: str
+    game_version: str | None
+    base_build: int | None
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    metadata: Mapping[str, Any]
+    render_mode: str | None
+    strict: bool
+    is_task: bool
+    task: str | None
+
+
+class Book(NamedTuple):
+    """The seeds of the episodes to come; see `Pool.seed`."""
+
+    seed: Sequence[int] | None
+    seeded: int | None
+
+
+class Reply(NamedTuple):
+    """What a step or a reset brought."""
+
+    batch: Batch
+    masks: Sequence[Array | None] | None
+    """The action mask of each env; None if none has one."""
+
+
+class NodeGames:
+    """A pool on a node. Ray makes an actor of it."""
+
+    def __init__(self) -> None:
+        self._pool: Pool | None = None
+        threading.Thread(target=_end_with_raylet, args=(os.getppid(),), daemon=True).start()
+
+    def where(self) -> str:
+        """Ray's id of the node."""
+        return str(ray.get_runtime_context().get_node_id())
+
+    def open(self, keywords: bytes) -> About:
+        """Start the games.
+
+        Args:
+            keywords: those of `make_players`, pickled.
+
+        Raises:
+            ConfigError: they are wrong, or this node has no such game.
+        """
+        players = make_players(**pickle.loads(keywords))
+        self._pool = pool = Pool(
+            players.specs,
+            one_book=players.is_task,
+            config=players.config,
+            spares=players.spares,
+            task=players.task_name,
+        )
+        stats = pool.stats()
+        return About(
+            sc2pool.__version__,
+            stats.game_version,
+            stats.base_build,
+            pool.observation_space,
+            pool.action_space,
+            pool.metadata,
+            pool.render_mode,
+            pool.strict,
+            players.is_task,
+            players.task_name,
+        )
+
+    def reset(
+        self,
+        book: Book | None,
+        seeds: Sequence[int | None] | None,
+        options: Sequence[Mapping[str, Any]] | None,
+    ) -> Reply:
+        """Begin an episode in every env."""
+        if book is not None:
+            self._opened().seed(*book)
+        return self._reply(self._opened().reset(seeds, options))
+
+    def step(self, actions: Any) -> Reply:
+        """Step every env."""
+        self._opened().send(actions)
+        return self._reply(self._opened().recv())
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a method of the pool."""
+        return getattr(self._opened(), name)(*arguments)
+
+    def stats(self) -> PoolStats:
+        """The pool's counters."""
+        return self._opened().stats()
+
+    def close(self) -> None:
+        """End the games."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def _opened(self) -> Pool:
+        assert self._pool is not None, "open comes first"
+        return self._pool
+
+    def _reply(self, batch: Batch) -> Reply:
+        pool = self._opened()
+        if pool.action_mask(0) is None:
+            return Reply(batch, None)
+        return Reply(batch, [pool.action_mask(env) for env in range(pool.n)])
+
+
+def _end_with_raylet(raylet: int) -> None:
+    """End this process when its node's Ray does. Ray itself asks once a second."""
+    while os.getppid() == raylet:
+        time.sleep(_RAYLET_CHECK_S)
+    os._exit(1)

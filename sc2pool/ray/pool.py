@@ -1,0 +1,547 @@
+"""A pool whose games live on the nodes of a Ray cluster, with the calls of `Pool`.
+
+    send(actions) ─► one call per node ─► recv(): all replies, then new actors for those that died,
+                                          then one batch in the order of the envs
+
+Rules: every env gets exactly one transition for each action; if its actor or its node dies, that is
+one marked truncation, as for any fault, and the actor is made anew where there is room; the nodes
+play the same game and have the same spaces, or none plays. A node's own pool replaces the games
+that fail there; nothing of that is repeated here.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
+
+import sc2pool
+from sc2pool.config import PoolConfig
+from sc2pool.deadline import Deadline
+from sc2pool.errors import (
+    ClosedError,
+    ConfigError,
+    CrashLoopError,
+    FaultKind,
+    NodeLostError,
+    Phase,
+)
+from sc2pool.pool import actions as action_checks
+from sc2pool.pool.batch import Batch
+from sc2pool.pool.instances.restart import exceeded
+from sc2pool.pool.ipc.layout import Array, SpaceLayout, space_layout
+from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.report.durations import DurationCounter, figures
+from sc2pool.pool.report.stats import PoolEvent, PoolStats
+from sc2pool.ray.cluster import nodes
+from sc2pool.ray.node_games import About, Book, Reply
+from sc2pool.ray.remote_games import (
+    LostError,
+    NoPlaceError,
+    Reborn,
+    RemoteGames,
+    all_of,
+    close_all,
+    look_at_all,
+)
+from sc2pool.ray.spread import spread
+from sc2pool.ray.stats import merge
+
+log = logging.getLogger(__name__)
+
+_PLACE_S = 30.0
+"""For Ray to start a process on a node that has room; a slow machine takes five seconds."""
+
+
+class ClusterPool:
+    """Owns n envs on the nodes of the cluster that this process is connected to.
+
+    Args:
+        keywords: those of `make_players`, without `n` and `env_fns`.
+        n: envs in all.
+        env_fns: a function for each env; None for a task.
+        node_timeout_s: how long a step waits for room for the games of a node that died.
+
+    Raises:
+        ConfigError: the cluster has no room, a node has no such game, or the nodes disagree.
+    """
+
+    def __init__(
+        self,
+        keywords: Mapping[str, Any],
+        n: int,
+        env_fns: Sequence[Callable[[], Any]] | None,
+        node_timeout_s: float,
+    ) -> None:
+        self.n = n
+        self._config: PoolConfig = keywords.get("config") or PoolConfig()
+        self._node_timeout_s = node_timeout_s
+        self._closed = False
+        self._failed = ""
+        self._began = False
+        self._sent: list[Any] | None = None
+        self._book: Book | None = None
+        self._steps = 0
+        self._losses: list[PoolEvent] = []
+        self._recoveries = DurationCounter()
+        spares = keywords["spares"]
+        self._every: list[RemoteGames] = []
+        first = 0
+        for index, (node, count) in enumerate(spread(n, spares, nodes())):
+            fns = None if env_fns is None else env_fns[first : first + count]
+            mine = for_worker({**keywords, "env_fns": fns, "n": count})
+            self._every.append(RemoteGames(index, first, count, count + spares, mine, node))
+            first += count
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self) -> None:
+        deadline = Deadline.after(_PLACE_S)
+        places = [games.create(games.node) for games in self._every]
+        for games, place in zip(self._every, places, strict=True):
+            try:
+                games.placed(place, deadline)
+            except NoPlaceError:
+                raise ConfigError(
+                    f"node {games.node.name} has not started {games.games} games within "
+                    f"{_PLACE_S:g} s: what else plays there must end, or play fewer games"
+                ) from None
+            except LostError as error:
+                raise ConfigError(f"node {games.node.name} starts no process: {error}") from error
+        try:
+            abouts = all_of(self._every, lambda games: games.submit("open", games.keywords))
+        except LostError as error:
+            raise ConfigError(f"a node died while its games were launched: {error}") from error
+        for games, about in zip(self._every, abouts, strict=True):
+            games.about = about
+        look_at_all(self._every)
+        for games in self._every:
+            self._check_agreement(games)
+        about = self._every[0].about
+        assert about is not None
+        self.about: About = about
+        self.observation_space: spaces.Space[Any] = about.observation_space
+        self.action_space: spaces.Space[Any] = about.action_space
+        self.metadata = about.metadata
+        self.render_mode = about.render_mode
+        self._layout: SpaceLayout = space_layout(self.observation_space, 0)
+
+    def _check_agreement(self, games: RemoteGames) -> None:
+        """Raise unless a node plays what the first one plays, with the same package."""
+        theirs, first = games.about, self._every[0]
+        ours = first.about
+        assert theirs is not None
+        assert ours is not None
+        if theirs.sc2pool_version != sc2pool.__version__:
+            raise ConfigError(
+                f"node {games.node.name} has sc2pool {theirs.sc2pool_version}, and this process "
+                f"has {sc2pool.__version__}: install the same version on every node"
+            )
+        if (theirs.game_version, theirs.base_build) != (ours.game_version, ours.base_build):
+            found = "; ".join(
+                f"node {one.node.name}: {one.about.game_version} (build {one.about.base_build})"
+                for one in self._every
+                if one.about is not None
+            )
+            raise ConfigError(
+                f"the nodes play different versions of the game ({found}): install the same one on "
+                "each, or set SC2PATH to it where `ray start` is called"
+            )
+        for name in ("task", "observation_space", "action_space"):
+            given, expected = getattr(theirs, name), getattr(ours, name)
+            if given != expected:
+                raise ConfigError(
+                    f"node {games.node.name}: {name} is {given}, but node {first.node.name} has "
+                    f"{expected}"
+                )
+
+    # Episodes.
+
+    def seed(self, seed: int | None, seeded: int | None = None) -> None:
+        """The seeds of the episodes from the next reset on; None for the game's own.
+
+        Each node has a book of its own (see `EpisodeBook`), seeded with the run's seed and the
+        node's number, so no two rows share an episode, and the same seed on the same nodes gives
+        the same run. An actor that takes over for a dead one begins a new book.
+
+        Args:
+            seed: of the run.
+            seeded: None to seed all episodes; a number for the first ones only.
+        """
+        self._check_usable()
+        self._book = Book(None if seed is None else [seed], seeded)
+
+    def _book_of(self, games: RemoteGames) -> Book | None:
+        if self._book is None or self._book.seed is None:
+            return self._book
+        seeded = None if self._book.seeded is None else games.n
+        return Book([*self._book.seed, games.index, games.lives], seeded)
+
+    def reset(
+        self,
+        seeds: Sequence[int | None] | None = None,
+        options: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Batch:
+        """Begin a new episode in every env, whatever it is doing, and receive them all."""
+        self._check_usable()
+        self._sent = None  # the nodes drop it when they reset
+
+        def asked(games: RemoteGames) -> tuple[Any, ...]:
+            of_rows = [None if given is None else given[games.rows] for given in (seeds, options)]
+            return self._book_of(games), *of_rows
+
+        for games in self._every:
+            games.reborn = None
+        references = [games.submit("reset", *asked(games)) for games in self._every]
+        self._began = True
+        replies = self._replies(references, Phase.RESETTING, asked)
+        for games in self._every:
+            if games.reborn is not None:
+                for info in games.reborn.reply.batch.reset_infos:
+                    assert info is not None
+                    info["sc2pool.fault"] = games.reborn.fault
+                games.reborn = None
+        return self._together(replies)
+
+    # Steps.
+
+    def send(self, actions: Any) -> None:
+        """Send one action to each env.
+
+        Raises:
+            ActionError: an action is outside its space; nothing has been sent to any node.
+            AlreadyPendingCallError: the step before has not been received.
+            ResetNeeded: no episode of the task has begun.
+        """
+        self._check_usable()
+        if self._sent is not None:
+            raise AlreadyPendingCallError("receive the step before you send the next one", "step")
+        if not self._began:
+            if self.about.is_task:
+                raise ResetNeeded("call reset() before the first step")
+            self.reset()
+        if self.about.strict:
+            actions = action_checks.check(self.action_space, actions, range(self.n))
+        else:
+            action_checks.count(actions, self.n)
+        self._sent = [
+            None if games.reborn else games.submit("step", actions[games.rows])
+            for games in self._every
+        ]
+
+    def recv(self) -> Batch:
+        """Wait for the transitions of all envs.
+
+        Raises:
+            NodeLostError: games of a dead node found no room in time.
+            CrashLoopError: the actors of a node keep dying.
+            NoAsyncCallError: nothing is pending.
+        """
+        self._check_usable()
+        if self._sent is None:
+            raise NoAsyncCallError("send actions before receiving what came of them", "step")
+        replies = self._replies(self._sent, Phase.STEPPING, self._next_episodes)
+        self._sent = None
+        self._steps += self.n
+        for index, games in enumerate(self._every):
+            if games.reborn is not None:
+                replies[index] = self._synthetic(games, games.reborn)
+                games.reborn = None
+        return self._together(replies)
+
+    def _replies(
+        self,
+        references: Sequence[Any],
+        phase: Phase,
+        asked: Callable[[RemoteGames], tuple[Any, ...]],
+    ) -> list[Reply]:
+        """The reply of each node; if it has died, the first one of the actor that took over.
+
+        Args:
+            references: to the replies; None for an actor that is new.
+            phase: what the nodes were doing.
+            asked: the arguments of a new actor's reset.
+        """
+        replies: dict[int, Reply] = {}
+        lost: list[tuple[RemoteGames, LostError]] = []
+        with self._failing():
+            for games, reference in zip(self._every, references, strict=True):
+                if games.reborn is None:
+                    try:
+                        replies[games.index] = games.result(reference)
+                    except LostError as error:
+                        lost.append((games, error))
+            for games, why in lost:
+                self._revive(games, why, phase, asked)
+        return [
+            replies[games.index] if games.reborn is None else games.reborn.reply
+            for games in self._every
+        ]
+
+    def _next_episodes(self, games: RemoteGames) -> tuple[Any, ...]:
+        """The arguments of a reset that begins the next episodes, as an autoreset would."""
+        return self._book_of(games), None, None
+
+    def _synthetic(self, games: RemoteGames, reborn: Reborn) -> Reply:
+        """The truncation of each env of an actor that died, with the new actor's observations."""
+        assert games.newest is not None, "a reset came before"
+        last, first = games.newest.batch, reborn.reply.batch
+        batch = Batch(
+            envs=first.envs,
+            observations=first.observations,
+            rewards=np.zeros(games.n, np.float64),
+            terminated=np.zeros(games.n, np.bool_),
+            truncated=np.ones(games.n, np.bool_),
+            infos=[
+                {"sc2pool.synthetic": True, "sc2pool.fault": dict(reborn.fault)}
+                for _ in range(games.n)
+            ],
+            final_observations=[self._row(last, row) for row in range(games.n)],
+            reset_infos=first.reset_infos,
+        )
+        return Reply(batch, reborn.reply.masks)
+
+    def _together(self, replies: Sequence[Reply]) -> Batch:
+        """One batch of all envs, in fresh arrays; Ray's own cannot be written to."""
+        for games, reply in zip(self._every, replies, strict=True):
+            games.newest = reply
+        batches = [reply.batch for reply in replies]
+
+        def joined(name: str) -> Array:
+            return np.concatenate([getattr(batch, name) for batch in batches])
+
+        def listed(name: str) -> list[Any]:
+            return [one for batch in batches for one in getattr(batch, name)]
+
+        if self._layout.fixed:
+            parts = [
+                [part for _, part in self._layout.parts(batch.observations)] for batch in batches
+            ]
+            observations = self._layout.build(
+                lambda leaf: np.concatenate([each[leaf] for each in parts])
+            )
+        else:
+            observations = tuple(listed("observations"))
+        return Batch(
+            envs=np.arange(self.n),
+            observations=observations,
+            rewards=joined("rewards"),
+            terminated=joined("terminated"),
+            truncated=joined("truncated"),
+            infos=listed("infos"),
+            final_observations=listed("final_observations"),
+            reset_infos=listed("reset_infos"),
+        )
+
+    def _row(self, batch: Batch, row: int) -> Any:
+        """One env's observation out of a node's batch, copied."""
+        if not self._layout.fixed:
+            return batch.observations[row]
+        parts = [part for _, part in self._layout.parts(batch.observations)]
+        return self._layout.copied(lambda leaf: parts[leaf][row])
+
+    # Deaths.
+
+    def _revive(
+        self,
+        games: RemoteGames,
+        error: LostError,
+        phase: Phase,
+        asked: Callable[[RemoteGames], tuple[Any, ...]],
+    ) -> None:
+        """Make a dead actor anew, wherever there is room, and begin episodes in its envs."""
+        lost_at_s = time.monotonic()
+        where, deadline = games.node.name, Deadline.after(self._node_timeout_s)
+        try:
+            while True:
+                self._check_usable()
+                self._count_loss(games, error, phase)
+                log.warning(
+                    "%s; its %d games start anew, on a node that has room or comes back within "
+                    "%.0f s",
+                    *(error, games.n, self._node_timeout_s),
+                )
+                try:
+                    games.place_anew(deadline)
+                    games.about = games.call("open", games.keywords)
+                    for other in self._every:
+                        self._check_agreement(other)
+                    for (env, name), value in games.attributes.items():
+                        games.call("call", "set_attr", [env], name, value)
+                    if self._began:
+                        reply = games.call("reset", *asked(games))
+                        fault = {
+                            "kind": str(FaultKind.NODE_LOST),
+                            "phase": str(phase),
+                            "detail": str(error),
+                            "instance": None,
+                            "recovery_s": time.monotonic() - lost_at_s,
+                            "fault_report": None,
+                            "node": where,
+                        }
+                        games.reborn = Reborn(fault, reply)
+                except LostError as again:
+                    error = again
+                else:
+                    self._recoveries.add(time.monotonic() - lost_at_s)
+                    return
+        except NoPlaceError:
+            raise NodeLostError(
+                f"{error}; no node had room for {games.games} games within "
+                f"{self._node_timeout_s:g} s (node_timeout_s): start the node again, or another"
+            ) from error
+        except BaseException:
+            games.kill()  # it may be half made
+            raise
+
+    def _count_loss(self, games: RemoteGames, error: LostError, phase: Phase) -> None:
+        now_s = time.monotonic()
+        games.lives += 1
+        games.losses_s.append(now_s)
+        if games.stats is not None:
+            games.past.append(games.stats)
+        kind = str(FaultKind.NODE_LOST)
+        self._losses += [
+            PoolEvent("fault", now_s, f"env {env}", -1, kind, str(phase), str(error))
+            for env in range(games.first, games.first + games.n)
+        ]
+        of_all = [at_s for one in self._every for at_s in one.losses_s]
+        why = exceeded(self._config.restart, len(self._every), games.losses_s, of_all, now_s)
+        if why is not None:
+            raise CrashLoopError(f"the games of a node keep dying ({why}); the last time: {error}")
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """In the block, an error ends the pool for good, an interrupt does not."""
+        try:
+            yield
+        except Exception as error:
+            if not self._failed:
+                self._failed = str(error)
+            raise
+
+    # Everything beside the step path.
+
+    def action_mask(self, env: int) -> Array | None:
+        """The mask that came with the env's newest observation; None if there was none."""
+        games = self._games_of(env)
+        if games.newest is None or games.newest.masks is None:
+            return None
+        return games.newest.masks[env - games.first]
+
+    def call(self, envs: Sequence[int], operation: str, *arguments: Any) -> list[Any]:
+        """See `Pool.call`; if an actor dies during it, its successor is asked."""
+        return self._spread(envs, "call", operation, *arguments)
+
+    def render(self, envs: Sequence[int]) -> list[Any]:
+        """A frame of each of these envs; see `Pool.render`."""
+        return self._spread(envs, "render")
+
+    def set_attr(self, envs: Sequence[int], name: str, value: Any) -> None:
+        """Set an attribute, now and in every later task object, instance or actor of these envs."""
+        self._spread(envs, "set_attr", name, value)
+        for env in envs:
+            games = self._games_of(env)
+            games.attributes[env - games.first, name] = value
+
+    def pause(self, envs: Iterable[int] | None = None) -> None:
+        """See `Pool.pause`."""
+        self._on_nodes("pause", envs)
+
+    def resume(self, envs: Iterable[int] | None = None) -> None:
+        """See `Pool.resume`."""
+        self._on_nodes("resume", envs)
+
+    def _on_nodes(self, method: str, envs: Iterable[int] | None) -> None:
+        if envs is not None:
+            self._spread(list(envs), method)
+            return
+        self._check_usable()
+        for games in self._every:
+            self._ask(games, method)
+
+    def void_episodes(self) -> None:
+        """See `Pool.void_episodes`."""
+        self._check_usable()
+        for games in self._every:
+            games.submit("call", "void_episodes")
+
+    def show_figures(self, shown: Mapping[str, float]) -> None:
+        """Figures of the training, which `sc2pool watch --ray` shows; see `Pool.show_figures`."""
+        for games in self._every:
+            games.submit("call", "show_figures", dict(shown))
+
+    def _games_of(self, env: int) -> RemoteGames:
+        return next(games for games in self._every if env < games.first + games.n)
+
+    def _spread(self, envs: Sequence[int], method: str, *arguments: Any) -> list[Any]:
+        """Call a method of the nodes' pools for their envs among these; results in their order."""
+        self._check_usable()
+        results: dict[int, Any] = {}
+        for games in self._every:
+            own = [env for env in dict.fromkeys(envs) if self._games_of(env) is games]
+            if own:
+                there = [env - games.first for env in own]
+                answers = self._ask(games, method, there, *arguments)
+                results.update(zip(own, answers or [None] * len(own), strict=True))
+        return [results[env] for env in envs]
+
+    def _ask(self, games: RemoteGames, method: str, *arguments: Any) -> Any:
+        while True:
+            try:
+                return games.call("call", method, *arguments)
+            except LostError as error:
+                with self._failing():
+                    self._revive(games, error, Phase.IDLE, self._next_episodes)
+
+    def stats(self) -> PoolStats:
+        """Counters of all nodes together; see `merge` for what an approximation is."""
+        look_at_all(self._every)
+        parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
+        past = [stats for games in self._every for stats in games.past]
+        merged = merge(parts, past, self._losses, figures(self._recoveries))
+        return replace(merged, env_steps=self._steps)
+
+    def games_by_node(self) -> dict[str, int]:
+        """How many envs each node plays."""
+        counts: dict[str, int] = {}
+        for games in self._every:
+            counts[games.node.name] = counts.get(games.node.name, 0) + games.n
+        return counts
+
+    @property
+    def game_version(self) -> str | None:
+        """The version that all games report; None without games."""
+        return self.about.game_version
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def __repr__(self) -> str:
+        return (
+            f"ClusterPool(n={self.n}, nodes={self.games_by_node()}, "
+            f"game_version={self.game_version!r}, closed={self._closed})"
+        )
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise ClosedError("the pool is closed")
+        if self._failed:
+            raise ClosedError(f"the pool has failed: {self._failed}")
+
+    def close(self) -> None:
+        """End the games of all nodes; bounded, and may be called again."""
+        if not self._closed:
+            self._closed = True
+            close_all(self._every)

@@ -1,0 +1,233 @@
+"""The driver's end of one node's games: starts the actor, calls it, knows when it is dead.
+
+Rules: every wait for a place has a deadline; what a node raises is raised here as what it was, with
+a note that names the node; whatever Ray says of an actor that does not answer becomes one error,
+`LostError`, and the actor is killed: there is one way to go on, a new one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import ConfigError, SC2PoolError
+from sc2pool.pool.report.stats import PoolStats
+from sc2pool.ray.cluster import Node, nodes, resources_of
+from sc2pool.ray.node_games import About, NodeGames, Reply
+
+_CLOSE_S = 4.0
+"""For all actors together to end their games by themselves."""
+_LOOK_S = 2.0
+"""For an actor's statistics."""
+_POLL_S = 0.2
+
+
+class LostError(SC2PoolError):
+    """The actor, or its node, has died."""
+
+
+class NoPlaceError(SC2PoolError):
+    """No node had room for the actor within the deadline."""
+
+
+@dataclass
+class Reborn:
+    """What an actor that was made anew has brought so far.
+
+    Attributes:
+        fault: for the infos.
+        reply: the first observations.
+    """
+
+    fault: dict[str, Any]
+    reply: Reply
+
+
+@dataclass(eq=False)
+class RemoteGames:
+    """The games of one actor.
+
+    Attributes:
+        index: of the actor, from 0.
+        first: its first env in the whole pool.
+        n: how many envs it has.
+        games: how many games, spares included.
+        keywords: see `NodeGames.open`.
+        node: where it plays.
+        about: what it said of itself.
+        lives: how many actors there were before this one.
+        losses_s: monotonic times of their deaths.
+        attributes: what `set_attr` set, by env and name.
+        newest: the last good reply.
+        reborn: what a new actor has brought that no batch has shown; None if there is none.
+        stats: the newest statistics.
+        past: the last statistics of those that died.
+    """
+
+    index: int
+    first: int
+    n: int
+    games: int
+    keywords: bytes
+    node: Node
+    about: About | None = None
+    lives: int = 0
+    losses_s: list[float] = field(default_factory=list)
+    attributes: dict[tuple[int, str], Any] = field(default_factory=dict)
+    newest: Reply | None = None
+    reborn: Reborn | None = None
+    stats: PoolStats | None = None
+    past: list[PoolStats] = field(default_factory=list)
+    _actor: Any = None
+
+    @property
+    def rows(self) -> slice:
+        """Its rows in a batch of all envs."""
+        return slice(self.first, self.first + self.n)
+
+    def create(self, node: Node | None) -> Any:
+        """Ask Ray for the actor.
+
+        Args:
+            node: where it shall be; None for wherever there is room.
+
+        Returns:
+            A reference that is ready once it has its place.
+        """
+        there = node and NodeAffinitySchedulingStrategy(node.node_id, soft=False)
+        self._actor = (
+            ray.remote(NodeGames)
+            .options(
+                num_cpus=0,
+                resources=resources_of(self.games, nodes()),
+                scheduling_strategy=there or "DEFAULT",
+                max_restarts=0,
+                max_task_retries=0,
+            )
+            .remote()
+        )
+        return self._actor.where.remote()
+
+    def placed(self, reference: Any, deadline: Deadline) -> None:
+        """Wait until the actor has its place.
+
+        Raises:
+            NoPlaceError: it has none within the deadline.
+            LostError: the node died meanwhile.
+        """
+        try:
+            node_id = ray.get(reference, timeout=deadline.remaining_s())
+        except GetTimeoutError:
+            self.kill()
+            raise NoPlaceError from None
+        except RayError as error:
+            raise self._lost(error) from error
+        self.node = next((node for node in nodes() if node.node_id == node_id), self.node)
+
+    def place_anew(self, deadline: Deadline) -> None:
+        """Make the actor anew on any node that has room, or that comes to have it.
+
+        Raises:
+            NoPlaceError: there was none within the deadline.
+        """
+        while not deadline.expired():
+            alive = nodes()
+            declared = any(node.games for node in alive)
+            # Ray knows best where declared games have room; CPUs are not reserved for games.
+            best = None if declared else max(alive, key=lambda node: node.cpus, default=None)
+            if declared or (best is not None and best.cpus):
+                with suppress(LostError):
+                    return self.placed(self.create(best), deadline)
+            time.sleep(_POLL_S)
+        raise NoPlaceError
+
+    def submit(self, method: str, *arguments: Any) -> Any:
+        """Begin a call of `NodeGames`; returns Ray's reference to its result."""
+        return getattr(self._actor, method).remote(*arguments)
+
+    def result(self, reference: Any) -> Any:
+        """The result of a call.
+
+        Raises:
+            LostError: the actor has died.
+            Exception: what the call raised.
+        """
+        try:
+            return ray.get(reference)
+        except RayTaskError as error:
+            raise self._told(error) from error
+        except RayError as error:
+            raise self._lost(error) from error
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """`submit`, then `result`."""
+        return self.result(self.submit(method, *arguments))
+
+    def _lost(self, error: RayError) -> LostError:
+        self.kill()
+        # The first line says what has died; "unavailable" is all that the driver knows of a node.
+        why = str(error).strip().partition("\n")[0] or type(error).__name__
+        return LostError(f"the games of node {self.node.name} are gone: {why}")
+
+    def _told(self, error: RayTaskError) -> BaseException:
+        cause: object = error.cause
+        if not isinstance(cause, BaseException):
+            return SC2PoolError(f"node {self.node.name}: {error}")
+        where = f"node {self.node.name}"
+        if type(cause) is ConfigError:
+            return ConfigError(f"{where}: {cause}")
+        if self.first:
+            where += f", where env {self.first} is env 0"
+        cause.add_note(f"on {where}")
+        return cause
+
+    def kill(self) -> None:
+        """End the actor at once, with its games; may be called again."""
+        if self._actor is not None:
+            with suppress(RayError, ValueError):
+                ray.kill(self._actor, no_restart=True)
+
+
+def close_all(every: Sequence[RemoteGames]) -> None:
+    """End these actors: each closes its pool, which leaves no file behind, then it is killed."""
+    if not ray.is_initialized():
+        return
+    asked: list[Any] = []
+    for games in every:
+        with suppress(RayError):
+            if games.about is not None:
+                asked.append(games.submit("close"))
+    with suppress(RayError):
+        if asked:
+            ray.wait(asked, num_returns=len(asked), timeout=_CLOSE_S)
+    for games in every:
+        games.kill()
+
+
+def all_of(every: Sequence[RemoteGames], call: Callable[[RemoteGames], Any]) -> list[Any]:
+    """The results of a call that all begin together.
+
+    Raises:
+        Exception: what the first of them raised; all have been waited for.
+    """
+    references = [call(games) for games in every]
+    ray.wait(references, num_returns=len(references))
+    return [games.result(one) for games, one in zip(every, references, strict=True)]
+
+
+def look_at_all(every: Sequence[RemoteGames]) -> None:
+    """Bring the statistics of these actors up to date, as far as they answer soon."""
+    with suppress(RayError):
+        references = [games.submit("stats") for games in every]
+        ray.wait(references, num_returns=len(references), timeout=_LOOK_S)
+        for games, one in zip(every, references, strict=True):
+            with suppress(RayError):
+                games.stats = ray.get(one, timeout=0)

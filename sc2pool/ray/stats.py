@@ -1,0 +1,196 @@
+"""The statistics of several pools as those of one.
+
+Rules: counters are summed; envs and spares are numbered through, in the order of the pools; times
+of events are moved to this process's clock. An approximation: percentiles of durations are the
+pools' own, weighted by how many durations each had; their `count` and `max` are exact.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sc2pool.pool.report.durations import Durations
+from sc2pool.pool.report.lateness import HeldSpares, Lateness, RealtimeStats
+from sc2pool.pool.report.stats import (
+    RETURNS_KEPT,
+    InstanceStats,
+    PauseStats,
+    PoolEvent,
+    PoolStats,
+    fault_count,
+)
+
+_SPARE = "spare"
+
+
+def merge(
+    parts: Sequence[tuple[str, PoolStats]],
+    past: Sequence[PoolStats] = (),
+    losses: Sequence[PoolEvent] = (),
+    recovery_s: Durations | None = None,
+) -> PoolStats:
+    """One pool's statistics, of several.
+
+    Args:
+        parts: the node's name and the statistics of each pool, at least one.
+        past: the last statistics of pools that are gone; only their counters are used.
+        losses: faults of whole pools, one event per env, numbered as in the result.
+        recovery_s: how long those took.
+    """
+    now_s = time.monotonic()
+    living = [part for _, part in parts]
+    every = [*living, *past]
+    first = living[0]
+    names = _names(living)
+    recycles = Counter(event.cause for event in losses)
+    for part in every:
+        recycles.update(part.recycles)
+    events = list(losses)
+    instances: list[InstanceStats] = []
+    for index, (node, part) in enumerate(parts):
+        for event in part.events:
+            seat = names.get((index, event.seat), event.seat)
+            number = event.instance * len(parts) + index
+            at_s = event.at_s - part.at_s + now_s
+            events.append(replace(event, seat=seat, instance=number, at_s=at_s))
+        for row in part.instances:
+            seat = names[index, row.seat]
+            lost = Counter(event.cause for event in losses if event.seat == seat)
+            own = dict(lost + Counter(row.recycles))
+            instances.append(
+                replace(
+                    row,
+                    seat=seat,
+                    instance=row.instance * len(parts) + index,
+                    recycles=own,
+                    faults=fault_count(own),
+                    node=node,
+                )
+            )
+    return PoolStats(
+        at_s=now_s,
+        uptime_s=max(part.uptime_s for part in every),
+        trainer_pid=os.getpid(),
+        task=first.task,
+        game_version=first.game_version,
+        base_build=first.base_build,
+        env_steps=sum(part.env_steps for part in every),
+        steps_per_s=_sum_of_known([part.steps_per_s for part in living]),
+        episodes=sum(part.episodes for part in every),
+        mean_return=_mean_return(living),
+        launches=sum(part.launches for part in every),
+        resets=sum(part.resets for part in every),
+        recycles=dict(recycles),
+        faults=fault_count(recycles),
+        reset_s={
+            kind: took
+            for kind in dict.fromkeys(kind for part in every for kind in part.reset_s)
+            if (took := _durations([part.reset_s.get(kind) for part in every]))
+        },
+        recovery_s=_durations([recovery_s, *(part.recovery_s for part in every)]),
+        pauses=PauseStats(
+            sum(part.pauses.count for part in every),
+            sum(part.pauses.paused_s for part in every),
+            sum(part.pauses.loops for part in every),
+        ),
+        realtime=_realtime([part.realtime for part in living], names),
+        watchdog_cpu_s=sum(part.watchdog_cpu_s for part in every),
+        events=sorted(events, key=lambda event: event.at_s),
+        instances=sorted(instances, key=lambda row: row.seat.startswith(_SPARE)),
+    )
+
+
+def _names(parts: Sequence[PoolStats]) -> dict[tuple[int, str], str]:
+    """The seat's name in the whole, by the part's index and its name there."""
+    seats = [(index, row.seat) for index, part in enumerate(parts) for row in part.instances]
+    envs = [seat for seat in seats if not seat[1].startswith(_SPARE)]
+    spares = [seat for seat in seats if seat[1].startswith(_SPARE)]
+    names = {seat: f"env {number}" for number, seat in enumerate(envs)}
+    return names | {seat: f"{_SPARE} {len(envs) + k}" for k, seat in enumerate(spares)}
+
+
+def _sum_of_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _mean_return(parts: Sequence[PoolStats]) -> float | None:
+    """Of the newest episodes: each part's mean counts as often as it has episodes in it."""
+    known = [
+        (part.mean_return, min(part.episodes, RETURNS_KEPT))
+        for part in parts
+        if part.mean_return is not None
+    ]
+    if not known:
+        return None
+    return sum(mean * count for mean, count in known) / sum(count for _, count in known)
+
+
+def _durations(parts: Sequence[Durations | None]) -> Durations | None:
+    known = [part for part in parts if part is not None]
+    count = sum(part.count for part in known)
+    if not count:
+        return None
+
+    def weighted(name: str) -> float:
+        return sum(float(getattr(part, name)) * part.count for part in known) / count
+
+    longest_s = max(part.max for part in known)
+    return Durations(count, weighted("p50"), weighted("p95"), weighted("p99"), longest_s)
+
+
+def _realtime(
+    parts: Sequence[RealtimeStats], names: Mapping[tuple[int, str], str]
+) -> RealtimeStats:
+    problems = [part.spares.problem for part in parts if part.spares.problem]
+    return RealtimeStats(
+        steps=sum(part.steps for part in parts),
+        gap_s=_durations([part.gap_s for part in parts]),
+        misses=sum(part.misses for part in parts),
+        lost_periods=sum(part.lost_periods for part in parts),
+        skipped_loops=sum(part.skipped_loops for part in parts),
+        envs={
+            names.get((index, seat), seat): late
+            for index, part in enumerate(parts)
+            for seat, late in part.envs.items()
+        },
+        spares=HeldSpares(
+            sum(part.spares.held for part in parts),
+            sum(part.spares.loops for part in parts),
+            problems[0] if problems else "",
+        ),
+    )
+
+
+def from_dict(data: Mapping[str, Any]) -> PoolStats:
+    """The statistics that `PoolStats.as_dict` has made plain data of."""
+    late = data["realtime"]
+    realtime = {
+        **_lateness(late),
+        "envs": {seat: Lateness(**_lateness(one)) for seat, one in late["envs"].items()},
+        "spares": HeldSpares(**late["spares"]),
+    }
+    return PoolStats(
+        **{
+            **data,
+            "reset_s": {kind: Durations(**took) for kind, took in data["reset_s"].items()},
+            "recovery_s": _durations_of(data["recovery_s"]),
+            "pauses": PauseStats(**data["pauses"]),
+            "realtime": RealtimeStats(**realtime),
+            "events": [PoolEvent(**event) for event in data["events"]],
+            "instances": [InstanceStats(**row) for row in data["instances"]],
+        }
+    )
+
+
+def _durations_of(data: Mapping[str, Any] | None) -> Durations | None:
+    return None if data is None else Durations(**data)
+
+
+def _lateness(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, "gap_s": _durations_of(data["gap_s"])}

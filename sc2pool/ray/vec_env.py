@@ -1,0 +1,112 @@
+"""`RaySC2VecEnv`: games on the nodes of a Ray cluster as one Stable-Baselines3 `VecEnv`.
+
+It is `SubprocSC2VecEnv` over another pool, so wrappers and callbacks take it as such.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.sb3 import SubprocSC2VecEnv
+from sc2pool.envs.specs import (
+    DEFAULT_N,
+    EnvFns,
+    Game,
+    TaskChoice,
+    gym_specs,
+    sort_first_argument,
+    whole_number,
+)
+from sc2pool.errors import ConfigError
+from sc2pool.pool.pool import Pool
+from sc2pool.ray.cluster import connect
+from sc2pool.ray.pool import ClusterPool
+
+NODE_TIMEOUT_S = 600.0
+"""A machine that is started again is back within minutes."""
+
+
+class RaySC2VecEnv(SubprocSC2VecEnv):
+    """n StarCraft II games, or n environments of the user, on the nodes of a Ray cluster.
+
+        RaySC2VecEnv("MoveToBeacon", n=64, address="auto")
+
+    Each node plays its share in one actor, in proportion to its `sc2_game` resource, or to its CPUs
+    if no node has that. Everything else is as in `SubprocSC2VecEnv`. A node that dies is one
+    truncation in each of its envs (`sc2pool.fault` has the kind "node-lost"), and the step waits
+    until its games play on another node, or on the same one once it is back.
+
+    Args:
+        env_fns: as in `SubprocSC2VecEnv`.
+        address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT; None
+            as Ray does it.
+        n: number of envs of all nodes together; 8 if not given.
+        task: as in `SubprocSC2VecEnv`; a class of a module must be installed on every node.
+        game: as in `SubprocSC2VecEnv`, on each node: each finds its own installation.
+        seed: makes the run repeatable on the same nodes.
+        spares: how many more games each node keeps ready.
+        render_mode: `"rgb_array"` or None; `sc2pool watch --ray` shows the games in a browser.
+        config: limits and policies of each node's pool; `restart` is also the policy for nodes.
+        realtime: as in `SubprocSC2VecEnv`; an action comes later by the way over the network.
+        step_mul: as in `SubprocSC2VecEnv`.
+        max_loops: as in `SubprocSC2VecEnv`.
+        node_timeout_s: how long a step waits for room for the games of a node that died.
+
+    Attributes: SB3's, and `pool`, which has the pool's methods but `send` and `recv` of some envs.
+
+    Raises:
+        ConfigError: no cluster answers, it has no room, a node has no such game, the nodes have
+            different versions of the game or of sc2pool, or a wrong keyword.
+        UserCodeError: a function of `env_fns` raised.
+        NodeLostError: at a step or reset, after `node_timeout_s`.
+        CrashLoopError: at a step or reset, if the games of a node keep dying.
+    """
+
+    def __init__(
+        self,
+        env_fns: EnvFns = None,
+        address: str | None = None,
+        *,
+        n: int | None = None,
+        task: TaskChoice | None = None,
+        game: Game = "auto",
+        seed: int | None = None,
+        spares: int = 0,
+        render_mode: str | None = None,
+        config: PoolConfig | None = None,
+        realtime: bool = False,
+        step_mul: int | None = None,
+        max_loops: int | None = None,
+        node_timeout_s: float = NODE_TIMEOUT_S,
+    ) -> None:
+        fns, n, task = sort_first_argument(env_fns, n, task)
+        if fns is not None:
+            gym_specs(fns)
+            n = len(fns) if n is None else n
+        if render_mode == "human":
+            raise ConfigError(
+                "render_mode='human' is for games on this machine: `sc2pool watch --ray` shows "
+                "those of a cluster"
+            )
+        n = DEFAULT_N if n is None else whole_number("n", n, 1)
+        if fns is not None and n != len(fns):
+            raise ConfigError(f"n={n}, but env_fns has {len(fns)} functions; leave n out")
+        keywords = {
+            "task": task,
+            "game": game,
+            "spares": whole_number("spares", spares, 0),
+            "render_mode": render_mode,
+            "config": config,
+            "realtime": realtime,
+            "step_mul": step_mul,
+            "max_loops": max_loops,
+        }
+        seed = None if seed is None else whole_number("seed", seed, 0)
+        connect(address)
+        pool = ClusterPool(keywords, n, fns, node_timeout_s)
+        # All that a face calls, a `ClusterPool` has.
+        self._begin(cast(Pool, pool), seed, is_task=pool.about.is_task)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.pool!r})"
