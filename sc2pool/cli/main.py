@@ -166,6 +166,7 @@ def add_train(commands: Commands) -> None:
         "--wandb", action="store_true", default=None, help="log to Weights & Biases, too"
     )
     train.add_argument("--device", help="device that computes the policy (default: cpu)")
+    add_ray(train, "play on the nodes of this Ray cluster")
     train.add_argument(
         "--metrics-port",
         type=integer(1, 65535),
@@ -341,6 +342,15 @@ def add_pace(command: argparse.ArgumentParser) -> None:
         "--spares",
         type=integer(0),
         help="more games that hold the next episodes ready (default: 0)",
+    )
+
+
+def add_ray(command: argparse.ArgumentParser, what: str) -> None:
+    """Add the option that names a cluster."""
+    command.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help=f"{what}: auto for the one with a node on this machine, or its head's HOST:PORT",
     )
 
 

@@ -82,7 +82,7 @@ def connect(address: str | None = None) -> None:
     if address is not None and address != "auto":
         _probe(address)
     try:
-        ray.init(address=address, log_to_driver=False)
+        ray.init(address=address, log_to_driver=False, logging_level="warning")
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"no Ray cluster at {address!r}: {error}; start one with `ray start --head "

@@ -27,8 +27,6 @@ from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.video import Video
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
 
-MOST_GAMES = 2
-"""Games that evaluations are played in; they idle in between."""
 _SEED = 1_000_003
 """Of the first game; far from the seeds that people give to trainings."""
 

@@ -29,7 +29,8 @@ from sc2pool import PauseDuringTraining, PoolStatsCallback, SubprocSC2VecEnv
 from sc2pool.cli.stop import Stop, Stopped, say
 from sc2pool.cli.training.curve import draw_curve, references_for
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
-from sc2pool.cli.training.evaluation import MOST_GAMES, Evaluation
+from sc2pool.cli.training.evaluation import Evaluation
+from sc2pool.cli.training.games import connect, evaluation_games, training_games, where
 from sc2pool.cli.training.logs import WandbOutput, open_logger
 from sc2pool.cli.training.model import check_arguments, check_device, make_model
 from sc2pool.cli.training.progress import open_display, score
@@ -46,7 +47,6 @@ from sc2pool.cli.training.saving import Saver
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.units import duration, is_standin
-from sc2pool.config import PoolConfig
 from sc2pool.tasks.registry import resolve
 
 RECORDED_VERSIONS = ("sc2pool", "burnysc2", "gymnasium", "numpy", "stable-baselines3", "torch")
@@ -60,6 +60,7 @@ def run(options: TrainOptions) -> int:
     """
     check_device(options.device)
     check_arguments(options.algo, options.hyperparameters)
+    connect(options)
     stop = Stop()
     with stop.handling(), reserved(options.out), ExitStack() as opened:
         wandb = None
@@ -67,26 +68,11 @@ def run(options: TrainOptions) -> int:
             wandb = WandbOutput(options.out)
             opened.callback(wandb.close)
         say(f"starting {games(options.n)} of {options.task} …")
-        # No seed here: the model seeds the env.
-        env = SubprocSC2VecEnv(
-            n=options.n,
-            task=options.task,
-            game=str(options.installation),
-            realtime=options.realtime,
-            spares=options.spares,
-            render_mode="human" if options.watch else None,
-            config=PoolConfig(metrics_port=options.metrics_port),
-        )
+        env = training_games(options)
         opened.callback(env.close)
         others = None
         if options.eval_every or options.video:
-            others = SubprocSC2VecEnv(
-                n=min(MOST_GAMES, options.n, options.eval_episodes),
-                task=options.task,
-                game=str(options.installation),
-                realtime=options.realtime,
-                render_mode="rgb_array" if options.video else None,
-            )
+            others = evaluation_games(options)
             opened.callback(others.close)
         version = env.stats().game_version or ""
         saved = train(
@@ -134,7 +120,7 @@ def train(
         draw_curve(options.out / CURVE_FILE, episodes.episodes, title, game, references)
 
     saver = Saver(model, options.out, draw)
-    say(banner(options, game_version, model))
+    say(banner(options, game_version, model, where(env.unwrapped)))
     evaluation = None
     with stop.polite():
         try:
@@ -177,16 +163,25 @@ def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
     }
 
 
-def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm) -> str:
-    """What the run will do, printed when it starts."""
+def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes: str = "") -> str:
+    """What the run will do, printed when it starts.
+
+    Args:
+        options: of the run.
+        game_version: of the games.
+        model: that learns.
+        nodes: which node of a cluster plays how many games; empty on this machine alone.
+    """
     from_steps = f", from {options.steps_done:,}" if options.steps_done else ""
     warning = "  (the stand-in, not StarCraft II)" if is_standin(game_version) else ""
     played = games(options.n) + (" in real time" if options.realtime else "")
+    played_on = f"nodes   {nodes}\n" if nodes else ""
     port = options.metrics_port
     metrics = f"metrics http://127.0.0.1:{port}/metrics\n" if port is not None else ""
     return (
         f"task    {options.task}, {played}, to {options.steps:,} steps{from_steps}\n"
         f"game    {game_version}{warning}\n"
+        f"{played_on}"
         f"learns  {options.algo} on {model.device}\n"
         f"out     {options.out}  ({CURVE_FILE} is redrawn every {SAVE_EVERY_S:.0f} s)\n"
         f"{metrics}"

@@ -16,7 +16,7 @@ from typing import Any
 
 from sc2pool.cli.arguments import check_writable, find_game
 from sc2pool.cli.training.run_folder import CONFIG_FILE, find_model, read_config, read_steps, unused
-from sc2pool.cli.training.settings.algorithms import check_algorithm
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.errors import ConfigError
 from sc2pool.optional import EXTRAS, require
@@ -53,6 +53,8 @@ class TrainOptions:
     wandb: bool = False
     metrics_port: int | None = None
     """See `PoolConfig`."""
+    ray: str | None = None
+    """The Ray cluster that plays, of this part of the run; None for this machine."""
     resume: Path | None = None
     """The model file to continue from."""
     steps_done: int = 0
@@ -98,7 +100,8 @@ class TrainOptions:
             n=choose("n", hyperparameters.n_envs),
             seed=choose("seed", cls.seed),
             game=game,
-            installation=find_game(game, task),
+            # On a cluster each node finds its own.
+            installation=None if args.ray else find_game(game, task),
             realtime=choose("realtime", cls.realtime),
             spares=choose("spares", cls.spares),
             device=choose("device", cls.device),
@@ -108,10 +111,12 @@ class TrainOptions:
             watch=args.watch,
             wandb=choose("wandb", cls.wandb),
             metrics_port=choose("metrics_port", cls.metrics_port),
+            ray=args.ray,
             resume=model,
             steps_done=steps_done,
         )
         options.check_packages()
+        options.check_cluster()
         return options
 
     def check_packages(self) -> None:
@@ -122,6 +127,21 @@ class TrainOptions:
             require("--video", "imageio_ffmpeg")
         if self.wandb:
             require("--wandb", "wandb")
+        if self.ray is not None:
+            require("--ray", "ray")
+
+    def check_cluster(self) -> None:
+        """Raise `ConfigError` for an option that games on a cluster do not have."""
+        if self.ray is None:
+            return
+        for name, given, instead in (
+            ("--watch", self.watch, f"`sc2pool watch --ray {self.ray}` shows those of a cluster"),
+            ("--metrics-port", self.metrics_port is not None, "Ray has metrics of its own"),
+            ("--realtime", self.realtime, "for a cluster see docs/real-time.md, RLlib"),
+            ("--algo async-ppo", ALGORITHMS[self.algo].plays_on, "choose another algorithm"),
+        ):
+            if given:
+                raise ConfigError(f"{name} is for games on this machine, not --ray: {instead}")
 
 
 def check_extras() -> None:
