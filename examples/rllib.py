@@ -23,8 +23,7 @@ from ray.rllib.algorithms.dreamerv3 import DreamerV3Config
 from ray.rllib.algorithms.impala import IMPALAConfig
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from sc2pool.ray.cluster import connect
-from sc2pool.ray.configure import configure
+from sc2pool.ray import configure, connect
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
 

@@ -488,11 +488,6 @@ class Pool:
     def closed(self) -> bool:
         return self._loop.closed
 
-    @property
-    def failed(self) -> str:
-        """What ended the pool for good, in words; empty if nothing has."""
-        return self._supervisor.failed
-
     def _check_open(self) -> None:
         if os.getpid() != self._owner_pid:
             raise ForkedPoolError(

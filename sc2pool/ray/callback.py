@@ -1,18 +1,18 @@
 """`GamesCallback`: what RLlib must be told of its env runners' pools.
 
     env runner   env made ─► seeds of its own      fragment sampled ─► figures of the pool, as sums
-    algorithm    all runners made, or one made anew ─► do all play the same? has a pool failed?
+    algorithm    all runners made, or one made anew ─► do all play the same?
+                 each training step ─► has a pool failed for good?
 
-Rule: an env runner's process dies with its games, and RLlib makes another; but a pool that has
-failed for good (a task that raises, a crash loop) ends the training, because RLlib would ask that
-runner again for ever and only log its error.
+Rule: an env runner's process may die with its games, and RLlib makes another; but a pool that has
+failed for good (a task that raises, a crash loop) ends the training, see `failure`.
 """
 
 from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,10 @@ from sc2pool import __version__
 from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.report.stats import PoolStats
+from sc2pool.ray.failure import failure_of
+
+RUN = "run"
+"""Key of the env's configuration: a name for the training."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,6 @@ class Played:
     node: str
     version: str
     """Of the game and of sc2pool; all runners must have the same."""
-    failed: str
-    """Why its pool has failed for good; empty if it has not."""
 
 
 class GamesCallback(RLlibCallback):
@@ -79,8 +81,12 @@ class GamesCallback(RLlibCallback):
         if not isinstance(env, SC2VectorEnv):
             raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
         self._logged = {}
-        if env_runner._seed is not None:
-            env_runner._seed = runner_seed(env_runner._seed, self._envs_made, _made_anew())
+        config = env_runner.config
+        if config.seed is not None:
+            # RLlib's own is the run's seed plus the runner's number, which repeats among runners,
+            # because each env's number is added to it in turn.
+            life = (config.in_evaluation, env_runner.worker_index or 0, self._envs_made)
+            env_runner._seed = runner_seed(config.seed, life, _made_anew())
         self._envs_made += 1
 
     def on_sample_end(
@@ -112,6 +118,9 @@ class GamesCallback(RLlibCallback):
         except ConfigError:
             algorithm.cleanup()  # the caller never gets the algorithm, so it cannot stop it
             raise
+        algorithm.training_step = _until_failure(
+            algorithm.training_step, algorithm.config.env_config[RUN]
+        )
 
     def on_env_runners_recreated(
         self, *, algorithm: Algorithm, env_runner_group: EnvRunnerGroup, **keywords: Any
@@ -145,38 +154,46 @@ def highest(stats: PoolStats) -> dict[str, float]:
     return found
 
 
-def runner_seed(seed: int, envs_before: int, made_anew: bool) -> int:
-    """The seed of a runner's envs.
+def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
+    """The seed of a vector env.
 
     Args:
-        seed: RLlib's, the run's seed plus the runner's number. It repeats among neighbours, because
-            an env's number is added to it in turn.
-        envs_before: how many vector envs this runner has made before.
-        made_anew: whether another process had this runner's number before.
+        seed: of the run.
+        life: what tells it from all others of the run.
+        made_anew: whether its process follows one that died; it must not repeat its episodes.
     """
-    key = (envs_before, secrets.randbits(32)) if made_anew else (envs_before,)
+    key = (*map(int, life), secrets.randbits(32)) if made_anew else tuple(map(int, life))
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 
 def check(runners: Sequence[Played]) -> None:
-    """Check what the runners play.
+    """Check that the runners play the same.
 
     Raises:
         ConfigError: different versions.
-        ClosedError: a pool has failed.
     """
-    for runner in runners:
-        if runner.failed:
-            raise ClosedError(
-                f"the pool of env runner {runner.runner} on node {runner.node} has failed: "
-                f"{runner.failed}"
-            )
     if len({runner.version for runner in runners}) > 1:
         found = "; ".join(f"{one.runner} on node {one.node}: {one.version}" for one in runners)
         raise ConfigError(
             f"all env runners must play the same game, but they play: {found}; install one "
             "version on all nodes, or choose it with game="
         )
+
+
+def _until_failure(training_step: Callable[[], None], run: str) -> Callable[[], None]:
+    """The algorithm's `training_step`, which raises if a pool has failed for good.
+
+    No method of a callback would do: without samples RLlib may repeat training steps for ever, and
+    calls none.
+    """
+
+    def step() -> None:
+        training_step()
+        failure = failure_of(run)
+        if failure:
+            raise ClosedError(f"the pool of an env runner has failed {failure}")
+
+    return step
 
 
 def _all_played(algorithm: Algorithm) -> list[Played]:
@@ -197,7 +214,6 @@ def _played(runner: EnvRunner) -> Played | None:
         runner.worker_index or 0,
         ray.util.get_node_ip_address(),
         f"{pool.game_version} with sc2pool {__version__}",
-        pool.failed,
     )
 
 

@@ -13,17 +13,22 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ray
 from ray._private.state import available_resources_per_node  # public only for the whole cluster
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sc2pool.errors import ConfigError
 
 GAME_RESOURCE = "sc2_game"
 """One game of StarCraft II, or of the stand-in."""
 _PROBE_S = 5.0
+_ANSWER_S = 60.0
+"""A process of Ray's starts in some seconds, and imports sc2pool."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,30 @@ def nodes() -> list[Node]:
                     free.get(node["NodeID"], {}).get(GAME_RESOURCE, 0.0),
                 )
             )
+    return found
+
+
+def on_each(
+    chosen: Sequence[Node], call: Callable[..., Any], *arguments: Any
+) -> list[tuple[Node, Any]]:
+    """What a call gives on each of these nodes, in a process there.
+
+    Raises:
+        ConfigError: it raised, as if a module of the user is missing there; or no answer came.
+    """
+    remote = ray.remote(num_cpus=0, max_retries=0)(call)
+    asked = [
+        remote.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node.node_id, soft=False)
+        ).remote(*arguments)
+        for node in chosen
+    ]
+    found = []
+    for node, reference in zip(chosen, asked, strict=True):
+        try:
+            found.append((node, ray.get(reference, timeout=_ANSWER_S)))
+        except RayError as error:
+            raise ConfigError(f"node {node.name} gives no answer: {error}") from error
     return found
 
 

@@ -11,19 +11,38 @@ ever for actors that the cluster has no room for.
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-import ray
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.impala import IMPALAConfig
 from ray.tune.registry import register_env
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import DEFAULT_N, DEFAULT_TASK, Game, TaskChoice, whole_number
+from sc2pool.envs.specs import (
+    DEFAULT_N,
+    DEFAULT_TASK,
+    Game,
+    TaskChoice,
+    make_players,
+    whole_number,
+)
 from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ConfigError
-from sc2pool.ray.callback import GamesCallback
-from sc2pool.ray.cluster import Need, check_room, connect, nodes, resources_of
+from sc2pool.ray.callback import RUN, GamesCallback
+from sc2pool.ray.cluster import (
+    GAME_RESOURCE,
+    Need,
+    Node,
+    check_room,
+    connect,
+    nodes,
+    on_each,
+    resources_of,
+)
+from sc2pool.ray.failure import Reporting
+from sc2pool.ray.node_end import end_with_node
 from sc2pool.realtime.rllib import PauseBetweenSamples
 from sc2pool.tasks.registry import resolve
 
@@ -32,6 +51,8 @@ Config = TypeVar("Config", bound=AlgorithmConfig)
 _PROBE_S = 0.25
 """How long each training step waits for a runner that is gone. RLlib's own 30 s would stop the
 training for as long as a node is away."""
+_RESTART_S = 1.0
+"""How long a runner that raised lives on, with its samples missing; RLlib's own is 60 s."""
 _POLL_S = 0.02
 """How long IMPALA and APPO wait for samples at one time. Without it RLlib asks without a pause,
 which takes a core from the games: on two cores it got no sample in 20 s."""
@@ -63,44 +84,48 @@ def configure(
         game: on each node: "auto", "real", or the path of an installation there.
         pool: limits and policies of each runner's pool.
 
-    The other keywords are those of `SC2VectorEnv`, and are checked when a runner makes its env.
+    The other keywords are those of `SC2VectorEnv`.
 
     Returns:
         `config`.
 
     Raises:
-        ConfigError: no such task, or n is no positive number; no cluster answers; it has no room
-            for the runners and learners.
+        ConfigError: a wrong keyword; no cluster answers; it has no room for the runners and
+            learners; one of its nodes has no such game, map or task.
     """
     if not isinstance(config, AlgorithmConfig):
         raise ConfigError(f"config must be an AlgorithmConfig of RLlib, got {config!r}")
     name = resolve(task).__name__
     n = whole_number("n", n, 1)
+    games: dict[str, Any] = {
+        "task": task,
+        "game": game,
+        "realtime": realtime,
+        "spares": spares,
+        "step_mul": step_mul,
+        "max_loops": max_loops,
+        "config": pool,
+    }
     connect()
     alive = nodes()
     if config.num_env_runners:
         runners = Need("env runners", config.num_env_runners, config.num_cpus_per_env_runner, n)
         learners = Need("learners", config.num_learners, _cpus_per_learner(config))
         check_room(alive, runners, learners)
+        _check_games(alive, games)
+    else:
+        make_players(**games)
     register_env(f"sc2pool/{name}", _make_games)
-    config.environment(
-        f"sc2pool/{name}",
-        env_config={
-            "task": task,
-            "game": game,
-            "realtime": realtime,
-            "spares": spares,
-            "step_mul": step_mul,
-            "max_loops": max_loops,
-            "config": pool,
-        },
-    )
+    config.environment(f"sc2pool/{name}", env_config={**games, RUN: secrets.token_hex(8)})
     config.env_runners(
         num_envs_per_env_runner=n,
         gym_env_vectorize_mode="vector_entry_point",
         custom_resources_per_env_runner=resources_of(n, alive),
     )
-    config.fault_tolerance(env_runner_health_probe_timeout_s=_PROBE_S)
+    config.fault_tolerance(
+        env_runner_health_probe_timeout_s=_PROBE_S,
+        delay_between_env_runner_restarts_s=_RESTART_S,
+    )
     ours: list[type] = [GamesCallback]
     if isinstance(config, IMPALAConfig):
         config.training(timeout_s_sampler_manager=config.timeout_s_sampler_manager or _POLL_S)
@@ -110,13 +135,33 @@ def configure(
     return config
 
 
-def _make_games(settings: dict[str, Any]) -> SC2VectorEnv:
+def _make_games(settings: dict[str, Any]) -> Reporting:
     """What RLlib calls in each env runner."""
+    end_with_node()
     keywords = dict(settings)
+    run = keywords.pop(RUN)
+    return Reporting(SC2VectorEnv(n=keywords.pop("num_envs"), **keywords), run)
+
+
+def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
+    """Raise if a node that a runner may go to cannot play; RLlib would not say why."""
+    declared = any(node.games for node in alive)
+    candidates = [node for node in alive if node.games or not declared]
+    for node, problem in on_each(candidates, _problem, games):
+        if problem:
+            raise ConfigError(
+                f"node {node.name} cannot play: {problem}; if it shall not, start the nodes that "
+                f"shall with the resource {GAME_RESOURCE}"
+            )
+
+
+def _problem(games: dict[str, Any]) -> str:
+    """Why the node of this process cannot play; empty if it can."""
     try:
-        return SC2VectorEnv(n=keywords.pop("num_envs"), **keywords)
+        make_players(**games)
     except ConfigError as error:
-        raise ConfigError(f"on node {ray.util.get_node_ip_address()}: {error}") from error
+        return str(error)
+    return ""
 
 
 def _cpus_per_learner(config: AlgorithmConfig) -> float:

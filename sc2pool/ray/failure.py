@@ -1,0 +1,62 @@
+"""A pool's failure for good, from the env runner where it happens to the algorithm.
+
+    env runner   Reporting(env) ── step raises ──► Ray's key-value store
+    algorithm    after each training step ◄── failure_of(run)
+
+RLlib only logs what an env raises, makes the runner anew, and asks again, up to a thousand times; a
+task with a mistake would train on nothing. Rule: only errors of sc2pool end a training. They are
+those that a new pool would meet again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import ray
+from gymnasium.vector import VectorWrapper
+from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+
+from sc2pool.envs.vector import SC2VectorEnv
+from sc2pool.errors import SC2PoolError
+
+_NAMESPACE = "sc2pool"
+
+
+class Reporting(VectorWrapper):
+    """An env whose failure the algorithm hears of.
+
+    Args:
+        env: of an env runner.
+        run: names the training.
+    """
+
+    def __init__(self, env: SC2VectorEnv, run: str) -> None:
+        super().__init__(env)
+        self._run = run
+
+    def reset(self, **keywords: Any) -> Any:
+        """As the env's."""
+        with self._reported():
+            return self.env.reset(**keywords)
+
+    def step(self, actions: Any) -> Any:
+        """As the env's."""
+        with self._reported():
+            return self.env.step(actions)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except SC2PoolError as error:
+            words = f"on node {ray.util.get_node_ip_address()}: {type(error).__name__}: {error}"
+            _internal_kv_put(self._run.encode(), words.encode(), False, namespace=_NAMESPACE)
+            raise
+
+
+def failure_of(run: str) -> str:
+    """What has ended a pool of this training, in words; empty if nothing has."""
+    found = _internal_kv_get(run.encode(), namespace=_NAMESPACE)
+    return "" if found is None else found.decode()

@@ -1,0 +1,301 @@
+"""RLlib's algorithms on two nodes: `rllib_cases.py TEMP REPORT GAME OTHER_GAME`.
+
+All cases share one cluster, because its start takes longer than any of them. The report is a JSON
+object with the result of each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+from gymnasium import spaces
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.appo import APPOConfig
+from ray.rllib.algorithms.dreamerv3 import DreamerV3Config
+from ray.rllib.algorithms.impala import IMPALAConfig
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray_nodes import Nodes, error_of, games_of, run_cases, wait
+
+from sc2pool.ray import configure, connect
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
+
+TEMP, REPORT, GAME, OTHER = sys.argv[1:]
+N = 2
+"""Games of each runner; a node has room for no more."""
+FRAGMENT = 8
+
+
+class Record(RLlibCallback):
+    """Keeps in each env runner what its envs saw."""
+
+    def on_environment_created(self, *, env_runner: Any, **keywords: Any) -> None:
+        env_runner.firsts, env_runner.digest = [], hashlib.sha256()
+        env_runner.faults = []
+
+    def on_episode_start(self, *, episode: Any, env_runner: Any, **keywords: Any) -> None:
+        env_runner.firsts.append(np.asarray(episode.get_observations(0)).tolist())
+
+    def on_episode_step(self, *, episode: Any, env_runner: Any, **keywords: Any) -> None:
+        for seen in (episode.get_observations(-1), episode.get_rewards(-1)):
+            env_runner.digest.update(np.asarray(seen).tobytes())
+
+    def on_episode_end(self, *, episode: Any, env_runner: Any, **keywords: Any) -> None:
+        if "sc2pool.fault" in episode.get_infos(-1):
+            env_runner.faults.append([episode.is_truncated, episode.is_terminated])
+
+
+class Picture(MoveToBeaconImage):
+    """As DreamerV3 takes it."""
+
+    observation_space = spaces.Box(0.0, 1.0, (64, 64, 3), np.float32)
+
+    def observe(self) -> Any:
+        beacon, marine = super().observe()
+        return np.stack((beacon, marine, marine), axis=-1).astype(np.float32) / 255
+
+
+class RaisesLater(MoveToBeacon):
+    """A mistake of the user's."""
+
+    steps = 0
+
+    def act(self, action: int) -> Any:
+        self.steps += 1
+        if self.steps > FRAGMENT:
+            raise ZeroDivisionError("a mistake in act")
+        return super().act(action)
+
+
+def ppo() -> Any:
+    return PPOConfig().training(
+        train_batch_size_per_learner=FRAGMENT * N * 2, minibatch_size=FRAGMENT * N, num_epochs=1
+    )
+
+
+def asynchronous(config: Any) -> Any:
+    return (
+        config.training(train_batch_size_per_learner=FRAGMENT * N)
+        .learners(num_learners=0)
+        .reporting(min_time_s_per_iteration=0.2)
+    )
+
+
+def dreamer() -> Any:
+    return DreamerV3Config().training(
+        model_size="nano", training_ratio=32, batch_size_B=2, batch_length_T=16
+    )
+
+
+@contextmanager
+def training(
+    config: Any, runners: int = 2, seed: int | None = None, **keywords: Any
+) -> Iterator[Algorithm]:
+    config.env_runners(num_env_runners=runners, rollout_fragment_length=FRAGMENT)
+    config.debugging(seed=seed).callbacks(Record)
+    algorithm = configure(config, **{"n": N, **keywords}).build_algo()
+    try:
+        yield algorithm
+    finally:
+        algorithm.stop()
+        wait(lambda: not games_of(GAME, OTHER))
+
+
+def of_runners(algorithm: Algorithm, what: Callable[[Any], Any]) -> list[Any]:
+    return list(algorithm.env_runner_group.foreach_env_runner(what, local_env_runner=False))
+
+
+def results(algorithm: Algorithm) -> Iterator[dict[str, Any]]:
+    """The result of each iteration that brought samples, without end."""
+    for _ in range(500):
+        result = algorithm.train()
+        if result.get("env_runners", {}).get("num_env_steps_sampled_lifetime"):
+            yield result
+    raise AssertionError("500 iterations without an end")
+
+
+def updates(algorithm: Algorithm, count: int = 5) -> dict[str, Any]:
+    """Train until the learner has made some updates."""
+    seen = 0
+    for result in results(algorithm):
+        seen += bool(result.get("learners"))
+        if seen >= count:
+            break
+    runners = result["env_runners"]
+    return {
+        "sampled": runners["num_env_steps_sampled_lifetime"],
+        "of the pools": runners["pool"]["env_steps"],
+        "launches": runners["pool"]["launches"],
+        "faults": runners["pool"]["faults"],
+    }
+
+
+def ppo_by_seed() -> dict[str, Any]:
+    def run(seed: int) -> dict[str, Any]:
+        with training(ppo(), seed=seed) as algorithm:
+            counts = updates(algorithm, 2)
+            seen = of_runners(algorithm, lambda one: (one.firsts, one.digest.hexdigest()))
+        return {"counts": counts, "seen": sorted(seen)}
+
+    return {"once": run(5), "again": run(5), "another": run(6)}
+
+
+def ppo_in_one_process() -> dict[str, Any]:
+    with training(ppo(), runners=0) as algorithm:
+        return updates(algorithm)
+
+
+def ppo_with_one_runner() -> dict[str, Any]:
+    with training(ppo(), runners=1) as algorithm:
+        return updates(algorithm)
+
+
+def impala() -> dict[str, Any]:
+    with training(asynchronous(IMPALAConfig())) as algorithm:
+        return updates(algorithm)
+
+
+def appo_in_real_time() -> dict[str, Any]:
+    with training(asynchronous(APPOConfig()), realtime=True, step_mul=4) as algorithm:
+        counts = updates(algorithm)
+        for result in results(algorithm):
+            pool = result["env_runners"]["pool"]
+            gaps = [pool[f"gap_s_{name}"] for name in ("p50", "p99", "max")]
+            if not np.isnan(gaps).any():  # as in an iteration that brought no sample
+                return counts | {"gaps": gaps}
+    raise AssertionError
+
+
+def dreamerv3() -> dict[str, Any]:
+    with training(dreamer(), task=Picture) as algorithm:
+        return updates(algorithm)
+
+
+def a_game_killed() -> dict[str, Any]:
+    found = {}
+    for name, config in (("ppo", ppo()), ("appo", asynchronous(APPOConfig()))):
+        with training(config) as algorithm:
+            updates(algorithm, 1)
+            os.kill(min(games_of(GAME)), signal.SIGKILL)
+            for result in results(algorithm):
+                if result["env_runners"]["pool"]["recoveries"] >= 1:
+                    break
+            found[name] = {
+                "faults": result["env_runners"]["pool"]["faults"],
+                "marked": sum(of_runners(algorithm, lambda one: one.faults), []),
+                "sampled": result["env_runners"]["num_env_steps_sampled_lifetime"],
+                "of the pools": result["env_runners"]["pool"]["env_steps"],
+                "restarts": result["fault_tolerance"]["num_remote_worker_restarts"],
+            }
+    return found
+
+
+def a_runner_killed() -> dict[str, Any]:
+    with training(ppo(), seed=5) as algorithm:
+        updates(algorithm, 1)
+        before = of_runners(algorithm, lambda one: one.firsts)
+        pid, games = of_runners(algorithm, lambda one: (os.getpid(), game_pids(one)))[0]
+        os.kill(pid, signal.SIGKILL)
+        gone_s = wait(lambda: not set(games) & games_of(GAME))
+        full_s = wait(lambda: algorithm.train() and is_full(algorithm), 60.0)
+        updates(algorithm, 1)
+        after = of_runners(algorithm, lambda one: one.firsts)
+        return {"games gone after s": gone_s, "full after s": full_s, "firsts": [before, after]}
+
+
+def a_node_killed_and_back() -> dict[str, Any]:
+    with training(ppo()) as algorithm:
+        updates(algorithm, 1)
+        second = NODES.second.node_id
+        where = of_runners(
+            algorithm, lambda one: (ray.get_runtime_context().get_node_id(), game_pids(one))
+        )
+        [games] = [games for node, games in where if node == second]
+        NODES.kill_second()
+        gone_s = wait(lambda: not set(games) & games_of(GAME))
+        without = [updates(algorithm, 1)["sampled"] for _ in range(3)]
+        healthy = algorithm.env_runner_group.num_healthy_remote_workers()
+        NODES.clear_second()
+        NODES.second = NODES.add()
+        full_s = wait(lambda: algorithm.train() and is_full(algorithm), 60.0)
+        return {
+            "games gone after s": gone_s,
+            "steps without it": without,
+            "healthy without it": healthy,
+            "full again after s": full_s,
+            "after": updates(algorithm, 1),
+        }
+
+
+def game_pids(runner: Any) -> list[int]:
+    return [one.pid for one in runner.env.unwrapped.stats().instances]
+
+
+def is_full(algorithm: Algorithm) -> bool:
+    return algorithm.env_runner_group.num_healthy_remote_workers() == 2
+
+
+def errors() -> dict[str, Any]:
+    def build(config: Any, runners: int = 2, **keywords: Any) -> Any:
+        config.env_runners(num_env_runners=runners, rollout_fragment_length=FRAGMENT)
+        algorithm = configure(config, **{"n": N, **keywords}).build_algo()
+        try:
+            for _ in range(20):
+                algorithm.train()
+        finally:
+            algorithm.stop()
+
+    found = {
+        "no room": error_of(lambda: build(ppo(), runners=3)),
+        "no CPU for the learner": error_of(lambda: build(APPOConfig())),
+        "no such task": error_of(lambda: build(ppo(), task="Chess")),
+        "no games": error_of(lambda: build(ppo(), n=0)),
+        "no config": error_of(lambda: configure({})),
+        "another cluster": error_of(lambda: connect("127.0.0.1:1")),
+        "no such game": error_of(lambda: build(ppo(), game="/nowhere")),
+        "the task raises": error_of(lambda: build(ppo(), task=RaisesLater)),
+    }
+    NODES.kill_second()
+    NODES.clear_second()
+    NODES.second = NODES.add(OTHER)
+    found["two versions"] = error_of(lambda: build(ppo()))
+    wait(lambda: not games_of(GAME, OTHER))
+    return found | {"left": len(games_of(GAME, OTHER))}
+
+
+def main() -> None:
+    cases = [
+        ppo_by_seed,
+        ppo_in_one_process,
+        ppo_with_one_runner,
+        impala,
+        appo_in_real_time,
+        dreamerv3,
+        a_game_killed,
+        a_runner_killed,
+        a_node_killed_and_back,
+        errors,
+    ]
+    report = run_cases(cases)
+    NODES.shutdown()
+    wait(lambda: not games_of(GAME, OTHER))
+    report["games in the end"] = len(games_of(GAME, OTHER))
+    Path(REPORT).write_text(json.dumps(report, default=float))
+
+
+if __name__ == "__main__":
+    NODES = Nodes(TEMP + "/ray", GAME)
+    os.environ["SC2PATH"] = GAME  # for an env runner in this process
+    connect(NODES.address)
+    main()

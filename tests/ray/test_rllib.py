@@ -1,0 +1,117 @@
+"""RLlib's algorithms on two nodes: counts, seeds, faults, and what a cluster cannot do.
+
+A program runs all cases once, started by the first test that needs its report.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ray.conftest import TIMEOUT_S, Report
+
+pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
+
+CASES = Path(__file__).with_name("rllib_cases.py")
+GONE_S = 2.0
+FULL_AGAIN_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def report(run_on_ray, standin: Path, other_version: Path) -> Report:
+    return run_on_ray(CASES, standin, other_version)
+
+
+def case(report: Report, name: str) -> dict[str, Any]:
+    found = report()[name]
+    assert "traceback" not in found, found["traceback"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "games"),
+    [
+        ("ppo_in_one_process", 2),
+        ("ppo_with_one_runner", 2),
+        ("impala", 4),
+        ("appo_in_real_time", 4),
+        ("dreamerv3", 4),
+    ],
+)
+def test_five_updates_whose_steps_are_the_pools(report, name, games):
+    counts = case(report, name)
+    assert counts["sampled"] == counts["of the pools"] > 0
+    assert (counts["launches"], counts["faults"]) == (games, 0)
+
+
+def test_gaps_without_an_action_are_reported_in_real_time(report):
+    p50, p99, longest = case(report, "appo_in_real_time")["gaps"]
+    assert 0 < p50 <= p99 <= longest
+
+
+def test_no_two_envs_have_an_episode_in_common_and_equal_seeds_give_equal_runs(report):
+    found = case(report, "ppo_by_seed")
+    assert found["once"] == found["again"]
+    firsts = [
+        tuple(first)
+        for run in ("once", "another")
+        for seen, _ in found[run]["seen"]
+        for first in seen
+    ]
+    assert len(firsts) == 8
+    assert len(set(firsts)) == 8
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "appo"])
+def test_a_killed_game_is_one_truncation_and_no_restart(report, algorithm):
+    found = case(report, "a_game_killed")[algorithm]
+    assert found["faults"] == 1
+    assert found["marked"] == [[True, False]], "truncated, not terminated"
+    assert found["restarts"] == 0
+    assert found["sampled"] == found["of the pools"]
+
+
+def test_a_killed_runner_takes_its_games_along_and_its_successor_plays_other_episodes(report):
+    found = case(report, "a_runner_killed")
+    assert 0 <= found["games gone after s"] <= GONE_S
+    assert found["full after s"] >= 0
+    before, after = found["firsts"]
+    kept = [first for runner in before for first in runner]
+    again = [first for runner in after for first in runner if first in kept]
+    assert len(again) == 2, "those of the runner that lives on"
+
+
+def test_a_killed_node_takes_its_games_along_and_the_training_goes_on(report):
+    found = case(report, "a_node_killed_and_back")
+    assert 0 <= found["games gone after s"] <= GONE_S
+    assert found["healthy without it"] == 1
+    assert sorted(set(found["steps without it"])) == found["steps without it"]
+    assert 0 <= found["full again after s"] <= FULL_AGAIN_S
+    assert found["after"]["sampled"] == found["after"]["of the pools"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("no room", "ConfigError", "room for 2 of 3 env runners"),
+        ("no CPU for the learner", "ConfigError", "room for 0 of 1 learners"),
+        ("no such task", "ConfigError", "unknown task 'Chess'"),
+        ("no games", "ConfigError", "n must be a whole number of at least 1, got 0"),
+        ("no config", "ConfigError", "must be an AlgorithmConfig of RLlib, got {}"),
+        ("another cluster", "ConfigError", "already connected"),
+        ("no such game", "ConfigError", "cannot play: game='/nowhere'"),
+        ("the task raises", "ClosedError", "ZeroDivisionError: a mistake in act"),
+        ("two versions", "ConfigError", "standin-2"),
+    ],
+)
+def test_what_cannot_be_is_a_typed_error(report, name, kind, words):
+    error = case(report, "errors")[name]
+    assert error["type"] == kind, error["text"]
+    assert words in error["text"]
+
+
+def test_nothing_is_left(report):
+    assert case(report, "errors")["left"] == 0
+    assert report()["games in the end"] == 0
