@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -79,7 +80,7 @@ class NodeGames:
 
     def __init__(self) -> None:
         self._pool: Pool | None = None
-        threading.Thread(target=_end_with_raylet, args=(os.getppid(),), daemon=True).start()
+        threading.Thread(target=self._end_with_raylet, args=(os.getppid(),), daemon=True).start()
 
     def where(self) -> str:
         """Ray's id of the node."""
@@ -155,9 +156,13 @@ class NodeGames:
             return Reply(batch, None)
         return Reply(batch, [pool.action_mask(env) for env in range(pool.n)])
 
+    def _end_with_raylet(self, raylet: int) -> None:
+        """End this process, and with it the games, when its node's Ray ends.
 
-def _end_with_raylet(raylet: int) -> None:
-    """End this process when its node's Ray does. Ray itself asks once a second."""
-    while os.getppid() == raylet:
-        time.sleep(_RAYLET_CHECK_S)
-    os._exit(1)
+        The pool is not closed: a call that waits would raise, as if that were the trainer's doing.
+        """
+        while os.getppid() == raylet:
+            time.sleep(_RAYLET_CHECK_S)
+        if self._pool is not None:
+            shutil.rmtree(self._pool.run_dir, ignore_errors=True)
+        os._exit(1)

@@ -40,7 +40,7 @@ from sc2pool.pool.ipc.layout import Array, SpaceLayout, space_layout
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.report.durations import DurationCounter, figures
 from sc2pool.pool.report.stats import PoolEvent, PoolStats
-from sc2pool.ray.cluster import nodes
+from sc2pool.ray.cluster import Node, nodes
 from sc2pool.ray.node_games import About, Book, Reply
 from sc2pool.ray.remote_games import (
     LostError,
@@ -56,8 +56,11 @@ from sc2pool.ray.stats import merge
 
 log = logging.getLogger(__name__)
 
+_FREE_S = 3.0
+"""For Ray to notice that games of before, which have just been closed, have left room."""
 _PLACE_S = 30.0
 """For Ray to start a process on a node that has room; a slow machine takes five seconds."""
+_POLL_S = 0.1
 
 
 class ClusterPool:
@@ -94,7 +97,7 @@ class ClusterPool:
         spares = keywords["spares"]
         self._every: list[RemoteGames] = []
         first = 0
-        for index, (node, count) in enumerate(spread(n, spares, nodes())):
+        for index, (node, count) in enumerate(_room(n, spares)):
             fns = None if env_fns is None else env_fns[first : first + count]
             mine = for_worker({**keywords, "env_fns": fns, "n": count})
             self._every.append(RemoteGames(index, first, count, count + spares, mine, node))
@@ -545,3 +548,16 @@ class ClusterPool:
         if not self._closed:
             self._closed = True
             close_all(self._every)
+
+
+def _room(n: int, spares: int) -> list[tuple[Node, int]]:
+    """See `spread`; room that is just becoming free counts, too."""
+    deadline = Deadline.after(_FREE_S)
+    while True:
+        alive = nodes()
+        try:
+            return spread(n, spares, alive)
+        except ConfigError:
+            if sum(node.games for node in alive) < n or deadline.expired():
+                raise
+        time.sleep(_POLL_S)

@@ -230,4 +230,4 @@ def look_at_all(every: Sequence[RemoteGames]) -> None:
         ray.wait(references, num_returns=len(references), timeout=_LOOK_S)
         for games, one in zip(every, references, strict=True):
             with suppress(RayError):
-                games.stats = ray.get(one, timeout=0)
+                games.stats = ray.get(one, timeout=_POLL_S)

@@ -1,0 +1,17 @@
+"""A driver that plays until it is killed: `driver.py ADDRESS`. It prints the pids of its games."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+
+from sc2pool.ray import RaySC2VecEnv
+
+if __name__ == "__main__":
+    env = RaySC2VecEnv(n=4, address=sys.argv[1])
+    env.reset()
+    print(json.dumps([row.pid for row in env.stats().instances]), flush=True)
+    while True:
+        env.step(np.zeros(4, np.int64))

@@ -1,0 +1,127 @@
+"""Two raylets on this machine, each with room for two games; for programs that run with Ray."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psutil
+import ray
+from ray.cluster_utils import Cluster
+
+ROOM = 2
+"""Games of each node."""
+
+
+class Nodes:
+    """A cluster of a head and a second node.
+
+    Args:
+        temp: a folder with a short path.
+        game: what they play, the installation's folder.
+    """
+
+    def __init__(self, temp: str, game: str) -> None:
+        self._common = {"num_cpus": 1, "object_store_memory": 10**8}
+        self._game = game
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args={
+                "include_dashboard": False,
+                "temp_dir": temp,
+                **self._common,
+                **self._playing(game),
+            },
+        )
+        self.second = self.add()
+
+    @property
+    def address(self) -> str:
+        return str(self.cluster.address)
+
+    def add(self, game: str | None = None) -> Any:
+        return self.cluster.add_node(**self._common, **self._playing(game or self._game))
+
+    def _playing(self, game: str) -> dict[str, Any]:
+        return {"resources": {"sc2_game": ROOM}, "env_vars": {"SC2PATH": game}}
+
+    def kill_second(self) -> None:
+        """As when the machine is switched off: nothing is said to Ray."""
+        raylet_of(self.second).kill()
+
+    def clear_second(self) -> None:
+        """Reap what is left of it."""
+        self.cluster.remove_node(self.second, allow_graceful=False)
+
+    def shutdown(self) -> None:
+        ray.shutdown()
+        self.cluster.shutdown()
+
+
+def raylet_of(node: Any) -> psutil.Process:
+    return psutil.Process(node.all_processes["raylet"][0].process.pid)
+
+
+def games_of(*folders: str) -> set[int]:
+    """The games of these installations that run."""
+    found = set()
+    for process in psutil.process_iter(["cmdline", "status"]):
+        line = process.info["cmdline"] or ()
+        alive = process.info["status"] != psutil.STATUS_ZOMBIE
+        if alive and "-dataDir" in line and any(folder in line for folder in folders):
+            found.add(process.pid)
+    return found
+
+
+def actor_of(env: Any, row: int) -> psutil.Process:
+    """The process of the actor that plays this env."""
+    worker = env.stats().instances[row].worker_pid
+    found = psutil.Process(worker).parent()
+    assert found is not None
+    return found
+
+
+def wait(until: Callable[[], object], limit_s: float = 20.0) -> float:
+    """Wait for a condition; returns how long it took, or -1 if it has not come true."""
+    began_s = time.monotonic()
+    while not until():
+        if time.monotonic() - began_s > limit_s:
+            return -1.0
+        time.sleep(0.01)
+    return time.monotonic() - began_s
+
+
+def error_of(call: Callable[[], Any]) -> dict[str, Any]:
+    """The error that a call raises, and after how long."""
+    began_s = time.monotonic()
+    try:
+        made = call()
+    except Exception as error:
+        took_s = time.monotonic() - began_s
+        return {"type": type(error).__name__, "text": str(error), "took_s": took_s}
+    if hasattr(made, "close"):
+        made.close()
+    return {"type": "", "text": "no error", "took_s": time.monotonic() - began_s}
+
+
+def run_cases(cases: Sequence[Callable[[], Any]]) -> dict[str, Any]:
+    """The result of each by its name; a traceback if it raised.
+
+    RAY_CASES="one,other" in the environment runs these only, and prints how long each took.
+    """
+    report: dict[str, Any] = {}
+    chosen = os.environ.get("RAY_CASES", "")
+    for case in cases:
+        if chosen and case.__name__ not in chosen.split(","):
+            continue
+        began_s = time.monotonic()
+        try:
+            report[case.__name__] = case()
+        except BaseException:
+            report[case.__name__] = {"traceback": traceback.format_exc()}
+        if chosen:
+            print(f"{case.__name__}: {time.monotonic() - began_s:.1f} s", flush=True)
+    return report

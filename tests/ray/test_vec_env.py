@@ -1,0 +1,164 @@
+"""`RaySC2VecEnv` on two nodes of one machine: its steps, its errors, and what survives a death.
+
+A program plays all cases on one cluster, started by the first test that needs its report.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("vec_env_cases.py")
+TRUNCATED = [True, 0.0, True, True, "node-lost"]
+UNTOUCHED = [False, 0.0, False, None, None, None]
+
+pytestmark = [
+    pytest.mark.standin("its versions are made up"),
+    pytest.mark.timeout(300),
+]
+
+
+@pytest.fixture(scope="module")
+def case(run_on_ray, standin_dir, other_version):
+    """`case(name)`: the result of a case."""
+    report = run_on_ray(PROGRAM, standin_dir, other_version)
+
+    def result(name: str):
+        found = report()[name]
+        assert "traceback" not in found, found["traceback"]
+        return found
+
+    return result
+
+
+def test_equal_seeds_give_equal_runs_and_every_row_begins_with_another_episode(case):
+    found = case("steps_and_calls")
+    assert found["equal"]
+    assert found["other seed"]
+    assert found["firsts"] == 4
+
+
+def test_every_env_gets_one_transition_per_step(case):
+    found = case("steps_and_calls")
+    assert found["shapes"] == [[4], [4], 4]
+    assert found["steps"] == 4 * 91
+    assert found["seats"] == ["env 0", "env 1", "env 2", "env 3"]
+    assert sum(found["nodes"]) == 4
+    assert found["free"] == 0, "two games are reserved on each of two nodes with two"
+    assert found["version"] == "standin-1"
+
+
+def test_calls_reach_the_env_that_is_meant(case):
+    found = case("steps_and_calls")
+    assert found["step_mul"] == [8, 4, 8, 4]
+    assert found["picked"] == [4, 8, 4]
+    assert found["action"]["text"] == "env 0: action 1000 is not in Discrete(8)"
+    assert found["method"]["type"] == "AttributeError"
+
+
+def test_masks_travel_with_the_observations(case):
+    found = case("masks")
+    assert found["dtype"] == "bool"
+    assert len(found["shapes"]) == 4
+    assert len(set(map(tuple, found["shapes"]))) == 1
+
+
+def test_envs_of_the_user_get_the_seeds_of_sb3(case):
+    assert case("envs_of_the_user") == {"seeds": [5, 6, 7], "rewards": [1, 0, 1]}
+
+
+def test_a_killed_actor_is_one_marked_truncation_in_each_of_its_rows(case):
+    found = case("actor_killed")
+    assert [row[:5] for row in found["rows"][:2]] == [TRUNCATED] * 2
+    assert [row[5] for row in found["rows"][:2]] == found["last"][:2]
+    assert found["rows"][2:] == [UNTOUCHED] * 2
+    assert found["new"], "the observation is the first of another episode"
+    assert found["next"] == [False] * 4
+    assert found["others stay"]
+    assert found["step_mul"] == [4] * 4, "attributes outlive the actor"
+    assert (found["faults"], found["steps"], found["recovered"]) == (2, 8, True)
+
+
+@pytest.mark.timing
+def test_games_end_within_two_seconds_with_what_they_belong_to(case):
+    assert 0 <= case("actor_killed")["gone_s"] < 2
+    assert 0 <= case("driver_killed")["gone_s"] < 2
+    assert 0 <= case("node_lost_for_good")["gone_s"] < 2
+
+
+def test_an_actor_killed_at_rest_shows_at_the_next_step_or_reset(case):
+    found = case("actor_killed_at_rest")
+    assert found["answers"] == [8] * 4
+    assert found["kinds"] == [None, None, "node-lost", "node-lost"]
+    assert ["sc2pool.fault" in keys for keys in found["told"]] == [False, False, True, True]
+
+
+def test_an_actor_that_keeps_dying_is_a_crash_loop(case):
+    found = case("crash_loop")
+    assert found["error"]["type"] == "CrashLoopError"
+    assert "1 recycles of one env in 60 s" in found["error"]["text"]
+    assert found["then"]["type"] == "ClosedError"
+
+
+def test_a_killed_driver_leaves_no_game_and_no_reservation(case):
+    found = case("driver_killed")
+    assert found["games"] == 4
+    assert found["gone_s"] >= 0
+    assert found["free_s"] >= 0
+
+
+def test_a_node_that_does_not_come_back_is_an_error_that_says_so(case):
+    found = case("node_lost_for_good")
+    assert found["games"] == 4
+    assert found["error"]["type"] == "NodeLostError"
+    assert "no node had room for 2 games within 4 s (node_timeout_s)" in found["error"]["text"]
+    assert found["left"] == 0
+
+
+def test_a_step_waits_for_the_node_that_comes_back(case):
+    found = case("node_returns")
+    assert found["waits"]
+    assert sorted(map(str, found["kinds"])) == ["None", "None", "node-lost", "node-lost"]
+    assert found["then"] == [False] * 4
+    assert found["after_return_s"] >= 0
+
+
+def test_too_few_games_are_an_error_that_says_what_each_node_has(case):
+    found = case("too_few_resources")
+    assert found["type"] == "ConfigError"
+    assert found["text"].startswith("the Ray cluster has no room for 5 games (")
+    assert found["text"].count("2 of 2 sc2_game free") == 2
+
+
+def test_a_node_without_the_game_is_an_error_that_names_it(case):
+    found = case("a_node_without_the_game")
+    assert found["type"] == "ConfigError"
+    assert found["text"].startswith("node ")
+    assert "/no/such/game does not exist" in found["text"]
+    assert found["left"] == 0
+
+
+def test_nodes_with_different_versions_of_the_game_do_not_play_together(case):
+    found = case("another_version")
+    assert found["type"] == "ConfigError"
+    assert "the nodes play different versions of the game" in found["text"]
+    assert found["text"].count("standin-1 (build") == 2
+    assert found["text"].count("standin-2 (build") == 1
+    assert found["left"] >= 0
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(
+    "name", ["too_few_resources", "a_node_without_the_game", "another_version"]
+)
+def test_bad_input_is_answered_within_seconds(case, name):
+    assert case(name)["took_s"] < 15
+
+
+def test_a_window_is_refused(case):
+    assert case("a_window")["type"] == "ConfigError"
+
+
+def test_nothing_is_left(case):
+    assert case("in_the_end") == {"games": 0}

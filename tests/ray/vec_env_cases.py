@@ -1,0 +1,308 @@
+"""`RaySC2VecEnv` on two nodes: `vec_env_cases.py TEMP REPORT GAME OTHER_GAME`.
+
+All cases share one cluster, because its start takes longer than any of them. The report is a JSON
+object with the result of each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import ray
+from ray_nodes import Nodes, actor_of, error_of, games_of, run_cases, wait
+
+from sc2pool.config import PoolConfig, RestartPolicy
+from sc2pool.ray import RaySC2VecEnv
+from sc2pool.ray.cluster import GAME_RESOURCE
+
+TEMP, REPORT, GAME, OTHER = sys.argv[1:]
+N = 4
+DRIVER = Path(__file__).with_name("driver.py")
+
+
+def make(**keywords: Any) -> RaySC2VecEnv:
+    return RaySC2VecEnv(**{"n": N, "address": NODES.address, **keywords})
+
+
+def play(env: RaySC2VecEnv, steps: int, seed: int = 0) -> tuple[str, list[str]]:
+    """Reset, and take the same steps as ever; a digest of all, and of each first observation."""
+    rng = np.random.default_rng(seed)
+    digest = hashlib.sha256()
+    observations = env.reset()
+    firsts = [hashlib.sha256(row.tobytes()).hexdigest() for row in observations]
+    for _ in range(steps):
+        actions = rng.integers(0, env.action_space.n, env.num_envs)
+        observations, rewards, dones, _ = env.step(actions)
+        for array in (observations, rewards, dones):
+            digest.update(array.tobytes())
+    return digest.hexdigest(), firsts
+
+
+def steps_and_calls() -> dict[str, Any]:
+    env = make(seed=7)
+    try:
+        again, firsts = play(env, 30)
+        env.seed(7)
+        once_more, same_firsts = play(env, 30)
+        env.seed(8)
+        other, _ = play(env, 30)
+        observations, rewards, dones, infos = env.step(np.zeros(N, np.int64))
+        observations[:] = 0  # a batch is the trainer's own
+        env.set_attr("step_mul", 4, indices=[1, 3])
+        stats = env.stats()
+        return {
+            "equal": again == once_more and firsts == same_firsts,
+            "other seed": again != other,
+            "firsts": len(set(firsts)),
+            "shapes": [list(rewards.shape), list(dones.shape), len(infos)],
+            "step_mul": env.get_attr("step_mul"),
+            "picked": env.get_attr("step_mul", indices=[3, 0, -1]),
+            "masks": [mask is None for mask in map(env.pool.action_mask, range(N))],
+            "action": error_of(lambda: env.step(np.full(N, 1000))),
+            "method": error_of(lambda: env.env_method("no_such_method")),
+            "steps": stats.env_steps,
+            "seats": [row.seat for row in stats.instances],
+            "nodes": list(env.pool.games_by_node().values()),
+            "version": stats.game_version,
+            "free": ray.available_resources().get(GAME_RESOURCE, 0.0),
+        }
+    finally:
+        env.close()
+        env.close()
+
+
+def masks() -> dict[str, Any]:
+    env = make(task="DefeatRoaches")
+    try:
+        env.reset()
+        found = env.env_method("action_masks")
+        return {"shapes": [list(mask.shape) for mask in found], "dtype": str(found[0].dtype)}
+    finally:
+        env.close()
+
+
+class Counting(gymnasium.Env[Any, Any]):
+    """Tells the seed that it was reset with."""
+
+    observation_space = gymnasium.spaces.Box(0, 1e6, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return np.array([seed or 0], np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(1, np.float32), float(action), False, False, {}
+
+
+def envs_of_the_user() -> dict[str, Any]:
+    env = RaySC2VecEnv([Counting] * 3, NODES.address, seed=5)
+    try:
+        seeds = env.reset().ravel().tolist()
+        return {"seeds": seeds, "rewards": env.step(np.array([1, 0, 1]))[1].tolist()}
+    finally:
+        env.close()
+
+
+def fault_of(done: Any, infos: Any, rewards: Any) -> list[Any]:
+    """What a row of a batch says of a fault."""
+    return [
+        [
+            bool(over),
+            float(reward),
+            info.get("TimeLimit.truncated"),
+            info.get("sc2pool.synthetic"),
+            (info.get("sc2pool.fault") or {}).get("kind"),
+            None if "terminal_observation" not in info else info["terminal_observation"].tolist(),
+        ]
+        for over, reward, info in zip(done, rewards, infos, strict=True)
+    ]
+
+
+def actor_killed() -> dict[str, Any]:
+    env = make(seed=1)
+    try:
+        before = env.reset()
+        env.set_attr("step_mul", 4)
+        games = [row.pid for row in env.stats().instances]
+        killed = games[:2]
+        actor_of(env, 0).kill()
+        gone_s = wait(lambda: not games_of(GAME) & set(killed))
+        began_s = time.monotonic()
+        observations, rewards, dones, infos = env.step(np.zeros(N, np.int64))
+        took_s = time.monotonic() - began_s
+        next_dones = env.step(np.zeros(N, np.int64))[2]
+        stats = env.stats()
+        return {
+            "gone_s": gone_s,
+            "step_s": took_s,
+            "rows": fault_of(dones, infos, rewards),
+            "last": before.tolist(),
+            "new": bool((observations[:2] != before[:2]).any()),
+            "next": next_dones.tolist(),
+            "others stay": games_of(GAME) >= set(games[2:]),
+            "step_mul": env.get_attr("step_mul"),
+            "faults": stats.faults,
+            "steps": stats.env_steps,
+            "recovered": stats.recovery_s is not None,
+        }
+    finally:
+        env.close()
+
+
+def actor_killed_at_rest() -> dict[str, Any]:
+    """Calls are answered by the actor that takes over, and the next step tells."""
+    env = make()
+    try:
+        env.reset()
+        actor_of(env, 3).kill()
+        answers = env.get_attr("step_mul")
+        _, rewards, dones, infos = env.step(np.zeros(N, np.int64))
+        rows = fault_of(dones, infos, rewards)
+        actor_of(env, 3).kill()
+        env.reset()
+        told = [sorted(info) for info in env.reset_infos]
+        return {"answers": answers, "kinds": [row[4] for row in rows], "told": told}
+    finally:
+        env.close()
+
+
+def crash_loop() -> dict[str, Any]:
+    env = make(config=PoolConfig(restart=RestartPolicy(per_env=0)))
+    try:
+        env.reset()
+        actor_of(env, 0).kill()
+        error = error_of(lambda: env.step(np.zeros(N, np.int64)))
+        return {"error": error, "then": error_of(env.reset)}
+    finally:
+        env.close()
+
+
+def node_lost_for_good() -> dict[str, Any]:
+    """No other node has room; then the node comes back."""
+    env = make(node_timeout_s=4.0)
+    try:
+        env.reset()
+        games = {row.pid for row in env.stats().instances}
+        NODES.kill_second()
+        gone_s = wait(lambda: len(games_of(GAME) & games) == 2)
+        error = error_of(lambda: env.step(np.zeros(N, np.int64)))
+    finally:
+        env.close()
+        NODES.clear_second()
+        NODES.second = NODES.add()
+    return {
+        "games": len(games),
+        "gone_s": gone_s,
+        "error": error,
+        "left": len(games_of(GAME) & games),
+    }
+
+
+def node_returns() -> dict[str, Any]:
+    env = make()
+    brought: list[Any] = []
+
+    def step() -> None:
+        brought.append((env.step(np.zeros(N, np.int64)), time.monotonic()))
+
+    stepping = threading.Thread(target=step)
+    try:
+        env.reset()
+        games = {row.pid for row in env.stats().instances}
+        NODES.kill_second()
+        wait(lambda: len(games_of(GAME) & games) == 2)
+        stepping.start()
+        waits = wait(lambda: brought, 2.0) < 0
+        NODES.clear_second()
+        NODES.second = NODES.add()
+        returned_s = time.monotonic()
+        stepping.join(60)
+        (_, rewards, dones, infos), plays_s = brought[0]
+        then = env.step(np.zeros(N, np.int64))[2].tolist()
+        return {
+            "kinds": [row[4] for row in fault_of(dones, infos, rewards)],
+            "waits": waits,
+            "then": then,
+            "after_return_s": plays_s - returned_s,
+            "nodes": sorted(env.pool.games_by_node().values()),
+        }
+    finally:
+        env.close()
+
+
+def driver_killed() -> dict[str, Any]:
+    driver = subprocess.Popen(
+        [sys.executable, DRIVER, NODES.address], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert driver.stdout is not None
+        games = set(json.loads(driver.stdout.readline()))
+        driver.send_signal(signal.SIGKILL)
+        gone_s = wait(lambda: not games_of(GAME) & games)
+        driver.wait()
+        free_s = wait(lambda: ray.available_resources().get(GAME_RESOURCE, 0.0) == N)
+        return {"games": len(games), "gone_s": gone_s, "free_s": free_s}
+    finally:
+        driver.kill()
+        driver.communicate()
+
+
+def too_few_resources() -> dict[str, Any]:
+    return error_of(lambda: make(n=N + 1))
+
+
+def a_node_without_the_game() -> dict[str, Any]:
+    return {**error_of(lambda: make(game="/no/such/game")), "left": len(games_of(GAME))}
+
+
+def another_version() -> dict[str, Any]:
+    third = NODES.add(OTHER)
+    try:
+        found = error_of(lambda: make(n=N + 2))
+        return {**found, "left": wait(lambda: not games_of(GAME, OTHER))}
+    finally:
+        NODES.cluster.remove_node(third)
+
+
+def a_window() -> dict[str, Any]:
+    return error_of(lambda: make(render_mode="human"))
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    )
+    NODES = Nodes(TEMP, GAME)
+    try:
+        found = run_cases(
+            [
+                steps_and_calls,
+                masks,
+                envs_of_the_user,
+                actor_killed,
+                actor_killed_at_rest,
+                crash_loop,
+                driver_killed,
+                too_few_resources,
+                a_node_without_the_game,
+                another_version,
+                a_window,
+                node_lost_for_good,
+                node_returns,
+            ]
+        )
+        found["in_the_end"] = {"games": len(games_of(GAME, OTHER))}
+        Path(REPORT).write_text(json.dumps(found, default=float))
+    finally:
+        NODES.shutdown()
