@@ -345,7 +345,7 @@ def add_pace(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_ray(command: argparse.ArgumentParser, what: str) -> None:
+def add_ray(command: argparse._ActionsContainer, what: str) -> None:
     """Add the option that names a cluster."""
     command.add_argument(
         "--ray",
@@ -358,6 +358,7 @@ def add_which_pool(command: argparse.ArgumentParser) -> None:
     """Add the options that choose one of several running pools."""
     which = command.add_mutually_exclusive_group()
     which.add_argument("--pid", type=integer(1), help="the pool of this process")
+    add_ray(which, "all pools on the nodes of this Ray cluster")
     which.add_argument(
         "--run", dest="run_dir", type=Path, metavar="DIR", help="the pool with this run directory"
     )

@@ -20,7 +20,7 @@ from sc2pool.errors import ConfigError, SC2PoolError
 from sc2pool.pool.instances.run_dir import living, trainer_of
 from sc2pool.pool.report import live_files
 
-_POLL_S = 0.05
+POLL_S = 0.05
 ANSWER_S = 10.0
 """A pool answers within a second; after this time without an answer it is stopped or very busy."""
 
@@ -52,7 +52,7 @@ class Run:
         """
         with suppress(OSError):
             live_files.request(self.path)
-        return live_files.read(self.path / live_files.POOL_FILE)
+        return self.read(live_files.POOL_FILE)
 
     def first_look(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
         """The pool's statistics, written after this call began; None if the pool has ended.
@@ -72,8 +72,23 @@ class Run:
                     f"the pool of process {self.pid} ({self.path}) has not answered for "
                     f"{timeout_s:.0f} s; it is {state_of(self.pid)}"
                 )
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
         return None
+
+    def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
+        """The data of a live file and its age in seconds; None if there is no such file.
+
+        Args:
+            name: of the file.
+            instance: whose; None for a file of the whole pool.
+        """
+        folder = self.path if instance is None else self.path / str(instance)
+        return live_files.read(folder / name)
+
+    @property
+    def name(self) -> str:
+        """What it is, in a message."""
+        return f"the pool of process {self.pid}"
 
     def describe(self) -> str:
         """One line that identifies the pool."""

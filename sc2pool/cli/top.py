@@ -23,6 +23,7 @@ from rich.live import Live
 from rich.text import Text
 
 from sc2pool.cli import top_table as table
+from sc2pool.cli.cluster_run import ClusterRun
 from sc2pool.cli.runs import Run, choose
 from sc2pool.cli.table import open_console
 from sc2pool.errors import ConfigError
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: there is no pool, or no terminal for a live table.
     """
-    pool = choose(args.run_dir, args.pid)
+    pool = ClusterRun(args.ray) if args.ray else choose(args.run_dir, args.pid)
     once = args.json or args.once
     if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError("a live table needs a terminal: give --once or --json")
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     elif stats is not None and args.once:
         console.print(TableView(stats, args.sort).draw(console.width))
     elif stats is None or not show(pool, TableView(stats, args.sort), console):
-        print(f"the pool of process {pool.pid} has ended")
+        print(f"{pool.name} has ended")
     return 0
 
 
@@ -156,7 +157,7 @@ def _text(lines: list[Styled]) -> Text:
     )
 
 
-def show(pool: Run, view: TableView, console: Console) -> bool:
+def show(pool: Run | ClusterRun, view: TableView, console: Console) -> bool:
     """Show the live table until the user quits (True) or the pool ends (False)."""
     with (
         read_keys() as read,

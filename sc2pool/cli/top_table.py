@@ -20,6 +20,8 @@ Row = Mapping[str, Any]
 
 GAP = "gap"
 """The column that only games in real time have."""
+NODE = "node"
+"""The column that only games of a Ray cluster have."""
 RECYCLES = "recycles"
 _BETWEEN = " "
 _DOT = " · "
@@ -95,6 +97,7 @@ def _of(key: str) -> Callable[[Row], Any]:
 
 COLUMNS: Sequence[Column] = (
     Column("env", 7, 0, _of("seat"), str, is_text=True),
+    Column(NODE, 11, 2, _of(NODE), str, is_text=True),
     Column("inst", 4, 10, _of("instance"), whole),
     Column("pid", 7, 9, _of("pid"), whole),
     Column("port", 5, 11, _of("port"), whole),
@@ -119,9 +122,23 @@ def is_realtime(pool: Row) -> bool:
     return bool(pool["realtime"]["steps"])
 
 
+def is_cluster(pool: Row) -> bool:
+    """Whether its games are on the nodes of a Ray cluster."""
+    return any(row.get(NODE) for row in pool["instances"])
+
+
+def where(pool: Row) -> str:
+    """The process that has the pool, or how many nodes have one."""
+    if not is_cluster(pool):
+        return f"process {pool['trainer_pid']}"
+    count = len({row[NODE] for row in pool["instances"]})
+    return f"{count} Ray node{'s' * (count > 1)}"
+
+
 def names(pool: Row, sort: str) -> list[str]:
     """The columns that this pool has, and the one that the user has chosen."""
-    return [name for name in NAMES if name == sort or name != GAP or is_realtime(pool)]
+    lacks = {name for name, has in ((GAP, is_realtime(pool)), (NODE, is_cluster(pool))) if not has}
+    return [name for name in NAMES if name == sort or name not in lacks]
 
 
 def rows(pool: Row) -> list[dict[str, Any]]:
@@ -259,7 +276,7 @@ def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
             f"{pool['env_steps']:,} steps, {rate}/s",
             f"mean return {mean}",
             f"{pool['episodes']:,} episodes",
-            f"process {pool['trainer_pid']}, up {duration(pool['uptime_s'])}",
+            f"{where(pool)}, up {duration(pool['uptime_s'])}",
         ],
         [
             f"recycles: {causes(pool['recycles']) or 'none'}",

@@ -24,6 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
 
+from sc2pool.cli.cluster_run import ClusterRun
 from sc2pool.cli.runs import Run, choose
 from sc2pool.cli.units import is_standin
 from sc2pool.errors import ConfigError
@@ -59,7 +60,7 @@ _HEADERS = {
 class Watch:
     """The data for the page, read from a pool's live files."""
 
-    def __init__(self, pool: Run) -> None:
+    def __init__(self, pool: Run | ClusterRun) -> None:
         self._pool = pool
         self._maps: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._lock = threading.Lock()
@@ -91,17 +92,16 @@ class Watch:
 
     def curves(self) -> dict[str, Any]:
         """The run so far as curves, see `History.as_dict`; empty until the pool has answered."""
-        seen = live_files.read(self._pool.path / live_files.CURVE_FILE)
+        seen = self._pool.read(live_files.CURVE_FILE)
         return {"at_s": [], "steps": [], "figures": {}} if seen is None else seen[0]
 
     def _view(self, instance: int) -> dict[str, Any] | None:
-        folder = self._pool.path / str(instance)
-        view = live_files.read(folder / live_files.VIEW_FILE)
+        view = self._pool.read(live_files.VIEW_FILE, instance)
         if view is None:
             return None
         with self._lock:
             if view[0]["map"] not in self._maps:
-                shown = live_files.read(folder / live_files.MAP_FILE)
+                shown = self._pool.read(live_files.MAP_FILE, instance)
                 if shown is None or shown[0]["key"] != view[0]["map"]:
                     return None  # it is being replaced; the next request will find it
                 self._maps[shown[0]["key"]] = shown[0]
@@ -222,7 +222,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: there is no pool, or the port is taken.
     """
-    pool = choose(args.run_dir, args.pid)
+    pool = ClusterRun(args.ray, closely=True) if args.ray else choose(args.run_dir, args.pid)
     with open_server(Watch(pool), args.port) as server:
         threading.Thread(target=server.serve_forever, name="sc2pool-watch", daemon=True).start()
         print(f"{pool.describe()}\nis shown at {server.address} (Ctrl-C ends)", flush=True)
@@ -230,7 +230,7 @@ def run(args: argparse.Namespace) -> int:
             show_in_browser(server.address)
         while not pool.ended():
             time.sleep(_LOOK_EVERY_S)
-        print(f"the pool of process {pool.pid} has ended", flush=True)
+        print(f"{pool.name} has ended", flush=True)
         time.sleep(_LAST_WORDS_S)
         server.shutdown()
     return 0

@@ -57,6 +57,7 @@ HEAVY = {
         "game/",
         "pool/ipc/descriptors.py",
         "pool/instances/watchdog.py",
+        "ray/viewer.py",
         "realtime/",
         "cli/",
     ),

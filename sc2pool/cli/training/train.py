@@ -214,4 +214,5 @@ def closing_words(
     if model.num_timesteps < options.steps:
         command = os.environ.get("SC2POOL_COMMAND", "sc2pool train")
         words += f"\nto continue: {command} --resume {shlex.quote(str(options.out))}"
+        words += f" --ray {options.ray}" if options.ray else ""
     return words

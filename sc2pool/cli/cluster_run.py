@@ -1,0 +1,129 @@
+"""The pools of a Ray cluster, seen from outside as if they were one: for `top` and `watch`.
+
+It is to a cluster what `Run` is to a pool on this machine.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from sc2pool.cli.runs import ANSWER_S, POLL_S, NoAnswerError
+from sc2pool.errors import ConfigError
+from sc2pool.optional import require
+from sc2pool.pool.report import live_files
+
+if TYPE_CHECKING:
+    from sc2pool.ray.viewer import Seen
+
+_AGAIN_S = 0.3
+"""Requests within this time share one look."""
+_ALL_ANSWER_S = 1.5
+"""A pool looks once a second whether it is asked."""
+_ENDED_AFTER_S = 10.0
+"""Without any pool for this long, the training has ended; a node that died is awaited longer."""
+
+
+class ClusterRun:
+    """The running pools of a cluster.
+
+    Args:
+        address: of the cluster; see `sc2pool.ray.cluster.connect`.
+        closely: whether `read` is called, too.
+
+    Raises:
+        MissingPackageError: Ray is not installed.
+        ConfigError: no cluster answers.
+    """
+
+    def __init__(self, address: str, *, closely: bool = False) -> None:
+        require("--ray", "ray")
+        from sc2pool.ray import cluster, viewer  # noqa: PLC0415
+
+        cluster.connect(address)
+        self._viewers = viewer.Viewers()
+        self._address = address
+        self._closely = closely
+        self._pools: list[Seen] = []
+        self._looked_s = 0.0
+        self._seen_s = time.monotonic()
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """What it is, in a message."""
+        return f"every pool of the Ray cluster at {self._address}"
+
+    def describe(self) -> str:
+        """One line that identifies the pools."""
+        nodes = dict.fromkeys(pool.node for pool in self._look())
+        return f"the Ray cluster at {self._address}, pools on {', '.join(nodes) or 'no node yet'}"
+
+    def ended(self) -> bool:
+        """Whether there has been no pool for a while."""
+        return not self._look() and time.monotonic() - self._seen_s > _ENDED_AFTER_S
+
+    def look(self) -> tuple[dict[str, Any], float] | None:
+        """The statistics of all pools as those of one, and their age; None without any."""
+        from sc2pool.ray.stats import from_dict, merge  # noqa: PLC0415
+
+        pools = self._look()
+        if not pools:
+            return None
+        merged = merge([(pool.node, from_dict(pool.stats)) for pool in pools])
+        return merged.as_dict(), max(pool.age_s for pool in pools)
+
+    def first_look(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
+        """The statistics, once pools have answered.
+
+        Raises:
+            ConfigError: no pool has answered in time.
+        """
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < timeout_s:
+            seen = self.look()
+            # A file written for an earlier reader is older than this call.
+            waited_s = time.monotonic() - began_s
+            if seen is not None and seen[1] < waited_s and waited_s > _ALL_ANSWER_S:
+                return seen[0]
+            time.sleep(POLL_S)
+        if self._pools:
+            raise NoAnswerError(f"{self.name} has not answered for {timeout_s:.0f} s")
+        raise ConfigError(
+            f"no pool is running on the nodes of the Ray cluster at {self._address} (a training's "
+            "own process is seen without --ray)"
+        )
+
+    def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
+        """What `Run.read` returns: a file of an instance, numbered as in `look`, or the curves."""
+        pools = self._look()
+        if instance is None:
+            return self._curves(pools)
+        if not pools:
+            return None
+        own, index = divmod(instance, len(pools))
+        view = pools[index].views.get(own)
+        if view is None:
+            return None
+        return view if name == live_files.VIEW_FILE else (pools[index].maps[view[0]["map"]], 0.0)
+
+    def _curves(self, pools: list[Seen]) -> tuple[dict[str, Any], float] | None:
+        from sc2pool.ray.curves import merge_curves  # noqa: PLC0415
+
+        parts = [
+            (pool.stats["uptime_s"], pool.curves)
+            for pool in pools
+            if pool.curves and pool.curves["at_s"]
+        ]
+        return (merge_curves(parts), 0.0) if parts else None
+
+    def _look(self) -> list[Seen]:
+        with self._lock:
+            now_s = time.monotonic()
+            if now_s - self._looked_s > _AGAIN_S:
+                self._pools = self._viewers.look(closely=self._closely)
+                self._looked_s = time.monotonic()
+            if self._pools:
+                self._seen_s = now_s
+            return self._pools

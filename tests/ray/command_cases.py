@@ -1,0 +1,154 @@
+"""The commands on two nodes: `command_cases.py TEMP REPORT GAME`. See `vec_env_cases.py`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ray_nodes import Nodes, games_of, run_cases, wait
+
+TEMP, REPORT, GAME = sys.argv[1:]
+OUT = Path(TEMP, "run")
+WORK = Path(TEMP, "work")
+"""The folder that the commands are called in; only there is the user's task."""
+TASK = """
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+class Walk(MoveToBeacon):
+    pass
+"""
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sc2pool", *map(str, arguments)],
+        cwd=WORK,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(*arguments: object) -> dict[str, Any]:
+    process = start(*arguments)
+    out, err = process.communicate(timeout=90)
+    return {"code": process.returncode, "out": out, "err": err}
+
+
+def looked_at() -> dict[str, Any]:
+    """Two nodes play, `top` and `watch` look, Ctrl-C ends it."""
+    training = start(
+        *("train", "--ray", NODES.address, "--task", "my_task:Walk", "--n", 4),
+        *("--steps", 100_000, "--seed", 3, "--out", OUT),
+    )
+    try:
+        began = wait(lambda: len(games_of(GAME)) == 4, 60)
+        top = run("top", "--ray", NODES.address, "--json")
+        table = run("top", "--ray", NODES.address, "--once")
+        return {"began": began, "top": top, "table": table, "watch": watched()}
+    finally:
+        training.send_signal(signal.SIGINT)
+        out, err = training.communicate(timeout=60)
+        ENDED.update(out=out, err=err, code=training.returncode)
+
+
+ENDED: dict[str, Any] = {}
+
+
+def ended() -> dict[str, Any]:
+    """How that training has ended."""
+    return ENDED
+
+
+def watched() -> dict[str, Any]:
+    watch = start("watch", "--ray", NODES.address)
+    try:
+        assert watch.stdout is not None
+        said = [watch.stdout.readline(), watch.stdout.readline()]
+        address = said[1].split()[3]
+        state: dict[str, Any] = {}
+
+        def shows_all() -> bool:
+            with suppress(OSError):
+                state.update(ask(address + "state"))
+            return len(state.get("views", ())) == 4 and bool(ask(address + "curves")["at_s"])
+
+        waited_s = wait(shows_all, 30)
+        key = next(iter(state["views"].values()))["map"]
+        return {
+            "said": said,
+            "waited_s": waited_s,
+            "views": len(state["views"]),
+            "nodes": len({row["node"] for row in state["pool"]["instances"]}),
+            "map": sorted(ask(f"{address}map/{key}")),
+            "figures": sorted(ask(address + "curves")["figures"]),
+        }
+    finally:
+        watch.send_signal(signal.SIGINT)
+        watch.communicate(timeout=20)
+
+
+def ask(address: str) -> dict[str, Any]:
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        return dict(json.load(answer))
+
+
+def resumed() -> dict[str, Any]:
+    """The run goes on, with an evaluation on the cluster."""
+    done = int((OUT / "episodes.csv").read_text().count("\n"))
+    went_on = run(
+        *("train", "--resume", OUT, "--ray", NODES.address, "--n", 3, "--steps", 1_000_000),
+        *("--eval-every", 200, "--eval-episodes", 1, "--task", "my_task:Nothing"),
+    )
+    steps = steps_done()
+    short = run(
+        *("train", "--resume", OUT, "--ray", NODES.address, "--n", 3, "--steps", steps + 400),
+        *("--eval-every", 200, "--eval-episodes", 1),
+    )
+    return {
+        "other task": went_on,
+        "resumed": short,
+        "episodes": [done, (OUT / "episodes.csv").read_text().count("\n")],
+        "evaluations": (OUT / "evaluations.csv").read_text().count("\n"),
+        "from": steps,
+        "to": steps_done(),
+        "files": sorted(path.name for path in OUT.iterdir()),
+    }
+
+
+def steps_done() -> int:
+    from sc2pool.cli.training.run_folder import read_steps
+
+    return read_steps(OUT / "model.zip", "ppo")
+
+
+def no_pool() -> dict[str, Any]:
+    return run("top", "--ray", NODES.address, "--once")
+
+
+def dead_address() -> dict[str, Any]:
+    return {name: run(name, "--ray", "127.0.0.1:9") for name in ("train", "top", "watch")}
+
+
+def too_many() -> dict[str, Any]:
+    return run("train", "--ray", NODES.address, "--n", 5, "--out", Path(TEMP, "none"))
+
+
+if __name__ == "__main__":
+    WORK.mkdir()
+    Path(WORK, "my_task.py").write_text(TASK)
+    os.environ["SC2PATH"] = "/no/such/game"  # the driver needs none
+    NODES = Nodes(TEMP, GAME)
+    try:
+        found = run_cases([looked_at, ended, resumed, no_pool, dead_address, too_many])
+        found["in_the_end"] = {"games": len(games_of(GAME))}
+        Path(REPORT).write_text(json.dumps(found, default=float))
+    finally:
+        NODES.shutdown()
