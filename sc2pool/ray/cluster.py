@@ -29,6 +29,8 @@ GAME_RESOURCE = "sc2_game"
 _PROBE_S = 5.0
 _ANSWER_S = 60.0
 """A process of Ray's starts in some seconds, and imports sc2pool."""
+_connected_by: set[str | None] = set()
+"""Addresses that this process has connected by: a cluster may be known by several names."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def connect(address: str | None = None) -> None:
     """
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
-        if address not in (None, "auto", here):
+        if address not in (None, "auto", here, *_connected_by):
             raise ConfigError(
                 f"this process is already connected to the Ray cluster at {here}, not to {address}"
             )
@@ -88,11 +90,13 @@ def connect(address: str | None = None) -> None:
         _probe(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="warning")
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
         raise ConfigError(
             f"no Ray cluster at {address!r}: {error}; start one with `ray start --head "
             f"--resources '{{\"{GAME_RESOURCE}\": 8}}'`"
         ) from error
+    _connected_by.clear()  # a process may go from one cluster to another
+    _connected_by.add(address)
 
 
 def _probe(address: str) -> None:

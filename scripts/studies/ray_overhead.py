@@ -5,8 +5,8 @@
 Both nodes are on this machine, so both sides have the same cores, and the network is the loopback.
 The sides play in turn, in rounds; each figure is the median of the rounds, and the last column the
 median of the differences within a round, with the least and the greatest. The maps are the
-stand-in's canned ones at several costs of a step: sleeping imitates a game that is busy on a core of
-its own, burning one that shares these.
+stand-in's canned ones at several costs of a step: sleeping imitates a game that is busy on its own
+core, burning one that shares these.
 """
 
 from __future__ import annotations
