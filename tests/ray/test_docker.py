@@ -122,7 +122,7 @@ def test_a_head_and_a_worker_play(
         assert done.returncode == 0, done.stderr + logs
         assert "saved after " in done.stdout
         stranger = subprocess.run(
-            [*command, *options],
+            [*command, "--out", str(folder / "other")],
             env=environment | {"RAY_AUTH_TOKEN": "f" * 64},
             cwd=folder,
             capture_output=True,

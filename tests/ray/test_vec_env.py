@@ -124,6 +124,18 @@ def test_a_step_waits_for_the_node_that_comes_back(case):
     assert found["after_return_s"] >= 0
 
 
+def test_games_are_spread_in_proportion_to_the_room(case):
+    found = case("spreads")
+    assert found["even"] == {"node 0": 3, "node 1": 2}
+    assert found["by CPUs"] == {"node 0": 2, "node 1": 4}
+    assert found["declared"] == {"node 0": 2, "node 1": 4}
+    assert found["free"] == {"node 1": 2}
+    assert found["spares"] == {"node 0": 2, "node 1": 2}
+    assert found["fewer than nodes"] == {"node 0": 1}
+    assert "no room for 5 games and 1 spares on each node (node 0: 3 of 3" in found["too many"]
+    assert "no node with a CPU for 1 games" in found["no CPU"]
+
+
 def test_too_few_games_are_an_error_that_says_what_each_node_has(case):
     found = case("too_few_resources")
     assert found["type"] == "ConfigError"

@@ -23,8 +23,10 @@ import ray
 from ray_nodes import Nodes, actor_of, error_of, games_of, run_cases, wait
 
 from sc2pool.config import PoolConfig, RestartPolicy
+from sc2pool.errors import ConfigError
 from sc2pool.ray import RaySC2VecEnv
-from sc2pool.ray.cluster import GAME_RESOURCE
+from sc2pool.ray.cluster import GAME_RESOURCE, Node
+from sc2pool.ray.spread import spread
 
 TEMP, REPORT, GAME, OTHER = sys.argv[1:]
 N = 4
@@ -258,6 +260,28 @@ def driver_killed() -> dict[str, Any]:
         driver.communicate()
 
 
+def spreads() -> dict[str, Any]:
+    """How many envs each of some nodes gets; a node is its CPUs, games and free games."""
+
+    def of(n: int, *rooms: tuple[float, float, float], spares: int = 0) -> Any:
+        alive = [Node(str(k), f"node {k}", *room) for k, room in enumerate(rooms)]
+        try:
+            return {node.name: envs for node, envs in spread(n, spares, alive)}
+        except ConfigError as error:
+            return str(error)
+
+    return {
+        "even": of(5, (4, 0, 0), (4, 0, 0)),
+        "by CPUs": of(6, (2, 0, 0), (4, 0, 0), (0, 0, 0)),
+        "declared": of(6, (64, 2, 2), (1, 4, 4), (64, 0, 0)),
+        "free": of(2, (4, 4, 0), (4, 2, 2)),
+        "spares": of(4, (4, 3, 3), (4, 3, 3), spares=1),
+        "fewer than nodes": of(1, (4, 2, 2), (4, 2, 2)),
+        "too many": of(5, (4, 3, 3), (4, 3, 3), spares=1),
+        "no CPU": of(1, (0, 0, 0)),
+    }
+
+
 def too_few_resources() -> dict[str, Any]:
     return error_of(lambda: make(n=N + 1))
 
@@ -294,6 +318,7 @@ if __name__ == "__main__":
                 actor_killed_at_rest,
                 crash_loop,
                 driver_killed,
+                spreads,
                 too_few_resources,
                 a_node_without_the_game,
                 another_version,
