@@ -70,6 +70,7 @@ class RemoteGames:
         reborn: what a new actor has brought that no batch has shown; None if there is none.
         stats: the newest statistics.
         past: the last statistics of those that died.
+        has_place: whether the actor runs, so that it can be asked.
     """
 
     index: int
@@ -86,6 +87,7 @@ class RemoteGames:
     reborn: Reborn | None = None
     stats: PoolStats | None = None
     past: list[PoolStats] = field(default_factory=list)
+    has_place: bool = False
     _actor: Any = None
 
     @property
@@ -123,6 +125,7 @@ class RemoteGames:
             NoPlaceError: it has none within the deadline.
             LostError: the node died meanwhile.
         """
+        self.has_place = False
         try:
             node_id = ray.get(reference, timeout=deadline.remaining_s())
         except GetTimeoutError:
@@ -130,6 +133,7 @@ class RemoteGames:
             raise NoPlaceError from None
         except RayError as error:
             raise self._lost(error) from error
+        self.has_place = True
         self.node = next((node for node in nodes() if node.node_id == node_id), self.node)
 
     def place_anew(self, deadline: Deadline) -> None:
@@ -191,6 +195,7 @@ class RemoteGames:
 
     def kill(self) -> None:
         """End the actor at once, with its games; may be called again."""
+        self.has_place = False
         if self._actor is not None:
             with suppress(RayError, ValueError):
                 ray.kill(self._actor, no_restart=True)
@@ -203,7 +208,7 @@ def close_all(every: Sequence[RemoteGames]) -> None:
     asked: list[Any] = []
     for games in every:
         with suppress(RayError):
-            if games.about is not None:
+            if games.has_place:
                 asked.append(games.submit("close"))
     with suppress(RayError):
         if asked:

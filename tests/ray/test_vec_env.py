@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import sc2pool
+
 PROGRAM = Path(__file__).with_name("vec_env_cases.py")
 TRUNCATED = [True, 0.0, True, True, "node-lost"]
 UNTOUCHED = [False, 0.0, False, None, None, None]
@@ -158,6 +160,12 @@ def test_nodes_with_different_versions_of_the_game_do_not_play_together(case):
     assert found["text"].count("standin-1 (build") == 2
     assert found["text"].count("standin-2 (build") == 1
     assert found["left"] >= 0
+
+
+def test_nodes_with_another_version_of_the_package_do_not_play(case):
+    found = case("another_package")
+    assert found["type"] == "ConfigError"
+    assert f"has sc2pool {sc2pool.__version__}, and this process has 99.0" in found["text"]
 
 
 @pytest.mark.timing

@@ -22,6 +22,7 @@ import numpy as np
 import ray
 from ray_nodes import Nodes, actor_of, error_of, games_of, run_cases, wait
 
+import sc2pool
 from sc2pool.config import PoolConfig, RestartPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.ray import RaySC2VecEnv
@@ -299,6 +300,15 @@ def another_version() -> dict[str, Any]:
         NODES.cluster.remove_node(third)
 
 
+def another_package() -> dict[str, Any]:
+    """The driver has a newer sc2pool than the nodes."""
+    installed, sc2pool.__version__ = sc2pool.__version__, "99.0"
+    try:
+        return error_of(make)
+    finally:
+        sc2pool.__version__ = installed
+
+
 def a_window() -> dict[str, Any]:
     return error_of(lambda: make(render_mode="human"))
 
@@ -322,6 +332,7 @@ if __name__ == "__main__":
                 too_few_resources,
                 a_node_without_the_game,
                 another_version,
+                another_package,
                 a_window,
                 node_lost_for_good,
                 node_returns,
