@@ -91,6 +91,7 @@ class ClusterPool:
         self._began = False
         self._sent: list[Any] | None = None
         self._book: Book | None = None
+        self._book_is_new = False
         self._steps = 0
         self._losses: list[PoolEvent] = []
         self._recoveries = DurationCounter()
@@ -183,6 +184,7 @@ class ClusterPool:
         """
         self._check_usable()
         self._book = Book(None if seed is None else [seed], seeded)
+        self._book_is_new = True
 
     def _book_of(self, games: RemoteGames) -> Book | None:
         if self._book is None or self._book.seed is None:
@@ -199,13 +201,14 @@ class ClusterPool:
         self._check_usable()
         self._sent = None  # the nodes drop it when they reset
 
-        def asked(games: RemoteGames) -> tuple[Any, ...]:
+        def asked(games: RemoteGames, *, begun: bool = False) -> tuple[Any, ...]:
             of_rows = [None if given is None else given[games.rows] for given in (seeds, options)]
-            return self._book_of(games), *of_rows
+            return None if begun else self._book_of(games), *of_rows
 
+        begun, self._book_is_new = not self._book_is_new, False
         for games in self._every:
             games.reborn = None
-        references = [games.submit("reset", *asked(games)) for games in self._every]
+        references = [games.submit("reset", *asked(games, begun=begun)) for games in self._every]
         self._began = True
         replies = self._replies(references, Phase.RESETTING, asked)
         for games in self._every:

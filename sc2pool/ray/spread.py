@@ -2,7 +2,8 @@
 
 Rules: games go to the nodes in proportion to their room, which is the free `sc2_game` if any node
 declares it, else the CPUs; a node takes no more games than it declares; each node's share of the
-envs is one run of rows, in the order of the nodes' ids, so the same cluster gives the same spread.
+envs is one run of rows, those of the largest node first, so the same nodes give the same spread,
+also after Ray was started again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]
         ConfigError: they have no room for so many games; says what each node has.
     """
     declared = any(node.games for node in alive)
-    ordered = sorted(alive, key=lambda node: node.node_id)
+    ordered = sorted(alive, key=lambda node: (-node.games, -node.cpus, node.name, node.node_id))
     room = [node.free_games - spares if declared else node.cpus for node in ordered]
     envs = [0] * len(ordered)
     for _ in range(n):
@@ -42,7 +43,7 @@ def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]
 
 
 def _no_room(n: int, spares: int, alive: Sequence[Node], *, declared: bool) -> str:
-    wanted = f"{n} games" + (f" and {spares} spares on each node" if spares else "")
+    wanted = f"{n} games" + (f" with spares={spares} on each node" if spares else "")
     if not declared:
         return f"the Ray cluster has no node with a CPU for {wanted}; add a node"
     found = "; ".join(

@@ -39,6 +39,7 @@ def test_equal_seeds_give_equal_runs_and_every_row_begins_with_another_episode(c
     assert found["equal"]
     assert found["other seed"]
     assert found["firsts"] == 4
+    assert found["later"] == 8, "a reset without a seed goes on with the run"
 
 
 def test_every_env_gets_one_transition_per_step(case):
@@ -134,7 +135,7 @@ def test_games_are_spread_in_proportion_to_the_room(case):
     assert found["free"] == {"node 1": 2}
     assert found["spares"] == {"node 0": 2, "node 1": 2}
     assert found["fewer than nodes"] == {"node 0": 1}
-    assert "no room for 5 games and 1 spares on each node (node 0: 3 of 3" in found["too many"]
+    assert "no room for 5 games with spares=1 on each node (node 0: 3 of 3" in found["too many"]
     assert "no node with a CPU for 1 games" in found["no CPU"]
 
 

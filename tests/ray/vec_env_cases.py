@@ -56,6 +56,7 @@ def steps_and_calls() -> dict[str, Any]:
     env = make(seed=7)
     try:
         again, firsts = play(env, 30)
+        _, later = play(env, 0)
         env.seed(7)
         once_more, same_firsts = play(env, 30)
         env.seed(8)
@@ -66,6 +67,7 @@ def steps_and_calls() -> dict[str, Any]:
         stats = env.stats()
         return {
             "equal": again == once_more and firsts == same_firsts,
+            "later": len({*firsts, *later}),
             "other seed": again != other,
             "firsts": len(set(firsts)),
             "shapes": [list(rewards.shape), list(dones.shape), len(infos)],
