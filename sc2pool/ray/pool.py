@@ -400,6 +400,7 @@ class ClusterPool:
                     error = again
                 else:
                     self._recoveries.add(time.monotonic() - lost_at_s)
+                    look_at_all([games])
                     return
         except NoPlaceError:
             raise NodeLostError(
@@ -416,6 +417,7 @@ class ClusterPool:
         games.losses_s.append(now_s)
         if games.stats is not None:
             games.past.append(games.stats)
+            games.stats = None
         kind = str(FaultKind.NODE_LOST)
         self._losses += [
             PoolEvent("fault", now_s, f"env {env}", -1, kind, str(phase), str(error))

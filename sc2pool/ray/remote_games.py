@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sc2pool.deadline import Deadline
@@ -177,8 +177,10 @@ class RemoteGames:
 
     def _lost(self, error: RayError) -> LostError:
         self.kill()
-        # The first line says what has died; "unavailable" is all that the driver knows of a node.
-        why = str(error).strip().partition("\n")[0] or type(error).__name__
+        if isinstance(error, ActorUnavailableError):
+            why = "it does not answer any more"
+        else:
+            why = str(error).strip().partition("\n")[0] or type(error).__name__
         return LostError(f"the games of node {self.node.name} are gone: {why}")
 
     def _told(self, error: RayTaskError) -> BaseException:

@@ -4,9 +4,10 @@
 
 Both nodes are on this machine, so both sides have the same cores, and the network is the loopback.
 The sides play in turn, in rounds; each figure is the median of the rounds, and the last column the
-median of the differences within a round, with the least and the greatest. The maps are the
-stand-in's canned ones at several costs of a step: sleeping imitates a game that is busy on its own
-core, burning one that shares these.
+median of the differences within a round, with the least and the greatest. CPU is that of the driver
+and the actors, without workers and games; other programs change it less than the time. The maps are
+the stand-in's canned ones at several costs of a step: sleeping imitates a game that is busy on its
+own core, burning one that shares these.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from statistics import median
 from typing import Any
 
 import cloudpickle
+import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench import standin, tasks
@@ -31,7 +33,10 @@ from sc2pool.cli.bench.output import markdown, tell
 
 MAPS = ("Canned", "Canned burn 0.5 ms", "Canned sleep 5 ms", "Canned sleep 20 ms")
 LONG_SLEEP = {"sleep 20 ms": {"sleep_ms": 20.0}}
-HEAD = ("a game's step", "one pool", "two nodes", "one pool, ms", "two nodes, ms", "more, ms")
+HEAD = (
+    *("a game's step", "one pool", "two nodes", "one pool, ms", "two nodes, ms", "more, ms"),
+    *("one pool, ms of CPU", "two nodes, ms of CPU"),
+)
 
 
 def main() -> None:
@@ -95,14 +100,18 @@ def compare(name: str, sides: list[Any], options: argparse.Namespace) -> tuple[s
     for side in sides:
         side.reset()
     took_ms: list[list[float]] = [[], []]
+    cpu_ms: list[list[float]] = [[], []]
+    actors = list(map(actors_of, sides))
     for number in range(options.rounds + 1):
         for index in (0, 1) if number % 2 else (1, 0):
-            began_s = time.perf_counter()
+            began_s, cpu_began_s = time.perf_counter(), cpu_s(actors[index])
             for step in range(options.steps):
                 sides[index].step(actions[step % len(actions)])
             took = 1000 * (time.perf_counter() - began_s) / options.steps
             if number:  # the first round warms up
                 took_ms[index].append(took)
+                used_s = cpu_s(actors[index]) - cpu_began_s
+                cpu_ms[index].append(1000 * used_s / options.steps)
     one, two = map(median, took_ms)
     more = [far - near for near, far in zip(*took_ms, strict=True)]
     return (
@@ -110,7 +119,20 @@ def compare(name: str, sides: list[Any], options: argparse.Namespace) -> tuple[s
         *(f"{1000 * options.n / each:,.0f} steps/s" for each in (one, two)),
         *(f"{each:.1f}" for each in (one, two)),
         f"{median(more):.1f} ({min(more):.1f}–{max(more):.1f})",
+        *(f"{median(each):.1f}" for each in cpu_ms),
     )
+
+
+def actors_of(side: Any) -> list[psutil.Process]:
+    """The processes that have the pools, but for this one."""
+    workers = [psutil.Process(row.worker_pid) for row in side.stats().instances]
+    return [psutil.Process(pid) for pid in {each.ppid() for each in workers} - {os.getpid()}]
+
+
+def cpu_s(actors: list[psutil.Process]) -> float:
+    """CPU time of this process and the actors."""
+    times = [actor.cpu_times() for actor in actors]
+    return time.process_time() + sum(each.user + each.system for each in times)
 
 
 if __name__ == "__main__":
