@@ -101,7 +101,9 @@ class ClusterPool:
         for index, (node, count) in enumerate(_room(n, spares)):
             fns = None if env_fns is None else env_fns[first : first + count]
             mine = for_worker({**keywords, "env_fns": fns, "n": count})
-            self._every.append(RemoteGames(index, first, count, count + spares, mine, node))
+            self._every.append(
+                RemoteGames(index, first, count, count + spares, mine, node, node.games > 0)
+            )
             first += count
         try:
             self._start()

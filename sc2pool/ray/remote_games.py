@@ -20,7 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, SC2PoolError
 from sc2pool.pool.report.stats import PoolStats
-from sc2pool.ray.cluster import Node, nodes, resources_of
+from sc2pool.ray.cluster import GAME_RESOURCE, Node, nodes
 from sc2pool.ray.node_games import About, NodeGames, Reply
 
 _CLOSE_S = 4.0
@@ -62,6 +62,8 @@ class RemoteGames:
         games: how many games, spares included.
         keywords: see `NodeGames.open`.
         node: where it plays.
+        declared: whether it reserves games; so it was when the pool was made, and so it stays if
+            all nodes that declare some have died.
         about: what it said of itself.
         lives: how many actors there were before this one.
         losses_s: monotonic times of their deaths.
@@ -79,6 +81,7 @@ class RemoteGames:
     games: int
     keywords: bytes
     node: Node
+    declared: bool
     about: About | None = None
     lives: int = 0
     losses_s: list[float] = field(default_factory=list)
@@ -109,7 +112,7 @@ class RemoteGames:
             ray.remote(NodeGames)
             .options(
                 num_cpus=0,
-                resources=resources_of(self.games, nodes()),
+                resources={GAME_RESOURCE: self.games} if self.declared else {},
                 scheduling_strategy=there or "DEFAULT",
                 max_restarts=0,
                 max_task_retries=0,
@@ -143,11 +146,9 @@ class RemoteGames:
             NoPlaceError: there was none within the deadline.
         """
         while not deadline.expired():
-            alive = nodes()
-            declared = any(node.games for node in alive)
             # Ray knows best where declared games have room; CPUs are not reserved for games.
-            best = None if declared else max(alive, key=lambda node: node.cpus, default=None)
-            if declared or (best is not None and best.cpus):
+            best = None if self.declared else max(nodes(), key=_cpus, default=None)
+            if self.declared or (best is not None and best.cpus):
                 with suppress(LostError):
                     return self.placed(self.create(best), deadline)
             time.sleep(_POLL_S)
@@ -201,6 +202,10 @@ class RemoteGames:
         if self._actor is not None:
             with suppress(RayError, ValueError):
                 ray.kill(self._actor, no_restart=True)
+
+
+def _cpus(node: Node) -> float:
+    return node.cpus
 
 
 def close_all(every: Sequence[RemoteGames]) -> None:
