@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
@@ -40,6 +39,7 @@ from sc2pool.pool.ipc.layout import Array, SpaceLayout, space_layout
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.report.durations import DurationCounter, figures
 from sc2pool.pool.report.stats import PoolEvent, PoolStats
+from sc2pool.ray.batches import together, truncation
 from sc2pool.ray.cluster import Node, nodes
 from sc2pool.ray.node_games import About, Book, Reply
 from sc2pool.ray.remote_games import (
@@ -263,7 +263,11 @@ class ClusterPool:
         self._steps += self.n
         for index, games in enumerate(self._every):
             if games.reborn is not None:
-                replies[index] = self._synthetic(games, games.reborn)
+                assert games.newest is not None, "a reset came before"
+                first, masks = games.reborn.reply
+                last = games.newest.batch
+                made_up = truncation(self._layout, last, first, games.reborn.fault)
+                replies[index] = Reply(made_up, masks)
                 games.reborn = None
         return self._together(replies)
 
@@ -300,63 +304,10 @@ class ClusterPool:
         """The arguments of a reset that begins the next episodes, as an autoreset would."""
         return self._book_of(games), None, None
 
-    def _synthetic(self, games: RemoteGames, reborn: Reborn) -> Reply:
-        """The truncation of each env of an actor that died, with the new actor's observations."""
-        assert games.newest is not None, "a reset came before"
-        last, first = games.newest.batch, reborn.reply.batch
-        batch = Batch(
-            envs=first.envs,
-            observations=first.observations,
-            rewards=np.zeros(games.n, np.float64),
-            terminated=np.zeros(games.n, np.bool_),
-            truncated=np.ones(games.n, np.bool_),
-            infos=[
-                {"sc2pool.synthetic": True, "sc2pool.fault": dict(reborn.fault)}
-                for _ in range(games.n)
-            ],
-            final_observations=[self._row(last, row) for row in range(games.n)],
-            reset_infos=first.reset_infos,
-        )
-        return Reply(batch, reborn.reply.masks)
-
     def _together(self, replies: Sequence[Reply]) -> Batch:
-        """One batch of all envs, in fresh arrays; Ray's own cannot be written to."""
         for games, reply in zip(self._every, replies, strict=True):
             games.newest = reply
-        batches = [reply.batch for reply in replies]
-
-        def joined(name: str) -> Array:
-            return np.concatenate([getattr(batch, name) for batch in batches])
-
-        def listed(name: str) -> list[Any]:
-            return [one for batch in batches for one in getattr(batch, name)]
-
-        if self._layout.fixed:
-            parts = [
-                [part for _, part in self._layout.parts(batch.observations)] for batch in batches
-            ]
-            observations = self._layout.build(
-                lambda leaf: np.concatenate([each[leaf] for each in parts])
-            )
-        else:
-            observations = tuple(listed("observations"))
-        return Batch(
-            envs=np.arange(self.n),
-            observations=observations,
-            rewards=joined("rewards"),
-            terminated=joined("terminated"),
-            truncated=joined("truncated"),
-            infos=listed("infos"),
-            final_observations=listed("final_observations"),
-            reset_infos=listed("reset_infos"),
-        )
-
-    def _row(self, batch: Batch, row: int) -> Any:
-        """One env's observation out of a node's batch, copied."""
-        if not self._layout.fixed:
-            return batch.observations[row]
-        parts = [part for _, part in self._layout.parts(batch.observations)]
-        return self._layout.copied(lambda leaf: parts[leaf][row])
+        return together(self._layout, [reply.batch for reply in replies])
 
     # Deaths.
 

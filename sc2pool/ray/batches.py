@@ -1,0 +1,80 @@
+"""The nodes' batches as one, and the batch of a node that died: pure functions.
+
+Rule: what is handed out is fresh; the arrays that Ray brings cannot be written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sc2pool.pool.batch import Batch
+from sc2pool.pool.ipc.layout import Array, SpaceLayout
+
+
+def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
+    """One batch of all envs, in the order of the batches.
+
+    Args:
+        layout: of an observation.
+        batches: of all envs of a node each.
+    """
+
+    def joined(name: str) -> Array:
+        return np.concatenate([getattr(batch, name) for batch in batches])
+
+    def listed(name: str) -> list[Any]:
+        return [one for batch in batches for one in getattr(batch, name)]
+
+    if layout.fixed:
+        parts = [_parts(layout, batch) for batch in batches]
+        observations = layout.build(lambda leaf: np.concatenate([each[leaf] for each in parts]))
+    else:
+        observations = tuple(listed("observations"))
+    rewards = joined("rewards")
+    return Batch(
+        envs=np.arange(len(rewards)),
+        observations=observations,
+        rewards=rewards,
+        terminated=joined("terminated"),
+        truncated=joined("truncated"),
+        infos=listed("infos"),
+        final_observations=listed("final_observations"),
+        reset_infos=listed("reset_infos"),
+    )
+
+
+def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[str, Any]) -> Batch:
+    """The marked truncation of every env of a node that died, as `synthetic_outcome` is of one.
+
+    Args:
+        layout: of an observation.
+        last: the node's newest batch.
+        first: the first batch of what took over.
+        fault: for the infos.
+    """
+    n = len(first.rewards)
+    return Batch(
+        envs=first.envs,
+        observations=first.observations,
+        rewards=np.zeros(n, np.float64),
+        terminated=np.zeros(n, np.bool_),
+        truncated=np.ones(n, np.bool_),
+        infos=[{"sc2pool.synthetic": True, "sc2pool.fault": dict(fault)} for _ in range(n)],
+        final_observations=[_row(layout, last, row) for row in range(n)],
+        reset_infos=first.reset_infos,
+    )
+
+
+def _parts(layout: SpaceLayout, batch: Batch) -> list[Any]:
+    return [part for _, part in layout.parts(batch.observations)]
+
+
+def _row(layout: SpaceLayout, batch: Batch, row: int) -> Any:
+    """One env's observation out of a batch, copied."""
+    if not layout.fixed:
+        return batch.observations[row]
+    parts = _parts(layout, batch)
+    return layout.copied(lambda leaf: parts[leaf][row])
