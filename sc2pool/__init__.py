@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sc2pool.envs.callbacks import PoolStatsCallback
     from sc2pool.envs.gym import SC2GymEnv
     from sc2pool.envs.sb3 import SubprocSC2VecEnv
+    from sc2pool.envs.tianshou import SC2TianshouVectorEnv as SC2TianshouVectorEnv
     from sc2pool.envs.vector import SC2VectorEnv
     from sc2pool.errors import (
         ActionError,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+# Without SC2TianshouVectorEnv: `from sc2pool import *` shall not need tianshou.
 __all__ = [
     "ActionError",
     "AsyncPPO",
@@ -112,6 +114,7 @@ _HOME = {
     "RestartPolicy": "sc2pool.config",
     "SC2GymEnv": "sc2pool.envs.gym",
     "SC2PoolError": "sc2pool.errors",
+    "SC2TianshouVectorEnv": "sc2pool.envs.tianshou",
     "SC2VectorEnv": "sc2pool.envs.vector",
     "SampleTimeoutError": "sc2pool.errors",
     "SubprocSC2VecEnv": "sc2pool.envs.sb3",
@@ -137,4 +140,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *_HOME])

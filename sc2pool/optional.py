@@ -27,6 +27,7 @@ EXTRAS: Final = {
     "wandb": ("wandb", "wandb"),
     "prometheus_client": ("prometheus_client", "metrics"),
     "ray": ("ray[rllib]", "ray"),
+    "tianshou": ("tianshou", "tianshou"),
 }
 """By module: the distribution that provides it, and the extra that installs it."""
 

@@ -129,14 +129,26 @@ def game_installation(request: pytest.FixtureRequest, standin_dir: Path) -> Inst
 
 
 @pytest.fixture(scope="session")
-def python_with_ray() -> str:
+def python_with() -> Callable[[str], str]:
+    """`python_with("ray")`: the interpreter that has this library; skips the test if none has."""
+
+    def find_interpreter(library: str) -> str:
+        beside = Path(__file__).parents[1] / ".venv" / library / "bin" / "python"
+        if find_spec(library) is not None:
+            return sys.executable
+        if not beside.exists():
+            pytest.skip(
+                f"{library} is not installed; ./scripts/test installs it, in .venv/{library}"
+            )
+        return str(beside)
+
+    return find_interpreter
+
+
+@pytest.fixture(scope="session")
+def python_with_ray(python_with: Callable[[str], str]) -> str:
     """The interpreter that has RLlib; the test is skipped if there is none."""
-    beside = Path(__file__).parents[1] / ".venv" / "ray" / "bin" / "python"
-    if find_spec("ray") is not None:
-        return sys.executable
-    if not beside.exists():
-        pytest.skip("RLlib is not installed; ./scripts/test installs it, in .venv/ray")
-    return str(beside)
+    return python_with("ray")
 
 
 @pytest.fixture(scope="session")

@@ -22,20 +22,14 @@ from gymnasium.vector.async_vector_env import AsyncState
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from sc2pool.config import PoolConfig
+from sc2pool.envs.resets import begin_episodes
 from sc2pool.envs.specs import EnvFns, Game, TaskChoice, check_start_method, make_players
-from sc2pool.envs.vector_arguments import (
-    Seeds,
-    check_concurrency,
-    seed_of_each,
-    seeds_of_tasks,
-    split_mask,
-)
+from sc2pool.envs.vector_arguments import Seeds, check_concurrency, split_mask
 from sc2pool.envs.vector_pending import Pending, of_the_env
 from sc2pool.envs.vector_spaces import ObservationMode, VectorSpaces
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.episodes import Request
 from sc2pool.pool.ipc.layout import Array, space_layout
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 from sc2pool.pool.pool import Pool
@@ -203,21 +197,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
                 raise ResetNeeded("the first reset must be one of all envs: give no reset_mask")
             if seed is None:
                 seed = self._players.seed
-        seeds, run_seed = seed_of_each(seed, self.num_envs), None
-        if self._is_task:
-            seeds, run_seed = seeds_of_tasks(seed, seeds, envs)
-        seeded = any(seeds[env] is not None for env in envs)
-
-        requests: list[Request] | None
-        requests = [Request(seeds[env], others, both_keywords=True) for env in envs]
-        if self._is_task and not seeded and not others:
-            requests = None  # the next episodes, which spares may have ready
         with self._pending.gymnasiums_errors():
-            if run_seed is not None:
-                self.pool.seed(run_seed)
-            if len(envs) == self.num_envs:
-                self.pool.drop()  # what an interrupted call has left
-            self.pool.begin(envs, requests)
+            begin_episodes(self.pool, envs, seed, others, is_task=self._is_task)
         self._pending.state = AsyncState.WAITING_RESET
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Documentation pages as programs: extracts their code blocks, so that tests can run them.
 
     blocks(page)     the fenced code blocks, each with its language and its place
-    program(page)    the page's Python as one program, with the page's line numbers; blocks that
-                     need RLlib, which has its own environment, are a second program
+    program(page)    the page's Python as one program, with the page's line numbers; the blocks that
+                     import a library with an environment of its own are another program
     commands(page)   the shell commands, split as a shell would
 
 Rules: a block without a language is an error, so no block is left out; a program prints a line at
@@ -27,7 +27,7 @@ TEXT = "text"
 ENDED = "ran to the end of line"
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[^`]*)")
-_RAY = re.compile(r"^\s*(from|import) ray\b", re.MULTILINE)
+_LIBRARY = re.compile(r"^\s*(?:from|import) (ray|skrl|tianshou|torchrl)\b", re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`(sc2pool [^`]+)`(?!`)")
 
 
@@ -41,9 +41,10 @@ class Block:
     """Number of its first line of code; the page's first line is 1."""
 
     @property
-    def needs_ray(self) -> bool:
-        """True if it is Python that imports RLlib."""
-        return self.language == PYTHON and _RAY.search(self.code) is not None
+    def library(self) -> str | None:
+        """The library that it imports, if that has an environment of its own."""
+        imported = _LIBRARY.search(self.code)
+        return imported[1] if imported else None
 
     @property
     def end(self) -> int:
@@ -78,21 +79,26 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def program(text: str, with_ray: bool = False) -> tuple[str, list[str]]:
+def program(text: str, library: str | None = None) -> tuple[str, list[str]]:
     """The page's Python as one program, and the lines it prints when all of it was run.
 
     Args:
-        with_ray: take the blocks that need RLlib instead of the others.
+        library: take the blocks that import this library instead of the others.
     """
     lines = [""] * (len(text.splitlines()) + 1)
     expected = []
     for block in blocks(text):
-        if block.language == PYTHON and block.needs_ray == with_ray:
+        if block.language == PYTHON and block.library == library:
             lines[block.line - 1 : block.end - 1] = block.code.splitlines()
             told = f"{ENDED} {block.end}"
             lines[block.end - 1] = f"print({told!r}, flush=True)"
             expected.append(told)
     return "\n".join(lines), expected
+
+
+def libraries(text: str) -> set[str]:
+    """The libraries with an environment of their own that the page's Python imports."""
+    return {block.library for block in blocks(text) if block.language == PYTHON} - {None}
 
 
 def commands(text: str) -> Iterator[list[str]]:

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,14 @@ from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
 from sc2pool.game.installation import write_stand_in
 from sc2pool.tasks.registry import BUILT_IN
 
-from .pages import ENDED, YAML, blocks, commands, find_pages, program
+from .pages import ENDED, YAML, blocks, commands, find_pages, libraries, program
 
 ROOT = Path(__file__).parents[2]
 PAGES = find_pages(ROOT)
 WITH_PYTHON = [page for page in PAGES if program(page.read_text())[1]]
-WITH_RAY = [page for page in PAGES if program(page.read_text(), with_ray=True)[1]]
+WITH_LIBRARIES = [
+    (page, library) for page in PAGES for library in sorted(libraries(page.read_text()))
+]
 PAGE_TIMEOUT_S = 150.0
 PYTHONS = {"python", ".venv/bin/python"}
 OTHER_PROGRAMS = {"mkdocs", "tensorboard", "unzip", "mkdir", "my_python_sc2_bot.py"}
@@ -48,15 +51,15 @@ def sets_game(page: Path) -> bool:
 
 
 def run_page(
-    page: Path, folder: Path, python_with_ray: str | None = None
+    page: Path, folder: Path, library: str | None = None, python: str = sys.executable
 ) -> subprocess.CompletedProcess[str]:
-    """Run all Python of a page; with an interpreter for RLlib, the blocks that need RLlib."""
+    """Run all Python of a page; with a library, the blocks that import it."""
     file = folder / f"{page.stem}.md.py"
     clean = {name: value for name, value in os.environ.items() if name != "SC2PATH"}
     game = {"SC2PATH": str(write_stand_in())} if sets_game(page) else {}
-    file.write_text(program(page.read_text(), python_with_ray is not None)[0])
+    file.write_text(program(page.read_text(), library)[0])
     return subprocess.run(
-        [python_with_ray or sys.executable, "-W", "error::SyntaxWarning", str(file)],
+        [python, "-W", "error::SyntaxWarning", str(file)],
         cwd=folder,
         env={
             **clean,
@@ -83,12 +86,14 @@ def test_all_python_of_the_page_runs(page: Path, tmp_path: Path):
 
 
 @pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
-@pytest.mark.parametrize("page", WITH_RAY, ids=name_of)
-def test_all_python_of_the_page_for_rllib_runs(page: Path, tmp_path: Path, python_with_ray: str):
-    done = run_page(page, tmp_path, python_with_ray)
+@pytest.mark.parametrize(("page", "library"), WITH_LIBRARIES, ids=lambda one: getattr(one, "name", one))
+def test_all_python_of_the_page_for_a_library_runs(
+    page: Path, library: str, tmp_path: Path, python_with: Callable[[str], str]
+):
+    done = run_page(page, tmp_path, library, python_with(library))
     assert done.returncode == 0, done.stdout + done.stderr
     ran = [line for line in done.stdout.splitlines() if line.startswith(ENDED)]
-    assert ran == program(page.read_text(), with_ray=True)[1]
+    assert ran == program(page.read_text(), library)[1]
 
 
 def test_a_page_that_plays_under_python_sc2_says_how():

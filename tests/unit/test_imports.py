@@ -52,6 +52,7 @@ HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/"),
     "stable_baselines3": ("envs/sb3.py", "envs/callbacks.py", "realtime/", "ray/", "cli/"),
     "ray": ("realtime/rllib.py", "ray/"),
+    "tianshou": ("envs/tianshou.py",),
     "psutil": (
         "processes/",
         "game/",

@@ -49,6 +49,7 @@ def fails(make):
 if __name__ == "__main__":
     for name in ("SubprocSC2VecEnv", "PoolStatsCallback", "AsyncPPO", "RLBotAI", "PolicyBot"):
         fails(lambda: getattr(sc2pool, name))
+    fails(lambda: sc2pool.SC2TianshouVectorEnv)
     fails(lambda: sc2pool.SC2GymEnv(task="MoveToBeaconBot"))
     fails(lambda: sc2pool.SC2GymEnv(render_mode="rgb_array"))
     for make in (
@@ -69,6 +70,7 @@ MISSING sc2pool.PoolStatsCallback needs stable-baselines3: pip install 'sc2pool[
 MISSING sc2pool.AsyncPPO needs torch: pip install 'sc2pool[sb3]'
 MISSING sc2pool.RLBotAI needs burnysc2: pip install 'sc2pool[bot]'
 MISSING sc2pool.PolicyBot needs burnysc2: pip install 'sc2pool[bot]'
+MISSING sc2pool.SC2TianshouVectorEnv needs tianshou: pip install 'sc2pool[tianshou]'
 MISSING task MoveToBeaconBot needs burnysc2: pip install 'sc2pool[bot]'
 MISSING render_mode='rgb_array' needs pillow: pip install 'sc2pool[render]'
 PLAYED SC2GymEnv

@@ -1,0 +1,314 @@
+"""`SC2TianshouVectorEnv`: the pool as a tianshou `BaseVectorEnv`.
+
+Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose episode is over; a
+step of an asynchronous env returns those that are ready first. The pool begins the next episode by
+itself, as in the other vector faces, so an env that is over is ready once its next episode's first
+observation is there; `reset` hands that out without a wait, while the other envs step. What the
+pool adds to an info begins with `sc2pool.`, and is numbers only: tianshou's buffers write None for
+a text that another info lacks, and its trainer refuses a buffer with None.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import AlreadyPendingCallError, ResetNeeded
+from tianshou.env import BaseVectorEnv
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.resets import begin_episodes
+from sc2pool.envs.specs import EnvFns, Game, TaskChoice, make_players, whole_number
+from sc2pool.envs.vector_arguments import Seeds, seed_of_each
+from sc2pool.errors import ConfigError
+from sc2pool.pool.actions import ARRAY_SPACES
+from sc2pool.pool.batch import Batch
+from sc2pool.pool.ipc.layout import Array
+from sc2pool.pool.pool import Pool
+from sc2pool.pool.report.stats import PoolStats
+
+EnvIds = int | Iterable[int] | None
+
+
+class SC2TianshouVectorEnv(BaseVectorEnv):
+    """n StarCraft II games, or n environments of the user, stepped as one batch.
+
+        SC2TianshouVectorEnv("MoveToBeacon", n=8)
+        SC2TianshouVectorEnv([make_env, make_env], wait_num=1)
+
+    Args:
+        env_fns: functions that make one gymnasium env each. In their place the first argument may
+            also be the task, or n.
+        wait_num: a step returns once this many envs are ready; None for all, which is synchronous.
+        timeout: a step returns after this many seconds, if one env is ready then; None for no
+            limit.
+
+    The other keywords are those of `SubprocSC2VecEnv`.
+
+    Attributes: tianshou's (`env_num`, `wait_num`, `timeout`, `is_async`, `waiting_id`, `ready_id`,
+    `is_closed`; `action_space`, `observation_space` and `metadata` are lists of one for each env),
+    `render_mode`, and `pool`, the pool itself.
+
+    Raises:
+        ConfigError: a wrong keyword or one without effect, unknown task, no installation, no such
+            map, spaces that differ, or observations that are a Tuple.
+        UserCodeError: a function of `env_fns` raised.
+    """
+
+    def __init__(
+        self,
+        env_fns: EnvFns = None,
+        wait_num: int | None = None,
+        timeout: float | None = None,
+        *,
+        n: int | None = None,
+        task: TaskChoice | None = None,
+        game: Game = "auto",
+        seed: int | None = None,
+        spares: int = 0,
+        render_mode: str | None = None,
+        config: PoolConfig | None = None,
+        realtime: bool = False,
+        step_mul: int | None = None,
+        max_loops: int | None = None,
+    ) -> None:
+        self._players = players = make_players(
+            env_fns,
+            n=n,
+            task=task,
+            game=game,
+            seed=seed,
+            spares=spares,
+            render_mode=render_mode,
+            config=config,
+            realtime=realtime,
+            step_mul=step_mul,
+            max_loops=max_loops,
+        )
+        self.env_num = len(players.specs)
+        self.wait_num = self.env_num if wait_num is None else whole_number("wait_num", wait_num, 1)
+        if self.wait_num > self.env_num:
+            raise ConfigError(f"wait_num must be 1 to {self.env_num}, got {wait_num!r}")
+        if timeout is not None and not timeout > 0:
+            raise ConfigError(f"timeout must be None or more than 0 seconds, got {timeout!r}")
+        self.timeout = timeout
+        self.is_async = self.wait_num != self.env_num or timeout is not None
+        self.waiting_id: list[int] = []
+        self._seed: Seeds = players.seed
+        self._begun: dict[int, tuple[Any, dict[str, Any]]] = {}
+        """By env: its episode's first observation and info, until a reset hands them out."""
+        self.pool = Pool(
+            players.specs,
+            one_book=players.is_task,
+            config=players.config,
+            spares=players.spares,
+            task=players.task_name,
+        )
+        self.render_mode = self.pool.render_mode
+        if isinstance(self.pool.observation_space, spaces.Tuple):
+            self.pool.close()
+            raise ConfigError("tianshou takes no observations that are a Tuple; make them a Dict")
+        self._is_array = isinstance(self.pool.observation_space, ARRAY_SPACES)
+
+    def __repr__(self) -> str:
+        return self._players.describe(self, self.pool)
+
+    @property
+    def ready_id(self) -> list[int]:
+        """The envs that may be stepped or reset."""
+        return [env for env in range(self.env_num) if env not in self.waiting_id]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self.pool.closed
+
+    def reset(
+        self,
+        env_id: EnvIds = None,
+        *,
+        seed: Seeds = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Array, Array]:
+        """Begin an episode in each of these envs.
+
+        Args:
+            env_id: an env, or several; None for all, which drops the steps that are pending.
+            seed: as `seed` takes it.
+            options: for each env's own `reset`.
+
+        Returns:
+            Observations and infos of k envs, in the order of `env_id`. Observations are an array
+            with a first axis of length k, of objects unless the space is one array; infos are an
+            array of k dicts.
+
+        Raises:
+            ResetNeeded: the first reset is not one of all envs.
+            AlreadyPendingCallError: an env whose episode is not over, or one with a seed or
+                options, while steps are pending: receive them with `step(None)`.
+            CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
+                raises `ClosedError`.
+        """
+        envs = self._envs(env_id)
+        if env_id is None and seed is None:
+            seed, self._seed = self._seed, None
+        anew = env_id is None or seed is not None or options
+        begin = [env for env in sorted(envs) if anew or env not in self._begun]
+        if begin:
+            self._begin(begin, seed, options or {})
+        firsts = [self._begun.pop(env) for env in envs]
+        return self._stacked([first for first, _ in firsts]), _objects([info for _, info in firsts])
+
+    def _begin(self, envs: Sequence[int], seed: Seeds, options: Mapping[str, Any]) -> None:
+        if len(envs) < self.env_num:
+            if not self.pool.began:
+                raise ResetNeeded("the first reset must be one of all envs: give no env_id")
+            if self.waiting_id:
+                raise AlreadyPendingCallError(
+                    f"receive the pending steps of envs {self.waiting_id} with step(None) before "
+                    f"you reset envs {list(envs)}",
+                    "reset",
+                )
+        begin_episodes(self.pool, envs, seed, options, is_task=self._players.is_task)
+        self.waiting_id = []
+        self._keep_first_observations(self.pool.recv())
+
+    def step(self, action: Any, id: EnvIds = None) -> tuple[Array, Array, Array, Array, Array]:
+        """Send actions, and wait: for all envs, or for the first `wait_num` of those pending.
+
+        Args:
+            action: an action for each env of `id`; None to send none, if the env is asynchronous.
+            id: an env, or several; None for all.
+
+        Returns:
+            Of k envs: observations, as from `reset`, and of an episode that is over the last one;
+            rewards, float64 (k,); terminations and truncations, bool (k,); infos, an array of k
+            dicts. They are in the order of `id`; of an asynchronous env, in that of `env_id`, which
+            each info has. After a fault of a game its env is truncated, with `sc2pool.synthetic`
+            and `sc2pool.fault` (instance, recovery_s) in the info; `stats().events` says more.
+
+        Raises:
+            ActionError: an action is outside the space; nothing has been sent to any game.
+            ResetNeeded: the last episode is over, or none has begun.
+            AlreadyPendingCallError: a step of an env is pending.
+            NoAsyncCallError: None, and nothing is pending.
+            ValueError: None, and the env is synchronous.
+            Otherwise: see `reset`.
+        """
+        envs = self._envs(id)
+        if action is not None:
+            self._send(action, envs)
+        elif not self.is_async:
+            raise ValueError("action is None, but only an asynchronous env has steps pending")
+        batch = self._receive()
+        received = batch.envs.tolist()
+        self.waiting_id = [env for env in self.waiting_id if env not in received]
+        observations = [self.pool.row(batch, row) for row in range(len(received))]
+        for row, (env, info) in enumerate(zip(received, batch.infos, strict=True)):
+            info["env_id"] = env
+            if "sc2pool.fault" in info:
+                info["sc2pool.fault"] = _numbers(info["sc2pool.fault"])
+            if env in self._begun:
+                observations[row] = batch.final_observations[row]
+        order = range(len(received)) if self.is_async else [received.index(env) for env in envs]
+        return (
+            self._stacked([observations[row] for row in order]),
+            batch.rewards[order],
+            batch.terminated[order],
+            batch.truncated[order],
+            _objects([batch.infos[row] for row in order]),
+        )
+
+    def _send(self, actions: Any, envs: Sequence[int]) -> None:
+        over = sorted(self._begun.keys() & set(envs))
+        if over:
+            raise ResetNeeded(f"the episodes of envs {over} are over: reset them first")
+        in_order = list(envs) == list(range(self.env_num))
+        self.pool.send(actions, None if in_order else envs)
+        self.waiting_id += envs
+
+    def _receive(self) -> Batch:
+        if not self.is_async:
+            batch = self.pool.recv()
+        else:
+            batch = self.pool.recv(self.wait_num, self.timeout)
+            while not len(batch.envs):
+                batch = self.pool.recv(1)
+        self._keep_first_observations(batch)
+        return batch
+
+    def _keep_first_observations(self, batch: Batch) -> None:
+        for row, (env, info) in enumerate(zip(batch.envs.tolist(), batch.reset_infos, strict=True)):
+            if info is not None:
+                self._begun[env] = self.pool.row(batch, row), info
+
+    def _stacked(self, observations: Sequence[Any]) -> Array:
+        return np.stack(observations) if self._is_array else _objects(observations)
+
+    def seed(self, seed: Seeds = None) -> list[list[int] | None]:
+        """Seed the next reset of all envs.
+
+        Args:
+            seed: as `SC2VectorEnv.reset` takes it: for tasks it is the seed of the run, and env i
+                of `env_fns` gets `seed + i`; of a list, env i's episode has the i-th.
+
+        Returns:
+            For each env a list of its seed, or None, as in tianshou.
+
+        Raises:
+            ValueError: a list of another length.
+            ConfigError: a seed that is not a whole number of at least 0.
+        """
+        seeds = seed_of_each(seed, self.env_num)
+        self._seed = seed
+        return [None if one is None else [one] for one in seeds]
+
+    def get_env_attr(self, key: str, id: EnvIds = None) -> list[Any]:
+        """The attribute of each of these envs, once their pending steps are done.
+
+        Raises:
+            AttributeError: an env has none of that name.
+        """
+        return self.pool.call(self._envs(id), "get_attr", key)
+
+    def set_env_attr(self, key: str, value: Any, id: EnvIds = None) -> None:
+        """Set an attribute of each of these envs; it survives resets and replaced instances."""
+        self.pool.set_attr(self._envs(id), key, value)
+
+    def render(self) -> list[Any]:
+        """A frame of each env; None for each if a task renders none, or on its own page.
+
+        Raises:
+            ResetNeeded: no episode of a task has begun.
+        """
+        if self._players.is_task and self.render_mode in (None, "human"):
+            return [None] * self.env_num
+        return self.pool.render(range(self.env_num))
+
+    def stats(self) -> PoolStats:
+        """The pool's counters, and what each instance is doing."""
+        return self.pool.stats()
+
+    def close(self) -> None:
+        """End every worker and game; bounded, and may be called again."""
+        self.pool.close()
+
+    def _envs(self, given: EnvIds) -> list[int]:
+        """Indices as tianshou means them: None, one, or many; as 0 … n-1."""
+        if given is None:
+            return list(range(self.env_num))
+        many = given if isinstance(given, Iterable) else [given]
+        return [range(self.env_num)[operator.index(env)] for env in many]
+
+
+def _numbers(fault: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a fault's description, what is no text."""
+    return {name: value for name, value in fault.items() if isinstance(value, int | float)}
+
+
+def _objects(values: Sequence[Any]) -> Array:
+    """An array of objects; of sequences, too, of which numpy would make a deeper array."""
+    return np.fromiter(values, object, len(values))

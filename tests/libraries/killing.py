@@ -1,0 +1,32 @@
+"""What the programs of this folder share: the end of a game, and the report to their test."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from sc2pool.pool.pool import Pool
+
+
+def games() -> list[psutil.Process]:
+    """The games of this program's pools."""
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if "-dataDir" in child.cmdline()]
+
+
+def kill_a_game() -> None:
+    """SIGKILL, and wait until it is dead."""
+    game = games()[0]
+    game.kill()
+    game.wait()
+
+
+def write_report(pool: Pool, **counted: Any) -> None:
+    """Write what the library has counted and what the pool has; call it after the pool's close."""
+    stats = pool.stats()
+    report = {"pool": {"steps": stats.env_steps, "faults": stats.faults}, **counted}
+    Path(sys.argv[1]).write_text(json.dumps({**report, "games left": len(games())}, default=int))

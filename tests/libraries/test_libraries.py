@@ -1,0 +1,95 @@
+"""Each library of docs/libraries.md plays 500 steps with the page's line, and one game is killed.
+
+A program beside this file does it, in the environment that has the library, and reports what the
+library has counted. It runs once, started by the first test that needs its report.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAMS = {
+    "cleanrl": None,
+    "gymnasium": None,
+    "rllib": "ray",
+    "sb3": None,
+    "skrl": "skrl",
+    "tianshou": "tianshou",
+    "torchrl": "torchrl",
+}
+"""Each program's library, if it has an environment of its own."""
+LEARNERS = set(PROGRAMS) - {"gymnasium", "rllib"}
+"""Programs that also train: RLlib's algorithms do it in tests/realtime."""
+FOLDER = Path(__file__).parent
+PAGE = FOLDER.parents[1] / "docs" / "libraries.md"
+TIMEOUT_S = 120.0
+
+pytestmark = [
+    pytest.mark.standin("its episodes have 240 steps"),
+    pytest.mark.timeout(TIMEOUT_S + 30),
+]
+
+
+@pytest.fixture(scope="module")
+def report(
+    python_with: Callable[[str], str], standin_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], dict[str, Any]]:
+    """`report(name)` returns the report of a program, and runs it at the first call."""
+
+    @cache
+    def run(name: str) -> dict[str, Any]:
+        library = PROGRAMS[name]
+        folder = tmp_path_factory.mktemp(name)
+        done = subprocess.run(
+            [
+                sys.executable if library is None else python_with(library),
+                FOLDER / f"with_{name}.py",
+                folder / "report.json",
+            ],
+            cwd=folder,
+            env=os.environ | {"SC2PATH": str(standin_dir), "HOME": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-3000:]
+        return dict(json.loads((folder / "report.json").read_text()))
+
+    return run
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_500_steps_and_one_killed_game(name, report):
+    found = report(name)
+    assert found["steps"] == 500
+    assert found["pool"]["steps"] - found.get("checked", 0) == 500, "none was lost, or made up"
+    assert found["pool"]["faults"] == 1
+    assert found["marked"] == 1
+    assert found["truncated"] == 2, "the fault's, and the other game's end after 240 steps"
+    assert found["games left"] == 0
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_the_librarys_own_algorithm_learns(name, report):
+    assert report(name)["learned"] is True
+
+
+def test_torchrl_refuses_next_step_and_says_so(report):
+    assert "must be one of SAME_STEP or DISABLED" in report("torchrl")["refusal"]
+
+
+def test_torchrls_steps_go_on_where_the_step_before_ended(report):
+    assert report("torchrl")["wrong"] == 0
