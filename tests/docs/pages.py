@@ -43,7 +43,7 @@ class Block:
     @property
     def library(self) -> str | None:
         """The library that it imports, if that has an environment of its own."""
-        imported = _LIBRARY.search(self.code)
+        imported = _LIBRARY.search(self.code) if self.language == PYTHON else None
         return imported[1] if imported else None
 
     @property
@@ -98,7 +98,7 @@ def program(text: str, library: str | None = None) -> tuple[str, list[str]]:
 
 def libraries(text: str) -> set[str]:
     """The libraries with an environment of their own that the page's Python imports."""
-    return {block.library for block in blocks(text) if block.language == PYTHON} - {None}
+    return {block.library for block in blocks(text) if block.library is not None}
 
 
 def commands(text: str) -> Iterator[list[str]]:

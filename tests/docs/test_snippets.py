@@ -86,7 +86,9 @@ def test_all_python_of_the_page_runs(page: Path, tmp_path: Path):
 
 
 @pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
-@pytest.mark.parametrize(("page", "library"), WITH_LIBRARIES, ids=lambda one: getattr(one, "name", one))
+@pytest.mark.parametrize(
+    ("page", "library"), WITH_LIBRARIES, ids=lambda one: getattr(one, "name", one)
+)
 def test_all_python_of_the_page_for_a_library_runs(
     page: Path, library: str, tmp_path: Path, python_with: Callable[[str], str]
 ):

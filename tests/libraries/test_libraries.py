@@ -6,9 +6,9 @@ library has counted. It runs once, started by the first test that needs its repo
 
 from __future__ import annotations
 
-import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.docs.pages import blocks
 
 PROGRAMS = {
     "cleanrl": None,
@@ -32,6 +34,8 @@ LEARNERS = set(PROGRAMS) - {"gymnasium", "rllib"}
 """Programs that also train: RLlib's algorithms do it in tests/realtime."""
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parents[1] / "docs" / "libraries.md"
+LINE = re.compile(r"\S.*(?:SC2\w+|make_vec|gym_env_vectorize_mode)[(=].*")
+"""A line that makes the environment."""
 TIMEOUT_S = 120.0
 
 pytestmark = [
@@ -93,3 +97,20 @@ def test_torchrl_refuses_next_step_and_says_so(report):
 
 def test_torchrls_steps_go_on_where_the_step_before_ended(report):
     assert report("torchrl")["wrong"] == 0
+
+
+def lines_to_write(text: str) -> set[str]:
+    """The lines of a page or program that make an environment."""
+    return set(LINE.findall(text))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_has_a_line_of_the_page(name):
+    program = (FOLDER / f"with_{name}.py").read_text()
+    assert lines_to_write(program) & lines_to_write(PAGE.read_text())
+
+
+def test_every_line_of_the_page_is_in_a_program():
+    programs = "".join((FOLDER / f"with_{name}.py").read_text() for name in PROGRAMS)
+    of_page = set().union(*(lines_to_write(block.code) for block in blocks(PAGE.read_text())))
+    assert of_page - lines_to_write(programs) == set()

@@ -15,7 +15,8 @@ from sc2pool import SC2VectorEnv
 def main() -> None:
     register_env("games", lambda config: SC2VectorEnv(n=config["num_envs"], task="MoveToBeacon"))
     config = PPOConfig().environment("games").env_runners(num_envs_per_env_runner=2)
-    config.env_runners(gym_env_vectorize_mode="vector_entry_point", rollout_fragment_length=125)
+    config.env_runners(gym_env_vectorize_mode="vector_entry_point")
+    config.env_runners(rollout_fragment_length=125)
     runner = SingleAgentEnvRunner(config=config)
     pool = runner.env.unwrapped.pool
     episodes: list[Any] = runner.sample()

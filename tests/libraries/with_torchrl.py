@@ -1,4 +1,4 @@
-"""TorchRL's collector and PPO loss on two games, one of which is killed: `with_torchrl.py REPORT`."""
+"""TorchRL's collector and PPO on two games, one of which is killed: `with_torchrl.py REPORT`."""
 
 from __future__ import annotations
 
