@@ -108,9 +108,12 @@ def torchrls_collector(n: int, env_backend: str) -> Steps:
         env_backend=env_backend,
         transport="auto",
     )
+    playing: set[int] = set()
     try:
         for batch in collector:
-            yield batch.numel()
+            playing.update(int(env) for env in batch["env_index"])
+            if len(playing) == n:  # some may still start while the first play
+                yield batch.numel()
     finally:
         collector.shutdown()
 
