@@ -1,32 +1,36 @@
 """Actors with games that end at once when their node ends.
 
 When a raylet is killed, an actor of its that computes nothing lives on until it is called, and its
-games with it (seen for 20 s with Ray 2.60). Rule: the process is killed, not asked: its workers and
-games end with it by their lifelines. Linux only; elsewhere they end when Ray notices.
+games with it (seen for 20 s with Ray 2.60). Rule: the process ends without closing its pool,
+because a call that waits would raise, as if that were the trainer's doing; its workers and games
+end with it by their lifelines.
 """
 
 from __future__ import annotations
 
 import os
-import select
-import signal
-import sys
+import shutil
 import threading
-from functools import cache
+import time
+from collections.abc import Sequence
+from pathlib import Path
 
-import ray
+_CHECK_S = 0.1
 
 
-@cache
-def end_with_node() -> None:
-    """End this process when its raylet ends; without effect in a driver, or the second time."""
-    if sys.platform != "linux" or ray.get_runtime_context().get_actor_id() is None:
-        return
-    raylet = select.poll()
-    raylet.register(os.pidfd_open(os.getppid()), select.POLLIN)
+def end_with_node(folders: Sequence[Path]) -> None:
+    """End this process, an actor's, when its raylet ends.
+
+    Args:
+        folders: what is to be removed then; the caller may still add some.
+    """
+    raylet_pid = os.getppid()
 
     def wait() -> None:
-        raylet.poll()
-        os.kill(os.getpid(), signal.SIGKILL)
+        while os.getppid() == raylet_pid:
+            time.sleep(_CHECK_S)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(1)
 
     threading.Thread(target=wait, name="end with node", daemon=True).start()

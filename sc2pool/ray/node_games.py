@@ -9,13 +9,10 @@ with any trainer's process.
 
 from __future__ import annotations
 
-import os
 import pickle
-import shutil
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
@@ -27,8 +24,7 @@ from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.report.stats import PoolStats
-
-_RAYLET_CHECK_S = 0.25
+from sc2pool.ray.node_end import end_with_node
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,8 @@ class NodeGames:
 
     def __init__(self) -> None:
         self._pool: Pool | None = None
-        threading.Thread(target=self._end_with_raylet, args=(os.getppid(),), daemon=True).start()
+        self._folders: list[Path] = []
+        end_with_node(self._folders)
 
     def where(self) -> str:
         """Ray's id of the node."""
@@ -103,6 +100,7 @@ class NodeGames:
             spares=players.spares,
             task=players.task_name,
         )
+        self._folders.append(pool.run_dir)
         stats = pool.stats()
         return About(
             sc2pool.__version__,
@@ -155,14 +153,3 @@ class NodeGames:
         if pool.action_mask(0) is None:
             return Reply(batch, None)
         return Reply(batch, [pool.action_mask(env) for env in range(pool.n)])
-
-    def _end_with_raylet(self, raylet: int) -> None:
-        """End this process, and with it the games, when its node's Ray ends.
-
-        The pool is not closed: a call that waits would raise, as if that were the trainer's doing.
-        """
-        while os.getppid() == raylet:
-            time.sleep(_RAYLET_CHECK_S)
-        if self._pool is not None:
-            shutil.rmtree(self._pool.run_dir, ignore_errors=True)
-        os._exit(1)

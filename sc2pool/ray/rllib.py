@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
+import ray
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.impala import IMPALAConfig
 from ray.tune.registry import register_env
@@ -137,10 +139,14 @@ def configure(
 
 def _make_games(settings: dict[str, Any]) -> Reporting:
     """What RLlib calls in each env runner."""
-    end_with_node()
+    folders: list[Path] = []
+    if ray.get_runtime_context().get_actor_id() is not None:  # not with RLlib's runner in a driver
+        end_with_node(folders)
     keywords = dict(settings)
     run = keywords.pop(RUN)
-    return Reporting(SC2VectorEnv(n=keywords.pop("num_envs"), **keywords), run)
+    env = SC2VectorEnv(n=keywords.pop("num_envs"), **keywords)
+    folders.append(env.pool.run_dir)
+    return Reporting(env, run)
 
 
 def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:

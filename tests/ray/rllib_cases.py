@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ def a_game_killed() -> dict[str, Any]:
                     break
             found[name] = {
                 "faults": result["env_runners"]["pool"]["faults"],
-                "marked": sum(of_runners(algorithm, lambda one: one.faults), []),
+                "marked": list(chain(*of_runners(algorithm, lambda one: one.faults))),
                 "sampled": result["env_runners"]["num_env_steps_sampled_lifetime"],
                 "of the pools": result["env_runners"]["pool"]["env_steps"],
                 "restarts": result["fault_tolerance"]["num_remote_worker_restarts"],
