@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import math
 import socket
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import ray
 from ray._private.state import available_resources_per_node  # public only for the whole cluster
-from ray.exceptions import RayError
+from ray.exceptions import RayError, TaskUnschedulableError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
 
 GAME_RESOURCE = "sc2_game"
@@ -29,6 +31,9 @@ GAME_RESOURCE = "sc2_game"
 _PROBE_S = 5.0
 _ANSWER_S = 60.0
 """A process of Ray's starts in some seconds, and imports sc2pool."""
+_KNOWN_S = 5.0
+"""A node that has just joined is listed before the others know that they can send work there."""
+_AGAIN_S = 0.2
 _connected_by: set[str | None] = set()
 """Addresses that this process has connected by: a cluster may be known by several names."""
 
@@ -138,18 +143,26 @@ def on_each(
         ConfigError: it raised, as if a module of the user is missing there; or no answer came.
     """
     remote = ray.remote(num_cpus=0, max_retries=0)(call)
-    asked = [
-        remote.options(
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node.node_id, soft=False)
-        ).remote(*arguments)
-        for node in chosen
-    ]
+
+    def ask(node: Node) -> Any:
+        there = NodeAffinitySchedulingStrategy(node.node_id, soft=False)
+        return remote.options(scheduling_strategy=there).remote(*arguments)
+
+    asked = [ask(node) for node in chosen]
+    known = Deadline.after(_KNOWN_S)
     found = []
     for node, reference in zip(chosen, asked, strict=True):
-        try:
-            found.append((node, ray.get(reference, timeout=_ANSWER_S)))
-        except RayError as error:
-            raise ConfigError(f"node {node.name} gives no answer: {error}") from error
+        while True:
+            try:
+                found.append((node, ray.get(reference, timeout=_ANSWER_S)))
+                break
+            except TaskUnschedulableError as error:
+                if known.expired():
+                    raise ConfigError(f"node {node.name} takes no work: {error}") from error
+                time.sleep(_AGAIN_S)
+                reference = ask(node)  # noqa: PLW2901
+            except RayError as error:
+                raise ConfigError(f"node {node.name} gives no answer: {error}") from error
     return found
 
 

@@ -20,8 +20,8 @@ FULL_AGAIN_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def report(run_on_ray, standin: Path, other_version: Path) -> Report:
-    return run_on_ray(CASES, standin, other_version)
+def report(run_on_ray, standin_dir: Path, other_version: Path) -> Report:
+    return run_on_ray(CASES, standin_dir, other_version)
 
 
 def case(report: Report, name: str) -> dict[str, Any]:
