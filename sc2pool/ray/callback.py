@@ -24,7 +24,7 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from sc2pool import __version__
+import sc2pool
 from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.report.stats import PoolStats
@@ -213,7 +213,7 @@ def _played(runner: EnvRunner) -> Played | None:
     return Played(
         runner.worker_index or 0,
         ray.util.get_node_ip_address(),
-        f"{pool.game_version} with sc2pool {__version__}",
+        f"{pool.game_version} with sc2pool {sc2pool.__version__}",
     )
 
 

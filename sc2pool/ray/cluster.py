@@ -95,7 +95,7 @@ def connect(address: str | None = None) -> None:
         _probe(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="warning")
-    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
+    except (OSError, ValueError, RuntimeError, RayError) as error:
         raise ConfigError(
             f"no Ray cluster at {address!r}: {error}; start one with `ray start --head "
             f"--resources '{{\"{GAME_RESOURCE}\": 8}}'`"

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -58,22 +59,27 @@ def run_page(
     clean = {name: value for name, value in os.environ.items() if name != "SC2PATH"}
     game = {"SC2PATH": str(write_stand_in())} if sets_game(page) else {}
     file.write_text(program(page.read_text(), library)[0])
-    return subprocess.run(
-        [python, "-W", "error::SyntaxWarning", str(file)],
-        cwd=folder,
-        env={
-            **clean,
-            **game,
-            "HOME": str(folder),  # no StarCraft II is in it
-            "PYTHONPATH": str(ROOT),
-            "OMP_NUM_THREADS": "1",  # the games need the cores
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PAGE_TIMEOUT_S,
-        check=False,
-    )
+    # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as ray:
+        return subprocess.run(
+            [python, "-W", "error::SyntaxWarning", str(file)],
+            cwd=folder,
+            env={
+                **clean,
+                **game,
+                "HOME": str(folder),  # no StarCraft II is in it
+                "PYTHONPATH": str(ROOT),
+                "OMP_NUM_THREADS": "1",  # the games need the cores
+                "RAY_TMPDIR": ray,
+                "RAY_AUTH_MODE": "disabled",
+                "RAY_USAGE_STATS_ENABLED": "0",
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PAGE_TIMEOUT_S,
+            check=False,
+        )
 
 
 @pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
