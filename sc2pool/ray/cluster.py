@@ -31,8 +31,6 @@ GAME_RESOURCE = "sc2_game"
 _PROBE_S = 5.0
 _ANSWER_S = 60.0
 """A process of Ray's starts in some seconds, and imports sc2pool."""
-_KNOWN_S = 5.0
-"""A node that has just joined is listed before the others know that they can send work there."""
 _AGAIN_S = 0.2
 _connected_by: set[str | None] = set()
 """Addresses that this process has connected by: a cluster may be known by several names."""
@@ -137,7 +135,7 @@ def nodes() -> list[Node]:
 def on_each(
     chosen: Sequence[Node], call: Callable[..., Any], *arguments: Any
 ) -> list[tuple[Node, Any]]:
-    """What a call gives on each of these nodes, in a process there.
+    """What a call gives on each of these nodes that is alive, in a process there.
 
     Raises:
         ConfigError: it raised, as if a module of the user is missing there; or no answer came.
@@ -148,21 +146,22 @@ def on_each(
         there = NodeAffinitySchedulingStrategy(node.node_id, soft=False)
         return remote.options(scheduling_strategy=there).remote(*arguments)
 
-    asked = [ask(node) for node in chosen]
-    known = Deadline.after(_KNOWN_S)
+    deadline = Deadline.after(_ANSWER_S)
+    asked = [(node, ask(node)) for node in chosen]
     found = []
-    for node, reference in zip(chosen, asked, strict=True):
-        while True:
-            try:
-                found.append((node, ray.get(reference, timeout=_ANSWER_S)))
-                break
-            except TaskUnschedulableError as error:
-                if known.expired():
-                    raise ConfigError(f"node {node.name} takes no work: {error}") from error
-                time.sleep(_AGAIN_S)
-                reference = ask(node)  # noqa: PLW2901
-            except RayError as error:
-                raise ConfigError(f"node {node.name} gives no answer: {error}") from error
+    while asked:
+        node, reference = asked.pop(0)
+        try:
+            found.append((node, ray.get(reference, timeout=deadline.remaining_s())))
+        except TaskUnschedulableError as error:
+            # It has just joined, or has died; either takes Ray some seconds to know everywhere.
+            if deadline.expired():
+                raise ConfigError(f"node {node.name} takes no work: {error}") from error
+            time.sleep(_AGAIN_S)
+            if node.node_id in {one.node_id for one in nodes()}:
+                asked.append((node, ask(node)))
+        except RayError as error:
+            raise ConfigError(f"node {node.name} gives no answer: {error}") from error
     return found
 
 

@@ -109,12 +109,12 @@ def configure(
         "config": pool,
     }
     connect()
-    alive = nodes()
     if config.num_env_runners:
         runners = Need("env runners", config.num_env_runners, config.num_cpus_per_env_runner, n)
         learners = Need("learners", config.num_learners, _cpus_per_learner(config))
-        check_room(alive, runners, learners)
-        _check_games(alive, games)
+        check_room(nodes(), runners, learners)
+        _check_games(nodes(), games)
+        check_room(nodes(), runners, learners)  # a node that has just died was listed until now
     else:
         make_players(**games)
     register_env(f"sc2pool/{name}", _make_games)
@@ -122,7 +122,7 @@ def configure(
     config.env_runners(
         num_envs_per_env_runner=n,
         gym_env_vectorize_mode="vector_entry_point",
-        custom_resources_per_env_runner=resources_of(n, alive),
+        custom_resources_per_env_runner=resources_of(n, nodes()),
     )
     config.fault_tolerance(
         env_runner_health_probe_timeout_s=_PROBE_S,
