@@ -57,32 +57,12 @@ def ppo(games: int, fragment: int) -> AlgorithmConfig:
     )
 
 
-def impala(games: int, fragment: int) -> AlgorithmConfig:
+def asynchronous(config: IMPALAConfig, games: int, fragment: int) -> AlgorithmConfig:
     """An update as soon as there are as many steps as one fragment of each game."""
     return (
-        IMPALAConfig()
-        .env_runners(rollout_fragment_length=fragment)
-        .training(
-            train_batch_size_per_learner=fragment * games,
-            lr=5e-4,
-            entropy_coeff=0.01,
-        )
-        .learners(num_learners=0)  # learn in this process; more than two cores: 1
-        .reporting(min_time_s_per_iteration=5)
-    )
-
-
-def appo(games: int, fragment: int) -> AlgorithmConfig:
-    """As IMPALA, with PPO's loss."""
-    return (
-        APPOConfig()
-        .env_runners(rollout_fragment_length=fragment)
-        .training(
-            train_batch_size_per_learner=fragment * games,
-            lr=5e-4,
-            entropy_coeff=0.01,
-        )
-        .learners(num_learners=0)
+        config.env_runners(rollout_fragment_length=fragment)
+        .training(train_batch_size_per_learner=fragment * games, lr=5e-4, entropy_coeff=0.01)
+        .learners(num_learners=0)  # learn in this process; with more than two cores: 1
         .reporting(min_time_s_per_iteration=5)
     )
 
@@ -95,7 +75,12 @@ def dreamerv3(games: int, fragment: int) -> AlgorithmConfig:
     )
 
 
-ALGORITHMS = {"ppo": ppo, "impala": impala, "appo": appo, "dreamerv3": dreamerv3}
+ALGORITHMS = {
+    "ppo": ppo,
+    "impala": lambda games, fragment: asynchronous(IMPALAConfig(), games, fragment),
+    "appo": lambda games, fragment: asynchronous(APPOConfig(), games, fragment),
+    "dreamerv3": dreamerv3,
+}
 
 
 def main(argv: list[str] | None = None) -> None:

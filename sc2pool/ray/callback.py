@@ -54,9 +54,9 @@ class GamesCallback(RLlibCallback):
     first observation. In real time also `gap_s_p50`, `gap_s_p99` and `gap_s_max`, how long a game
     waited for its action.
 
-    **Seeds**: with `config.debugging(seed=s)` equal seeds give equal first episodes, and no two
-    envs of the training have an episode in common, in whatever way RLlib vectorises them. A
-    runner that is made anew does not repeat the episodes of the one before.
+    **Seeds**: with `config.debugging(seed=s)` equal seeds give equal episodes, and no two envs of
+    the training have an episode in common. A runner that is made anew does not repeat the episodes
+    of the one before.
 
     **Agreement**: all runners must play the same version of the game with the same sc2pool.
 

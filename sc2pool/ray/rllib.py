@@ -109,12 +109,11 @@ def configure(
         "config": pool,
     }
     connect()
-    if config.num_env_runners:
-        runners = Need("env runners", config.num_env_runners, config.num_cpus_per_env_runner, n)
-        learners = Need("learners", config.num_learners, _cpus_per_learner(config))
-        check_room(nodes(), runners, learners)
+    if config.num_env_runners or config.evaluation_num_env_runners:
+        needs = _needs_of(config, n)
+        check_room(nodes(), *needs)
         _check_games(nodes(), games)
-        check_room(nodes(), runners, learners)  # a node that has just died was listed until now
+        check_room(nodes(), *needs)  # a node that has just died was listed until now
     else:
         make_players(**games)
     register_env(f"sc2pool/{name}", _make_games)
@@ -170,9 +169,15 @@ def _problem(games: dict[str, Any]) -> str:
     return ""
 
 
-def _cpus_per_learner(config: AlgorithmConfig) -> float:
-    given = config.num_cpus_per_learner
-    return 1.0 if given == "auto" else float(given)
+def _needs_of(config: AlgorithmConfig, n: int) -> list[Need]:
+    """The actors of an algorithm; each runner plays n games."""
+    cpus_each = config.num_cpus_per_env_runner
+    per_learner = config.num_cpus_per_learner
+    return [
+        Need("env runners", config.num_env_runners, cpus_each, n),
+        Need("evaluation env runners", config.evaluation_num_env_runners, cpus_each, n),
+        Need("learners", config.num_learners, 1.0 if per_learner == "auto" else per_learner),
+    ]
 
 
 def _callbacks_of(config: AlgorithmConfig) -> list[type]:
