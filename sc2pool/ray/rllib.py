@@ -57,7 +57,7 @@ _RESTART_S = 1.0
 """How long a runner that raised lives on, with its samples missing; RLlib's own is 60 s."""
 _POLL_S = 0.02
 """How long IMPALA and APPO wait for samples at one time. Without it RLlib asks without a pause,
-which takes a core from the games: on two cores it got no sample in 20 s."""
+which takes a core from the games: on two busy cores it got no sample in 15 s."""
 
 
 def configure(
