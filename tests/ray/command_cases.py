@@ -78,7 +78,8 @@ def watched() -> dict[str, Any]:
         def shows_all() -> bool:
             with suppress(OSError):
                 state.update(ask(address + "state"))
-            return len(state.get("views", ())) == 4 and bool(ask(address + "curves")["at_s"])
+            figures = ask(address + "curves")["figures"]  # the mean return after an episode's end
+            return len(state.get("views", ())) == 4 and {"mean return", "steps/s"} <= set(figures)
 
         waited_s = wait(shows_all, 30)
         key = next(iter(state["views"].values()))["map"]

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.ray.conftest import TIMEOUT_S
+
 PROGRAM = Path(__file__).with_name("command_cases.py")
 
 pytestmark = [
     pytest.mark.standin("the banner names it"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(TIMEOUT_S + 30),
 ]
 
 

@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 
-from tests.ray.conftest import TIMEOUT_S, Report
+from tests.ray.conftest import LONG, TIMEOUT_S, Report, only_long
 
 pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
 
 CASES = Path(__file__).with_name("rllib_cases.py")
+SHORT = "ppo_and_faults,errors"
+"""What is run without the long form."""
 GONE_S = 2.0
 FULL_AGAIN_S = 30.0
 
 
 @pytest.fixture(scope="module")
 def report(run_on_ray, standin_dir: Path, other_version: Path) -> Report:
-    return run_on_ray(CASES, standin_dir, other_version)
+    return run_on_ray(CASES, standin_dir, other_version, cases="" if LONG else SHORT)
 
 
 def case(report: Report, name: str) -> dict[str, Any]:
@@ -33,11 +35,11 @@ def case(report: Report, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "games"),
     [
-        ("ppo_in_one_process", 2),
         ("ppo_and_faults", 4),
-        ("impala_with_one_runner", 2),
-        ("appo_in_real_time", 4),
-        ("dreamerv3", 4),
+        pytest.param("ppo_in_one_process", 2, marks=only_long),
+        pytest.param("impala_with_one_runner", 2, marks=only_long),
+        pytest.param("appo_in_real_time", 4, marks=only_long),
+        pytest.param("dreamerv3", 4, marks=only_long),
     ],
 )
 def test_five_updates_whose_steps_are_the_pools(report, name, games):
@@ -47,11 +49,13 @@ def test_five_updates_whose_steps_are_the_pools(report, name, games):
     assert (counts["launches"], counts["faults"]) == (games, 0)
 
 
+@only_long
 def test_gaps_without_an_action_are_reported_in_real_time(report):
     p50, p99, longest = case(report, "appo_in_real_time")["gaps"]
     assert 0 < p50 <= p99 <= longest
 
 
+@only_long
 def test_no_two_envs_have_an_episode_in_common_and_equal_seeds_give_equal_runs(report):
     found = case(report, "ppo_by_seed")
     assert found["once"] == found["again"]
@@ -60,7 +64,11 @@ def test_no_two_envs_have_an_episode_in_common_and_equal_seeds_give_equal_runs(r
 
 
 @pytest.mark.parametrize(
-    ("name", "fault"), [("ppo_and_faults", "game"), ("appo_in_real_time", "killed")]
+    ("name", "fault"),
+    [
+        ("ppo_and_faults", "game"),
+        pytest.param("appo_in_real_time", "killed", marks=only_long),
+    ],
 )
 def test_a_killed_game_is_one_truncation_and_no_restart(report, name, fault):
     found = case(report, name)[fault]

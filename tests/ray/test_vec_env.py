@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import sc2pool
+from tests.ray.conftest import TIMEOUT_S
 
 PROGRAM = Path(__file__).with_name("vec_env_cases.py")
 TRUNCATED = [True, 0.0, True, True, "node-lost"]
@@ -17,7 +18,7 @@ UNTOUCHED = [False, 0.0, False, None, None, None]
 
 pytestmark = [
     pytest.mark.standin("its versions are made up"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(TIMEOUT_S + 30),
 ]
 
 
