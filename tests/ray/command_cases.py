@@ -50,7 +50,13 @@ def looked_at() -> dict[str, Any]:
     )
     try:
         began = wait(lambda: len(games_of(GAME)) == 4, 60)
-        top = run("top", "--ray", NODES.address, "--json")
+        top: dict[str, Any] = {}
+
+        def shows_all() -> bool:
+            top.update(run("top", "--ray", NODES.address, "--json"))
+            return top["code"] != 0 or len(json.loads(top["out"])["instances"]) == 4
+
+        wait(shows_all, 60)  # a node that starts is left out until it answers
         table = run("top", "--ray", NODES.address, "--once")
         return {"began": began, "top": top, "table": table, "watch": watched()}
     finally:

@@ -166,9 +166,9 @@ def build_with_too_long_a_fragment() -> None:
 def example() -> str:
     """The output of the example."""
     printed = io.StringIO()
-    argv = ["--iterations", "2", "--runners", "0", "--n", "2", "--fragment", "2", "--game", GAME]
+    argv = ["--realtime", "--iterations", "2", "--runners", "0", "--n", "2", "--fragment", "2"]
     with redirect_stdout(printed):
-        runpy.run_path(EXAMPLE)["main"](argv)
+        runpy.run_path(EXAMPLE)["main"]([*argv, "--game", GAME])
     return printed.getvalue()
 
 
