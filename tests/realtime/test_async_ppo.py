@@ -354,12 +354,16 @@ def test_changes_by_a_callback_reach_the_update_process():
 
 @pytest.mark.parametrize("options", [{"use_sde": True, "sde_sample_freq": 3}, {}])
 def test_continuous_actions_are_clipped_to_their_bounds(options):
-    env = make_vec_env("Pendulum-v1", n_envs=N)
+    model = model_of(env=make_vec_env("Pendulum-v1", n_envs=N), **options)
+    with th.no_grad():
+        model.policy.log_std.fill_(1.0)  # many actions are beyond the bounds of 2
     recording = Recording()
-    model_of(env=env, **options).learn(2 * ROLLOUT, callback=recording)
+    model.learn(2 * ROLLOUT, callback=recording)
+    chosen = np.array([step["actions"] for step in recording.steps])
     played = np.array([step["clipped_actions"] for step in recording.steps])
-    assert np.abs(played).max() <= 2.0
-    assert len(np.unique(played)) > ROLLOUT
+    assert len(np.unique(chosen)) == chosen.size
+    assert np.abs(chosen).max() > 2.0
+    np.testing.assert_array_equal(played, np.clip(chosen, -2.0, 2.0))
 
 
 def test_normalised_observations(tmp_path):
