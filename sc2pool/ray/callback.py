@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.report.stats import PoolStats
 from sc2pool.ray.failure import failure_of
+from sc2pool.realtime.rllib import after_each_training_step
 
 RUN = "run"
 """Key of the env's configuration: a name for the training."""
@@ -118,8 +119,8 @@ class GamesCallback(RLlibCallback):
         except ConfigError:
             algorithm.cleanup()  # the caller never gets the algorithm, so it cannot stop it
             raise
-        algorithm.training_step = _until_failure(
-            algorithm.training_step, algorithm.config.env_config[RUN]
+        after_each_training_step(
+            algorithm, lambda: _raise_failure(algorithm.config.env_config[RUN])
         )
 
     def on_env_runners_recreated(
@@ -180,20 +181,10 @@ def check(runners: Sequence[Played]) -> None:
         )
 
 
-def _until_failure(training_step: Callable[[], None], run: str) -> Callable[[], None]:
-    """The algorithm's `training_step`, which raises if a pool has failed for good.
-
-    No method of a callback would do: without samples RLlib may repeat training steps for ever, and
-    calls none.
-    """
-
-    def step() -> None:
-        training_step()
-        failure = failure_of(run)
-        if failure:
-            raise ClosedError(f"the pool of an env runner has failed {failure}")
-
-    return step
+def _raise_failure(run: str) -> None:
+    failure = failure_of(run)
+    if failure:
+        raise ClosedError(f"the pool of an env runner has failed {failure}")
 
 
 def _all_played(algorithm: Algorithm) -> list[Played]:

@@ -45,7 +45,7 @@ class Node:
         name: its address, and its host's name if that is another.
         cpus: how many CPUs Ray has there.
         games: how many games it can play; 0 if it does not say.
-        free_games: how many of them nobody has reserved.
+        free_games: how many of those games can still be started; the others are reserved.
     """
 
     node_id: str
@@ -165,9 +165,19 @@ def on_each(
     return found
 
 
+def declares_games(alive: Sequence[Node]) -> bool:
+    """Whether a node says how many games it can play, so that games go only to nodes that do."""
+    return any(node.games for node in alive)
+
+
 def resources_of(games: int, alive: Sequence[Node]) -> dict[str, float]:
-    """Ray's `resources` of an actor that plays so many games."""
-    return {GAME_RESOURCE: float(games)} if any(node.games for node in alive) else {}
+    """The `resources` that an actor asks Ray for.
+
+    Args:
+        games: how many it plays.
+        alive: the nodes of the cluster.
+    """
+    return {GAME_RESOURCE: float(games)} if declares_games(alive) else {}
 
 
 def check_room(alive: Sequence[Node], *needs: Need) -> None:
@@ -176,7 +186,7 @@ def check_room(alive: Sequence[Node], *needs: Need) -> None:
     Raises:
         ConfigError: they do not; says what each node has.
     """
-    declared = any(node.games for node in alive)
+    declared = declares_games(alive)
     left = [[node.cpus, node.games if declared else math.inf] for node in alive]
     for need in needs:  # the games first: they fit on fewer nodes
         for placed in range(need.actors):

@@ -39,6 +39,7 @@ from sc2pool.ray.cluster import (
     Node,
     check_room,
     connect,
+    declares_games,
     nodes,
     on_each,
     resources_of,
@@ -150,7 +151,7 @@ def _make_games(settings: dict[str, Any]) -> Reporting:
 
 def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
     """Raise if a node that a runner may go to cannot play; RLlib would not say why."""
-    declared = any(node.games for node in alive)
+    declared = declares_games(alive)
     candidates = [node for node in alive if node.games or not declared]
     for node, problem in on_each(candidates, _problem, games):
         if problem:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sc2pool.errors import ConfigError
-from sc2pool.ray.cluster import GAME_RESOURCE, Node
+from sc2pool.ray.cluster import GAME_RESOURCE, Node, declares_games
 
 
 def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]:
@@ -23,9 +23,9 @@ def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]
         alive: the nodes of the cluster.
 
     Raises:
-        ConfigError: they have no room for so many games; says what each node has.
+        ConfigError: the nodes have too little room; the message says how much each has.
     """
-    declared = any(node.games for node in alive)
+    declared = declares_games(alive)
     ordered = sorted(alive, key=lambda node: (-node.games, -node.cpus, node.name, node.node_id))
     room = [node.free_games - spares if declared else node.cpus for node in ordered]
     envs = [0] * len(ordered)

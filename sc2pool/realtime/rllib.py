@@ -98,25 +98,30 @@ class PauseBetweenSamples(RLlibCallback):
         except SampleTimeoutError:
             algorithm.cleanup()  # the caller never gets the algorithm, so it cannot stop it
             raise
-        algorithm.training_step = self._with_check_of_discards(algorithm)
 
-    def _with_check_of_discards(self, algorithm: Algorithm) -> Callable[[], None]:
-        """The algorithm's `training_step`, followed by the check for discarded samples.
-
-        No method of a callback would do: with `min_sample_timesteps_per_iteration`, RLlib repeats
-        empty training steps for ever and calls none.
-        """
-        training_step = algorithm.training_step
-
-        def step() -> None:
-            training_step()
+        def check_discards() -> None:
             self._discards.after_training_step(
                 algorithm.env_runner_group.num_env_runners_dropped_lifetime(),
                 algorithm.metrics.peek(_STEPS_LEARNED_FROM, default=0),
                 algorithm.config.sample_timeout_s,
             )
 
-        return step
+        after_each_training_step(algorithm, check_discards)
+
+
+def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) -> None:
+    """Call `check` after each training step; what it raises ends the training.
+
+    No method of a callback would do: with `min_sample_timesteps_per_iteration`, RLlib repeats
+    empty training steps for ever and calls none.
+    """
+    training_step = algorithm.training_step
+
+    def step() -> None:
+        training_step()
+        check()
+
+    algorithm.training_step = step
 
 
 def _fragment(runner: EnvRunner) -> Fragment | None:
