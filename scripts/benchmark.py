@@ -3,10 +3,14 @@
     .venv/bin/python scripts/benchmark.py                        # everything, one table
     .venv/bin/python scripts/benchmark.py --case pool-only --n 8 --sizes 1 --rounds 5
     .venv/bin/python scripts/benchmark.py --out DIR              # and JSON, all rounds, and a PNG
+    .venv/bin/python scripts/benchmark.py --against HEAD~1 --case whole-stack --maps Canned
 
 All sides are measured in turn in one process tree; each figure is the median of its rounds, each
-ratio the median of the ratios round by round; warm-up is not counted. The CPU time of an env step
-is given for trainer, workers and games. The goals and their figures come at the end.
+ratio the median of the ratios round by round, with the interval that it lies in with 90 %
+certainty; warm-up is not counted. Rounds are repeated until the intervals of the ratios to the
+first side are narrow (a tenth), at most `--most-rounds` times. `--against` adds the pool of an
+earlier commit, on its own stand-in. The CPU time of an env step is given for trainer, workers and
+games. The goals and their figures come at the end, and how quiet the machine was.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ from pathlib import Path
 
 import psutil
 from bench.goals import goals_as_dicts, goals_table
-from bench.report import Row, table
+from bench.report import Row, noise, table
+from bench.revision import NoSuchRevisionError, Revision
 from bench.settings import Settings
 from bench.standin import install
 
@@ -46,6 +51,7 @@ CASES = {
 
 QUICK = {
     "rounds": 2,
+    "most_rounds": 2,
     "seconds": 0.1,
     "ns": (1,),
     "sizes_kb": (1,),
@@ -75,7 +81,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", type=numbers, help="observations in KB (pool-only)")
     parser.add_argument("--maps", type=names, help="(whole-stack)")
     parser.add_argument("--sides", type=names, help="parts of the names of the sides to measure")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="at least so many")
+    parser.add_argument("--most-rounds", type=int, default=15, help="while figures are uncertain")
+    parser.add_argument("--against", metavar="COMMIT", help="compare with its pool, too")
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
     parser.add_argument("--out", type=Path, help="folder for benchmark.json and benchmark.png")
     parser.add_argument("--quick", action="store_true", help="prove only that everything runs")
@@ -97,9 +105,17 @@ def main() -> int:
     ):
         # Killed processes leave their temporary files there; they are removed with the folder.
         os.environ["TMPDIR"] = folder
+        revision = None
+        if options.against is not None:
+            try:
+                revision = Revision.unpack(options.against, Path(folder) / "before")
+            except NoSuchRevisionError as error:
+                sys.exit(f"benchmark: {error}")
         settings = Settings(
             installation=install(Path(folder) / "StarCraftII"),
             rounds=options.rounds,
+            most_rounds=options.most_rounds,
+            revision=revision,
             seconds=options.seconds,
             ns=options.n,
             sizes_kb=options.sizes,
@@ -122,6 +138,8 @@ def main() -> int:
     print(table(rows))
     if goals := goals_table(rows):
         print(f"\n{goals}")
+    if said := noise(rows):
+        print(f"\n{said}")
     if options.out and rows:
         write(options.out, rows)
     return 130 if interrupted else 0

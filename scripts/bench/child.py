@@ -1,29 +1,94 @@
-"""Starts the programs of this package, each in a Python of its own."""
+"""Starts the programs of this package, each in a Python of its own, and asks them.
+
+A program that is asked reads lines of JSON on its stdin, answers each with one on its stdout, and
+ends when its stdin is closed.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from sc2pool.processes.with_parent import die_with_parent
 
+END_S = 5.0
+"""For a program whose stdin was closed, until it is killed."""
 
-def start(module: str, *arguments: object, **options: Any) -> subprocess.Popen[Any]:
+
+def start(
+    module: str, *arguments: object, import_from: Sequence[Path] = (), **options: Any
+) -> subprocess.Popen[Any]:
     """Run `python -m module`; the kernel kills it when this thread ends.
 
     Args:
         module: such as `bench.baselines.wire`.
         arguments: of its command line.
+        import_from: folders to look for packages in, before all others.
         options: more for `Popen`.
     """
+    path = os.pathsep.join(filter(None, (*map(str, import_from), *sys.path)))
     return subprocess.Popen(
         [sys.executable, "-m", module, *map(str, arguments)],
         cwd=Path(__file__).parents[1],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**os.environ, "PYTHONPATH": path},
         preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
         start_new_session=True,
         **options,
     )
+
+
+def start_asked(
+    module: str, *arguments: object, import_from: Sequence[Path] = ()
+) -> subprocess.Popen[str]:
+    """Run a program that is asked; as `start`."""
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return start(module, *arguments, import_from=import_from, **pipes)
+
+
+def ask(programs: Sequence[subprocess.Popen[str]], *question: Any) -> list[Any]:
+    """Ask all of them the same at once.
+
+    Raises:
+        RuntimeError: one has ended.
+    """
+    for program in programs:
+        assert program.stdin is not None
+        print(json.dumps(question), file=program.stdin, flush=True)
+    answers = []
+    for program in programs:
+        assert program.stdout is not None
+        answer = program.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{program.args[2]} has ended; see above")  # type: ignore[index]
+        answers.append(json.loads(answer))
+    return answers
+
+
+def questions() -> Iterator[list[Any]]:
+    """In a program that is asked: what it is asked."""
+    return map(json.loads, iter(sys.stdin.readline, ""))
+
+
+def answer(value: Any) -> None:
+    """In a program that is asked: answer."""
+    print(json.dumps(value), flush=True)
+
+
+def end(programs: Sequence[subprocess.Popen[str]]) -> None:
+    """End programs that are asked."""
+    for program in programs:
+        assert program.stdin is not None
+        program.stdin.close()
+    for program in programs:
+        with suppress(subprocess.TimeoutExpired):
+            program.wait(END_S)
+        program.kill()
+        program.wait()
+        assert program.stdout is not None
+        program.stdout.close()

@@ -15,6 +15,8 @@ from sc2pool.cli.bench.processes import ROLES
 from sc2pool.cli.bench.rounds import Rounds
 
 STEPS_PER_S = "steps/s"
+QUIET_CORES = 0.1
+"""More than this is used by others on a machine that is not quiet."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Row:
     highest: float
     ratios: Mapping[str, float] = field(default_factory=dict)
     """How many times another side's figure, by its name."""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Where such a ratio lies; see `rounds.median_interval`."""
     cpu_us_per_step: Mapping[str, float] | None = None
     """By role."""
     rounds: Rounds = field(default_factory=Rounds)
@@ -54,8 +58,10 @@ def throughput_rows(
         measured: the rounds of each side.
         against: by side, which others it is compared with, if they were measured.
     """
-    return [
-        Row(
+    rows = []
+    for side, rounds in measured.items():
+        others = [other for other in against.get(side, ()) if other in measured]
+        row = Row(
             case,
             setting,
             side,
@@ -63,16 +69,13 @@ def throughput_rows(
             STEPS_PER_S,
             min(rounds.rates),
             max(rounds.rates),
-            {
-                other: rounds.ratio(measured[other])
-                for other in against.get(side, ())
-                if other in measured
-            },
+            {other: rounds.ratio(measured[other]) for other in others},
+            {other: rounds.ratio_interval(measured[other]) for other in others},
             rounds.cpu_us_by_role(),
             rounds,
         )
-        for side, rounds in measured.items()
-    ]
+        rows.append(row)
+    return rows
 
 
 def value_row(
@@ -86,9 +89,8 @@ def value_row(
 ) -> Row:
     """A row whose figure is the median of `values`."""
     low, high = min(values), max(values)
-    return Row(
-        case, setting, side, median(values), unit, low, high, ratios or {}, values=tuple(values)
-    )
+    compared = ratios or {}
+    return Row(case, setting, side, median(values), unit, low, high, compared, values=tuple(values))
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -107,6 +109,28 @@ def cells(row: Row) -> list[str]:
         row.side,
         f"{number(row.figure)} {row.unit}",
         f"{number(row.lowest)}–{number(row.highest)}",
-        ", ".join(f"{number(ratio)} × {other}" for other, ratio in row.ratios.items()),
+        ", ".join(compared(row, other) for other in row.ratios),
         *(number(cpu_us[role]) if cpu_us.get(role) else "" for role in ROLES),
     ]
+
+
+def compared(row: Row, other: str) -> str:
+    """A row's ratio to another side, with its interval if it is known."""
+    interval = row.intervals.get(other)
+    within = f" ({number(interval[0])}–{number(interval[1])})" if interval else ""
+    return f"{number(row.ratios[other])}{within} × {other}"
+
+
+def noise(rows: Iterable[Row]) -> str:
+    """What other programs took of the machine meanwhile; empty if it was quiet."""
+    rounds = [one for row in rows for one in row.rounds]
+    if not rounds:
+        return ""
+    others = median(one.others_cores for one in rounds)
+    stolen = median(one.stolen_cores for one in rounds)
+    if others + stolen < QUIET_CORES:
+        return ""
+    return (
+        f"The machine was not quiet: other programs used {others:.2f} cores, and its host gave "
+        f"{stolen:.2f} cores to others (medians of {len(rounds)} rounds)."
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
+from bench.revision import Revision, RevisionSide
 from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.rounds import Round, Rounds, Side, alternate
 from sc2pool.game.installation import Installation
@@ -34,6 +36,10 @@ class Settings:
     spares: tuple[int, ...] | None = None
     sides: tuple[str, ...] | None = None
     """Parts of the names of the sides to compare; None for all sides."""
+    most_rounds: int = 0
+    """While a ratio is not certain."""
+    revision: Revision | None = None
+    """An earlier commit to compare with."""
 
     @property
     def root(self) -> str:
@@ -43,6 +49,22 @@ class Settings:
     def wants(self, side: str) -> bool:
         """True if this side is to be measured."""
         return self.sides is None or any(part in side for part in self.sides)
+
+    def before(
+        self, maker: str, arguments: Mapping[str, Sequence[Any]]
+    ) -> dict[str, Callable[[], Closable]]:
+        """The earlier commit's sides, if it is compared with.
+
+        Args:
+            maker: of `bench.sides`.
+            arguments: of the maker, without an installation, by the name of today's side.
+        """
+        if self.revision is None:
+            return {}
+        return {
+            before(side): partial(RevisionSide, self.revision, maker, *values)
+            for side, values in arguments.items()
+        }
 
     def compare(
         self, title: str, makers: Mapping[str, Callable[[], Closable]]
@@ -58,7 +80,12 @@ class Settings:
             def on_round(name: str, one: Round) -> None:
                 tell(f"{title}: {name} {one.steps_per_s:,.0f} steps/s")
 
-            return alternate(made, self.rounds, self.seconds, on_round)
+            return alternate(made, self.rounds, self.seconds, on_round, self.most_rounds)
+
+
+def before(side: str) -> str:
+    """The name of the same side at the earlier commit."""
+    return f"{side} before"
 
 
 def close(side: Any) -> None:

@@ -6,11 +6,16 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from bench.goals import GOALS, goals_table
-from bench.report import value_row
+from bench.report import noise, throughput_rows, value_row
+from bench.revision import Revision, RevisionSide
+
+from sc2pool.cli.bench.processes import ROLES
+from sc2pool.cli.bench.rounds import Round, Rounds
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark.py"
 CASES = ["pool-only", "whole-stack", "game-cost"]
@@ -81,7 +86,7 @@ def test_a_sleeping_game_bounds_its_rate(measured):
 
 def test_table_and_picture(measured):
     out, printed = measured
-    lines = printed.splitlines()
+    lines = printed.partition("\n\n")[0].splitlines()
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
     assert sum("| whole stack |" in line for line in lines) == len(STACKS)
     assert (out / "benchmark.png").stat().st_size > 10_000
@@ -100,6 +105,47 @@ def test_goals_are_judged_by_their_bounds():
             answer = "yes" if verdict else "**no**"
             assert goals_table([row]).splitlines()[-1].endswith(f"| {answer} |")
     assert goals_table([]) == ""
+
+
+def test_an_earlier_commit_is_one_more_side(tmp_path):
+    options = ["--case", "pool-only", "whole-stack", "--sides", "SubprocSC2VecEnv,Task"]
+    command = [sys.executable, SCRIPT, "--quick", *options, "--against", "HEAD", "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "not a git repository" in done.stderr:
+        pytest.skip("not a git repository")
+    assert done.returncode == 0, done.stderr
+    for case, side in (("pool only", "SubprocSC2VecEnv"), ("whole stack", "pool, Task")):
+        rows = rows_of(tmp_path, case)
+        assert list(rows) == [side, f"{side} before"]
+        low, high = rows[side]["intervals"][f"{side} before"]
+        assert low <= rows[side]["ratios"][f"{side} before"] <= high
+        assert rows[f"{side} before"]["figure"] > 1
+
+
+def test_the_earlier_commit_is_the_one_that_is_played(tmp_path):
+    package = tmp_path / "sc2pool"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('the other package')")
+    side = RevisionSide(Revision("other", tmp_path), "empty_side", "SubprocSC2VecEnv", 1, 1024)
+    with closing(side), pytest.raises(RuntimeError, match=r"bench\.revision has ended"):
+        side.prepare()
+
+
+def test_a_commit_that_git_does_not_know():
+    command = [sys.executable, SCRIPT, "--quick", "--against", "nosuch"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("benchmark: --against nosuch: fatal: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_noise_is_said_where_there_is_some():
+    def rows(others_cores):
+        rounds = Rounds([Round(1, 1.0, dict.fromkeys(ROLES, 0.1), others_cores)])
+        return throughput_rows("case", "setting", {"side": rounds}, {})
+
+    assert noise(rows(0.01)) == ""
+    assert "other programs used 0.70 cores" in noise([*rows(0.7)])
 
 
 def test_ctrl_c_ends_everything_and_prints_what_was_measured():

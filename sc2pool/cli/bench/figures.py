@@ -20,12 +20,15 @@ class Measured:
     game_bytes: int
     """Of one game, with its share of the pages that several games map; the median."""
     worker_bytes: int
-    others_cores: float
-    """How many cores' time other programs took meanwhile."""
 
     @property
     def steps_per_s(self) -> float:
         return self.rounds.steps_per_s
+
+    @property
+    def others_cores(self) -> float:
+        """How many cores' time other programs took meanwhile."""
+        return self.rounds.others_cores
 
     @property
     def cores_busy(self) -> float:
@@ -45,6 +48,7 @@ class Measured:
         return {
             **asdict(self),
             "steps_per_s": self.steps_per_s,
+            "others_cores": self.others_cores,
             "cpu_us_per_step": self.rounds.cpu_us_by_role(),
             "cores_busy": self.cores_busy,
             "rounds": [one.as_dict() for one in self.rounds],

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -53,10 +54,23 @@ def versions() -> dict[str, str]:
     return found
 
 
-def busy_cpu_s() -> float:
-    """CPU seconds that all programs of this machine have used since boot."""
-    times = psutil.cpu_times()
-    idle = times.idle + getattr(times, "iowait", 0.0) + getattr(times, "steal", 0.0)
-    # The user time includes the guests' time.
-    guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
-    return float(sum(times) - idle - guests)
+@dataclass(frozen=True)
+class CpuUse:
+    """CPU seconds of all cores since boot.
+
+    Attributes:
+        busy_s: used by the programs of this machine.
+        stolen_s: a virtual machine's, which its host gave to others.
+    """
+
+    busy_s: float
+    stolen_s: float
+
+    @classmethod
+    def now(cls) -> CpuUse:
+        times = psutil.cpu_times()
+        stolen_s = float(getattr(times, "steal", 0.0))
+        idle_s = times.idle + getattr(times, "iowait", 0.0)
+        # The user time includes the guests' time.
+        guests_s = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
+        return cls(float(sum(times) - idle_s - stolen_s - guests_s), stolen_s)

@@ -15,15 +15,8 @@ import psutil
 
 from sc2pool.cli.bench.actions import Actions
 from sc2pool.cli.bench.figures import Measured, Resets
-from sc2pool.cli.bench.machine import busy_cpu_s
 from sc2pool.cli.bench.output import tell
-from sc2pool.cli.bench.processes import (
-    GAME,
-    WORKER,
-    cpu_between,
-    cpu_by_process,
-    memory_by_role,
-)
+from sc2pool.cli.bench.processes import GAME, WORKER, memory_by_role
 from sc2pool.cli.bench.resets import RESET_KINDS, ShortEpisodes, short
 from sc2pool.cli.bench.rounds import alternate, step_for
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
@@ -73,16 +66,12 @@ def measure_sizes(
         try:
             side = PoolSide(env)
             started_s = time.perf_counter() - began_s
-            busy_s, ours_s, began_s = busy_cpu_s(), cpu_by_process(), time.perf_counter()
             (rounds,) = alternate(
                 {f"n={n}": side},
                 ROUNDS,
                 seconds / ROUNDS,
                 lambda name, one: tell(f"{name}: {one.steps_per_s:,.0f} steps/s"),
             ).values()
-            used_s = sum(cpu_between(ours_s, cpu_by_process()).values())
-            others_s = max(0.0, busy_cpu_s() - busy_s - used_s)
-            others_cores = others_s / (time.perf_counter() - began_s)
             memory = memory_by_role()
             version = env.stats().game_version or ""
         finally:
@@ -92,7 +81,7 @@ def measure_sizes(
             int(median([one.pss_bytes for one in memory[role]][:n] or [0]))
             for role in (GAME, WORKER)
         )
-        found.append(Measured(n, rounds, started_s, game_bytes, worker_bytes, others_cores))
+        found.append(Measured(n, rounds, started_s, game_bytes, worker_bytes))
     return found, version
 
 

@@ -6,18 +6,15 @@ n processes, a game and a websocket each, no barrier between them; only the boun
 frame is read. This is the upper limit for every pool. After each round one observation is read, to
 prove that all steps were made.
 
-    python -m bench.baselines.wire ROOT MAP      one of the n; reads lines of JSON on stdin
+    python -m bench.baselines.wire ROOT MAP      one of the n; see `bench.child`
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
-import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,44 +39,28 @@ class WireSide:
     """n of these processes as a side of a comparison."""
 
     def __init__(self, n: int, map_name: str, root: str, episode_steps: int) -> None:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._children = [
-            child.start("bench.baselines.wire", root, map_name, **pipes) for _ in range(n)
+            child.start_asked("bench.baselines.wire", root, map_name) for _ in range(n)
         ]
         self._episode_steps = episode_steps
         self._budget = EpisodeBudget(episode_steps)
 
     def prepare(self) -> None:
         if self._budget.needs_reset():
-            self._ask("reset")
+            child.ask(self._children, "reset")
             self._budget.reset()
-        self._ask("run", WARM_UP_S, WARM_UP_STEPS)
+        child.ask(self._children, "run", WARM_UP_S, WARM_UP_STEPS)
         self._budget.spend(WARM_UP_STEPS)
 
     def run(self, seconds: float) -> tuple[int, float]:
-        done = self._ask("run", seconds, self._budget.left)
+        done = child.ask(self._children, "run", seconds, self._budget.left)
         self._budget.spend(max(steps for steps, _ in done))
         total = sum(steps for steps, _ in done)
         return total, total / sum(steps / elapsed_s for steps, elapsed_s in done)
 
-    def _ask(self, *question: Any) -> list[Any]:
-        for process in self._children:
-            print(json.dumps(question), file=process.stdin, flush=True)
-        answers = [process.stdout.readline() for process in self._children]
-        if not all(answers):
-            raise RuntimeError("a process of the bare wire has ended")
-        return [json.loads(answer) for answer in answers]
-
     def close(self) -> None:
-        """A closed stdin ends each child, and with it its game."""
-        for process in self._children:
-            process.stdin.close()
-        for process in self._children:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(5.0)
-            process.kill()
-            process.wait()
-            process.stdout.close()
+        """End each child, and with it its game."""
+        child.end(self._children)
 
 
 class Wire(picows.WSListener):
@@ -183,8 +164,7 @@ async def serve(root: str, map_name: str) -> None:
         area = (await wire.ask(requests.game_info())).game_info.start_raw.playable_area
         bursts: list[bytes] = []
         loop = 0
-        for line in iter(sys.stdin.readline, ""):
-            what, *arguments = json.loads(line)
+        for what, *arguments in child.questions():
             answer: Any = "ready"
             if what == "run":
                 answer = await wire.run(bursts, *arguments)
@@ -197,7 +177,7 @@ async def serve(root: str, map_name: str) -> None:
                 observed = (await wire.ask(requests.observation())).observation.observation
                 loop = observed.game_loop
                 bursts = random_walks(observed, area, task.step_mul)
-            print(json.dumps(answer), flush=True)
+            child.answer(answer)
     finally:
         process.close()
         lease.release()

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from bench.report import Row, throughput_rows, value_row
-from bench.settings import Settings
+from bench.settings import Settings, before
 from bench.sides import POOL_FIRST_READY, POOL_TASK, RECIPE, WIRE, FirstReadySide, game_side
 from bench.standin import canned_map
 from sc2pool.cli.bench.output import tell
@@ -50,8 +50,9 @@ def burning(settings: Settings) -> list[Row]:
                 kind: partial(game_side, kind, canned_map(cost), n, settings.root)
                 for kind in (POOL_TASK, RECIPE, WIRE)
             }
+            makers |= settings.before("game_side", {POOL_TASK: (POOL_TASK, canned_map(cost), n)})
             measured = settings.compare(f"{CASE}, {setting}", makers)
-            against = {POOL_TASK: (RECIPE, WIRE), RECIPE: (WIRE,)}
+            against = {POOL_TASK: (before(POOL_TASK), RECIPE, WIRE), RECIPE: (WIRE,)}
             rows += throughput_rows(CASE, setting, measured, against)
     return rows
 
@@ -63,7 +64,7 @@ def sleeping(settings: Settings) -> list[Row]:
         setting = f"n={n}, {SLEEP}"
         measured = settings.compare(f"{CASE}, {setting}", sleeping_sides(settings, n))
         alone = measured.pop(ONE_GAME, None)
-        against = {POOL_TASK: (WIRE,), POOL_FIRST_READY: (WIRE,)}
+        against = {POOL_TASK: (before(POOL_TASK), WIRE), POOL_FIRST_READY: (WIRE,)}
         for row in throughput_rows(CASE, setting, measured, against):
             share = {ALONE: row.rounds.ratio(alone) / n} if alone else {}
             rows.append(replace(row, ratios={**share, **row.ratios}))
@@ -78,6 +79,7 @@ def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
     pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
     return {
         POOL_TASK: pool,
+        **settings.before("game_side", {POOL_TASK: (POOL_TASK, map_name, n)}),
         POOL_FIRST_READY: lambda: FirstReadySide(pool(), map_name, n, min(MIN_READY, n)),
         WIRE: partial(game_side, WIRE, map_name, n, root),
         ONE_GAME: partial(game_side, WIRE, map_name, 1, root),

@@ -11,7 +11,7 @@ from functools import partial
 
 from bench.baselines import puffer
 from bench.report import Row, throughput_rows, value_row
-from bench.settings import Settings
+from bench.settings import Settings, before
 from bench.sides import BARE, GYMNASIUM, POOL, PUFFER, SB3, empty_side
 
 CASE = "pool only"
@@ -30,8 +30,9 @@ def pool_only(settings: Settings) -> list[Row]:
         for size_kb in settings.sizes_kb or SIZES_KB:
             setting = f"n={n}, {size_kb} KB"
             makers = {kind: partial(empty_side, kind, n, size_kb * 1024) for kind in (POOL, *peers)}
+            makers |= settings.before("empty_side", {POOL: (POOL, n, size_kb * 1024)})
             measured = settings.compare(f"{CASE}, {setting}", makers)
-            rows += throughput_rows(CASE, setting, measured, {POOL: peers})
+            rows += throughput_rows(CASE, setting, measured, {POOL: (before(POOL), *peers)})
     return rows
 
 

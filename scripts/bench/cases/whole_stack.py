@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from bench.report import Row, throughput_rows
-from bench.settings import Settings
+from bench.settings import Settings, before
 from bench.sides import POOL_BOT, POOL_TASK, RECIPE, WIRE, game_side
 from bench.tasks import CANNED, bot_on
 
@@ -30,8 +30,10 @@ def whole_stack(settings: Settings) -> list[Row]:
         for n in settings.ns or NS:
             setting = f"n={n}, {map_name}"
             makers = {kind: partial(game_side, kind, map_name, n, settings.root) for kind in kinds}
+            ours = {kind: (kind, map_name, n) for kind in kinds if kind in (POOL_TASK, POOL_BOT)}
+            makers |= settings.before("game_side", ours)
             measured = settings.compare(f"{CASE}, {setting}", makers)
-            against = {POOL_TASK: (RECIPE, WIRE), POOL_BOT: (RECIPE, WIRE), RECIPE: (WIRE,)}
+            against = {kind: (before(kind), RECIPE, WIRE) for kind in ours} | {RECIPE: (WIRE,)}
             for row in throughput_rows(CASE, setting, measured, against):
                 early = map_name in END_EARLY
                 rows.append(replace(row, cpu_us_per_step=None) if early else row)

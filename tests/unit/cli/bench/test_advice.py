@@ -16,8 +16,8 @@ def pool(n, rate, cpu_us=(10.0, 200.0, 800.0), env_mb=1000, others_cores=0.0):
     used_s = dict(
         zip(("trainer", "worker", "game"), (us * rate / 1e6 for us in cpu_us), strict=True)
     )
-    rounds = Rounds([Round(round(rate), 1.0, used_s)] * 3)
-    return Measured(n, rounds, 2.0, (env_mb - 30) * MB, 30 * MB, others_cores)
+    rounds = Rounds([Round(round(rate), 1.0, used_s, others_cores)] * 3)
+    return Measured(n, rounds, 2.0, (env_mb - 30) * MB, 30 * MB)
 
 
 def resets(spares, cost_percent):

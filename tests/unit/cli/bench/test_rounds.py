@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import time
 
+import numpy as np
+import psutil
 import pytest
 
 from sc2pool.cli.bench.processes import cpu_between, cpu_by_process, memory_by_role
-from sc2pool.cli.bench.rounds import Round, Rounds, alternate, step_for
+from sc2pool.cli.bench.rounds import (
+    CERTAINTY,
+    Round,
+    Rounds,
+    alternate,
+    measure,
+    median_interval,
+    step_for,
+)
 
 BURN_S = 0.3
 BURN = f"""
@@ -53,6 +64,67 @@ def test_a_ratio_is_taken_round_by_round():
     assert rounds(100, 20, 60).ratio(rounds(50, 10, 30)) == 2.0
     with pytest.raises(ValueError, match="zip"):
         rounds(1, 2).ratio(rounds(1))
+
+
+@pytest.mark.parametrize(
+    ("values", "interval"),
+    [([7.0], (7, 7)), ([3, 1, 2], (1, 3)), (range(1, 6), (1, 5)), (range(1, 9), (2, 7))],
+)
+def test_a_medians_interval_leaves_out_what_certainty_allows(values, interval):
+    assert median_interval(values) == interval
+
+
+def test_a_medians_interval_is_as_certain_as_it_says():
+    rng = np.random.default_rng(0)
+    for n in (5, 9, 20):
+        intervals = [median_interval(rng.exponential(size=n)) for _ in range(2000)]
+        inside = np.mean([low <= np.log(2) <= high for low, high in intervals])
+        assert CERTAINTY - 0.02 < inside < CERTAINTY + 0.08
+
+
+class Rates:
+    """A side with a rate for each round."""
+
+    def __init__(self, *rates):
+        self._rates = iter(rates)
+
+    def prepare(self):
+        pass
+
+    def run(self, _):
+        return next(self._rates), 1.0
+
+
+def test_rounds_are_repeated_until_the_ratio_is_certain():
+    steady, noisy = Rates(*[100] * 20), Rates(*[100, 200, 150, 110, 190, *[150] * 15])
+    measured = alternate({"a": steady, "b": noisy}, 5, 1.0, most_rounds=20)
+    low, high = measured["b"].ratio_interval(measured["a"])
+    assert (low, high) == (1.5, 1.5)
+    assert 5 < len(measured["a"]) == len(measured["b"]) < 20
+    never = {"a": Rates(*[100] * 7), "b": Rates(*[1, 100, 2, 200, 3, 300, 4])}
+    assert len(alternate(never, 2, 1.0, most_rounds=7)["a"]) == 7
+
+
+@pytest.mark.timing
+def test_a_round_tells_what_other_programs_used():
+    class Waiting:
+        def prepare(self):
+            pass
+
+        def run(self, seconds):
+            time.sleep(seconds)
+            return 1, seconds
+
+    # The shell is no child of this process, so what it starts is another program.
+    burn = shlex.join([sys.executable, "-c", "while True: pass"])
+    script = f"{burn} >/dev/null & echo $!"
+    started = subprocess.run(["setsid", "sh", "-c", script], stdout=subprocess.PIPE, check=True)
+    other = psutil.Process(int(started.stdout))
+    try:
+        assert measure(Waiting(), 1.0).others_cores > 0.3
+    finally:
+        other.kill()
+        psutil.wait_procs([other], 5.0)
 
 
 def test_steps_end_by_time_or_by_number():
