@@ -157,3 +157,10 @@ def process_table(root_pid: int) -> ProcessTable:
     if sys.platform == "linux":
         return ProcTable(root_pid)
     return PsutilTable(root_pid)
+
+
+def usable_cores() -> int:
+    """Cores that this process, and what it starts, may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

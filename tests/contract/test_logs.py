@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 
 import numpy as np
 import psutil
+import pytest
+import torch
 
+from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig, RecyclePolicy
+from sc2pool.envs.sb3 import threads_advice
+from sc2pool.processes.table import usable_cores
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 from .envs import Counting
@@ -32,7 +38,7 @@ def test_records_carry_env_instance_and_phase(vec_task, caplog):
         ("env 1", 1, "launching", "INFO")
     ]
     assert f"process {struck.pid}" in ups[0].getMessage()
-    (fault,) = [record for record in records if record.levelno == logging.WARNING]
+    (fault,) = [one for one in records if one.levelno == logging.WARNING and hasattr(one, "env")]
     assert (fault.env, fault.instance) == ("env 1", 1)
     assert fault.phase in ("idle", "stepping")
     assert fault.getMessage().startswith("env 1, instance 1: game-exited while")
@@ -51,6 +57,29 @@ def test_a_soft_recycle_is_no_warning(vec_task, caplog):
     assert [(r.env, r.instance, r.phase, r.levelname) for r in told] == [
         ("env 0", 0, "idle", "INFO")
     ]
+
+
+@pytest.mark.parametrize(
+    ("threads", "games", "cores", "advised"),
+    [(2, 8, 2, True), (1, 8, 2, False), (2, 1, 2, False), (16, 16, 16, True), (16, 8, 16, False)],
+)
+def test_threads_that_take_the_games_cores(threads, games, cores, advised):
+    assert (threads_advice(threads, games, cores) is not None) is advised
+
+
+def test_advice_on_threads_is_given_once_and_only_for_games(caplog, standin_dir):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with closing(SubprocSC2VecEnv([Counting] * usable_cores())) as env:
+            env.reset()
+        assert "torch computes" not in caplog.text
+        with closing(SubprocSC2VecEnv(n=usable_cores(), game=standin_dir)) as env:
+            env.reset()
+            env.reset()
+        assert caplog.text.count("torch computes with 3 threads") == 1
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_an_env_without_a_game_is_logged_too(vec, caplog):

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -36,6 +38,7 @@ TEMP, REPORT, GAME, OTHER = sys.argv[1:]
 N = 2
 """Games of each runner; a node has room for no more."""
 FRAGMENT = 8
+KILL_EVERY_S, KILL_FOR_S = 7.0, 120.0
 
 
 class Record(RLlibCallback):
@@ -43,10 +46,12 @@ class Record(RLlibCallback):
 
     def on_environment_created(self, *, env_runner: Any, **keywords: Any) -> None:
         env_runner.firsts, env_runner.digest = [], hashlib.sha256()
-        env_runner.faults = []
+        env_runner.faults, env_runner.faults_at_resets = [], 0
 
     def on_episode_start(self, *, episode: Any, env_runner: Any, **keywords: Any) -> None:
         env_runner.firsts.append(np.asarray(episode.get_observations(0)).tolist())
+        if "sc2pool.fault" in episode.get_infos(0):
+            env_runner.faults_at_resets += 1
 
     def on_episode_step(self, *, episode: Any, env_runner: Any, **keywords: Any) -> None:
         for seen in (episode.get_observations(-1), episode.get_rewards(-1)):
@@ -119,11 +124,11 @@ def of_runners(algorithm: Algorithm, what: Callable[[Any], Any]) -> list[Any]:
 
 def results(algorithm: Algorithm) -> Iterator[dict[str, Any]]:
     """The result of each iteration that brought samples, without end."""
-    for _ in range(500):
+    for _ in range(5000):
         result = algorithm.train()
         if result.get("env_runners", {}).get("num_env_steps_sampled_lifetime"):
             yield result
-    raise AssertionError("500 iterations without an end")
+    raise AssertionError("5000 iterations without an end")
 
 
 def updates(algorithm: Algorithm, count: int = 5) -> dict[str, Any]:
@@ -204,6 +209,40 @@ def a_game_killed(algorithm: Algorithm) -> dict[str, Any]:
     }
 
 
+def ppo_and_many_faults() -> dict[str, Any]:
+    with training(ppo()) as algorithm:
+        return many_games_killed(algorithm)
+
+
+def appo_and_many_faults() -> dict[str, Any]:
+    with training(asynchronous(APPOConfig())) as algorithm:
+        return many_games_killed(algorithm)
+
+
+def many_games_killed(algorithm: Algorithm) -> dict[str, Any]:
+    """One game after the other, while the training goes on."""
+    updates(algorithm, 1)
+    rng = random.Random(0)
+    began_s, kills = time.monotonic(), 0
+    for result in results(algorithm):
+        running_s = time.monotonic() - began_s
+        if running_s > (kills + 1) * KILL_EVERY_S and running_s < KILL_FOR_S:
+            os.kill(rng.choice(sorted(games_of(GAME))), signal.SIGKILL)
+            kills += 1
+        pool = result["env_runners"]["pool"]
+        if running_s > KILL_FOR_S and pool["recoveries"] == pool["faults"]:
+            break
+    return {
+        "kills": kills,
+        "faults": pool["faults"],
+        "marked": list(chain(*of_runners(algorithm, lambda one: one.faults))),
+        "at resets": sum(of_runners(algorithm, lambda one: one.faults_at_resets)),
+        "sampled": result["env_runners"]["num_env_steps_sampled_lifetime"],
+        "of the pools": pool["env_steps"],
+        "restarts": result["fault_tolerance"]["num_remote_worker_restarts"],
+    }
+
+
 def a_runner_killed(algorithm: Algorithm) -> dict[str, Any]:
     before = of_runners(algorithm, lambda one: one.firsts[:N])
     pid, games = of_runners(algorithm, lambda one: (os.getpid(), game_pids(one)))[0]
@@ -280,6 +319,8 @@ def main() -> None:
         impala_with_one_runner,
         appo_in_real_time,
         dreamerv3,
+        ppo_and_many_faults,
+        appo_and_many_faults,
         ppo_and_faults,
         errors,
     ]

@@ -78,6 +78,17 @@ def test_a_killed_game_is_one_truncation_and_no_restart(report, name, fault):
     assert found["sampled"] == found["of the pools"]
 
 
+@only_long
+@pytest.mark.parametrize("name", ["ppo_and_many_faults", "appo_and_many_faults"])
+def test_every_killed_game_is_one_truncation_and_no_restart(report, name):
+    found = case(report, name)
+    assert found["faults"] == found["kills"] > 10
+    assert len(found["marked"]) + found["at resets"] == found["kills"]
+    assert all(marked == [True, False] for marked in found["marked"])
+    assert found["restarts"] == 0
+    assert found["sampled"] == found["of the pools"]
+
+
 def test_a_killed_runner_takes_its_games_along_and_its_successor_plays_other_episodes(report):
     found = case(report, "ppo_and_faults")["runner"]
     assert 0 <= found["games gone after s"] <= GONE_S

@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "render": FOUNDATIONS | {"protocol"},
     "tasks": FOUNDATIONS | {"protocol", "processes", "game", "render"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
-    "envs": FOUNDATIONS | {"protocol", "game", "tasks", "pool"},
+    "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},
     "cli": FOUNDATIONS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from sc2pool.processes.table import usable_cores
 
 PACKAGES = ("sc2pool", "numpy", "gymnasium", "stable-baselines3", "torch", "burnysc2", "picows")
 
@@ -36,13 +37,6 @@ def cpu_model() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def versions() -> dict[str, str]:

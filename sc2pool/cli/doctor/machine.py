@@ -15,7 +15,6 @@ from typing import Final
 
 import psutil
 
-from sc2pool.cli.bench.machine import usable_cores
 from sc2pool.cli.doctor import checks
 from sc2pool.cli.doctor.findings import Findings, ProbeFailed
 from sc2pool.config import GameSetup
@@ -23,6 +22,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
 from sc2pool.game.launch import find_listener
 from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
+from sc2pool.processes.table import usable_cores
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.registry import available, resolve
 
