@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 from sc2pool.optional import needed_for
 
 if TYPE_CHECKING:
-    from sc2pool.ray.callback import GamesCallback
     from sc2pool.ray.cluster import connect
-    from sc2pool.ray.rllib import configure
+    from sc2pool.ray.rllib.callback import GamesCallback
+    from sc2pool.ray.rllib.configure import configure
     from sc2pool.ray.vec_env import RaySC2VecEnv
     from sc2pool.realtime.rllib import PauseBetweenSamples
 
 __all__ = ["GamesCallback", "PauseBetweenSamples", "RaySC2VecEnv", "configure", "connect"]
 
 _HOME = {
-    "GamesCallback": "sc2pool.ray.callback",
+    "GamesCallback": "sc2pool.ray.rllib.callback",
     "PauseBetweenSamples": "sc2pool.realtime.rllib",
     "RaySC2VecEnv": "sc2pool.ray.vec_env",
-    "configure": "sc2pool.ray.rllib",
+    "configure": "sc2pool.ray.rllib.configure",
     "connect": "sc2pool.ray.cluster",
 }
 

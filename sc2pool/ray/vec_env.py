@@ -21,7 +21,7 @@ from sc2pool.envs.specs import (
 from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
 from sc2pool.ray.cluster import connect
-from sc2pool.ray.pool import ClusterPool
+from sc2pool.ray.pool.cluster_pool import ClusterPool
 
 NODE_TIMEOUT_S = 600.0
 """A machine that is started again is back within minutes."""

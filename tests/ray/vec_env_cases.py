@@ -27,7 +27,7 @@ from sc2pool.config import PoolConfig, RestartPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.ray import RaySC2VecEnv
 from sc2pool.ray.cluster import GAME_RESOURCE, Node
-from sc2pool.ray.spread import spread
+from sc2pool.ray.pool.spread import spread
 
 TEMP, REPORT, GAME, OTHER = sys.argv[1:]
 N = 4

@@ -32,7 +32,6 @@ from sc2pool.envs.specs import (
 )
 from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ConfigError
-from sc2pool.ray.callback import RUN, GamesCallback
 from sc2pool.ray.cluster import (
     GAME_RESOURCE,
     Need,
@@ -44,8 +43,9 @@ from sc2pool.ray.cluster import (
     on_each,
     resources_of,
 )
-from sc2pool.ray.failure import Reporting
 from sc2pool.ray.node_end import end_with_node
+from sc2pool.ray.rllib.callback import RUN, GamesCallback
+from sc2pool.ray.rllib.failure import Reporting
 from sc2pool.realtime.rllib import PauseBetweenSamples
 from sc2pool.tasks.registry import resolve
 

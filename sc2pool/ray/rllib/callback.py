@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,25 +22,15 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-import sc2pool
 from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.report.stats import PoolStats
-from sc2pool.ray.failure import failure_of
+from sc2pool.ray.agreement import Played, check_agreement
+from sc2pool.ray.rllib.failure import failure_of
 from sc2pool.realtime.rllib import after_each_training_step
 
 RUN = "run"
 """Key of the env's configuration: a name for the training."""
-
-
-@dataclass(frozen=True)
-class Played:
-    """What one env runner plays, and where."""
-
-    runner: int
-    node: str
-    version: str
-    """Of the game and of sc2pool; all runners must have the same."""
 
 
 class GamesCallback(RLlibCallback):
@@ -115,7 +103,7 @@ class GamesCallback(RLlibCallback):
         """Check that all runners play the same, before the first step."""
         del metrics_logger, keywords
         try:
-            check(_all_played(algorithm))
+            check_agreement(_all_played(algorithm))
         except ConfigError:
             algorithm.cleanup()  # the caller never gets the algorithm, so it cannot stop it
             raise
@@ -128,7 +116,7 @@ class GamesCallback(RLlibCallback):
     ) -> None:
         """Check again, with the runner that came back."""
         del env_runner_group, keywords
-        check(_all_played(algorithm))
+        check_agreement(_all_played(algorithm))
 
 
 def sums(stats: PoolStats) -> dict[str, float]:
@@ -167,45 +155,28 @@ def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 
-def check(runners: Sequence[Played]) -> None:
-    """Check that the runners play the same.
-
-    Raises:
-        ConfigError: different versions.
-    """
-    if len({runner.version for runner in runners}) > 1:
-        found = "; ".join(f"{one.runner} on node {one.node}: {one.version}" for one in runners)
-        raise ConfigError(
-            f"all env runners must play the same game, but they play: {found}; install one "
-            "version on all nodes, or choose it with game="
-        )
-
-
 def _raise_failure(run: str) -> None:
     failure = failure_of(run)
     if failure:
         raise ClosedError(f"the pool of an env runner has failed {failure}")
 
 
-def _all_played(algorithm: Algorithm) -> list[Played]:
+def _all_played(algorithm: Algorithm) -> list[tuple[str, Played]]:
     groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
-    found: list[Played] = []
+    found: list[tuple[str, Played]] = []
     for group in groups:
         if group is not None:
             found += filter(None, group.foreach_env_runner(_played, local_env_runner=True))
     return found
 
 
-def _played(runner: EnvRunner) -> Played | None:
-    """What an env runner plays; None if it has no env."""
+def _played(runner: EnvRunner) -> tuple[str, Played] | None:
+    """What an env runner plays, and where; None if it has no env."""
     if runner.env is None:
         return None
     pool = runner.env.unwrapped.pool
-    return Played(
-        runner.worker_index or 0,
-        ray.util.get_node_ip_address(),
-        f"{pool.game_version} with sc2pool {sc2pool.__version__}",
-    )
+    where = f"env runner {runner.worker_index or 0} on node {ray.util.get_node_ip_address()}"
+    return where, Played.of(pool.stats(), pool.observation_space, pool.action_space)
 
 
 def _made_anew() -> bool:

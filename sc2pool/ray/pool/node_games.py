@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
-from gymnasium import spaces
 
-import sc2pool
 from sc2pool.envs.specs import make_players
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.report.stats import PoolStats
+from sc2pool.ray.agreement import Played
 from sc2pool.ray.node_end import end_with_node
 
 
@@ -32,28 +31,18 @@ class About:
     """What a node's pool says of itself.
 
     Attributes:
-        sc2pool_version: of the package there.
-        game_version: see `PoolStats`.
-        base_build: see `PoolStats`.
-        observation_space: of one env.
-        action_space: of one env.
+        played: what must be the same on all nodes.
         metadata: of the envs.
         render_mode: of the envs.
         strict: whether actions are checked.
         is_task: whether the envs play a task; if not, they are the user's.
-        task: its name; None for envs of the user.
     """
 
-    sc2pool_version: str
-    game_version: str | None
-    base_build: int | None
-    observation_space: spaces.Space[Any]
-    action_space: spaces.Space[Any]
+    played: Played
     metadata: Mapping[str, Any]
     render_mode: str | None
     strict: bool
     is_task: bool
-    task: str | None
 
 
 class Book(NamedTuple):
@@ -101,18 +90,12 @@ class NodeGames:
             task=players.task_name,
         )
         self._folders.append(pool.run_dir)
-        stats = pool.stats()
         return About(
-            sc2pool.__version__,
-            stats.game_version,
-            stats.base_build,
-            pool.observation_space,
-            pool.action_space,
+            Played.of(pool.stats(), pool.observation_space, pool.action_space),
             pool.metadata,
             pool.render_mode,
             pool.strict,
             players.is_task,
-            players.task_name,
         )
 
     def reset(

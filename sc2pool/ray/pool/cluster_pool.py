@@ -21,7 +21,6 @@ from typing import Any
 from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
-import sc2pool
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import (
@@ -39,10 +38,11 @@ from sc2pool.pool.ipc.layout import Array, SpaceLayout, space_layout
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.report.durations import DurationCounter, figures
 from sc2pool.pool.report.stats import PoolEvent, PoolStats
-from sc2pool.ray.batches import together, truncation
+from sc2pool.ray.agreement import check_agreement
 from sc2pool.ray.cluster import Node, nodes
-from sc2pool.ray.node_games import About, Book, Reply
-from sc2pool.ray.remote_games import (
+from sc2pool.ray.pool.batches import together, truncation
+from sc2pool.ray.pool.node_games import About, Book, Reply
+from sc2pool.ray.pool.remote_games import (
     LostError,
     NoPlaceError,
     Reborn,
@@ -51,7 +51,7 @@ from sc2pool.ray.remote_games import (
     close_all,
     look_at_all,
 )
-from sc2pool.ray.spread import spread
+from sc2pool.ray.pool.spread import spread
 from sc2pool.ray.stats import merge
 
 log = logging.getLogger(__name__)
@@ -131,45 +131,25 @@ class ClusterPool:
         for games, about in zip(self._every, abouts, strict=True):
             games.about = about
         look_at_all(self._every)
-        for games in self._every:
-            self._check_agreement(games)
+        self._check_agreement()
         about = self._every[0].about
         assert about is not None
         self.about: About = about
-        self.observation_space: spaces.Space[Any] = about.observation_space
-        self.action_space: spaces.Space[Any] = about.action_space
+        self.observation_space: spaces.Space[Any] = about.played.observation_space
+        self.action_space: spaces.Space[Any] = about.played.action_space
         self.metadata = about.metadata
         self.render_mode = about.render_mode
         self._layout: SpaceLayout = space_layout(self.observation_space, 0)
 
-    def _check_agreement(self, games: RemoteGames) -> None:
-        """Raise unless a node plays what the first one plays, with the same package."""
-        theirs, first = games.about, self._every[0]
-        ours = first.about
-        assert theirs is not None
-        assert ours is not None
-        if theirs.sc2pool_version != sc2pool.__version__:
-            raise ConfigError(
-                f"node {games.node.name} has sc2pool {theirs.sc2pool_version}, and this process "
-                f"has {sc2pool.__version__}: install the same version on every node"
-            )
-        if (theirs.game_version, theirs.base_build) != (ours.game_version, ours.base_build):
-            found = "; ".join(
-                f"node {one.node.name}: {one.about.game_version} (build {one.about.base_build})"
-                for one in self._every
-                if one.about is not None
-            )
-            raise ConfigError(
-                f"the nodes play different versions of the game ({found}): install the same one on "
-                "each, or set SC2PATH to it where `ray start` is called"
-            )
-        for name in ("task", "observation_space", "action_space"):
-            given, expected = getattr(theirs, name), getattr(ours, name)
-            if given != expected:
-                raise ConfigError(
-                    f"node {games.node.name}: {name} is {given}, but node {first.node.name} has "
-                    f"{expected}"
-                )
+    def _check_agreement(self) -> None:
+        """Raise unless all nodes that have told it play the same, with the same package."""
+        check_agreement(
+            [
+                (f"node {games.node.name}", games.about.played)
+                for games in self._every
+                if games.about is not None
+            ]
+        )
 
     # Episodes.
 
@@ -333,8 +313,7 @@ class ClusterPool:
                 try:
                     games.place_anew(deadline)
                     games.about = games.call("open", games.keywords)
-                    for other in self._every:
-                        self._check_agreement(other)
+                    self._check_agreement()
                     for (env, name), value in games.attributes.items():
                         games.call("call", "set_attr", [env], name, value)
                     if self._began:
@@ -483,7 +462,7 @@ class ClusterPool:
     @property
     def game_version(self) -> str | None:
         """The version that all games report; None without games."""
-        return self.about.game_version
+        return self.about.played.game_version
 
     @property
     def closed(self) -> bool:

@@ -21,7 +21,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, SC2PoolError
 from sc2pool.pool.report.stats import PoolStats
 from sc2pool.ray.cluster import GAME_RESOURCE, Node, nodes
-from sc2pool.ray.node_games import About, NodeGames, Reply
+from sc2pool.ray.pool.node_games import About, NodeGames, Reply
 
 _CLOSE_S = 4.0
 """For all actors together to end their games by themselves."""

@@ -1,0 +1,86 @@
+"""Whether all pools of a cluster play the same: the games, the task and the package.
+
+Each node finds its game and its packages by itself, so they may differ. Rule: pools that differ are
+an error before the first step, which names the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gymnasium import spaces
+
+import sc2pool
+from sc2pool.errors import ConfigError
+from sc2pool.pool.report.stats import PoolStats
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a pool plays.
+
+    Attributes:
+        sc2pool_version: of the package there.
+        game_version: see `PoolStats`.
+        base_build: see `PoolStats`.
+        task: its name; None for envs of the user.
+        observation_space: of one env.
+        action_space: of one env.
+    """
+
+    sc2pool_version: str
+    game_version: str | None
+    base_build: int | None
+    task: str | None
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+
+    @classmethod
+    def of(
+        cls, stats: PoolStats, observation: spaces.Space[Any], action: spaces.Space[Any]
+    ) -> Played:
+        """What a pool of this process plays, by its figures and the spaces of one env."""
+        return cls(
+            sc2pool.__version__,
+            stats.game_version,
+            stats.base_build,
+            stats.task,
+            observation,
+            action,
+        )
+
+
+def check_agreement(pools: Sequence[tuple[str, Played]]) -> None:
+    """Check that all pools play the same.
+
+    Args:
+        pools: where each is, in the words of an error, such as "node 10.0.0.2", and what it plays.
+
+    Raises:
+        ConfigError: two differ.
+    """
+    versions = {"this process": sc2pool.__version__}
+    versions |= {where: played.sc2pool_version for where, played in pools}
+    if len(set(versions.values())) > 1:
+        raise ConfigError(
+            f"different versions of sc2pool ({_listed(versions)}): install the same one on every "
+            "node"
+        )
+    games = {where: f"{played.game_version} (build {played.base_build})" for where, played in pools}
+    if len(set(games.values())) > 1:
+        raise ConfigError(
+            f"the nodes play different versions of the game ({_listed(games)}): install the same "
+            "one on each, or set SC2PATH to it where `ray start` is called"
+        )
+    (at_first, expected), *others = pools
+    for where, played in others:
+        for name in ("task", "observation_space", "action_space"):
+            given, wanted = getattr(played, name), getattr(expected, name)
+            if given != wanted:
+                raise ConfigError(f"{where}: {name} is {given}, but {at_first} has {wanted}")
+
+
+def _listed(facts: dict[str, str]) -> str:
+    return "; ".join(f"{where}: {fact}" for where, fact in facts.items())

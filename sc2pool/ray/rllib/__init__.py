@@ -1,0 +1,1 @@
+"""RLlib on pools of games."""

@@ -1,0 +1,50 @@
+"""What the pools of a cluster must have in common, and how an error names what differs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from gymnasium import spaces
+
+import sc2pool
+from sc2pool.errors import ConfigError
+from sc2pool.ray.agreement import Played, check_agreement
+
+PLAYED = Played(
+    sc2pool.__version__, "5.0.14", 93333, "MoveToBeacon", spaces.Box(0, 1, (2,)), spaces.Discrete(8)
+)
+
+
+def test_equal_pools_agree():
+    check_agreement([("node a", PLAYED)])
+    check_agreement([("node a", PLAYED), ("node b", replace(PLAYED))])
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (
+            {"sc2pool_version": "9"},
+            r"different versions of sc2pool \(this process: .*; node b: 9\)",
+        ),
+        (
+            {"game_version": "4.10"},
+            r"node a: 5\.0\.14 \(build 93333\); node b: 4\.10 \(build 93333",
+        ),
+        ({"base_build": 1}, r"different versions of the game \(.*; node b: 5\.0\.14 \(build 1\)\)"),
+        ({"task": "DefeatRoaches"}, "node b: task is DefeatRoaches, but node a has MoveToBeacon"),
+        (
+            {"action_space": spaces.Discrete(4)},
+            r"node b: action_space is Discrete\(4\), but",
+        ),
+    ],
+)
+def test_what_differs_is_named_with_its_node(other, words):
+    with pytest.raises(ConfigError, match=words):
+        check_agreement([("node a", PLAYED), ("node b", replace(PLAYED, **other))])
+
+
+def test_one_pool_must_have_the_package_of_this_process():
+    with pytest.raises(ConfigError, match="different versions of sc2pool"):
+        check_agreement([("node a", replace(PLAYED, sc2pool_version="9"))])
