@@ -70,8 +70,8 @@ def impala(config: IMPALAConfig, games: int, fragment: int) -> IMPALAConfig:
 def appo(games: int, fragment: int) -> AlgorithmConfig:
     """Learns from each step four times, as PPO above.
 
-    By default APPO holds the policy close to one of 16 × `train_batch_size_per_learner` × 2 steps
-    ago, which is slow for a task that is learnt in 30,000 steps; here, 2 batches ago.
+    APPO keeps its policy close to an older one, which it renews every 32 batches by default. That
+    is slow for a task that can be learnt in 60 batches; here it is renewed every second batch.
     """
     return impala(APPOConfig(), games, fragment).training(
         use_circular_buffer=False,
