@@ -11,12 +11,14 @@ from enum import IntEnum
 
 from s2clientprotocol import data_pb2 as data_pb
 
+from sc2pool.standin.unit_types import UnitType
+
 NO_TARGET = data_pb.AbilityData.Target.Value("None")
 POINT_OR_UNIT = data_pb.AbilityData.PointOrUnit
 
 
 class OrderKind(IntEnum):
-    """What a unit is doing: the values of `World.order`. MOVE and all later kinds have a goal."""
+    """What a unit is doing: the values of `Order.kind`. MOVE and all later kinds have a goal."""
 
     IDLE = 0
     HOLD = 1
@@ -87,8 +89,8 @@ def specific(ability_id: int) -> int:
 _SPECIFIC = {ability.remaps_to: ability.id for ability in ABILITIES if ability.remaps_to}
 
 
-def available_to(*, mobile: bool, armed: bool) -> tuple[int, ...]:
-    """The ability ids of a unit with these properties."""
-    if not mobile:
+def available_to(kind: UnitType) -> tuple[int, ...]:
+    """The ability ids of a unit of this type."""
+    if not kind.mobile:
         return ()
-    return FIGHTER_ABILITIES if armed else WALKER_ABILITIES
+    return WALKER_ABILITIES if kind.weapon is None else FIGHTER_ABILITIES

@@ -18,7 +18,7 @@ from sc2pool.standin.movement import Mover
 from sc2pool.standin.rules import CollectRule, Placement, WavesRule, place_group
 from sc2pool.standin.scenario import Bounty, Collect, Scenario
 from sc2pool.standin.terrain import Terrain
-from sc2pool.standin.world import ME, World
+from sc2pool.standin.world import World
 
 HARD_RESET_LOOPS = 1 << 18
 """Loops since create_game, over all restarts, after which `need_hard_reset` is set."""
@@ -40,7 +40,7 @@ class Game:
         self.world = World()
         self._ending: sc_pb.Result.ValueType | None = None
         self._bounty = {
-            (rule.owner, rule.type_row): rule.score
+            (rule.owner, rule.type): rule.score
             for rule in scenario.rules
             if isinstance(rule, Bounty)
         }
@@ -107,13 +107,11 @@ class Game:
 
     def _bury(self) -> None:
         world = self.world
-        dead = np.isin(world.tag, world.doomed)
+        doomed = set(world.doomed)
         world.doomed.clear()
-        had_units = bool((world.owner == ME).any())
-        for owner, row in zip(
-            world.owner[dead].tolist(), world.type_row[dead].tolist(), strict=True
-        ):
-            world.score += self._bounty.get((owner, row), 0)
-        world.bury_dead(dead)
-        if had_units and not (world.owner == ME).any():
+        dead = [unit for unit in world.units if unit.tag in doomed]
+        had_units = world.army.count > 0
+        world.score += sum(self._bounty.get((unit.owner, unit.type), 0) for unit in dead)
+        world.bury(dead)
+        if had_units and not world.army.count:
             self.result = sc_pb.Defeat

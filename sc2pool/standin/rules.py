@@ -7,12 +7,17 @@ nothing.
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from sc2pool.standin import orders, unit_types
+import numpy as np
+from numpy.typing import NDArray
+
+from sc2pool.standin import orders
 from sc2pool.standin.scenario import Collect, Group, Waves
 from sc2pool.standin.terrain import Terrain
-from sc2pool.standin.world import ENEMY, ME, NEUTRAL, NEVER, Floats, Ints, World
+from sc2pool.standin.world import ENEMY, ME, NEUTRAL, NEVER, Unit, World
+
+Floats = NDArray[np.float64]
 
 EDGE_MARGIN = 2.0
 """Minimum distance of a placed unit to the edge of the playable area, in cells."""
@@ -52,12 +57,12 @@ class Placement:
         line = np.column_stack([np.full(count, x), y])
         return line + self._rng.uniform(-LINE_JITTER, LINE_JITTER, line.shape)
 
-    def away_from(self, others: Floats, min_distance: float, count: int) -> Floats:
+    def away_from(self, others: list[Unit], min_distance: float, count: int) -> Floats:
         """Random places at least `min_distance` from all the others."""
         candidates = self._rng.uniform(self._low, self._high, (count, CANDIDATES, 2))
-        if not len(others):
+        if not others:
             return candidates[:, 0]
-        offset = candidates[:, :, None, :] - others
+        offset = candidates[:, :, None, :] - np.array([(unit.x, unit.y) for unit in others])
         nearest = np.sqrt((offset**2).sum(axis=-1)).min(axis=-1)
         fits = nearest >= min_distance
         choice = np.where(fits.any(axis=1), fits.argmax(axis=1), nearest.argmax(axis=1))
@@ -66,7 +71,7 @@ class Placement:
 
 def place_group(world: World, placement: Placement, group: Group) -> None:
     """Create the units of a group."""
-    world.spawn(group.type_row, group.owner, placement.points(group))
+    world.spawn(group.type, group.owner, placement.points(group).tolist())
 
 
 class CollectRule:
@@ -84,52 +89,63 @@ class CollectRule:
     def apply(self) -> int:
         """Score the targets that were reached; returns the next loop to apply the rule at."""
         world, rule = self._world, self._rule
-        mine = np.flatnonzero((world.owner == ME) & unit_types.MOBILE[world.type_row])
-        if not len(mine):
+        mine = [unit for unit in world.walkers if unit.owner == ME]
+        if not mine:
             return NEVER
         targets = self._targets()
-        distance = self._distance(mine, targets)
-        if (distance <= rule.reach).any():
-            taken = targets[(distance <= rule.reach).any(axis=0)]
+        distances = _to_nearest(targets, mine)
+        taken = [
+            target
+            for target, distance in zip(targets, distances, strict=True)
+            if distance <= rule.reach
+        ]
+        if taken:
             world.score += rule.score * len(taken)
             self._replace(taken)
-            targets = self._targets()
-            distance = self._distance(mine, targets)
-        return world.loop + self._loops_until_reach(mine, distance)
-
-    def _targets(self) -> Ints:
-        return np.flatnonzero(self._world.type_row == self._rule.target_row)
-
-    def _distance(self, mine: Ints, targets: Ints) -> Floats:
-        pos = self._world.pos
-        offset = pos[targets] - pos[mine][:, None]
-        return np.asarray(np.sqrt((offset**2).sum(axis=-1)))
-
-    def _loops_until_reach(self, mine: Ints, distance: Floats) -> int:
-        if not distance.size:
+            distances = _to_nearest(self._targets(), mine)
+        if not distances:
             return NEVER
         # A unit that is pushed may move up to half a step faster than it walks.
-        fastest = 1.5 * float(unit_types.STEP[self._world.type_row[mine]].max())
-        return max(1, int((float(distance.min()) - self._rule.reach) / fastest))
+        fastest = 1.5 * max(unit.type.step for unit in mine)
+        return world.loop + max(1, int((min(distances) - rule.reach) / fastest))
 
-    def _replace(self, taken: Ints) -> None:
+    def _targets(self) -> list[Unit]:
+        return [unit for unit in self._world.units if unit.type is self._rule.target]
+
+    def _replace(self, taken: list[Unit]) -> None:
         world, rule = self._world, self._rule
         if rule.taken == "moves":
-            mine = world.pos[world.owner == ME]
-            world.pos[taken] = self._placement.away_from(mine, rule.min_distance, len(taken))
-            world.population_version += 1  # `movement` assumes that scenery does not move
+            mine = world.owned_by(ME)
+            places = self._placement.away_from(mine, rule.min_distance, len(taken))
+            _put(taken, places)
             return
-        dead = np.zeros(world.count, dtype=np.bool_)
-        dead[taken] = True
-        world.bury_dead(dead)
-        if not len(self._targets()):
+        world.bury(taken)
+        if not self._targets():
             self._lay_out()
 
     def _lay_out(self) -> None:
         world, rule = self._world, self._rule
-        mine = world.pos[world.owner == ME]
-        points = self._placement.away_from(mine, rule.min_distance, rule.count)
-        world.spawn(rule.target_row, NEUTRAL, points)
+        points = self._placement.away_from(world.owned_by(ME), rule.min_distance, rule.count)
+        world.spawn(rule.target, NEUTRAL, points.tolist())
+
+
+def _to_nearest(targets: list[Unit], mine: list[Unit]) -> list[float]:
+    """The distance of each target to the nearest of the client's units."""
+    places = [(unit.x, unit.y) for unit in mine]
+    distances = []
+    for target in targets:
+        target_x, target_y = target.x, target.y
+        nearest = math.inf
+        for x, y in places:
+            dx, dy = target_x - x, target_y - y
+            nearest = min(nearest, dx * dx + dy * dy)
+        distances.append(math.sqrt(nearest))
+    return distances
+
+
+def _put(units: list[Unit], places: Floats) -> None:
+    for unit, (x, y) in zip(units, places.tolist(), strict=True):
+        unit.x, unit.y = x, y
 
 
 class WavesRule:
@@ -146,13 +162,13 @@ class WavesRule:
     def apply(self) -> int:
         """Start a wave if no enemy is left; only a death can change that."""
         world = self._world
-        if (world.owner == ENEMY).any():
+        if world.owned_by(ENEMY):
             return NEVER
         self._placement.draw_side()
         for group in self._rule.units:
             place_group(world, self._placement, group)
         orders.forget_all(world)
         for owner, opposite in ((ME, False), (ENEMY, True)):
-            rows = np.flatnonzero(world.owner == owner)
-            world.pos[rows] = self._placement.line(len(rows), opposite=opposite)
+            units = world.owned_by(owner)
+            _put(units, self._placement.line(len(units), opposite=opposite))
         return NEVER

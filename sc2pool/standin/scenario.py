@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from sc2pool.standin.cost import MAX_MS, StepCost
-from sc2pool.standin.unit_types import ROW_BY_NAME
+from sc2pool.standin.unit_types import TYPE_BY_NAME, UnitType
 
 FORMAT = "sc2pool-standin-scenario/1"
 MAX_SIDE_CELLS = 256
@@ -35,7 +35,7 @@ class ScenarioError(ValueError):
 class Group:
     """Units placed together: at random, or in a line at one side or the opposite one."""
 
-    type_row: int
+    type: UnitType
     owner: int
     count: int
     place: Place
@@ -49,7 +49,7 @@ class Collect:
     set appears. New places are at least `min_distance` from every unit of the player.
     """
 
-    target_row: int
+    target: UnitType
     count: int
     reach: float
     min_distance: float
@@ -61,7 +61,7 @@ class Collect:
 class Bounty:
     """The score for the death of one unit of this type and owner."""
 
-    type_row: int
+    type: UnitType
     owner: int
     score: int
 
@@ -222,7 +222,7 @@ _TAKEN: dict[str, Taken] = {"moves": "moves", "vanishes": "vanishes"}
 
 def _group(fields: _Fields) -> Group:
     group = Group(
-        type_row=fields.one_of("type", ROW_BY_NAME),
+        type=fields.one_of("type", TYPE_BY_NAME),
         owner=fields.count("owner", 16),
         count=fields.count("count", MAX_UNITS),
         place=fields.one_of("place", _PLACES),
@@ -241,7 +241,7 @@ def _step_cost(fields: _Fields | None) -> StepCost | None:
 
 def _collect(fields: _Fields) -> Collect:
     return Collect(
-        target_row=fields.one_of("target", ROW_BY_NAME),
+        target=fields.one_of("target", TYPE_BY_NAME),
         count=fields.count("count", MAX_UNITS),
         reach=fields.distance("reach"),
         min_distance=fields.distance("min_distance"),
@@ -252,7 +252,7 @@ def _collect(fields: _Fields) -> Collect:
 
 def _bounty(fields: _Fields) -> Bounty:
     return Bounty(
-        type_row=fields.one_of("type", ROW_BY_NAME),
+        type=fields.one_of("type", TYPE_BY_NAME),
         owner=fields.count("owner", 16),
         score=fields.take("score", int),
     )

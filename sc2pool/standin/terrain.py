@@ -6,6 +6,7 @@ per cell with the first cell in the highest bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -69,10 +70,10 @@ class Terrain:
         """The walkable point nearest to (x, y)."""
         return min(max(x, self.x0), self.x1), min(max(y, self.y0), self.y1)
 
-    def seen_from(self, eyes: NDArray[np.float64], sight: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The cells within sight of at least one eye, as (y, x)."""
+    def seen_from(self, eyes: Iterable[tuple[float, float, float]]) -> NDArray[np.bool_]:
+        """The cells within sight of at least one eye, as (y, x); an eye is x, y and its reach."""
         y, x = np.ogrid[0.5 : self.height, 0.5 : self.width]
         seen = np.zeros((self.height, self.width), dtype=np.bool_)
-        for (eye_x, eye_y), reach in zip(eyes.tolist(), sight.tolist(), strict=True):
+        for eye_x, eye_y, reach in eyes:
             seen |= (x - eye_x) ** 2 + (y - eye_y) ** 2 <= reach * reach
         return seen

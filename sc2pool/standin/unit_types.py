@@ -1,18 +1,14 @@
-"""Every unit type the stand-in knows, as data, and the same data as arrays.
+"""Every unit type the stand-in knows, as data.
 
 The numbers are the real game's at normal speed: a second here is 16 game loops, as in the API's
 `UnitTypeData`. The API lacks hit points and radii; these are the unit editor's.
-
-The world stores a row number of `UNIT_TYPES` per unit instead of an id, so a whole column can index
-the arrays below.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import data_pb2 as data_pb
 
@@ -34,8 +30,13 @@ class WeaponType:
     targets: data_pb.Weapon.TargetType.ValueType = data_pb.Weapon.Ground
     bonus: tuple[data_pb.Attribute.ValueType, float] | None = None
 
+    @cached_property
+    def cooldown_loops(self) -> float:
+        """Loops from one attack to the next."""
+        return self.cooldown_s * LOOPS_PER_SECOND
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)  # there is one object of each type
 class UnitType:
     """The data of one type of unit."""
 
@@ -58,15 +59,20 @@ class UnitType:
     build_ability_id: int = 0
     has_minerals: bool = False
 
-    @property
+    @cached_property
     def mobile(self) -> bool:
         """True if the unit can walk."""
         return self.speed_per_s > 0
 
-    @property
+    @cached_property
     def invulnerable(self) -> bool:
         """True for scenery: it has no life, cannot be attacked and blocks no unit."""
         return self.life == 0
+
+    @cached_property
+    def step(self) -> float:
+        """Distance walked in one loop, in cells."""
+        return self.speed_per_s / LOOPS_PER_SECOND
 
 
 UNIT_TYPES: tuple[UnitType, ...] = (
@@ -183,15 +189,11 @@ UNIT_TYPES: tuple[UnitType, ...] = (
     UnitType(id=1680, name="MineralShard", radius=0.125, attributes=(STRUCTURE,)),
 )
 
-ROW_BY_ID = {unit.id: row for row, unit in enumerate(UNIT_TYPES)}
-ROW_BY_NAME = {unit.name: row for row, unit in enumerate(UNIT_TYPES)}
+TYPE_BY_ID = {unit.id: unit for unit in UNIT_TYPES}
+TYPE_BY_NAME = {unit.name: unit for unit in UNIT_TYPES}
 
 MIN_HIT = 0.5
 """Minimum damage of a hit, for any armor."""
-
-
-def _column(name: str) -> NDArray[np.float64]:
-    return np.array([getattr(unit, name) for unit in UNIT_TYPES], dtype=np.float64)
 
 
 def hit(weapon: WeaponType, target: UnitType) -> float:
@@ -200,20 +202,10 @@ def hit(weapon: WeaponType, target: UnitType) -> float:
     return max(MIN_HIT, weapon.damage + bonus - target.armor) * weapon.attacks
 
 
-MAX_LIFE = _column("life")
-MAX_SHIELDS = _column("shields")
-RADIUS = _column("radius")
-SIGHT = _column("sight")
-STEP = _column("speed_per_s") / LOOPS_PER_SECOND
-"""Distance walked in one loop, in cells."""
-MOBILE = STEP > 0
-VULNERABLE = MAX_LIFE > 0
-ARMED = np.array([unit.weapon is not None for unit in UNIT_TYPES])
-RANGE = np.array([unit.weapon.range if unit.weapon else 0.0 for unit in UNIT_TYPES])
-COOLDOWN_LOOPS = np.array(
-    [unit.weapon.cooldown_s * LOOPS_PER_SECOND if unit.weapon else 0.0 for unit in UNIT_TYPES]
-)
-HIT = np.array(
-    [[hit(u.weapon, target) if u.weapon else 0.0 for target in UNIT_TYPES] for u in UNIT_TYPES]
-)
-"""HIT[attacker row, target row]: damage of one attack."""
+HIT = {
+    (unit, target): hit(unit.weapon, target)
+    for unit in UNIT_TYPES
+    if unit.weapon is not None
+    for target in UNIT_TYPES
+}
+"""Damage of one whole attack, by attacker and target."""

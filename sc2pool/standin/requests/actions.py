@@ -11,11 +11,11 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin import abilities, orders, unit_types
+from sc2pool.standin import abilities, orders
 from sc2pool.standin.abilities import KIND_BY_ABILITY, OrderKind
 from sc2pool.standin.game import Game
 from sc2pool.standin.state import State
-from sc2pool.standin.world import ENEMY, ME, Order
+from sc2pool.standin.world import ENEMY, ME, Order, Unit
 
 Success = error_pb.Success
 
@@ -63,34 +63,31 @@ def _command_unit(
     game: Game, tag: int, command: raw_pb.ActionRawUnitCommand
 ) -> error_pb.ActionResult.ValueType:
     """Give one unit the order; returns the result code."""
-    world = game.world
-    row = world.row_of(tag)
-    if row < 0:
+    unit = game.world.by_tag.get(tag)
+    if unit is None:
         return error_pb.Error
-    if world.owner[row] != ME:
+    if unit.owner != ME:
         return error_pb.YouCantIssueCommandsToThatUnit
     ability_id = abilities.specific(command.ability_id)
-    unit = unit_types.UNIT_TYPES[world.type_row[row]]
-    available = abilities.available_to(mobile=unit.mobile, armed=unit.weapon is not None)
-    if ability_id not in available:
+    if ability_id not in abilities.available_to(unit.type):
         return error_pb.NotSupported
-    order = _read_order(game, row, ability_id, command)
+    order = _read_order(game, unit, ability_id, command)
     if not isinstance(order, Order):
         return order
     # A stop is never queued.
     queued = command.queue_command and order.kind != OrderKind.IDLE
-    accepted = orders.give(world, row, order, queued=queued)
+    accepted = orders.give(game.world, unit, order, queued=queued)
     return Success if accepted else error_pb.OrderQueueIsFull
 
 
 def _read_order(
-    game: Game, row: int, ability_id: int, command: raw_pb.ActionRawUnitCommand
+    game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
 ) -> Order | error_pb.ActionResult.ValueType:
     target = command.WhichOneof("target")
     if ability_id in (abilities.STOP, abilities.HOLD):
         return Order(KIND_BY_ABILITY[ability_id], 0.0, 0.0, 0)
     if target == "target_unit_tag":
-        return _order_on_unit(game, row, ability_id, command.target_unit_tag)
+        return _order_on_unit(game, unit, ability_id, command.target_unit_tag)
     if target == "target_world_space_pos":
         point = command.target_world_space_pos
         if not game.terrain.on_map(point.x, point.y):
@@ -101,17 +98,16 @@ def _read_order(
 
 
 def _order_on_unit(
-    game: Game, row: int, ability_id: int, target_tag: int
+    game: Game, unit: Unit, ability_id: int, target_tag: int
 ) -> Order | error_pb.ActionResult.ValueType:
-    world = game.world
-    target = world.row_of(target_tag)
-    if target < 0:
+    target = game.world.by_tag.get(target_tag)
+    if target is None:
         return error_pb.MustTargetVisibleUnit
-    if target == row:
+    if target is unit:
         return error_pb.CantTargetThatUnit
-    scenery = unit_types.UNIT_TYPES[world.type_row[target]].invulnerable
-    hostile = world.owner[target] == ENEMY and not scenery
-    armed = bool(unit_types.ARMED[world.type_row[row]])
+    scenery = target.type.invulnerable
+    hostile = target.owner == ENEMY and not scenery
+    armed = unit.type.weapon is not None
     if ability_id == abilities.ATTACK and not hostile:
         if scenery:
             return error_pb.CantTargetInvulnerableUnits
@@ -121,6 +117,5 @@ def _order_on_unit(
         kind = OrderKind.ATTACK
     if scenery or kind == OrderKind.PATROL:
         # Scenery blocks no unit: walking to it means walking to its position.
-        x, y = world.pos[target].tolist()
-        return Order(kind, *game.terrain.clamp(x, y), 0)
+        return Order(kind, *game.terrain.clamp(target.x, target.y), 0)
     return Order(kind, 0.0, 0.0, target_tag)

@@ -10,13 +10,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin import unit_types
 from sc2pool.standin.scenario import MAX_UNITS
 from sc2pool.standin.state import Fate, RequestRefused, State
+from sc2pool.standin.unit_types import TYPE_BY_ID, UNIT_TYPES
 from sc2pool.standin.world import NEUTRAL
 
 MAX_SCORE = 1_000_000_000
@@ -57,45 +56,44 @@ def _check_numbers(command: debug_pb.DebugCommand) -> None:
 def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
     game = state.playing()
     for birth in births:
-        if birth.unit_type not in unit_types.ROW_BY_ID:
-            known = ", ".join(f"{unit.id} {unit.name}" for unit in unit_types.UNIT_TYPES)
+        if birth.unit_type not in TYPE_BY_ID:
+            known = ", ".join(f"{unit.id} {unit.name}" for unit in UNIT_TYPES)
             raise RequestRefused(f"Unknown unit type {birth.unit_type}; the stand-in has {known}")
         if not 1 <= birth.owner <= NEUTRAL:
             raise RequestRefused(f"No such player: {birth.owner}")
         if not game.terrain.on_map(birth.pos.x, birth.pos.y):
             raise RequestRefused(f"({birth.pos.x}, {birth.pos.y}) is not on the map")
-    if game.world.count + sum(max(1, birth.quantity) for birth in births) > MAX_UNITS:
+    if len(game.world.units) + sum(max(1, birth.quantity) for birth in births) > MAX_UNITS:
         raise RequestRefused(f"Too many units: the stand-in's limit is {MAX_UNITS}")
 
 
 def _create_unit(state: State, create: debug_pb.DebugCreateUnit) -> None:
     game = state.playing()
     place = game.terrain.clamp(create.pos.x, create.pos.y)
-    points = np.array([place] * max(1, create.quantity))
-    game.world.spawn(unit_types.ROW_BY_ID[create.unit_type], create.owner, points)
+    points = [place] * max(1, create.quantity)
+    game.world.spawn(TYPE_BY_ID[create.unit_type], create.owner, points)
 
 
 def _kill_unit(state: State, kill: debug_pb.DebugKillUnit) -> None:
     world = state.playing().world
-    world.doomed += [tag for tag in kill.tag if world.row_of(tag) >= 0]
+    world.doomed += [tag for tag in kill.tag if tag in world.by_tag]
 
 
 def _set_unit_value(state: State, change: debug_pb.DebugSetUnitValue) -> None:
     world = state.playing().world
-    row = world.row_of(change.unit_tag)
-    if row < 0:
+    unit = world.by_tag.get(change.unit_tag)
+    if unit is None:
         return
-    type_row = world.type_row[row]
     if change.unit_value == debug_pb.DebugSetUnitValue.Life:
-        if not unit_types.VULNERABLE[type_row]:
+        if unit.type.invulnerable:
             return
-        world.life[row] = min(change.value, unit_types.MAX_LIFE[type_row])
-        if world.life[row] <= 0:
-            world.doomed.append(change.unit_tag)
+        unit.life = min(change.value, unit.type.life)
+        if unit.life <= 0:
+            world.doomed.append(unit.tag)
     elif change.unit_value == debug_pb.DebugSetUnitValue.Shields:
-        world.shields[row] = min(max(change.value, 0.0), unit_types.MAX_SHIELDS[type_row])
+        unit.shields = min(max(change.value, 0.0), unit.type.shields)
     else:
-        world.energy[row] = max(change.value, 0.0)
+        unit.energy = max(change.value, 0.0)
 
 
 def _set_score(state: State, score: debug_pb.DebugSetScore) -> None:

@@ -1,7 +1,6 @@
 """The observation: the world as the client sees it.
 
-Grids that do not change are kept as bytes in `Terrain`. Columns are turned into lists before the
-units' messages are filled, because reading single elements of an array is slow.
+Grids that do not change are kept as bytes in `Terrain`.
 
 Rules it keeps: units appear in the order of their creation; enemies out of sight do not appear;
 only the client's own units show orders and weapons; deaths and action errors appear once, in the
@@ -11,12 +10,12 @@ first observation after them.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import score_pb2 as score_pb
 
-from sc2pool.standin import unit_types
 from sc2pool.standin.abilities import (
     ABILITY_BY_ID,
     ABILITY_BY_KIND,
@@ -28,10 +27,10 @@ from sc2pool.standin.abilities import (
 from sc2pool.standin.game import Game
 from sc2pool.standin.state import PLAYER_ID, State
 from sc2pool.standin.terrain import FOGGED, GROUND_Z, VISIBLE, Terrain
-from sc2pool.standin.world import ENEMY, ME, NEUTRAL, Bools, Order, World
+from sc2pool.standin.unit_types import UNIT_TYPES, UnitType
+from sc2pool.standin.world import ENEMY, ME, NEUTRAL, Unit, World
 
 FOOD_CAP = 200
-_INVULNERABLE = (~unit_types.VULNERABLE).tolist()
 _ALLIANCE = {ME: raw_pb.Self, NEUTRAL: raw_pb.Neutral}
 
 
@@ -51,7 +50,7 @@ def observation(state: State, request: sc_pb.RequestObservation, response: sc_pb
         _fill_score(seen.score, world)
     if state.options.raw:
         _fill_raw(seen.raw_data, game, fog=game.fog and not request.disable_fog)
-    army = world.army()
+    army = world.army
     if army.mobile:
         seen.abilities.extend(_FIGHTERS_CAN if army.armed else _WALKERS_CAN)
     world.dead_tags.clear()
@@ -77,7 +76,7 @@ _OPPOSITE = {
 
 
 def _fill_common(player: sc_pb.PlayerCommon, world: World) -> None:
-    army = world.army()
+    army = world.army
     player.player_id = PLAYER_ID
     player.minerals = player.vespene = 0
     player.food_cap = FOOD_CAP
@@ -90,7 +89,7 @@ def _fill_common(player: sc_pb.PlayerCommon, world: World) -> None:
 def _fill_score(score: score_pb.Score, world: World) -> None:
     score.score_type = score_pb.Score.Curriculum
     score.score = world.score
-    army, ledger, details = world.army(), world.ledger, score.score_details
+    army, ledger, details = world.army, world.ledger, score.score_details
     details.CopyFrom(_BLANK_DETAILS)
     used_minerals = army.minerals + ledger.lost_minerals
     used_vespene = army.vespene + ledger.lost_vespene
@@ -133,8 +132,9 @@ def _fill_raw(raw: raw_pb.ObservationRaw, game: Game, *, fog: bool) -> None:
     raw.player.camera.y = (terrain.y0 + terrain.y1) / 2
     raw.player.camera.z = GROUND_Z
     lit = _lit_cells(world, terrain) if fog else None
-    visible = None if lit is None else _in_sight(world, terrain, lit)
-    _fill_units(raw, world, visible)
+    for unit in world.units:
+        if lit is None or _in_sight(unit, terrain, lit):
+            _fill_unit(raw.units.add(), unit, world.loop)
     state = raw.map_state
     for grid, bits in ((state.visibility, 8), (state.creep, 1)):
         grid.bits_per_pixel = bits
@@ -149,63 +149,39 @@ def _fill_raw(raw: raw_pb.ObservationRaw, game: Game, *, fog: bool) -> None:
         raw.event.dead_units.extend(world.dead_tags)
 
 
-def _lit_cells(world: World, terrain: Terrain) -> Bools:
-    mine = world.owner == ME
-    return terrain.seen_from(world.pos[mine], unit_types.SIGHT[world.type_row[mine]])
+def _lit_cells(world: World, terrain: Terrain) -> NDArray[np.bool_]:
+    return terrain.seen_from((unit.x, unit.y, unit.type.sight) for unit in world.owned_by(ME))
 
 
-def _in_sight(world: World, terrain: Terrain, lit: Bools) -> Bools:
-    cell = np.minimum(world.pos.astype(np.int64), (terrain.width - 1, terrain.height - 1))
-    return np.asarray((world.owner != ENEMY) | lit[cell[:, 1], cell[:, 0]])
+def _in_sight(unit: Unit, terrain: Terrain, lit: NDArray[np.bool_]) -> bool:
+    x, y = min(int(unit.x), terrain.width - 1), min(int(unit.y), terrain.height - 1)
+    return unit.owner != ENEMY or bool(lit[y, x])
 
 
-def _fill_units(raw: raw_pb.ObservationRaw, world: World, visible: Bools | None) -> None:
-    cooldown = np.maximum(world.ready_at - world.loop, 0.0).tolist()
-    columns = zip(
-        world.tag.tolist(),
-        world.type_row.tolist(),
-        world.owner.tolist(),
-        world.pos.tolist(),
-        world.facing.tolist(),
-        world.life.tolist(),
-        world.shields.tolist(),
-        world.energy.tolist(),
-        cooldown,
-        world.engaged.tolist(),
-        strict=True,
-    )
-    order = world.order.tolist()
-    for row, (tag, kind, owner, (x, y), facing, life, shield, energy, wait, engaged) in enumerate(
-        columns
-    ):
-        if visible is not None and not visible[row]:
-            continue
-        unit = raw.units.add()
-        unit.CopyFrom(_TEMPLATES[kind])
-        unit.tag = tag
-        unit.owner = owner
-        unit.alliance = _ALLIANCE.get(owner, raw_pb.Enemy)
-        unit.pos.x = x
-        unit.pos.y = y
-        unit.facing = facing
-        if _INVULNERABLE[kind]:
-            continue
-        unit.health = max(life, 0.0)
-        unit.shield = shield
-        unit.energy = energy
-        if owner != ME:
-            continue
-        unit.weapon_cooldown = wait
-        unit.engaged_target_tag = engaged
-        if order[row]:
-            _fill_orders(unit, world, row)
+def _fill_unit(shown: raw_pb.Unit, unit: Unit, loop: int) -> None:
+    shown.CopyFrom(_TEMPLATES[unit.type])
+    shown.tag = unit.tag
+    shown.owner = unit.owner
+    shown.alliance = _ALLIANCE.get(unit.owner, raw_pb.Enemy)
+    shown.pos.x = unit.x
+    shown.pos.y = unit.y
+    shown.facing = unit.facing
+    if unit.type.invulnerable:
+        return
+    shown.health = max(unit.life, 0.0)
+    shown.shield = unit.shields
+    shown.energy = unit.energy
+    if unit.owner != ME:
+        return
+    shown.weapon_cooldown = max(unit.ready_at - loop, 0.0)
+    shown.engaged_target_tag = unit.engaged
+    if unit.order.kind:
+        _fill_orders(shown, unit)
 
 
-def _fill_orders(unit: raw_pb.Unit, world: World, row: int) -> None:
-    x, y = world.order_point[row].tolist()
-    first = Order(OrderKind(int(world.order[row])), x, y, int(world.order_tag[row]))
-    for order in (first, *world.queued.get(unit.tag, ())):
-        shown = unit.orders.add(ability_id=ABILITY_BY_KIND[order.kind])
+def _fill_orders(shown_unit: raw_pb.Unit, unit: Unit) -> None:
+    for order in (unit.order, *unit.queue):
+        shown = shown_unit.orders.add(ability_id=ABILITY_BY_KIND[order.kind])
         if order.target_tag:
             shown.target_unit_tag = order.target_tag
         elif order.kind != OrderKind.HOLD:
@@ -213,7 +189,7 @@ def _fill_orders(unit: raw_pb.Unit, world: World, row: int) -> None:
             pos.x, pos.y, pos.z = order.x, order.y, GROUND_Z
 
 
-def _template(kind: unit_types.UnitType) -> raw_pb.Unit:
+def _template(kind: UnitType) -> raw_pb.Unit:
     """The fields of a unit that depend on its type alone."""
     unit = raw_pb.Unit(
         display_type=raw_pb.Visible,
@@ -239,7 +215,7 @@ def _template(kind: unit_types.UnitType) -> raw_pb.Unit:
     return unit
 
 
-_TEMPLATES = [_template(kind) for kind in unit_types.UNIT_TYPES]
+_TEMPLATES = {kind: _template(kind) for kind in UNIT_TYPES}
 
 
 def _available(ability_ids: tuple[int, ...]) -> list[common.AvailableAbility]:

@@ -8,7 +8,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin import abilities, unit_types
+from sc2pool.standin import abilities
 from sc2pool.standin.game import Game
 from sc2pool.standin.state import State
 from sc2pool.standin.world import ME
@@ -32,10 +32,10 @@ def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
     if path.HasField("start_pos"):
         start_x, start_y = path.start_pos.x, path.start_pos.y
     else:
-        row = game.world.row_of(path.unit_tag)
-        if row < 0:
+        unit = game.world.by_tag.get(path.unit_tag)
+        if unit is None:
             return 0.0
-        start_x, start_y = game.world.pos[row].tolist()
+        start_x, start_y = unit.x, unit.y
     end_x, end_y = path.end_pos.x, path.end_pos.y
     if not (game.terrain.walkable(start_x, start_y) and game.terrain.walkable(end_x, end_y)):
         return 0.0
@@ -43,14 +43,13 @@ def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
 
 
 def _fill_abilities(reply: query_pb.ResponseQueryAvailableAbilities, game: Game) -> None:
-    row = game.world.row_of(reply.unit_tag)
-    if row < 0:
+    unit = game.world.by_tag.get(reply.unit_tag)
+    if unit is None:
         return
-    unit = unit_types.UNIT_TYPES[game.world.type_row[row]]
-    reply.unit_type_id = unit.id
-    if game.world.owner[row] != ME:
+    reply.unit_type_id = unit.type.id
+    if unit.owner != ME:
         return
-    for ability_id in abilities.available_to(mobile=unit.mobile, armed=unit.weapon is not None):
+    for ability_id in abilities.available_to(unit.type):
         target = abilities.ABILITY_BY_ID[ability_id].target
         reply.abilities.add(ability_id=ability_id, requires_point=target == abilities.POINT_OR_UNIT)
 
@@ -62,9 +61,8 @@ def _placement(
     x, y = place.target_pos.x, place.target_pos.y
     if not game.terrain.walkable(x, y):
         return error_pb.CantBuildLocationInvalid
-    world = game.world
-    offset = world.pos - (x, y)
-    blocked = (offset**2).sum(axis=1) < world.radius**2
-    if (blocked & unit_types.VULNERABLE[world.type_row]).any():
-        return error_pb.CantBuildOnThat
+    for unit in game.world.units:
+        dx, dy, radius = unit.x - x, unit.y - y, unit.type.radius
+        if not unit.type.invulnerable and dx * dx + dy * dy < radius * radius:
+            return error_pb.CantBuildOnThat
     return error_pb.Success
