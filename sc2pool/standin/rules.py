@@ -117,7 +117,7 @@ class CollectRule:
         if rule.taken == "moves":
             mine = world.owned_by(ME)
             places = self._placement.away_from(mine, rule.min_distance, len(taken))
-            _put(taken, places)
+            world.put(taken, places.tolist())
             return
         world.bury(taken)
         if not self._targets():
@@ -143,11 +143,6 @@ def _to_nearest(targets: list[Unit], mine: list[Unit]) -> list[float]:
     return distances
 
 
-def _put(units: list[Unit], places: Floats) -> None:
-    for unit, (x, y) in zip(units, places.tolist(), strict=True):
-        unit.x, unit.y = x, y
-
-
 class WavesRule:
     """Sends the next wave when no enemy is left."""
 
@@ -170,5 +165,5 @@ class WavesRule:
         orders.forget_all(world)
         for owner, opposite in ((ME, False), (ENEMY, True)):
             units = world.owned_by(owner)
-            _put(units, self._placement.line(len(units), opposite=opposite))
+            world.put(units, self._placement.line(len(units), opposite=opposite).tolist())
         return NEVER

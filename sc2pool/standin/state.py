@@ -21,6 +21,7 @@ from sc2pool.standin.clock import RealtimeClock
 from sc2pool.standin.game import Game
 from sc2pool.standin.prepared import PreparedObservation
 from sc2pool.standin.scenario import Scenario
+from sc2pool.standin.view import View
 from sc2pool.standin.world import ME
 
 PLAYER_ID = ME
@@ -91,6 +92,8 @@ class State:
     episodes: int = 0
     """Episodes begun since create_game."""
     game: Game | None = None
+    view: View | None = None
+    """What the client sees of the episode, after its first observation."""
     clock: RealtimeClock | None = None
     """Set while a real-time episode runs."""
     options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
@@ -118,11 +121,18 @@ class State:
             raise RequestRefused("No game has been created")
         return self.setup
 
+    def seen(self) -> View:
+        """What the client sees of the current episode. Raises RequestRefused if there is none."""
+        if self.view is None:
+            self.view = View(self.playing(), raw=self.options.raw, score=self.options.score)
+        return self.view
+
     def begin_episode(self, loops_before: int) -> None:
         """Start the next episode of the created game, with a seed derived from the game's seed."""
         setup = self.created()
         seed = np.random.SeedSequence(setup.seed, spawn_key=(self.episodes,))
         self.game = Game(setup.scenario, seed, fog=setup.fog, loops_before=loops_before)
+        self.view = None
         self.episodes += 1
         self.provenance.begin_episode()
         self.clock = RealtimeClock() if setup.realtime else None

@@ -110,7 +110,7 @@ class World:
         self.doomed: list[int] = []
         """Tags of the units that die at the end of this loop."""
         self.population_version = 0
-        """Changes when units are created or die."""
+        """Changes when units are created or die, or are put elsewhere."""
         self.plan_until = 0
         """The plan of movement is valid up to this loop; then movement must plan again."""
         self.rules_at = 0
@@ -141,6 +141,12 @@ class World:
             self._next_tag += _TAG_STEP
             self.units.append(unit)
         self._population_changed()
+
+    def put(self, units: list[Unit], points: Iterable[Sequence[float]]) -> None:
+        """Move units to other places. If they walk, call `disturb`, too."""
+        for unit, (x, y) in zip(units, points, strict=True):
+            unit.x, unit.y = x, y
+        self.population_version += 1
 
     def bury(self, dead: list[Unit]) -> None:
         """Remove units and record their deaths."""

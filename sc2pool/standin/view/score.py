@@ -1,0 +1,61 @@
+"""The score and its details in the observation."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from s2clientprotocol import score_pb2 as score_pb
+
+from sc2pool.standin.world import Ledger, World
+
+_SUMS = attrgetter(*Ledger.__dataclass_fields__)
+
+
+class ScoreView:
+    """The score of one episode; filled again when it has changed."""
+
+    def __init__(self, score: score_pb.Score, world: World) -> None:
+        self._score, self._world = score, world
+        self._shown: object = None
+        score.score_type = score_pb.Score.Curriculum
+        _set_to_zero(score.score_details)
+
+    def update(self) -> None:
+        """Show the current loop."""
+        world = self._world
+        current = (world.score, world.army, _SUMS(world.ledger))
+        if current != self._shown:
+            self._shown = current
+            self._fill()
+
+    def _fill(self) -> None:
+        army, ledger, details = self._world.army, self._world.ledger, self._score.score_details
+        self._score.score = self._world.score
+        used_minerals = army.minerals + ledger.lost_minerals
+        used_vespene = army.vespene + ledger.lost_vespene
+        details.total_value_units = used_minerals + used_vespene
+        details.killed_value_units = ledger.killed_value
+        details.food_used.army = army.food
+        details.killed_minerals.army = ledger.killed_minerals
+        details.killed_vespene.army = ledger.killed_vespene
+        details.lost_minerals.army = ledger.lost_minerals
+        details.lost_vespene.army = ledger.lost_vespene
+        details.used_minerals.army = army.minerals
+        details.used_vespene.army = army.vespene
+        details.total_used_minerals.army = used_minerals
+        details.total_used_vespene.army = used_vespene
+        details.total_damage_dealt.life = ledger.dealt_life
+        details.total_damage_dealt.shields = ledger.dealt_shields
+        details.total_damage_taken.life = ledger.taken_life
+        details.total_damage_taken.shields = ledger.taken_shields
+
+
+def _set_to_zero(details: score_pb.ScoreDetails) -> None:
+    """Set every field, as the game does."""
+    for field in details.DESCRIPTOR.fields:
+        if field.message_type is None:
+            setattr(details, field.name, 0.0)
+        else:
+            part = getattr(details, field.name)
+            for number in field.message_type.fields:
+                setattr(part, number.name, 0.0)
