@@ -30,7 +30,7 @@ def fight(world: World, pairs: Pairs, goals: list[Point | None]) -> bool:
     shots: list[tuple[Unit, WeaponType, Unit]] = []
     for i, unit in enumerate(pairs.units):
         weapon = unit.type.weapon
-        if weapon is None:
+        if weapon is None or unit.order.kind == _MOVE:
             unit.engaged = 0
             continue
         j, gap = _choose_target(pairs, i, weapon.range)
@@ -53,12 +53,10 @@ def fight(world: World, pairs: Pairs, goals: list[Point | None]) -> bool:
 
 
 def _choose_target(pairs: Pairs, i: int, weapon_range: float) -> tuple[int, float]:
-    """The target of an armed unit and the gap to it; -1 for none."""
+    """The target of an armed unit that has no move order, and the gap to it; -1 for none."""
     unit = pairs.units[i]
     order = unit.order
     kind = order.kind
-    if kind == _MOVE:
-        return -1, 0.0
     if kind == _ATTACK and order.target_tag:
         named = pairs.index.get(order.target_tag, -1)
         return named, pairs.gap(i, named) if named >= 0 else 0.0
@@ -68,7 +66,7 @@ def _choose_target(pairs: Pairs, i: int, weapon_range: float) -> tuple[int, floa
             gap = pairs.gap(i, kept)
             if gap <= weapon_range:
                 return kept, gap
-    nearest, gap = pairs.nearest_foe(i)
+    nearest, gap = pairs.nearest_enemy(i)
     reach = weapon_range if kind == _HOLD else pairs.scan[i]
     return (nearest, gap) if gap <= reach else (-1, 0.0)
 

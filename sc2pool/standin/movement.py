@@ -12,11 +12,11 @@ so the straight line is the shortest path.
 from __future__ import annotations
 
 import math
-from math import sqrt
+from math import atan2, sqrt, tau
 
 from sc2pool.standin import combat, orders
 from sc2pool.standin.abilities import OrderKind
-from sc2pool.standin.pairs import TINY, pairs_of
+from sc2pool.standin.pairs import STILL, TINY, Pushes, pairs_of
 from sc2pool.standin.terrain import Terrain
 from sc2pool.standin.world import NEVER, Point, Unit, World
 
@@ -52,38 +52,29 @@ class Mover:
         if self._pairs.version != world.population_version:
             self._pairs = pairs_of(world)
         pairs = self._pairs
-        units = pairs.units
-        crowd = len(units) > 1
+        crowd = len(pairs.units) > 1
         pairs.measure()
         pushes = pairs.pushes() if crowd else None
-        goals = self._goals(units, pushes)
+        goals = self._goals(pairs.units, pushes)
         fights = pairs.hostile and combat.fight(world, pairs, goals)
-        velocities, quiet_loops = _velocities(units, goals)
-        if pushes is not None:
-            self._give_way(units, velocities, pushes)
-        if fights or pushes is not None or any(unit.order.target_tag for unit in units):
+        quiet_loops = self._set_off(pairs.units, goals, pushes)
+        if fights or pushes is not None or any(unit.order.target_tag for unit in pairs.units):
             quiet_loops = 1.0
         elif crowd and quiet_loops > 1.0:
+            velocities = {unit: (vx, vy) for unit, vx, vy in self._moving}
             quiet_loops = min(quiet_loops, pairs.loops_until_contact(velocities))
-        self._moving = [
-            (unit, vx, vy)
-            for unit, (vx, vy) in zip(units, velocities, strict=True)
-            if vx != 0.0 or vy != 0.0
-        ]
         world.plan_until = world.loop + max(1, int(min(quiet_loops, NEVER)))
 
-    def _goals(self, units: list[Unit], pushes: list[Point] | None) -> list[Point | None]:
+    def _goals(self, units: list[Unit], pushes: Pushes | None) -> list[Point | None]:
         """Where each unit walks to, None for where it is; orders of arrived units are ended."""
-        goals: list[Point | None] = []
         # Only one unit of a crowd can stand on the point itself; the others stop around it.
         crowded = CROWD_SPACING * sqrt(len(units))
-        for i, unit in enumerate(units):
-            if unit.order.kind < _MOVE:
-                goals.append(None)
-                continue
-            pushed = pushes is not None and pushes[i] != (0.0, 0.0)
-            goals.append(self._goal(unit, crowded if pushed else ARRIVED))
-        return goals
+        return [
+            None
+            if unit.order.kind < _MOVE
+            else self._goal(unit, crowded if pushes and i in pushes else ARRIVED)
+            for i, unit in enumerate(units)
+        ]
 
     def _goal(self, unit: Unit, tolerance: float) -> Point | None:
         """Where a unit walks to, once the orders that it has carried out are ended.
@@ -102,39 +93,40 @@ class Mover:
                 orders.finish(world, unit)
             elif kind < _MOVE:
                 return None
-            elif turned or _length(x - unit.x, y - unit.y) >= tolerance:
+            elif turned or sqrt((dx := x - unit.x) * dx + (dy := y - unit.y) * dy) >= tolerance:
                 return x, y
             else:
                 turned = orders.reach_point(world, unit)
 
-    def _give_way(self, units: list[Unit], velocities: list[Point], pushes: list[Point]) -> None:
-        """Add the pushes to the velocities; no unit is pushed off the map."""
-        low_x, low_y = self._terrain.x0, self._terrain.y0
-        high_x, high_y = self._terrain.x1, self._terrain.y1
+    def _set_off(
+        self, units: list[Unit], goals: list[Point | None], pushes: Pushes | None
+    ) -> float:
+        """Set facing and velocity of each unit; returns the loops until one arrives."""
+        moving = self._moving = []
+        low_x, low_y, high_x, high_y = self._terrain.area
+        first_arrival = math.inf
         for i, unit in enumerate(units):
-            (vx, vy), (push_x, push_y) = velocities[i], pushes[i]
-            x = min(max(unit.x + vx + push_x, low_x), high_x)
-            y = min(max(unit.y + vy + push_y, low_y), high_y)
-            velocities[i] = x - unit.x, y - unit.y
-
-
-def _velocities(units: list[Unit], goals: list[Point | None]) -> tuple[list[Point], float]:
-    """Turn the units to their goals; returns their velocities, and loops until one arrives."""
-    velocities = [(0.0, 0.0)] * len(units)
-    first_arrival = math.inf
-    for i, goal in enumerate(goals):
-        if goal is None:
-            continue
-        unit = units[i]
-        way_x, way_y = goal[0] - unit.x, goal[1] - unit.y
-        distance = _length(way_x, way_y)
-        if distance > 0.0:
-            loops = distance / unit.type.step
-            first_arrival = min(first_arrival, loops)
-            last = max(loops, 1.0)
-            velocities[i] = way_x / last, way_y / last
-            unit.facing = math.atan2(way_y, way_x) % math.tau
-    return velocities, first_arrival
+            goal, here_x, here_y = goals[i], unit.x, unit.y
+            vx = vy = 0.0
+            if goal is not None:
+                way_x, way_y = goal[0] - here_x, goal[1] - here_y
+                distance = sqrt(way_x * way_x + way_y * way_y)
+                if distance > 0.0:
+                    loops = distance / unit.type.step
+                    first_arrival = min(first_arrival, loops)
+                    loops = max(loops, 1.0)
+                    vx, vy = way_x / loops, way_y / loops
+                    unit.facing = atan2(way_y, way_x) % tau
+            if pushes is not None:
+                push_x, push_y = pushes.get(i, STILL)
+                there_x, there_y = here_x + vx + push_x, here_y + vy + push_y
+                # No unit is pushed off the map.
+                if not (low_x <= there_x <= high_x and low_y <= there_y <= high_y):
+                    there_x, there_y = self._terrain.clamp(there_x, there_y)
+                vx, vy = there_x - here_x, there_y - here_y
+            if vx != 0.0 or vy != 0.0:
+                moving.append((unit, vx, vy))
+        return first_arrival
 
 
 def _beside(unit: Unit, target: Unit) -> Point:

@@ -29,6 +29,11 @@ PUSH_SHARE = 0.25
 """Share of an overlap that each of the two units moves away in one loop."""
 TINY = 1e-9
 
+STILL = (0.0, 0.0)
+
+Pushes = dict[int, Point]
+"""Push of each unit that others move away, in cells per loop; by index."""
+
 
 class Pairs(ABC):
     """The units that walk, numbered, until one is created or dies; and their places."""
@@ -37,16 +42,16 @@ class Pairs(ABC):
         self.version = world.population_version
         self.units = units = world.walkers
         self.index = {unit.tag: i for i, unit in enumerate(units)}
-        foes = {
-            owner: [i for i, unit in enumerate(units) if _hostile(owner, unit.owner)]
+        enemies = {
+            owner: dict.fromkeys(i for i, unit in enumerate(units) if _hostile(owner, unit.owner))
             for owner in {unit.owner for unit in units}
         }
-        self.hostile = any(foes.values())
+        self.hostile = any(enemies.values())
         """True if some of the units are enemies."""
-        self._foes = [foes[unit.owner] if unit.type.weapon else [] for unit in units]
-        """The units that each unit may fire at."""
+        self._enemies = [enemies[unit.owner] for unit in units]
+        """The enemies of each unit, by index, in ascending order."""
         self.scan = [_scan(unit) for unit in units]
-        """Distance at which each unit notices a foe, edge to edge; 0 without a weapon."""
+        """Distance at which each unit notices an enemy, edge to edge; 0 without a weapon."""
         self._radius = [unit.type.radius for unit in units]
         self._widest = 2 * max(self._radius, default=0.0)
         self._x: list[float] = []
@@ -63,22 +68,25 @@ class Pairs(ABC):
         return sqrt(dx * dx + dy * dy) - (self._radius[i] + self._radius[j])
 
     @abstractmethod
-    def nearest_foe(self, i: int) -> tuple[int, float]:
-        """The nearest unit that a unit may fire at, and its gap; the older of two equally near.
+    def nearest_enemy(self, i: int) -> tuple[int, float]:
+        """The nearest enemy of a unit, and its gap; the older of two equally near.
 
         The gap is infinite if there is none.
         """
 
     @abstractmethod
-    def pushes(self) -> list[Point] | None:
-        """Push of each unit by the units it overlaps, in cells; None if no units overlap.
+    def pushes(self) -> Pushes | None:
+        """The pushes by which units that overlap move apart; None if no units overlap.
 
         Two units at the same point separate along the x axis, the older one to the left.
         """
 
     @abstractmethod
-    def loops_until_contact(self, velocities: list[Point]) -> float:
-        """Loops until, at these velocities, a unit first touches another or notices a foe."""
+    def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
+        """Loops until a unit first touches another or notices an enemy.
+
+        `moving` has the velocity of each unit that moves.
+        """
 
 
 def pairs_of(world: World) -> Pairs:
@@ -102,18 +110,18 @@ def _scan(unit: Unit) -> float:
 class Few(Pairs):
     """A loop over the pairs."""
 
-    def nearest_foe(self, i: int) -> tuple[int, float]:
+    def nearest_enemy(self, i: int) -> tuple[int, float]:
         xs, ys, radius = self._x, self._y, self._radius
         x, y, own_radius = xs[i], ys[i], radius[i]
         nearest, least = -1, math.inf
-        for j in self._foes[i]:
+        for j in self._enemies[i]:
             dx, dy = xs[j] - x, ys[j] - y
             gap = sqrt(dx * dx + dy * dy) - (own_radius + radius[j])
             if gap < least:
                 nearest, least = j, gap
         return nearest, least
 
-    def pushes(self) -> list[Point] | None:
+    def pushes(self) -> Pushes | None:
         xs, ys, radius = self._x, self._y, self._radius
         widest = self._widest
         sum_x: list[float] = []
@@ -121,10 +129,10 @@ class Few(Pairs):
         for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
             for j in range(i + 1, len(xs)):
                 dx = xs[j] - x
-                if not -widest < dx < widest:
+                if dx >= widest or -dx >= widest:
                     continue
                 dy = ys[j] - y
-                if not -widest < dy < widest:
+                if dy >= widest or -dy >= widest:
                     continue
                 distance = sqrt(dx * dx + dy * dy)
                 gap = distance - (radius[i] + radius[j])
@@ -135,39 +143,46 @@ class Few(Pairs):
                 if distance == 0.0:
                     push_x, push_y = gap, 0.0
                 else:
-                    scale = max(distance, TINY)
-                    push_x, push_y = dx / scale * gap, dy / scale * gap
+                    distance = max(distance, TINY)
+                    push_x, push_y = dx / distance * gap, dy / distance * gap
                 sum_x[i] += push_x
                 sum_y[i] += push_y
                 sum_x[j] -= push_x
                 sum_y[j] -= push_y
         if not sum_x:
             return None
-        return [
-            _limited(x * PUSH_SHARE, y * PUSH_SHARE, unit.type.step / 2)
-            for x, y, unit in zip(sum_x, sum_y, self.units, strict=True)
-        ]
+        return {
+            i: _limited(x * PUSH_SHARE, y * PUSH_SHARE, unit.type.step / 2)
+            for i, (x, y, unit) in enumerate(zip(sum_x, sum_y, self.units, strict=True))
+            if x != 0.0 or y != 0.0
+        }
 
-    def loops_until_contact(self, velocities: list[Point]) -> float:
-        units, scan = self.units, self.scan
+    def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
+        xs, ys, radius, scan = self._x, self._y, self._radius, self.scan
+        velocities = [moving.get(unit, STILL) for unit in self.units]
         soonest = math.inf
         for i, (vx, vy) in enumerate(velocities):
-            for j in range(i + 1, len(velocities)):
+            x, y, enemies = xs[i], ys[i], self._enemies[i]
+            for j in range(i + 1, len(xs)):
                 other_vx, other_vy = velocities[j]
-                closing_x, closing_y = vx - other_vx, vy - other_vy
-                speed = sqrt(closing_x * closing_x + closing_y * closing_y)
-                if speed == 0.0:
+                if vx == other_vx and vy == other_vy:
                     continue
-                slack = self.gap(i, j)
-                if _hostile(units[i].owner, units[j].owner):
+                closing_x, closing_y = vx - other_vx, vy - other_vy
+                dx, dy = xs[j] - x, ys[j] - y
+                slack = sqrt(dx * dx + dy * dy) - (radius[i] + radius[j])
+                if j in enemies:
                     slack -= max(scan[i], scan[j])
-                soonest = min(soonest, slack / speed)
+                loops = slack / sqrt(closing_x * closing_x + closing_y * closing_y)
+                soonest = min(soonest, loops)
         return soonest
 
 
 def _limited(x: float, y: float, most: float) -> Point:
     """A vector, cut to a length of `most`."""
-    share = min(1.0, most / max(sqrt(x * x + y * y), TINY))
+    length = sqrt(x * x + y * y)
+    if length <= most:
+        return x, y
+    share = most / length
     return x * share, y * share
 
 
@@ -181,7 +196,7 @@ class Many(Pairs):
         self._radius_sum = radius[:, None] + radius
         np.fill_diagonal(self._radius_sum, -np.inf)  # a unit does not collide with itself
         hostile = (owner[:, None] != owner) & (owner != NEUTRAL) & (owner != NEUTRAL)[:, None]
-        self._not_a_target = np.where(hostile & (scan > 0.0)[:, None], 0.0, np.inf)
+        self._not_an_enemy = np.where(hostile, 0.0, np.inf)
         self._notice = np.where(hostile, np.maximum(scan[:, None], scan), 0.0)
         self._half_step = np.array([unit.type.step / 2 for unit in self.units])
 
@@ -194,15 +209,15 @@ class Many(Pairs):
         self._gap = self._distance - self._radius_sum
         self._nearest: list[tuple[int, float]] = []
 
-    def nearest_foe(self, i: int) -> tuple[int, float]:
+    def nearest_enemy(self, i: int) -> tuple[int, float]:
         if not self._nearest:
-            gap = self._gap + self._not_a_target
+            gap = self._gap + self._not_an_enemy
             nearest = gap.argmin(axis=1)
             least = gap[np.arange(len(gap)), nearest]
             self._nearest = list(zip(nearest.tolist(), least.tolist(), strict=True))
         return self._nearest[i]
 
-    def pushes(self) -> list[Point] | None:
+    def pushes(self) -> Pushes | None:
         overlap = np.minimum(self._gap, 0.0)
         if not overlap.any():
             return None
@@ -215,10 +230,11 @@ class Many(Pairs):
         x = (to_x * overlap).sum(axis=0) * PUSH_SHARE
         y = (to_y * overlap).sum(axis=0) * PUSH_SHARE
         share = np.minimum(1.0, self._half_step / np.maximum(np.sqrt(x**2 + y**2), TINY))
-        return list(zip((x * share).tolist(), (y * share).tolist(), strict=True))
+        both = zip((x * share).tolist(), (y * share).tolist(), strict=True)
+        return {i: push for i, push in enumerate(both) if push != STILL}
 
-    def loops_until_contact(self, velocities: list[Point]) -> float:
-        velocity = np.array(velocities)
+    def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
+        velocity = np.array([moving.get(unit, STILL) for unit in self.units])
         closing = velocity[:, None, :] - velocity
         speed = np.sqrt(closing[:, :, 0] ** 2 + closing[:, :, 1] ** 2)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -27,7 +27,8 @@ class Terrain:
 
     def __init__(self, scenario: Scenario) -> None:
         self.width, self.height = scenario.size
-        self.x0, self.y0, self.x1, self.y1 = scenario.playable_area
+        self.area = scenario.playable_area
+        self.x0, self.y0, self.x1, self.y1 = self.area
         self.low = np.array([self.x0, self.y0], dtype=np.float64)
         self.high = np.array([self.x1, self.y1], dtype=np.float64)
 
@@ -68,6 +69,8 @@ class Terrain:
 
     def clamp(self, x: float, y: float) -> tuple[float, float]:
         """The walkable point nearest to (x, y)."""
+        if self.walkable(x, y):
+            return x, y
         return min(max(x, self.x0), self.x1), min(max(y, self.y0), self.y1)
 
     def seen_from(self, eyes: Iterable[tuple[float, float, float]]) -> NDArray[np.bool_]:

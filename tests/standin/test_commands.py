@@ -55,6 +55,14 @@ def test_action_results(offline, command):
     offline.step(2000)
 
 
+def test_a_unit_that_is_named_twice_gets_the_order_once(offline, command):
+    offline.start()
+    (marine,) = offline.units(MARINE)
+    offline.act(command([marine], MOVE, (40, 40)))
+    offline.act(command([marine, marine], MOVE, (50, 50), queued=True))
+    assert len(offline.units(MARINE)[0].orders) == 2
+
+
 def test_scenery_can_be_walked_to_but_not_attacked(offline, command):
     offline.start("MoveToBeacon")
     (marine,), (beacon,) = offline.units(MARINE), offline.units(BEACON)

@@ -55,6 +55,14 @@ def test_shards_vanish_and_come_back_by_twenty(offline, command):
     assert not {shard.tag for shard in fresh} & set(gone)
 
 
+def test_a_marine_that_came_after_the_shards_takes_them(offline):
+    offline.start("CollectMineralShards")
+    shard = offline.units(SHARD)[0]
+    offline.create((MARINE, 1, shard.pos.x, shard.pos.y))
+    assert not offline.step().error
+    assert shard.tag in offline.observe().raw_data.event.dead_units
+
+
 def test_roaches_score_ten_marines_minus_one_and_waves_follow(offline):
     offline.start("DefeatRoaches")
     marines, roaches = offline.units(MARINE), offline.units(ROACH)

@@ -35,13 +35,15 @@ def test_the_loop_and_the_arrays_agree(count, side_cells):
         few.measure()
         many.measure()
         assert few.pushes() == many.pushes()
-        velocities = rng.uniform(-0.2, 0.2, (len(few.units), 2))
-        velocities[rng.random(len(velocities)) < 0.5] = 0.0
-        moving = [(x, y) for x, y in velocities.tolist()]
+        moving = {
+            unit: tuple(rng.uniform(-0.2, 0.2, 2).tolist())
+            for unit in few.units
+            if rng.random() < 0.5
+        }
         assert few.loops_until_contact(moving) == many.loops_until_contact(moving)
         for i in range(len(few.units)):
-            nearest, gap = many.nearest_foe(i)
-            assert few.nearest_foe(i) == ((nearest, gap) if np.isfinite(gap) else (-1, np.inf))
+            nearest, gap = many.nearest_enemy(i)
+            assert few.nearest_enemy(i) == ((nearest, gap) if np.isfinite(gap) else (-1, np.inf))
 
 
 @pytest.mark.parametrize("count", [3, 40])

@@ -46,17 +46,17 @@ def _command(state: State, command: raw_pb.ActionRawUnitCommand) -> error_pb.Act
     game = state.playing()
     if not command.unit_tags:
         return error_pb.Error
-    results = [
-        (tag, _command_unit(game, int(tag), command)) for tag in dict.fromkeys(command.unit_tags)
-    ]
-    failed = [(tag, result) for tag, result in results if result != Success]
+    results = {tag: _command_unit(game, tag, command) for tag in dict.fromkeys(command.unit_tags)}
+    failed = {tag: result for tag, result in results.items() if result != Success}
+    if not failed:
+        return Success
     # The id is signed in a command and unsigned in an error.
     ability_id = max(0, command.ability_id)
     state.action_errors.extend(
         sc_pb.ActionError(unit_tag=tag, ability_id=ability_id, result=result)
-        for tag, result in failed
+        for tag, result in failed.items()
     )
-    return failed[0][1] if len(failed) == len(results) else Success
+    return next(iter(failed.values())) if len(failed) == len(results) else Success
 
 
 def _command_unit(

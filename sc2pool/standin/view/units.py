@@ -98,7 +98,8 @@ def _fill_orders(message: raw_pb.Unit, unit: Unit) -> None:
     if unit.order.kind == OrderKind.IDLE:
         return
     for order in (unit.order, *unit.queue):
-        shown = message.orders.add(ability_id=ABILITY_BY_KIND[order.kind])
+        shown = message.orders.add()
+        shown.ability_id = ABILITY_BY_KIND[order.kind]
         if order.target_tag:
             shown.target_unit_tag = order.target_tag
         elif order.kind != OrderKind.HOLD:
