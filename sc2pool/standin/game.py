@@ -18,7 +18,7 @@ from sc2pool.standin.movement import Mover
 from sc2pool.standin.rules import CollectRule, Placement, WavesRule, place_group
 from sc2pool.standin.scenario import Bounty, Collect, Scenario
 from sc2pool.standin.terrain import Terrain
-from sc2pool.standin.world import World
+from sc2pool.standin.world import NEVER, World
 
 HARD_RESET_LOOPS = 1 << 18
 """Loops since create_game, over all restarts, after which `need_hard_reset` is set."""
@@ -94,8 +94,9 @@ class Game:
         if world.doomed:
             self._bury()
         if world.loop >= world.rules_at and self.result is None:
-            world.rules_at = min((rule.apply() for rule in self._rules), default=1 << 60)
-        self._notice_end()
+            world.rules_at = min((rule.apply() for rule in self._rules), default=NEVER)
+        if world.loop >= self._last_loop or self._ending is not None:
+            self._notice_end()
 
     def _notice_end(self) -> None:
         loop = self.world.loop

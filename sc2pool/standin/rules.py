@@ -81,6 +81,10 @@ class CollectRule:
         self._rule = rule
         self._world = world
         self._placement = placement
+        self._version = -1
+        self._mine: list[Unit] = []
+        self._reached_at: dict[Unit, int] = {}
+        """For each target, the earliest loop at which it can be reached."""
 
     def start(self) -> None:
         """Lay out the first targets."""
@@ -89,28 +93,40 @@ class CollectRule:
     def apply(self) -> int:
         """Score the targets that were reached; returns the next loop to apply the rule at."""
         world, rule = self._world, self._rule
-        mine = [unit for unit in world.walkers if unit.owner == ME]
-        if not mine:
+        if self._version != world.population_version:
+            self._version = world.population_version
+            self._mine = [unit for unit in world.walkers if unit.owner == ME]
+            self._reached_at = {unit: 0 for unit in world.units if unit.type is rule.target}
+        if not self._mine:
             return NEVER
-        targets = self._targets()
-        distances = _to_nearest(targets, mine)
-        taken = [
-            target
-            for target, distance in zip(targets, distances, strict=True)
-            if distance <= rule.reach
-        ]
+        taken = self._reached()
         if taken:
             world.score += rule.score * len(taken)
             self._replace(taken)
-            distances = _to_nearest(self._targets(), mine)
-        if not distances:
-            return NEVER
-        # A unit that is pushed may move up to half a step faster than it walks.
-        fastest = 1.5 * max(unit.type.step for unit in mine)
-        return world.loop + max(1, int((min(distances) - rule.reach) / fastest))
+            return world.loop + 1
+        return min(self._reached_at.values(), default=NEVER)
 
-    def _targets(self) -> list[Unit]:
-        return [unit for unit in self._world.units if unit.type is self._rule.target]
+    def _reached(self) -> list[Unit]:
+        """The targets within reach of a unit; looks at those that may be, by the last look."""
+        loop, reach = self._world.loop, self._rule.reach
+        places = [(unit.x, unit.y) for unit in self._mine]
+        # A unit that is pushed may move up to half a step faster than it walks.
+        fastest = 1.5 * max(unit.type.step for unit in self._mine)
+        reached = []
+        for target, earliest in self._reached_at.items():
+            if earliest > loop:
+                continue
+            target_x, target_y = target.x, target.y
+            nearest = math.inf
+            for x, y in places:
+                dx, dy = target_x - x, target_y - y
+                square = dx * dx + dy * dy
+                nearest = min(nearest, square)
+            distance = math.sqrt(nearest)
+            if distance <= reach:
+                reached.append(target)
+            self._reached_at[target] = loop + max(1, int((distance - reach) / fastest))
+        return reached
 
     def _replace(self, taken: list[Unit]) -> None:
         world, rule = self._world, self._rule
@@ -120,27 +136,13 @@ class CollectRule:
             world.put(taken, places.tolist())
             return
         world.bury(taken)
-        if not self._targets():
+        if all(unit.type is not rule.target for unit in world.units):
             self._lay_out()
 
     def _lay_out(self) -> None:
         world, rule = self._world, self._rule
         points = self._placement.away_from(world.owned_by(ME), rule.min_distance, rule.count)
         world.spawn(rule.target, NEUTRAL, points.tolist())
-
-
-def _to_nearest(targets: list[Unit], mine: list[Unit]) -> list[float]:
-    """The distance of each target to the nearest of the client's units."""
-    places = [(unit.x, unit.y) for unit in mine]
-    distances = []
-    for target in targets:
-        target_x, target_y = target.x, target.y
-        nearest = math.inf
-        for x, y in places:
-            dx, dy = target_x - x, target_y - y
-            nearest = min(nearest, dx * dx + dy * dy)
-        distances.append(math.sqrt(nearest))
-    return distances
 
 
 class WavesRule:
