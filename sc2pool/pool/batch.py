@@ -11,13 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from sc2pool.game.clock import Tick
 from sc2pool.pool.instances.seats import FaultReport
+from sc2pool.pool.ipc.board import Board, Index
 from sc2pool.pool.ipc.layout import Array, SpaceLayout
 from sc2pool.pool.ipc.slot import TELLING, TERMINATED, TICK, TRUNCATED
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
@@ -137,25 +137,32 @@ class Gatherer:
 
     def __init__(self, layout: SpaceLayout, n: int) -> None:
         self._layout = layout
+        self._n = n
         self._every = np.arange(n)
-        self._shown: list[tuple[Batch, int] | None] = [None] * n
+        self._shown_to_all: Batch | None = None
+        self._shown: dict[int, tuple[Batch, int]] = {}
+        """Each env's newest row, if it is newer than the batch of all of them."""
 
-    def gather_plain(self, queues: Sequence[TrainerEnd]) -> Batch:
-        """One batch of all envs, each with an observation, a reward, and nothing else."""
-        n = len(queues)
+    def gather_plain(self, board: Board, index: Index) -> Batch:
+        """One batch of all envs, each with an observation, a reward, and nothing else.
+
+        Args:
+            board: where they lie.
+            index: the envs' rows, in their order.
+        """
+        n = self._n
         batch = Batch(
             envs=self._every.copy(),
-            observations=self._layout.build(
-                lambda leaf: np.concatenate([queue.rows[leaf] for queue in queues])
-            ),
-            rewards=np.array([queue.reward() for queue in queues], np.float64),
+            observations=self._layout.build(board.observations(index).__getitem__),
+            rewards=board.rewards(index),
             terminated=np.zeros(n, np.bool_),
             truncated=np.zeros(n, np.bool_),
-            infos=[{} for _ in queues],
+            infos=[{} for _ in range(n)],
             final_observations=[None] * n,
             reset_infos=[None] * n,
         )
-        self._shown = list(zip(repeat(batch), range(n)))
+        self._shown_to_all = batch
+        self._shown.clear()
         return batch
 
     def gather(
@@ -225,8 +232,10 @@ class Gatherer:
         return self._layout.build(lambda index: arrays[index])
 
     def _newest_row(self, env: int) -> tuple[Batch, int]:
-        shown = self._shown[env]
-        assert shown is not None, "no batch has shown this env yet"
+        shown = self._shown.get(env)
+        if shown is None:
+            assert self._shown_to_all is not None, "no batch has shown this env yet"
+            return self._shown_to_all, env
         return shown
 
     def last_observation(self, env: int) -> Any:

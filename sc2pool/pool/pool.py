@@ -36,7 +36,7 @@ from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.watchdog import memory_warning
-from sc2pool.pool.ipc.layout import Array, space_layout
+from sc2pool.pool.ipc.layout import Array, slot_layout, space_layout
 from sc2pool.pool.ipc.messages import Hello, Raised
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.remote_errors import to_result
@@ -120,6 +120,7 @@ class Pool:
             self._pauses = Pauses(loop)
             loop.serve_metrics()
             first = agree(loop.wait_for_hellos())
+            loop.fit_board(slot_layout(first.observation_space, first.action_space))
             self.observation_space: spaces.Space[Any] = first.observation_space
             self.action_space: spaces.Space[Any] = first.action_space
             self.metadata: Mapping[str, Any] = first.metadata

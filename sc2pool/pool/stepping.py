@@ -34,6 +34,7 @@ from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State
 from sc2pool.pool.instances.supervisor import Listener
+from sc2pool.pool.ipc.board import Index
 from sc2pool.pool.ipc.layout import Array, SpaceLayout
 from sc2pool.pool.ipc.slot import TELLING
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
@@ -420,7 +421,8 @@ class Lockstep:
     """The fast path: all envs step at once, and every reply is an observation and a reward.
 
     Whatever else happens is left to `Stepping`, which finds the records as they would be without
-    this class. Three passes over the envs: send, await, gather.
+    this class. What travels through the board is written, compared and copied for all envs at
+    once; one pass over them notes in their records what was sent, and one that it has come.
 
     Args:
         steps: the records of all envs; none if this path never fits them.
@@ -431,15 +433,17 @@ class Lockstep:
     def __init__(self, steps: Sequence[EnvStep], loop: EventLoop, gatherer: Gatherer) -> None:
         self._steps = steps
         self._loop = loop
+        self._board = loop.board
         self._bookkeeping = loop.bookkeeping
         self._supervisor = loop.supervisor
         self._gatherer = gatherer
         self._n = len(steps)
-        self._sent = False
+        self._sent: Index | None = None
+        """The envs' rows, if all were sent an action."""
 
     def forget(self) -> None:
         """Nothing is pending."""
-        self._sent = False
+        self._sent = None
 
     @property
     def possible(self) -> bool:
@@ -454,40 +458,38 @@ class Lockstep:
         deadline = self._supervisor.step_deadline()
         now_s = time.monotonic()
         self._bookkeeping.torn = True  # as a `with` block, but on the path of each step
+        index = self._board.index([step.seat.instance.queue.row for step in self._steps])
+        self._board.send(index, actions)
         for step, action in zip(self._steps, actions, strict=True):
             instance = step.seat.instance
             instance.begin_step(action, now_s, deadline)
-            instance.queue.send(action)
+            instance.queue.ring()
             step.stage = Stage.SENT
             step.is_reset = False
-        self._sent = True
+        self._sent = index
         self._bookkeeping.torn = False
 
     def recv(self) -> Batch | None:
         """The batch of all envs; None, with nothing taken, if anything but plain replies came."""
-        if not self._sent:
+        index, self._sent = self._sent, None
+        if index is None:
             return None
-        self._sent = False
         self._loop.look_if_due()
-        all_flags = 0
-        for step in reversed(self._steps):  # the last one asked is mostly the last to answer
-            instance = step.seat.instance
-            if instance.state is not State.STEPPING:
-                return None
-            while (flags := instance.queue.reply()) is None:
-                if not self._loop.wait_for_ring(instance):
-                    return None
-            all_flags |= flags
-        if all_flags & TELLING:
+        if any(step.seat.instance.state is not State.STEPPING for step in self._steps):
             return None
-        queues = []
+        while unanswered := self._board.unanswered(index):
+            # The last one asked is mostly the last to answer.
+            last = self._steps[unanswered[-1]].seat.instance
+            if not self._loop.wait_for_ring(last):
+                return None
+        if self._board.flags(index) & TELLING:
+            return None
         self._bookkeeping.torn = True
         for step in self._steps:
             instance = step.seat.instance
             instance.end_step(Event.REPLY)
             step.queue = instance.queue
             step.stage = Stage.IDLE
-            queues.append(instance.queue)
         self._supervisor.stats.env_steps += self._n
         self._bookkeeping.torn = False
-        return self._gatherer.gather_plain(queues)
+        return self._gatherer.gather_plain(self._board, index)

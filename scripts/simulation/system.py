@@ -15,6 +15,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.system import System
 from sc2pool.pool.ipc import messages
+from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.channel import ChannelClosedError
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
@@ -151,22 +152,15 @@ class RequestBell(Bell):
         self._world.point()
 
 
-class Queue(TrainerEnd):
-    """The trainer's end of a queue pair, in the memory of this process."""
+class SimulatedBoard(Board):
+    """The shared memory, in the memory of this process."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__()
+    def __init__(self, world: World, n_rows: int) -> None:
         self._world = world
+        super().__init__(n_rows)
 
-    def open(self, _: bytes) -> None:
-        world = self._world
-        opened: list[int] = []
-        self._owned.callback(lambda: [world.close(number) for number in opened])
-        opened.append(world.open(self))
-        self._request_bell = self.request_bell = RequestBell(world)
-        opened.append(self.request_bell.listening)
-        self.reply_bell = Bell(world)
-        opened.append(self.reply_bell.listening)
+    def _create(self) -> int:
+        return self._world.open(self)
 
     def _map(self, size_bytes: int) -> Any:
         try:
@@ -175,6 +169,27 @@ class Queue(TrainerEnd):
             raise ConfigError(f"cannot claim memory: {error.strerror}") from error
         self.memory = bytearray(size_bytes)
         return self.memory
+
+    def _release(self, descriptor: int) -> None:
+        self._world.close(descriptor)
+
+
+class Queue(TrainerEnd):
+    """The trainer's end of a queue pair, with simulated doorbells."""
+
+    def __init__(self, world: World, board: SimulatedBoard, row: int) -> None:
+        super().__init__(board, row)
+        self.board = board
+        self._world = world
+
+    def open(self) -> None:
+        world = self._world
+        opened: list[int] = []
+        self._owned.callback(lambda: [world.close(number) for number in opened])
+        self._request_bell = self.request_bell = RequestBell(world)
+        opened.append(self.request_bell.listening)
+        self.reply_bell = Bell(world)
+        opened.append(self.reply_bell.listening)
 
 
 class Socket:
@@ -256,10 +271,12 @@ class Process:
 class SimulatedInstance(Instance):
     """An instance whose worker is simulated."""
 
-    def __init__(self, world: World, number: int, spec: bytes) -> None:
-        super().__init__(number, spec)
+    def __init__(
+        self, world: World, number: int, spec: bytes, board: SimulatedBoard, row: int
+    ) -> None:
+        super().__init__(number, spec, board, row)
         self._world = world
-        self.queue = Queue(world)
+        self.queue = Queue(world, board, row)
 
     def _make(self, _: Path) -> None:
         world, owned = self._world, self._owned
@@ -268,7 +285,8 @@ class SimulatedInstance(Instance):
         self.channel = Channel(world, worker)
         owned.callback(self.channel.close)
         owned.callback(self.queue.close)
-        self.queue.open(self._spec)
+        self.queue.open()
+        world.refuse("memory")  # for the spec
         world.refuse("process")
         world.workers[self.number] = worker
         self._process = Process(world, worker)
@@ -335,6 +353,7 @@ def system(world: World) -> System:
         require_descriptors=lambda _: None,
         available_bytes=lambda: 1 << 40,
         waiter=waiter,
+        board=partial(SimulatedBoard, world),
         run_dir=partial(RunDir, world),
         instance=partial(SimulatedInstance, world),
         watchdog=partial(Watchdog, world),

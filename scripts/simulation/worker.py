@@ -141,9 +141,10 @@ class Worker:
             )
         )
 
-    def _on_UseMemory(self, _: messages.UseMemory) -> None:
+    def _on_UseMemory(self, message: messages.UseMemory) -> None:
         layout = _LAYOUTS[self._world.schedule.pickled]
-        self._slot = Slot(self._queue.memory, layout)
+        row = memoryview(self._queue.board.memory)[message.offset_bytes :][: layout.size_bytes]
+        self._slot = Slot(row, layout)
         self._pair = WorkerEnd(
             self._slot,
             self._queue.request_bell,

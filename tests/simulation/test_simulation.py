@@ -21,6 +21,8 @@ from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.supervisor import Supervisor
+from sc2pool.pool.ipc.board import Board
+from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Lockstep, Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
@@ -191,6 +193,23 @@ def keeps_what_an_instance_owned(patch: pytest.MonkeyPatch) -> None:
 
 def takes_any_message_for_the_reply(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TrainerEnd, "reply", lambda end: end.flags() if end.sequence else None)
+    patch.setattr(Board, "unanswered", lambda *_: [])
+
+
+def gives_a_row_to_two(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TrainerEnd, "row", property(lambda _: 0, lambda *_: None), raising=False)
+
+
+def leaves_its_row_to_be_overwritten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Slot, "copied", lambda slot: slot)
+
+
+def clears_no_row(patch: pytest.MonkeyPatch) -> None:
+    def begin_anew(board, row, _):
+        board.sequences[row] = 0
+        return board._rows[row]
+
+    patch.setattr(Board, "clear", begin_anew)
 
 
 def takes_any_answer_for_its_own(patch: pytest.MonkeyPatch) -> None:
@@ -220,6 +239,17 @@ BROKEN: dict[Break, Schedule] = {
     never_looks_at_deadlines: Schedule(events=(("hang", 0),)),
     keeps_what_an_instance_owned: Schedule(),
     takes_any_message_for_the_reply: Schedule(events=(("reset",),)),
+    gives_a_row_to_two: Schedule(n=2, events=(("reset",),)),
+    leaves_its_row_to_be_overwritten: Schedule(
+        n=2, events=(("reset",), ("step",), ("at", 7, ("die", 0)), ("act", 1, "truncated"))
+    ),
+    clears_no_row: Schedule(
+        recycle=1,
+        events=(
+            *(("reset",), ("act", 0, "told"), ("step",), ("pause", (0,))),
+            *(("act", 0, "plain"), ("act", 0, "plain")),
+        ),
+    ),
     takes_any_answer_for_its_own: Schedule(
         events=(("ask", None, 0.0, False), ("ask", None, None, False))
     ),

@@ -29,6 +29,7 @@ from sc2pool.pool.instances.supervisor import Supervisor, read
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
+from sc2pool.pool.ipc.layout import SlotLayout
 from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
@@ -56,6 +57,7 @@ class EventLoop:
         system: makes what the operating system has to give.
 
     Attributes:
+        board: the shared memory of all queue pairs.
         supervisor: decides what follows from what happens.
         bookkeeping: whether the records are whole; shared by all that change them.
         closed: `close` was called.
@@ -76,7 +78,10 @@ class EventLoop:
         self._waiter = system.waiter()
         with ExitStack() as owned:
             owned.callback(self._waiter.close)
-            self.roster = Roster(specs, spares, config.limits, self._waiter, system)
+            self.board = system.board(len(specs) + spares)
+            owned.callback(self.board.close)
+            limits = config.limits
+            self.roster = Roster(specs, spares, limits, self._waiter, self.board, system=system)
             owned.callback(self.roster.close)
             self.supervisor = Supervisor(config, self.roster, len(specs), replays)
             snapshots = self._snapshots = Snapshots(self.supervisor.stats, self.roster.run)
@@ -152,6 +157,17 @@ class EventLoop:
         n_envs = len(supervisor.env_seats)
         self.wait_until(lambda: len(hellos()) == n_envs and supervisor.stats.launches > 0)
         return hellos()
+
+    def fit_board(self, layout: SlotLayout) -> None:
+        """Size the shared memory for the spaces that the pool has agreed on.
+
+        Raises:
+            ConfigError: there is not that much memory, or a player's spaces lie in it otherwise.
+        """
+        with self.bookkeeping:
+            self.board.fit(layout)
+            self.supervisor.attach_all()
+            self._raise_failure()
 
     def look_if_due(self) -> None:
         """Handle what has happened beside the replies, if the last look was some time ago."""
@@ -287,6 +303,7 @@ class EventLoop:
                 ending.callback(self._metrics.close)
             if self._window is not None:
                 ending.callback(self._window.close)
+            ending.callback(self.board.close)
             ending.callback(self.roster.close)
             ending.callback(self._watchdog.close)  # until then it writes into the run's folder
             if grace is not None and not self.supervisor.failed:

@@ -26,7 +26,8 @@ from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.instances.process import WorkerProcess
 from sc2pool.pool.instances.states import LIVE, TRANSITIONS, Event, State, advance
-from sc2pool.pool.ipc import messages
+from sc2pool.pool.ipc import memory, messages
+from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.pickling import for_worker
@@ -54,6 +55,8 @@ class Instance:
     Args:
         number: of the instance.
         spec: the pickled player.
+        board: the pool's shared memory.
+        row: its queue pair's row there.
 
     Attributes:
         number: counts the instances of a pool, from 0.
@@ -78,7 +81,7 @@ class Instance:
         pause_problem: why its game could not be stopped; empty if it was.
     """
 
-    def __init__(self, number: int, spec: bytes) -> None:
+    def __init__(self, number: int, spec: bytes, board: Board, row: int) -> None:
         self.number = number
         self._spec = spec
         self.made_at_s = time.monotonic()
@@ -101,7 +104,7 @@ class Instance:
         self.pause_problem = ""
         self._unanswered_calls = 0
         self.channel: Channel
-        self.queue = TrainerEnd()
+        self.queue = TrainerEnd(board, row)
         self._process: WorkerProcess | None = None
         self._owned = ExitStack()
 
@@ -128,12 +131,14 @@ class Instance:
             lifeline_read, lifeline_write = os.pipe()
             owned.callback(os.close, lifeline_write)
             owned.callback(self.queue.close)
-            try:
-                self.queue.open(self._spec)
-                inherited = theirs.fileno(), lifeline_read, *self.queue.descriptors
+            with ExitStack() as inherited_only:
+                inherited_only.callback(os.close, lifeline_read)
+                self.queue.open()
+                spec = memory.create()
+                inherited_only.callback(os.close, spec)
+                memory.write(spec, self._spec)
+                inherited = theirs.fileno(), lifeline_read, spec, *self.queue.descriptors
                 worker = start_worker("sc2pool.pool.worker", inherited, directory, lifeline_read)
-            finally:
-                os.close(lifeline_read)
         self._process = WorkerProcess(worker)
         owned.callback(self._process.end)
         self._send(messages.Start(list(sys.path), len(self._spec)))
@@ -161,17 +166,20 @@ class Instance:
         """Note what happened."""
         self.state = advance(self.state, event)
 
-    def attach(self, hello: messages.Hello) -> None:
-        """The worker named its spaces: give it memory for them.
-
-        Raises:
-            ConfigError: there is not that much memory.
-        """
+    def greeted(self, hello: messages.Hello) -> None:
+        """The worker says what its player is."""
         self.hello = hello
         self.deadline = NEVER
-        layout = slot_layout(hello.observation_space, hello.action_space)
-        self.queue.attach(layout)
-        self._send(messages.UseMemory(layout.size_bytes))
+
+    def attach(self) -> None:
+        """Give the worker its row of the shared memory.
+
+        Raises:
+            ConfigError: its spaces are not those of the pool's other players.
+        """
+        assert self.hello is not None, "its spaces are known"
+        self.queue.attach(slot_layout(self.hello.observation_space, self.hello.action_space))
+        self._send(messages.UseMemory(self.queue.offset_bytes))
 
     def launch(self, timeout_s: float, grace_s: float) -> None:
         """Start the game; the worker gets `timeout_s`, and we give up on it `grace_s` later."""

@@ -2,7 +2,8 @@
 
 It acts; the supervisor decides when. Rules: instance numbers are never used twice; every instance
 that may own anything is known here until it is disposed of, wherever it sits; no more games launch
-at one time than the limits allow; a retired instance is removed from the waiter too.
+at one time than the limits allow; a retired instance is removed from the waiter too; its row of the
+board is its successor's, and no two living instances have the same.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import LIVE, STOPPED, Event, State
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.watchdog import Watched, bytes_below
+from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.waiter import Waiter
 
 
@@ -30,6 +32,7 @@ class Roster:
         spares: how many more seats to have, for players like the first.
         limits: of launches and replies.
         waiter: gets every instance's doorbell and channel, tagged (instance, is_bell).
+        board: the shared memory, with a row for each of them.
         system: makes the instances and the run's folder.
     """
 
@@ -39,8 +42,11 @@ class Roster:
         spares: int,
         limits: Limits,
         waiter: Waiter,
+        board: Board,
+        *,
         system: System = REAL,
     ) -> None:
+        self.board = board
         self._limits = limits
         self._waiter = waiter
         self._system = system
@@ -50,7 +56,7 @@ class Roster:
         """All that have not been disposed of: an interrupt may leave one without a seat."""
         self.any_launched = False
         self.seats = [
-            Seat(index, index >= len(specs), spec, self._make(spec))
+            Seat(index, index >= len(specs), spec, self._make(spec, index))
             for index, spec in enumerate([*specs, *[specs[0]] * spares])
         ]
 
@@ -59,10 +65,10 @@ class Roster:
         """The run's folder."""
         return self._run_dir.path
 
-    def _make(self, spec: bytes) -> Instance:
+    def _make(self, spec: bytes, row: int) -> Instance:
         number = self._instances_made
         self._instances_made += 1
-        instance = self._living[number] = self._system.instance(number, spec)
+        instance = self._living[number] = self._system.instance(number, spec, self.board, row)
         return instance
 
     def due(self) -> list[Seat]:
@@ -100,7 +106,7 @@ class Roster:
     def replace(self, seat: Seat) -> None:
         """Retire the seat's instance and seat a new one; the seat's episode stays."""
         self.retire(seat.instance)
-        seat.instance = self._make(seat.spec)
+        seat.instance = self._make(seat.spec, seat.instance.queue.row)
 
     def dismiss(self, seat: Seat) -> None:
         """End the instance that sits here, and do not replace it."""
@@ -111,7 +117,7 @@ class Roster:
             instance.on(Event.CLOSE)
 
     def retire(self, instance: Instance) -> None:
-        """End an instance and forget its descriptors."""
+        """End an instance and forget its descriptors; its row of the board is free then."""
         for descriptor in instance.watched_descriptors:
             self._waiter.remove(descriptor)
         instance.dispose()
@@ -133,7 +139,7 @@ class Roster:
         self.end_all()
         for seat in self.seats:
             seat.vacate()
-            seat.instance = self._make(seat.spec)
+            seat.instance = self._make(seat.spec, seat.index)
 
     def ask_to_close(self, grace: Deadline, hurry: threading.Event) -> None:
         """Let the players close by themselves, until `grace` has passed or `hurry` is set."""

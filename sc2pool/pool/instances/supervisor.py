@@ -244,13 +244,21 @@ class Supervisor:
         self._handlers[type(message)](seat, message)
 
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
+        seat.instance.greeted(message)
+        if self._roster.board.is_fitted:  # if not, the pool has yet to agree on the spaces
+            self._attach(seat)
+
+    def attach_all(self) -> None:
+        """The board is fitted: give each instance that has named its spaces its row."""
+        for seat in self.seats:
+            if seat.instance.live and seat.instance.hello is not None:
+                self._attach(seat)
+
+    def _attach(self, seat: Seat) -> None:
         try:
-            seat.instance.attach(message)
+            seat.instance.attach()
         except ConfigError as error:
-            if self.stats.resets == 0:
-                self._fail(error)
-            else:  # there was enough before, so there may be again
-                self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, str(error)))
+            self._fail(ConfigError(f"{seat.name}: {error}"))
 
     def _on_launched(self, seat: Seat, message: messages.Launched) -> None:
         instance = seat.instance

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.run_dir import RunDir
 from sc2pool.pool.instances.watchdog import Watchdog, available_bytes
+from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.descriptors import require_descriptors
 from sc2pool.pool.ipc.waiter import Waiter
 
@@ -27,6 +28,7 @@ class System:
         require_descriptors: raises if this process cannot hold that many instances.
         available_bytes: memory that is free for new processes.
         waiter: makes what the trainer waits with.
+        board: makes the shared memory for that many instances.
         run_dir: makes the run's folder.
         instance: makes an instance.
         watchdog: makes the watching thread.
@@ -35,8 +37,9 @@ class System:
     require_descriptors: Callable[[int], None] = require_descriptors
     available_bytes: Callable[[], int] = available_bytes
     waiter: Callable[[], Waiter] = Waiter.create
+    board: Callable[[int], Board] = Board
     run_dir: Callable[[], RunDir] = RunDir
-    instance: Callable[[int, bytes], Instance] = Instance
+    instance: Callable[[int, bytes, Board, int], Instance] = Instance
     watchdog: type[Watchdog] = Watchdog
 
 

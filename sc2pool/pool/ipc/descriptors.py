@@ -1,7 +1,7 @@
 """Whether this process can hold the descriptors of a pool, and pass them to its workers.
 
 Each instance takes descriptors of the trainer's: a channel, a lifeline, two doorbells and what
-waits for them, the queue pair's memory. Rule: a pool that cannot work raises before its first
+waits for them. Rule: a pool that cannot work raises before its first
 process, not at whichever call happens to fail.
 """
 
@@ -13,7 +13,7 @@ import psutil
 
 from sc2pool.errors import ConfigError
 
-PER_INSTANCE = 7
+PER_INSTANCE = 5
 PER_POOL = 16
 """Its own, and those it needs for a moment: a spawn, a look at a process."""
 

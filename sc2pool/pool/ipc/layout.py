@@ -41,6 +41,11 @@ class Leaf:
         """This leaf's array, without a copy, in a slot's memory."""
         return np.ndarray(self.shape, self.dtype, memory, self.offset_bytes)
 
+    def column(self, memory: memoryview, rows: int, row_bytes: int) -> Array:
+        """This leaf of as many slots in a row, without a copy, as one array."""
+        strides = (row_bytes, *self.view(memory).strides)
+        return np.ndarray((rows, *self.shape), self.dtype, memory, self.offset_bytes, strides)
+
     def copied(self, array: Array) -> Any:
         """The leaf of one observation, as envs return it: an int for a Discrete, else an array."""
         return int(array) if self.is_discrete else array.copy()[()]
@@ -160,6 +165,11 @@ class SlotLayout:
     observation: SpaceLayout
     mask: Leaf
     size_bytes: int
+
+    @property
+    def leaves(self) -> tuple[tuple[Leaf, ...] | None, ...]:
+        """All that decides where something lies; bounds of spaces, for instance, do not."""
+        return self.action.leaves, self.observation.leaves, (self.mask,)
 
 
 HEADER_BYTES = 2 * ALIGNMENT_BYTES

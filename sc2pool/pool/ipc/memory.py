@@ -1,4 +1,4 @@
-"""The shared memory under a queue pair: nameless, and gone with the last process that maps it.
+"""Shared memory: nameless, and gone with the last process that maps it.
 
 Linux: a memfd. Elsewhere: a mapped file, unlinked as soon as it is open. The pages are claimed
 when the memory is sized, so that a full memory is a clear error then and not a SIGBUS later.
@@ -59,7 +59,7 @@ def claim(descriptor: int, size_bytes: int) -> None:
             os.ftruncate(descriptor, size_bytes)
     except OSError as error:
         raise ConfigError(
-            f"cannot claim {size_bytes} bytes of shared memory for a queue pair: {error.strerror}"
+            f"cannot claim {size_bytes} bytes of shared memory for queue pairs: {error.strerror}"
         ) from error
 
 
@@ -69,6 +69,6 @@ def _physical_bytes() -> float:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def map_memory(descriptor: int, size_bytes: int) -> mmap.mmap:
-    """Map the whole memory, shared."""
-    return mmap.mmap(descriptor, size_bytes)
+def map_memory(descriptor: int, size_bytes: int, offset_bytes: int = 0) -> mmap.mmap:
+    """Map a part of the memory, shared; it begins on a page (`mmap.ALLOCATIONGRANULARITY`)."""
+    return mmap.mmap(descriptor, size_bytes, offset=offset_bytes)

@@ -1,9 +1,9 @@
 """The messages of trainer and worker on the channel, beside the step path.
 
-Trainer to worker, in the order of an instance's life: `Start`, `UseMemory`, `Launch`, then
-`Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` as they come, and `Close`. Worker to
-trainer: `Hello`, `Launched`, `OutOfBand`, `Answer`, `Paused`, `Resumed`, `NotHeld`, and, last of
-all, `Faulted` or `Raised`.
+Trainer to worker, in the order of an instance's life: `Start`, then `UseMemory` and `Launch` in
+either order, then `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` as they come, and
+`Close`. Worker to trainer: `Hello`, `Launched`, `OutOfBand`, `Answer`, `Paused`, `Resumed`,
+`NotHeld`, and, last of all, `Faulted` or `Raised`.
 Rule: fields named `payload` are pickled by the user's rules and only opened where they belong.
 """
 
@@ -21,7 +21,10 @@ from sc2pool.tasks.player import Episode, GameFacts
 
 @dataclass(frozen=True)
 class Start:
-    """Make the player; its pickled `PlayerSpec` lies at the start of the shared memory."""
+    """Make the player of the pickled `PlayerSpec`, which lies in a memory of its own.
+
+    It may be large, and the worker does not read its channel before it is up.
+    """
 
     sys_path: list[str]
     spec_bytes: int
@@ -29,9 +32,9 @@ class Start:
 
 @dataclass(frozen=True)
 class UseMemory:
-    """The shared memory has this size now."""
+    """The row of the shared memory that begins here is yours."""
 
-    size_bytes: int
+    offset_bytes: int
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ the instance's channel: the doorbell first, then the bytes.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 from sc2pool.pool.ipc.layout import Array, SlotLayout, SpaceLayout
 
 # Header fields, as indices of 8-byte words; trainer and worker write different cache lines.
+HEADER_WORDS = 16
 REQUEST_WORD = 0
 DELAY_WORD = 1
 REPLY_WORD = 8
@@ -54,17 +54,20 @@ TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
 class Slot:
     """The views of one queue pair's memory; both ends have one."""
 
-    def __init__(self, memory: mmap.mmap, layout: SlotLayout) -> None:
-        buffer = memoryview(memory)
-        self.memory = memory
+    def __init__(self, buffer: memoryview, layout: SlotLayout) -> None:
+        self._buffer = buffer
         self.layout = layout
-        self.words = buffer[: 16 * 8].cast("Q")
-        self.reals = buffer[: 16 * 8].cast("d")
+        self.words = buffer[: HEADER_WORDS * 8].cast("Q")
+        self.reals = buffer[: HEADER_WORDS * 8].cast("d")
         self.actions = [leaf.view(buffer) for leaf in layout.action.leaves or ()]
         self.observations = [leaf.view(buffer) for leaf in layout.observation.leaves or ()]
         self.mask = layout.mask.view(buffer)
         self.action = _reader(layout.action, self.actions)
         """The action by itself, copied."""
+
+    def copied(self) -> Slot:
+        """The same content in memory of this process alone."""
+        return Slot(memoryview(bytearray(self._buffer)), self.layout)
 
     def observation(self) -> Any:
         """The observation by itself, copied."""

@@ -1,14 +1,13 @@
 """The trainer's end of a queue pair: actions out, observations and rewards in. See `slot`.
 
-It owns the pair's shared memory and both doorbells, from before the worker starts until after it is
-gone, because the last observation of an instance that has died is read once more. Rule: it never
-waits; whether a reply is there is a look at one word.
+It owns both doorbells, from before the worker starts until after it is gone, and has a row of the
+pool's shared memory (`board`) for as long. Rules: it never waits; whether a reply is there is a
+look at one word; the last observation of an instance that has died is read once more, so it takes a
+copy of the row with it when it is closed, and the row is the next instance's.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
 import pickle
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc import memory
+from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import Array, SlotLayout
 from sc2pool.pool.ipc.messages import OutOfBand
@@ -57,15 +56,20 @@ class Progress:
 class TrainerEnd:
     """The trainer's end of one player's queue pair; `open` makes it.
 
+    Args:
+        board: the pool's shared memory.
+        row: the one that is this queue pair's until it is closed.
+
     Attributes:
-        sequence: number of the newest request.
+        row: see above.
         reply_bell: rings when the worker has replied.
-        rows: the leaves of the newest observation, each as a batch of one.
     """
 
-    def __init__(self) -> None:
-        self.sequence = 0
-        self.rows: list[Array] = []
+    def __init__(self, board: Board, row: int) -> None:
+        self.row = row
+        self._board = board
+        self._sequences = np.zeros(1, np.uint64)
+        self._on_board = False
         self._slot: Slot | None = None  # until `attach`
         self._episodes = 0
         self._episode_began = 0
@@ -73,19 +77,12 @@ class TrainerEnd:
         self._unpickled: tuple[Any, dict[str, Any]] | None = None
         self._owned = ExitStack()
 
-    def open(self, spec: bytes) -> None:
-        """Make the memory and the doorbells.
-
-        Args:
-            spec: the pickled player. It travels in the shared memory, which has no other use yet,
-                because it may be large and the worker does not read its channel before it is up.
+    def open(self) -> None:
+        """Make the doorbells.
 
         Raises:
-            OSError: the system has no memory or no descriptors left.
+            OSError: the system has no descriptors left.
         """
-        self._memory_fd = memory.create()
-        self._owned.callback(os.close, self._memory_fd)
-        memory.write(self._memory_fd, spec)
         self._request_bell = Doorbell.create()
         self._owned.callback(self._request_bell.close)
         self.reply_bell = Doorbell.create()
@@ -94,38 +91,44 @@ class TrainerEnd:
     @property
     def descriptors(self) -> tuple[int, int, int]:
         """What the worker inherits: memory, request bell, reply bell."""
-        return self._memory_fd, self._request_bell.listening, self.reply_bell.ringing
+        return self._board.descriptor, self._request_bell.listening, self.reply_bell.ringing
+
+    @property
+    def offset_bytes(self) -> int:
+        """Where its row begins in the memory."""
+        return self.row * self._board.row_bytes
+
+    @property
+    def sequence(self) -> int:
+        """Number of the newest request."""
+        return int(self._sequences[0])
 
     def attach(self, layout: SlotLayout) -> None:
-        """Size the memory for the player's spaces, and map it.
+        """Take the row for a player whose spaces have this layout.
 
         Raises:
-            ConfigError: there is not that much memory.
+            ConfigError: it is not the layout of the pool's other players.
         """
-        self._slot = slot = Slot(self._map(layout.size_bytes), layout)
+        self._use(Slot(self._board.clear(self.row, layout), layout))
+        self._sequences = self._board.sequences[self.row : self.row + 1]
+        self._on_board = True
+
+    def _use(self, slot: Slot) -> None:
+        self._slot = slot
         self._words = slot.words
         self._reals = slot.reals
         self._actions = slot.actions
-        self.rows = [view[None] for view in slot.observations]
-
-    def _map(self, size_bytes: int) -> mmap.mmap:
-        memory.claim(self._memory_fd, size_bytes)
-        return memory.map_memory(self._memory_fd, size_bytes)
 
     # Requests.
 
     def begin_episode(self) -> int:
         """Number the request for an episode; the caller sends it on the channel."""
-        self.sequence += 1
-        self._episode_began = self.sequence
+        sequence = self._episode_began = self.next_sequence()
         self._episodes += 1
-        return self.sequence
+        return sequence
 
-    def send(self, action: Array) -> None:
-        """Send an action that is known to fit an action space of one array."""
-        self._actions[0][...] = action
-        self.sequence += 1
-        self._words[REQUEST_WORD] = self.sequence
+    def ring(self) -> None:
+        """Wake the worker, whose row has a new request."""
         self._request_bell.ring()
 
     def try_send(self, action: Any) -> bool:
@@ -142,14 +145,13 @@ class TrainerEnd:
                 view[...] = value
         except (KeyError, IndexError, TypeError, ValueError):
             return False
-        self.sequence += 1
-        self._words[REQUEST_WORD] = self.sequence
-        self._request_bell.ring()
+        self._words[REQUEST_WORD] = self.next_sequence()
+        self.ring()
         return True
 
     def next_sequence(self) -> int:
         """Number the request for a step; the caller sends it on the channel."""
-        self.sequence += 1
+        self._sequences[0] += np.uint64(1)
         return self.sequence
 
     def delay(self, loops: int) -> None:
@@ -200,8 +202,9 @@ class TrainerEnd:
 
     def copy_row(self, batch: list[Array], row: int) -> None:
         """Copy the observation's leaves into row `row` of a batch's leaves."""
-        for leaf, view in zip(batch, self.rows, strict=True):
-            leaf[row] = view[0]
+        assert self._slot is not None
+        for leaf, view in zip(batch, self._slot.observations, strict=True):
+            leaf[row] = view
 
     def mask(self) -> Array | None:
         """The action mask of the newest observation, copied; None if it has none."""
@@ -227,12 +230,18 @@ class TrainerEnd:
         return Progress(max(0, sequence - episodes), sequence - began, slot.reals[RETURN_WORD])
 
     def close(self) -> None:
-        """Give the descriptors back; the memory stays mapped until `unmap`."""
+        """Give the descriptors and the row back; the worker has ended, or has never begun.
+
+        What is in the row can still be read, until `unmap`.
+        """
+        if self._on_board and self._slot is not None:
+            self._on_board = False
+            self._sequences = self._sequences.copy()
+            self._use(self._slot.copied())
         self._owned.close()
 
     def unmap(self) -> None:
         """Let go of the memory. Nothing may be read after this."""
         for name in ("_words", "_reals", "_actions"):
             vars(self).pop(name, None)
-        self.rows = []
         self._slot = None

@@ -45,12 +45,15 @@ class Worker:
         self,
         loop: WorkerLoop,
         channel: Channel,
-        memory_fd: int,
         request_bell: Doorbell,
         reply_bell: Doorbell,
+        *,
+        spec_fd: int,
+        memory_fd: int,
     ) -> None:
         self._loop = loop
         self._channel = channel
+        self._spec_fd = spec_fd
         self._memory_fd = memory_fd
         self._request_bell = request_bell
         self._reply_bell = reply_bell
@@ -100,7 +103,8 @@ class Worker:
 
     def _start(self, message: messages.Start) -> None:
         sys.path[:] = message.sys_path
-        spec = pickle.loads(memory.read(self._memory_fd, message.spec_bytes))
+        spec = pickle.loads(memory.read(self._spec_fd, message.spec_bytes))
+        os.close(self._spec_fd)
         self._player = player = spec.player()
         self._channel.send(
             messages.Hello(
@@ -115,7 +119,8 @@ class Worker:
 
     def _use_memory(self, message: messages.UseMemory) -> None:
         layout = slot_layout(self.player.observation_space, self.player.action_space)
-        slot = Slot(memory.map_memory(self._memory_fd, message.size_bytes), layout)
+        row = memory.map_memory(self._memory_fd, layout.size_bytes, message.offset_bytes)
+        slot = Slot(memoryview(row), layout)
         self._pair = WorkerEnd(
             slot,
             self._request_bell,
@@ -236,8 +241,9 @@ class Worker:
         self._finish()
 
     def _phase(self) -> Phase:
-        launched = self._launching is not None and self._launching.done()
-        return self.pair.phase() if launched else Phase.LAUNCHING
+        if self._launching is None or not self._launching.done():
+            return Phase.LAUNCHING
+        return Phase.IDLE if self._pair is None else self._pair.phase()
 
     def _finish(self) -> None:
         self._loop.own_tasks = 0  # no other task may keep it from ending `serve`
@@ -253,13 +259,13 @@ class Worker:
 
 def main(arguments: list[str]) -> None:
     """Run one worker; `arguments` as in `__main__`, without the first."""
-    channel_fd, _, memory_fd, request_fd, reply_fd = map(int, arguments)
+    channel_fd, _, spec_fd, memory_fd, request_fd, reply_fd = map(int, arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=channel_fd))
     request_bell = Doorbell(listening=request_fd)
     reply_bell = Doorbell(ringing=reply_fd)
     loop = WorkerLoop(_OWN_TASKS)
-    worker = Worker(loop, channel, memory_fd, request_bell, reply_bell)
+    worker = Worker(loop, channel, request_bell, reply_bell, spec_fd=spec_fd, memory_fd=memory_fd)
     # The trainer made TMPDIR the instance's own.
     LiveView(Path(os.environ["TMPDIR"]), lambda: worker._player).begin(loop)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:

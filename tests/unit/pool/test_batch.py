@@ -11,8 +11,9 @@ from gymnasium import spaces
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.batch import Gatherer, Outcome, fault_info, real_outcome, synthetic_outcome
 from sc2pool.pool.instances.seats import FaultReport
+from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.layout import slot_layout, space_layout
+from sc2pool.pool.ipc.layout import SlotLayout, slot_layout, space_layout
 from sc2pool.pool.ipc.memory import map_memory
 from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.ipc.slot import TERMINATED, TRUNCATED, Slot
@@ -30,16 +31,16 @@ def value(number: int) -> dict:
 
 
 class Pair:
-    """Both ends of a real queue pair, for an env with this space."""
+    """Both ends of a real queue pair, on the row of a board."""
 
-    def __init__(self, space: spaces.Space) -> None:
-        layout = slot_layout(space, spaces.Discrete(2))
-        self.queue = TrainerEnd()
-        self.queue.open(b"")
+    def __init__(self, board: Board, row: int, layout: SlotLayout) -> None:
+        self.queue = TrainerEnd(board, row)
+        self.queue.open()
         self.queue.attach(layout)
         memory_fd, request, reply = self.queue.descriptors
+        memory = map_memory(memory_fd, layout.size_bytes, self.queue.offset_bytes)
         self._worker = WorkerEnd(
-            Slot(map_memory(memory_fd, layout.size_bytes), layout),
+            Slot(memoryview(memory), layout),
             Doorbell(listening=request),
             Doorbell(ringing=reply),
             SimpleNamespace(
@@ -57,19 +58,34 @@ class Pair:
         return self.queue
 
 
+class Pairs:
+    """Queue pairs for envs with one space, each on the next row of their board."""
+
+    def __init__(self) -> None:
+        self.board = Board(3)
+        self._layout: SlotLayout | None = None
+        self._made: list[Pair] = []
+
+    def __call__(self, space=SPACE) -> Pair:
+        if self._layout is None:
+            self._layout = slot_layout(space, spaces.Discrete(2))
+            self.board.fit(self._layout)
+        self._made.append(Pair(self.board, len(self._made), self._layout))
+        return self._made[-1]
+
+    def close(self) -> None:
+        for one in self._made:
+            one.queue.close()
+        self._made.clear()  # the memory is unmapped with its last view
+        self.board.close()
+
+
 @pytest.fixture
 def pair():
     """Makes a queue pair for a space."""
-    pairs = []
-
-    def make(space=SPACE) -> Pair:
-        pairs.append(Pair(space))
-        return pairs[-1]
-
-    yield make
-    for one in pairs:
-        one.queue.close()
-    pairs.clear()  # the memory is unmapped with its last view
+    pairs = Pairs()
+    yield pairs
+    pairs.close()
 
 
 @pytest.mark.parametrize("flags", [TERMINATED, TRUNCATED, TERMINATED | TRUNCATED])
@@ -142,15 +158,32 @@ def test_rows_belong_to_the_envs_that_are_gathered(pair):
         gatherer.last_observation(1)
 
 
-def test_the_fast_path_gathers_what_the_general_one_does(pair):
+@pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
+def test_the_fast_path_gathers_what_the_general_one_does(pair, rows):
     queues = [pair().answer(value(number), number / 2) for number in range(3)]
+    queues = [queues[row] for row in rows]
     general, fast = (Gatherer(space_layout(SPACE, 0), 3) for _ in range(2))
     expected = general.gather(range(3), queues, [None] * 3)
-    given = fast.gather_plain(queues)
+    given = fast.gather_plain(pair.board, pair.board.index(rows))
     for name in vars(expected):
         np.testing.assert_equal(getattr(given, name), getattr(expected, name), err_msg=name)
         assert type(getattr(given, name)) is type(getattr(expected, name))
-    np.testing.assert_equal(fast.last_observation(2), value(2))
+    np.testing.assert_equal(fast.last_observation(2), value(rows[2]))
+
+
+def test_the_last_row_shown_is_of_the_newest_batch_that_has_the_env(pair):
+    queues = [pair().answer(value(number)) for number in range(3)]
+    gatherer = Gatherer(space_layout(SPACE, 0), 3)
+    every = pair.board.index([0, 1, 2])
+    gatherer.gather_plain(pair.board, every)
+    queues[1] = pair._made[1].answer(value(5))
+    gatherer.gather([1], [queues[1]], [None])
+    shown = [gatherer.last_observation(env)["b"] for env in range(3)]
+    assert shown == [0, 5, 2]
+    pair._made[1].answer(value(6))
+    batch = gatherer.gather_plain(pair.board, every)
+    assert [gatherer.last_observation(env)["b"] for env in range(3)] == [0, 6, 2]
+    assert batch.observations["b"].base is None, "nothing of the board"
 
 
 def test_a_batch_is_never_written_again(pair):

@@ -20,6 +20,7 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.ipc import messages
+from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import slot_layout, space_layout
 from sc2pool.pool.ipc.memory import map_memory
@@ -31,13 +32,14 @@ from sc2pool.tasks.queue_pair import Transition
 
 SPACE = spaces.Box(-100, 100, (1,), np.float32)
 ACTIONS = spaces.Discrete(5)
+LAYOUT = slot_layout(SPACE, ACTIONS)
 FAULT = Fault(FaultKind.GAME_EXITED, Phase.STEPPING, "killed")
 
 
 class Simulated(Instance):
     """An instance whose worker is this test: a real state table, a real queue pair, no process."""
 
-    def __init__(self, number: int, realtime: bool) -> None:
+    def __init__(self, number: int, board: Board, row: int, realtime: bool) -> None:
         self.number = number
         self.state = State.IDLE
         self.deadline = NEVER
@@ -49,16 +51,16 @@ class Simulated(Instance):
         self.episodes = self.pauses = 0
         self.last_actions = deque(maxlen=3)
         self.sent = []
-        layout = slot_layout(SPACE, ACTIONS)
-        self.queue = TrainerEnd()
-        self.queue.open(b"")
-        self.queue.attach(layout)
+        self.queue = TrainerEnd(board, row)
+        self.queue.open()
+        self.queue.attach(LAYOUT)
         memory_fd, request, reply = self.queue.descriptors
         player = SimpleNamespace(
             strict=True, realtime=False, reset_kind=lambda: "create", recycle_due=False
         )
+        memory = map_memory(memory_fd, LAYOUT.size_bytes, self.queue.offset_bytes)
         self._worker = WorkerEnd(
-            Slot(map_memory(memory_fd, layout.size_bytes), layout),
+            Slot(memoryview(memory), LAYOUT),
             Doorbell(listening=request),
             Doorbell(ringing=reply),
             player,
@@ -88,7 +90,9 @@ class Simulation:
     def __init__(self, n: int, *, realtime=False, **options) -> None:
         self._realtime = realtime
         self._made = 0
-        self.seats = [Seat(env, False, b"", self._make()) for env in range(n)]
+        self.board = Board(n)
+        self.board.fit(LAYOUT)
+        self.seats = [Seat(env, False, b"", self._make(env)) for env in range(n)]
         self.script = deque()
         self.bookkeeping = Bookkeeping()
         self.supervisor = Supervisor(PoolConfig(), self, n, None)
@@ -102,13 +106,13 @@ class Simulation:
             max_concurrency=options.pop("max_concurrency", None),
         )
 
-    def _make(self) -> Simulated:
+    def _make(self, row: int) -> Simulated:
         self._made += 1
-        return Simulated(self._made - 1, self._realtime)
+        return Simulated(self._made - 1, self.board, row, self._realtime)
 
     def replace(self, seat) -> None:
         seat.instance.dispose()
-        seat.instance = self._make()
+        seat.instance = self._make(seat.instance.queue.row)
 
     def wait_until(self, condition, deadline=NEVER) -> None:
         while not condition():
@@ -165,6 +169,7 @@ def simulation(monkeypatch, tmp_path):
     for one in made:
         for seat in one.seats:
             seat.instance.dispose()
+        one.board.close()
     made.clear()
 
 

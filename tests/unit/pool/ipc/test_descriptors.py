@@ -35,8 +35,8 @@ def test_what_is_told():
     assert shortage(10, 6, 6 + PER_POOL + 10 * PER_INSTANCE) is None
     told = shortage(10, 6, 6 + PER_POOL + 10 * PER_INSTANCE - 1)
     assert told is not None
-    assert "10 envs and spares need about 92 open files, and this process may have 91" in told
-    assert "ulimit -n 92" in told
+    assert "10 envs and spares need about 72 open files, and this process may have 71" in told
+    assert "ulimit -n 72" in told
 
 
 def test_windows_cannot_pass_them(monkeypatch):

@@ -15,6 +15,7 @@ from gymnasium import spaces
 from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc import memory
+from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.messages import OutOfBand
@@ -42,8 +43,10 @@ class Pair:
 
     def __init__(self, observation_space, action_space, strict) -> None:
         layout = slot_layout(observation_space, action_space)
-        self.trainer = TrainerEnd()
-        self.trainer.open(b"")
+        self.board = Board(2)
+        self.board.fit(layout)
+        self.trainer = TrainerEnd(self.board, 1)
+        self.trainer.open()
         self.trainer.attach(layout)
         descriptor, request, reply = self.trainer.descriptors
         self.bells = Doorbell(listening=request), self.trainer.reply_bell
@@ -64,8 +67,9 @@ class Pair:
             sent.append((sequence, payload))
             self.trainer.deliver(OutOfBand(sequence, payload))
 
+        row = memory.map_memory(descriptor, layout.size_bytes, self.trainer.offset_bytes)
         self.worker = WorkerEnd(
-            Slot(memory.map_memory(descriptor, layout.size_bytes), layout),
+            Slot(memoryview(row), layout),
             Doorbell(listening=request),
             Doorbell(ringing=reply),
             self.player,
@@ -98,6 +102,7 @@ def pair():
     yield make
     for one in made:
         one.trainer.close()
+        one.board.close()
     made.clear()  # the memory is unmapped with its last view
 
 
@@ -224,7 +229,7 @@ def test_an_action_wakes_the_one_who_waits(pair):
         both.worker.wake()  # a ring may come early
         await asyncio.sleep(0)
         assert not waiting.done()
-        both.trainer.send(np.int64(2))
+        assert both.trainer.try_send(np.int64(2))
         both.worker.wake()
         return await waiting
 
@@ -321,7 +326,7 @@ def test_the_return_is_the_sum_of_an_episodes_rewards(pair):
         both.begin()
         both.put(nothing)
         for reward in rewards[1:]:
-            both.trainer.send(np.array(1))
+            both.trainer.try_send(np.array(1))
             both.action()
             both.put(nothing, reward)
         assert both.trainer.progress().episode_return == sum(rewards)

@@ -1,0 +1,148 @@
+"""The board: the rows of several queue pairs as one array each, on real memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool.errors import ConfigError
+from sc2pool.pool.ipc.board import Board
+from sc2pool.pool.ipc.layout import slot_layout
+from sc2pool.pool.ipc.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD, Slot
+from sc2pool.pool.ipc.trainer_end import TrainerEnd
+
+pytestmark = pytest.mark.usefixtures("variant")
+SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2, 3), np.float32), b=spaces.Discrete(9))
+LAYOUT = slot_layout(SPACE, spaces.Box(-1, 1, (2,), np.float32))
+ROWS = 4
+ORDERS = [[0, 1, 2, 3], [0, 1], [3, 0, 2], [2]]
+
+
+@pytest.fixture
+def board():
+    made = Board(ROWS)
+    made.fit(LAYOUT)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def slots(board):
+    """A slot for each row, as its worker has it."""
+    made = [Slot(board.clear(row, LAYOUT), LAYOUT) for row in range(ROWS)]
+    yield made
+    made.clear()  # the memory is unmapped with its last view
+
+
+@pytest.mark.parametrize("rows", ORDERS, ids=str)
+def test_actions_reach_their_rows_and_only_these(board, slots, rows):
+    index = board.index(rows)
+    for turn in range(1, 3):
+        actions = np.arange(2 * len(rows), dtype=np.float32).reshape(-1, 2) / turn
+        board.send(index, actions)
+        for row, slot in enumerate(slots):
+            was_sent = row in rows
+            expected = actions[rows.index(row)] if was_sent else np.zeros(2)
+            assert slot.actions[0].tolist() == expected.tolist()
+            assert slot.words[REQUEST_WORD] == turn * was_sent
+            assert board.sequences[row] == turn * was_sent
+
+
+@pytest.mark.parametrize("rows", ORDERS, ids=str)
+def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows):
+    index = board.index(rows)
+    board.send(index, np.zeros((len(rows), 2), np.float32))
+    assert board.unanswered(index) == list(range(len(rows)))
+    for place, row in enumerate(rows):
+        slot = slots[row]
+        slot.observations[0][...] = row
+        slot.observations[1][...] = row + 1
+        slot.reals[REWARD_WORD] = row / 2
+        slot.words[FLAGS_WORD] = 1 << place
+        slot.words[REPLY_WORD] = slot.words[REQUEST_WORD]
+        assert board.unanswered(index) == list(range(place + 1, len(rows)))
+    assert board.flags(index) == 2 ** len(rows) - 1
+    rewards, (a, b) = board.rewards(index), board.observations(index)
+    assert rewards.tolist() == [row / 2 for row in rows]
+    assert (a[:, 0, 0].tolist(), b.tolist()) == (rows, [row + 1 for row in rows])
+    for gathered, dtype in ((rewards, np.float64), (a, np.float32), (b, np.int64)):
+        assert (gathered.dtype, len(gathered)) == (dtype, len(rows))
+    slots[rows[0]].observations[0][...] = 9
+    slots[rows[0]].reals[REWARD_WORD] = 9
+    assert (rewards[0], a[0, 0, 0]) == (rows[0] / 2, rows[0]), "they are copies"
+
+
+def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(board):
+    first = TrainerEnd(board, 1)
+    first.open()
+    first.attach(LAYOUT)
+    worker = Slot(board._rows[1], LAYOUT)
+    first.begin_episode()
+    worker.observations[0][...] = 5
+    worker.words[REPLY_WORD] = 1
+    first.close()
+    second = TrainerEnd(board, 1)
+    second.open()
+    second.attach(LAYOUT)
+    assert bytes(board._rows[1]) == bytes(LAYOUT.size_bytes)
+    assert second.sequence == 0
+    second.begin_episode()
+    assert second.begin_episode() == 2
+    worker.observations[0][...] = 6
+    worker.words[REPLY_WORD] = 2
+    assert (first.sequence, first.reply()) == (1, 0)
+    assert first.observation()["a"].tolist() == [[5] * 3] * 2
+    assert second.observation()["a"].tolist() == [[6] * 3] * 2
+    second.close()
+
+
+def test_other_spaces_have_no_place_on_it(board):
+    same_layout = slot_layout(
+        spaces.Dict(a=spaces.Box(0, 1, (2, 3), np.float32), b=spaces.Discrete(4)),
+        spaces.Box(0, 1, (2,), np.float32),
+    )
+    board.clear(0, same_layout)
+    other = slot_layout(SPACE, spaces.Discrete(2))
+    with pytest.raises(ConfigError, match=r"spaces have changed.*Discrete\(2\).*Box"):
+        board.clear(0, other)
+
+
+@pytest.mark.parametrize("space", [spaces.Text(3), spaces.Box(0, 1, (0,)), spaces.Discrete(3)])
+def test_spaces_of_every_size_lie_on_it(space):
+    layout = slot_layout(space, space)
+    board = Board(2)
+    board.fit(layout)
+    observations = board.observations(board.index([0, 1]))
+    assert [leaf.shape for leaf in observations] == [
+        (2, *leaf.shape) for leaf in layout.observation.leaves or ()
+    ]
+    board.close()
+
+
+def test_a_worker_maps_its_own_row_alone(board):
+    queue = TrainerEnd(board, 2)
+    program = (
+        "from sc2pool.pool.ipc.memory import map_memory;"
+        f"map_memory({board.descriptor}, 8, {queue.offset_bytes})[:8] = b'abcdefgh'"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program], pass_fds=[board.descriptor], check=True, timeout=20
+    )
+    assert [bytes(row[:8]) for row in board._rows] == [bytes(8)] * 2 + [b"abcdefgh", bytes(8)]
+
+
+def test_closed_it_leaves_nothing(board):
+    descriptor = board.descriptor
+    inode = os.fstat(descriptor).st_ino
+    assert f" {inode} " in Path("/proc/self/maps").read_text()
+    board.close()
+    board.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+    assert f" {inode} " not in Path("/proc/self/maps").read_text()
