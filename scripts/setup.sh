@@ -3,7 +3,8 @@
 #
 #   set_up EXTRA…    makes sure that .venv holds sc2pool with these extras of pyproject.toml
 #
-# Needs python3 (3.11 to 3.14) with its venv module, and nothing else. The user may set
+# Needs python3 (3.11 to 3.14) with its venv module, and nothing else. With a C compiler and Python's
+# headers the compiled step path is built too. The user may set
 #
 #   PYTHON           the interpreter; otherwise the newest suitable one on the PATH
 #   SC2POOL_TORCH    cpu or cuda: the build of torch; otherwise the one that is installed, or cpu
@@ -66,7 +67,7 @@ fingerprint() {
     {
         printf '%s\n' "$root"
         "$venv/bin/python" -V
-        cat "$root/pyproject.toml" "$constraints"
+        cat "$root/pyproject.toml" "$root/setup.py" "$root/sc2pool/_fast.pyx" "$constraints"
     } | cksum
 }
 

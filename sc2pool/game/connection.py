@@ -33,7 +33,7 @@ from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.hang_detection import STALL_S
 from sc2pool.game.lease import HOST
 from sc2pool.game.wire import DirectReader, NotReadyError, connect, frames
-from sc2pool.protocol import replies
+from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.sparse import Head
 
 MAX_FRAME_BYTES: Final = 1 << 28
@@ -146,11 +146,11 @@ class Connection(picows.WSListener):
             requests: what to send; each is given an id.
             deadline: for the last of the replies.
             extend: called for a later deadline when this one has passed.
-            sparse: whether observations are decoded as `sparse.Head` only; the bytes of the
-                newest are in `sparse_payload` then.
+            sparse: whether observations are decoded as `sparse.Head` only, or read by the
+                compiled path; the bytes of the newest are in `sparse_payload` then.
 
         Returns:
-            A `sc2api_pb2.Response` or a `sparse.Head` for each request.
+            A `sc2api_pb2.Response`, a `sparse.Head` or a `_fast.Plain` for each request.
 
         Raises:
             GameFault: the connection is broken, and stays so.
@@ -279,22 +279,28 @@ class Connection(picows.WSListener):
         if got >= len(self._expected):
             raise GameFault(FaultKind.BAD_REPLY, "a reply came without a request")
         request_id, kind = self._expected[got]
+        self._replies.append(self._read(payload, request_id, kind))
+        if got + 1 == len(self._expected):
+            self._expected.clear()
+            if self._answered is not None and not self._answered.done():
+                self._answered.set_result(None)
+
+    def _read(self, payload: bytes, request_id: int, kind: str) -> Any:
+        """The reply, decoded and checked."""
+        sparse = self._sparse and kind == "observation"
+        if sparse:
+            self.sparse_payload = payload
+            plain = compiled.observation(payload, request_id)
+            if plain is not None:
+                return plain
         try:
-            if self._sparse and kind == "observation":
-                reply = Head.FromString(payload)
-                self.sparse_payload = payload
-            else:
-                reply = sc_pb.Response.FromString(payload)
+            reply = (Head if sparse else sc_pb.Response).FromString(payload)
         except DecodeError as error:
             raise GameFault(
                 FaultKind.BAD_REPLY, f"the reply to {kind} cannot be decoded: {error}"
             ) from None
         replies.check(reply, request_id, kind)
-        self._replies.append(reply)
-        if got + 1 == len(self._expected):
-            self._expected.clear()
-            if self._answered is not None and not self._answered.done():
-                self._answered.set_result(None)
+        return reply
 
     def _take_other(self, frame: Any) -> None:
         """Anything but a whole binary message: a part of one, or something out of place."""

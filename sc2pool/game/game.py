@@ -38,6 +38,7 @@ from sc2pool.game.loop_count import LoopCount
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.sparse import Head
 from sc2pool.protocol.status import Status
 
 
@@ -363,6 +364,13 @@ class Game:
         Returns:
             The observation, and whether the game has ended with it.
         """
+        payload = self._api.sparse_payload
+        if not isinstance(reply, Head):  # the compiled path has checked it, but for its loop
+            first, last = self._loops.expected(loops, ended=False, free=self._realtime)
+            if first <= reply.game_loop <= last:
+                self._loops.see(reply.game_loop)
+                return Observed(payload, reply), False
+            reply = Head.FromString(payload)
         replies.require(reply, "observation")
         answer = reply.observation
         ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
@@ -372,4 +380,4 @@ class Game:
         result = replies.result_of(answer, self.player_id)
         if result is not None:  # else an earlier look may have brought it
             self.result = result
-        return Observed(self._api.sparse_payload, reply), ended
+        return Observed(payload, reply), ended

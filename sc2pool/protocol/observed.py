@@ -1,6 +1,7 @@
 """One observation of a task; each part is decoded on first use.
 
     Observed ── game_loop, score       decoded on arrival
+             ── plain                  the compiled path's reading, if it took the reply
              ── columns                a column per field that every unit has
              ── messages(rows)         the complete messages of a few units
              ── response               the whole `sc2api_pb2.ResponseObservation`
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import raw_pb2
@@ -22,6 +23,9 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.protocol import finite
 from sc2pool.protocol.sparse import Head, RawColumns, RawUnits
+
+if TYPE_CHECKING:
+    from sc2pool._fast import Plain
 
 
 class UnitColumns(NamedTuple):
@@ -39,28 +43,32 @@ class Observed:
 
     Args:
         payload: a serialized `Response` with an observation.
-        head: the payload decoded as a `sparse.Head`.
+        read: the payload read by the compiled path, or decoded as a `sparse.Head`.
+
+    Attributes:
+        game_loop: of the observation.
+        score: the game's own score so far.
+        plain: what the compiled path has read; None if it took no part.
     """
 
-    def __init__(self, payload: bytes, head: Any) -> None:
+    def __init__(self, payload: bytes, read: Any) -> None:
         self._payload = payload
-        self._head = head.observation.observation
+        self._decoded: dict[int, raw_pb2.Unit] = {}
+        self.plain: Plain | None = None
+        if isinstance(read, Head):
+            self._head = read.observation.observation
+            self.game_loop = int(self._head.game_loop)
+            self.score = int(self._head.score.score)
+        else:
+            self.plain = read
+            self.game_loop = read.game_loop
+            self.score = read.score
 
     @classmethod
     def of(cls, response: sc_pb.ResponseObservation) -> Observed:
         """An observation that is already decoded."""
         payload = sc_pb.Response(observation=response).SerializeToString()
         return cls(payload, Head.FromString(payload))
-
-    @property
-    def game_loop(self) -> int:
-        """The game loop of the observation."""
-        return int(self._head.game_loop)
-
-    @property
-    def score(self) -> int:
-        """The game's own score so far."""
-        return int(self._head.score.score)
 
     @cached_property
     def response(self) -> sc_pb.ResponseObservation:
@@ -89,6 +97,8 @@ class Observed:
         Raises:
             GameFault: BAD_REPLY; they cannot be decoded, or a place is not finite.
         """
+        if self.plain is not None:
+            return UnitColumns(*self.plain.columns())
         units = self._units
         finite.require_places(units)
         columns = UnitColumns(units.tag, units.unit_type, units.alliance, units.pos.x, units.pos.y)
@@ -97,18 +107,25 @@ class Observed:
         return columns_of(self.response.observation.raw_data.units)
 
     def messages(self, rows: Iterable[int]) -> list[raw_pb2.Unit]:
-        """The units of these rows of the columns, decoded one by one.
+        """The units of these rows of the columns, each decoded on first use.
 
         Raises:
             GameFault: BAD_REPLY; one cannot be decoded, or a number of a unit is not finite.
         """
+        return [self._decoded.get(row) or self._decode(row) for row in rows]
+
+    def _decode(self, row: int) -> raw_pb2.Unit:
         try:
-            units = [raw_pb2.Unit.FromString(self._serialized_units[row]) for row in rows]
+            unit: raw_pb2.Unit = raw_pb2.Unit.FromString(self._serialized_units[row])
         except DecodeError as error:
             raise _undecodable(error) from None
-        for unit in units:
-            finite.require_unit(unit)
-        return units
+        finite.require_unit(unit)
+        self._decoded[row] = unit
+        return unit
+
+    @cached_property
+    def _head(self) -> Any:
+        return Head.FromString(self._payload).observation.observation
 
     @cached_property
     def _units(self) -> Any:

@@ -4,16 +4,17 @@
     marines.positions          # (n, 2) float64, map coordinates
     health(roaches)            # (n,) float64, hit points
 
-Rules: units are read as columns; a unit's message is decoded only for its other attributes (health,
-cooldown), each read by a function of its own. Units are in the order of their tags: a unit keeps
-its row until another unit of its kind appears or disappears.
+Rules: units are read as columns; other attributes (health, cooldown) have a function each. For
+these pure Python decodes the messages of the selected units, the compiled path decodes none. Units
+are in the order of their tags: a unit keeps its row until another unit of its kind appears or
+disappears.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.observed import Observed, UnitColumns, columns_of
+
+if TYPE_CHECKING:
+    from sc2pool._fast import Plain
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +76,9 @@ class Source(Protocol):
     @property
     def columns(self) -> UnitColumns: ...
 
+    @property
+    def plain(self) -> Plain | None: ...
+
     def messages(self, rows: Iterable[int], /) -> list[raw_pb2.Unit]: ...
 
 
@@ -83,6 +90,9 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
         kinds: the kinds to select.
     """
     source = observation if isinstance(observation, Observed) else _Whole(observation)
+    plain = source.plain
+    if plain is not None:
+        return [_found(source, *plain.find(*kind)) for kind in kinds]
     columns = source.columns
     alliances = columns.alliance
     found: dict[tuple[int, int], list[int]] = {kind: [] for kind in kinds}
@@ -98,6 +108,8 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
 class _Whole:
     """A whole observation as a source of units."""
 
+    plain = None
+
     def __init__(self, observation: sc_pb.Observation) -> None:
         self._units = observation.raw_data.units
         self.columns = columns_of(self._units)
@@ -108,18 +120,29 @@ class _Whole:
 
 def health(units: Units) -> Floats:
     """Hit points of each unit, shape (n,)."""
-    return np.array([unit.health for unit in units.messages], dtype=np.float64)
+    return _numbers(units, "health")
 
 
 def weapon_cooldown(units: Units) -> Floats:
     """Game loops until each unit's weapon is ready, shape (n,); 0 if it is ready."""
-    return np.array([unit.weapon_cooldown for unit in units.messages], dtype=np.float64)
+    return _numbers(units, "weapon_cooldown")
 
 
 def distances(from_positions: Floats, to_positions: Floats) -> Floats:
     """All pairwise distances, shape (len(from_positions), len(to_positions))."""
     offsets = to_positions[None, :, :] - from_positions[:, None, :]
     return np.hypot(offsets[..., 0], offsets[..., 1])
+
+
+def _numbers(units: Units, name: str) -> Floats:
+    plain = units._source.plain
+    if plain is not None:
+        return np.frombuffer(plain.numbers(name, units._rows))
+    return np.array([getattr(unit, name) for unit in units.messages], dtype=np.float64)
+
+
+def _found(source: Source, tags: list[int], rows: list[int], positions: bytearray) -> Units:
+    return Units(tags, np.frombuffer(positions).reshape(-1, 2), source, rows)
 
 
 def _in_tag_order(source: Source, columns: UnitColumns, rows: list[int]) -> Units:

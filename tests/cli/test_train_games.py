@@ -20,6 +20,7 @@ from stable_baselines3 import PPO, SAC
 
 from sc2pool.cli.training.episodes import read_episodes
 from sc2pool.cli.training.evaluation import read_evaluations
+from sc2pool.protocol.compiled import STEP_PATH
 
 TRAIN = [sys.executable, "-m", "sc2pool", "train"]
 
@@ -96,6 +97,7 @@ def test_masks_evaluations_and_videos(stand_in: Path, tmp_path: Path) -> None:
     command += ["--game", str(stand_in), "--out", str(out), "--steps", "400", "--spares", "1"]
     command += ["--eval-every", "300", "--eval-episodes", "2", "--video"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert f"\nsteps   {STEP_PATH}\n" in said
     assert said.count("evaluation at ") == 2
     assert f"{out / 'best_model.zip'}, mean return " in said
     model = MaskablePPO.load(out / "model.zip", device="cpu")

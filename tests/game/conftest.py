@@ -13,6 +13,7 @@ import pytest
 
 from sc2pool.game import installation
 from sc2pool.game.installation import Installation
+from sc2pool.protocol import compiled
 from sc2pool.waiting import WorkerLoop
 
 FAKE_GAME = Path(__file__).with_name("fake_game.py")
@@ -44,10 +45,15 @@ class WorkerLoops(asyncio.DefaultEventLoopPolicy):
         return WorkerLoop(own_tasks=1)
 
 
-@pytest.fixture(autouse=True, params=["any loop", "a worker's loop"])
-def event_loop_kind(request: pytest.FixtureRequest):
-    """A game is the same in a loop that reads the socket and in one that is blocked in."""
-    if request.param == "a worker's loop":
+@pytest.fixture(autouse=True, params=["any loop", "a worker's loop", "pure Python"])
+def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    """A game is the same in a loop that reads the socket and in one that is blocked in.
+
+    And so it is without the compiled step path.
+    """
+    if request.param == "pure Python":
+        monkeypatch.setattr(compiled, "_fast", None)
+    if request.param != "any loop":
         asyncio.set_event_loop_policy(WorkerLoops())
     yield
     asyncio.set_event_loop_policy(None)

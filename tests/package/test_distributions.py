@@ -1,6 +1,7 @@
 """The wheel and the source distribution hold every file, and the wheel works by itself.
 
 They are built without a network, by the setuptools that is installed, from a copy of the checkout.
+Without Cython the compiled step path is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCES = ("sc2pool", "docs", "examples", "scripts", "tests", ".ci", ".github")
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
-IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
+IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so")
 
 
 def build(kind: str, source: Path, out: Path) -> Path:
@@ -41,11 +42,11 @@ def build(kind: str, source: Path, out: Path) -> Path:
 
 
 def files(folder: Path, root: Path) -> set[str]:
-    """The files below a folder of the checkout, without what Python and editors leave there."""
+    """The files below a folder of the checkout, without what Python and compilers leave there."""
     return {
         path.relative_to(root).as_posix()
         for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
     }
 
 

@@ -18,13 +18,14 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 PACKAGE = Path(sc2pool.__file__).parent
-FOUNDATIONS = {"config", "deadline", "waiting", "errors", "optional"}
+FOUNDATIONS = {"config", "deadline", "waiting", "errors", "optional", "_fast"}
 MAY_IMPORT = {
     "config": {"errors"},
     "deadline": set(),
     "waiting": set(),
     "errors": set(),
     "optional": {"errors"},
+    "_fast": set(),
     "protocol": FOUNDATIONS,
     "processes": FOUNDATIONS,
     "game": FOUNDATIONS | {"protocol", "processes"},

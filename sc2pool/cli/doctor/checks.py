@@ -172,6 +172,14 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(parts)
 
 
+@check("step path", Part.MACHINE, "how much CPU time a worker uses for a step")
+def step_path(path: str) -> Judgement:
+    if path == "compiled":
+        return ok(path)
+    advice = "nothing is missing, but steps cost more: it needs a C compiler and Python's headers"
+    return differs(path, f"{advice} when sc2pool is installed, and SC2POOL_PURE unset")
+
+
 @check("cores", Part.MACHINE, "how many games can compute at a time")
 def cores(usable: int, there: int) -> Judgement:
     return ok(f"{usable} of {there} cores may be used")

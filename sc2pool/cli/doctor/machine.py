@@ -23,6 +23,7 @@ from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
 from sc2pool.game.launch import find_listener
 from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
 from sc2pool.processes.table import usable_cores
+from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.registry import available, resolve
 
@@ -89,6 +90,7 @@ def locate(installation: Installation, map_name: str) -> Path | None:
 def probe_machine(findings: Findings) -> None:
     """Measure Python, memory, disk, limits and ports."""
     findings.note(checks.python, sys.version_info[:3], required_packages())
+    findings.note(checks.step_path, STEP_PATH)
     findings.note(checks.cores, usable_cores(), os.cpu_count() or 1)
     findings.note(checks.memory, *free_and_total_memory())
     with suppress(ProbeFailed), findings.trying(checks.disk):

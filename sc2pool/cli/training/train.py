@@ -47,6 +47,7 @@ from sc2pool.cli.training.saving import Saver
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.units import duration, is_standin
+from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.registry import resolve
 
 RECORDED_VERSIONS = ("sc2pool", "burnysc2", "gymnasium", "numpy", "stable-baselines3", "torch")
@@ -182,6 +183,7 @@ def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes
         f"task    {options.task}, {played}, to {options.steps:,} steps{from_steps}\n"
         f"game    {game_version}{warning}\n"
         f"{played_on}"
+        f"steps   {STEP_PATH}\n"
         f"learns  {options.algo} on {model.device}\n"
         f"out     {options.out}  ({CURVE_FILE} is redrawn every {SAVE_EVERY_S:.0f} s)\n"
         f"{metrics}"

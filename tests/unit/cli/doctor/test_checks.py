@@ -38,6 +38,8 @@ CASES: list[tuple[str, tuple[Any, ...], Grade, str]] = [
     ("python", ((3, 15, 0), [NUMPY]), DIFFERS, "3.15.0"),
     ("python", ((3, 12, 1), [OLD_NUMPY]), FAILED, "1.9.5"),
     ("python", ((3, 12, 1), [NO_PICOWS]), FAILED, "missing"),
+    ("step path", ("compiled",), OK, "compiled"),
+    ("step path", ("pure Python",), DIFFERS, "pure Python"),
     ("cores", (2, 8), OK, "2 of 8"),
     ("memory", (8 * GB, 16 * GB), OK, "8.0 of 16.0 GB free"),
     ("memory", (8 * GB, 16 * GB, 500 * MB), OK, "room for 16 games"),

@@ -1,0 +1,342 @@
+"""Compare the compiled step path with pure Python, on messages with random damage.
+
+    .venv/bin/python scripts/compare_paths.py --count 1000000 --seed 1
+    .venv/bin/python scripts/compare_paths.py --count 1000000 --address-sanitizer
+
+Rule that is checked: what the compiled path accepts, pure Python accepts too, and both say the
+same. The first messages on which they differ are printed. With --address-sanitizer the compiled
+path is built again, into a temporary folder, so that a read outside of a message ends the program;
+that needs Cython and gcc.
+
+Half of the damage is to bytes, which mostly breaks the lengths around them. The other half is to
+fields at any depth, with the lengths put right, so that the message still parses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.protocol import compiled, replies
+from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.sparse import Head
+from sc2pool.tasks.units import Kind, health, select, weapon_cooldown
+
+ROOT = Path(__file__).parents[1]
+REQUEST_ID = 77
+SHOWN = 5
+"""Differences after which the comparison ends."""
+FIELDS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 14, 16, 22, 30, 46, 97, 98, 99)
+"""Numbers of the fields that are added."""
+VALUES = (0, 1, 3, 4, 5, REQUEST_ID, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 32, (1 << 64) - 1)
+NUMBERS = (b"\0\0\0\0", b"\0\0\xc0\x7f", b"\0\0\x80\xff", b"\0\0\x80\x3f", b"\xff\xff\x7f\x7f")
+"""Floats: zero, NaN, infinity, one, the largest."""
+
+Rng = random.Random
+Content = int | bytes
+"""What is in a field: a varint, or bytes."""
+
+
+# ---- damage -------------------------------------------------------------------------------------
+
+
+def damaged(payload: bytes, rng: Rng) -> bytes:
+    """The message with one to three things changed."""
+    damage = damaged_fields if rng.random() < 0.5 else damaged_bytes
+    for _ in range(rng.randint(1, 3)):
+        payload = damage(payload, rng)
+    return payload
+
+
+def damaged_bytes(payload: bytes, rng: Rng) -> bytes:
+    """The message with some bytes changed, missing, added or repeated."""
+    at = rng.randrange(len(payload) + 1)
+    until = min(at + rng.randint(1, 8), len(payload))
+    replacement: Callable[[], bytes] = rng.choice(
+        (
+            lambda: b"",
+            lambda: rng.randbytes(until - at),
+            lambda: rng.randbytes(rng.randint(1, 8)) + payload[at:until],
+            lambda: payload[at:until] * 2,
+            lambda: bytes([rng.choice((0, 1, 0x7F, 0x80, 0xFF))]) * (until - at),
+            lambda: bytes(byte ^ 1 << rng.randrange(8) for byte in payload[at:until]),
+        )
+    )
+    if rng.random() < 0.02:
+        until = len(payload)
+    return payload[:at] + replacement() + payload[until:]
+
+
+def damaged_fields(payload: bytes, rng: Rng) -> bytes:
+    """The message with one field changed, at any depth; the lengths are put right."""
+    try:
+        fields = list(fields_of(payload))
+    except ValueError:
+        return damaged_bytes(payload, rng) if payload else payload
+    messages = [at for at, (_, wire_type, _) in enumerate(fields) if wire_type == 2]
+    if messages and rng.random() < 0.75:
+        at = rng.choice(messages)
+        number, wire_type, content = fields[at]
+        assert isinstance(content, bytes)
+        fields[at] = number, wire_type, damaged_fields(content, rng)
+    else:
+        change = rng.choice((_drop, _repeat, _swap, _add, _renumber, _refill, _refill))
+        change(fields, rng)
+    return b"".join(field_bytes(*field) for field in fields)
+
+
+def _drop(fields: list[Any], rng: Rng) -> None:
+    if fields:
+        del fields[rng.randrange(len(fields))]
+
+
+def _repeat(fields: list[Any], rng: Rng) -> None:
+    if fields:
+        fields.insert(rng.randrange(len(fields) + 1), rng.choice(fields))
+
+
+def _swap(fields: list[Any], rng: Rng) -> None:
+    if fields:
+        one, other = rng.randrange(len(fields)), rng.randrange(len(fields))
+        fields[one], fields[other] = fields[other], fields[one]
+
+
+def _add(fields: list[Any], rng: Rng) -> None:
+    wire_type = rng.choice((0, 2, 5))
+    fields.insert(
+        rng.randrange(len(fields) + 1), (rng.choice(FIELDS), wire_type, _any(wire_type, rng))
+    )
+
+
+def _renumber(fields: list[Any], rng: Rng) -> None:
+    if fields:
+        at = rng.randrange(len(fields))
+        fields[at] = (rng.choice(FIELDS), *fields[at][1:])
+
+
+def _refill(fields: list[Any], rng: Rng) -> None:
+    if fields:
+        at = rng.randrange(len(fields))
+        number, wire_type, _ = fields[at]
+        fields[at] = number, wire_type, _any(wire_type, rng)
+
+
+def _any(wire_type: int, rng: Rng) -> Content:
+    if wire_type == 0:
+        return rng.choice(VALUES)
+    if wire_type == 5:
+        return rng.choice(NUMBERS)
+    return rng.randbytes(8 if wire_type == 1 else rng.randint(0, 4))
+
+
+def fields_of(payload: bytes) -> Iterator[tuple[int, int, Content]]:
+    """Number, wire type and content of each field.
+
+    Raises:
+        ValueError: it is no message.
+    """
+    at = 0
+    while at < len(payload):
+        tag, at = read_varint(payload, at)
+        wire_type = tag & 7
+        if wire_type == 0:
+            value, at = read_varint(payload, at)
+            yield tag >> 3, wire_type, value
+            continue
+        length = {1: 8, 5: 4}.get(wire_type)
+        if wire_type == 2:
+            length, at = read_varint(payload, at)
+        if length is None or at + length > len(payload):
+            raise ValueError("no message")
+        yield tag >> 3, wire_type, payload[at : at + length]
+        at += length
+
+
+def field_bytes(number: int, wire_type: int, content: Content) -> bytes:
+    tag = varint(number << 3 | wire_type)
+    if isinstance(content, int):
+        return tag + varint(content)
+    return tag + (varint(len(content)) if wire_type == 2 else b"") + content
+
+
+def read_varint(payload: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(payload) and shift < 64:
+        value |= (payload[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if payload[at - 1] < 0x80:
+            return value, at
+    raise ValueError("no varint")
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+# ---- comparison ---------------------------------------------------------------------------------
+
+
+def a_reply(n_units: int = 6) -> bytes:
+    """A reply that holds something of all that the compiled path looks into."""
+    reply = sc_pb.Response(id=REQUEST_ID, status=sc_pb.in_game)
+    answer = reply.observation
+    answer.actions.add().action_raw.unit_command.ability_id = 16
+    answer.chat.add(player_id=1, message="gg")
+    seen = answer.observation
+    seen.game_loop = 5
+    seen.alerts.append(sc_pb.NuclearLaunchDetected)
+    seen.abilities.add(ability_id=16)
+    seen.player_common.player_id = 1
+    seen.score.score = -5
+    seen.score.score_details.idle_worker_time = 1.5
+    seen.raw_data.player.camera.x = 1.0
+    seen.raw_data.map_state.visibility.bits_per_pixel = 8
+    seen.raw_data.event.dead_units.append(5)
+    seen.raw_data.effects.add(effect_id=1).pos.add(x=1, y=2)
+    for number in range(n_units):
+        unit = seen.raw_data.units.add(tag=(1 << 32) - number, unit_type=48 + number % 2)
+        unit.display_type, unit.alliance, unit.owner = 1, 1 + number % 4, -1
+        unit.pos.x, unit.pos.y, unit.pos.z = 0.1 * number, 100.3 - number, -1.0
+        unit.orders.add(ability_id=1).target_world_space_pos.x = 1
+        unit.orders.add(ability_id=1, target_unit_tag=5, progress=0.5)
+        unit.passengers.add(tag=5, health=1, unit_type=48)
+        unit.rally_targets.add(tag=5).point.x = 1
+        unit.buff_ids.extend([1, 300])
+        if number % 2:
+            unit.health, unit.shield, unit.energy, unit.weapon_cooldown = 45.5, 0.1, 3, -0.2
+    return bytes(reply.SerializeToString())
+
+
+def difference(payload: bytes, request_id: int = REQUEST_ID) -> str | None:
+    """How the compiled path differs from pure Python on this reply; None if it does not.
+
+    It does not if it leaves the reply to pure Python.
+    """
+    plain = compiled.observation(payload, request_id)
+    if plain is None:
+        return None
+    try:
+        expected = shown(payload, judged(payload, request_id))
+    except (DecodeError, GameFault) as error:
+        return f"accepted, but pure Python refuses: {error}"
+    got = shown(payload, plain)
+    return None if got == expected else f"{got}\n  pure Python: {expected}"
+
+
+def judged(payload: bytes, request_id: int) -> Any:
+    """The reply as pure Python reads it in the middle of a game; raises if it is at fault."""
+    head = Head.FromString(payload)
+    replies.check(head, request_id, "observation")
+    replies.require(head, "observation")
+    loop = head.observation.observation.game_loop
+    replies.check_observation(head.observation, first_loop=loop, last_loop=loop)
+    if head.status != sc_pb.in_game or head.observation.player_result:
+        raise GameFault(FaultKind.BAD_REPLY, "the game is over")
+    return head
+
+
+def shown(payload: bytes, read: Any) -> list[Any]:
+    """All that a task may be shown of an observation, as bytes where it is numbers."""
+    observed = Observed(payload, read)
+    columns = [list(column) for column in observed.columns]
+    kinds = sorted({Kind(*kind) for kind in zip(columns[1], columns[2], strict=True)})
+    whole: list[Any] = [observed.game_loop, observed.score, *columns]
+    for units in select(observed, *kinds, Kind(1, 1)):
+        whole += [units.tags, units.positions.shape, units.positions.tobytes()]
+        whole += [health(units).tobytes(), weapon_cooldown(units).tobytes()]
+        whole += [unit.SerializeToString(deterministic=True) for unit in units.messages]
+    return whole
+
+
+def compare(samples: list[bytes], count: int, seed: int) -> tuple[list[str], Counter[str]]:
+    """Compare on the samples, and on `count` damaged copies of them.
+
+    Returns:
+        The differences, and how many messages were accepted and left to pure Python.
+    """
+    rng = random.Random(seed)
+    found: list[str] = []
+    verdicts: Counter[str] = Counter()
+    for number in range(-len(samples), count):
+        sample = samples[number % len(samples)]
+        payload = sample if number < 0 else damaged(sample, rng)
+        plain = compiled.observation(payload, REQUEST_ID)
+        verdicts["left" if plain is None else "accepted"] += 1
+        if plain is not None and (how := difference(payload)) is not None:
+            found.append(f"{payload.hex()}\n  {how}")
+            if len(found) == SHOWN:
+                break
+    return found, verdicts
+
+
+# ---- the program --------------------------------------------------------------------------------
+
+
+def run_sanitized(arguments: list[str]) -> int:
+    """Build the compiled path with AddressSanitizer and run this program with it."""
+    with tempfile.TemporaryDirectory(prefix="sc2pool-sanitized-") as folder:
+        flags = "-fsanitize=address -fno-omit-frame-pointer -g -O1"
+        subprocess.run(
+            [
+                *(sys.executable, "setup.py", "-q", "build_ext", "--force"),
+                *("--build-lib", folder, "--build-temp", f"{folder}/temp"),
+            ],
+            cwd=ROOT,
+            env=os.environ | {"CFLAGS": flags, "LDFLAGS": "-fsanitize=address"},
+            check=True,
+        )
+        library = subprocess.run(
+            ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+        )
+        # PYTHONMALLOC: each object has memory of its own, so that a read behind it is noticed.
+        environment = {
+            "LD_PRELOAD": library.stdout.strip(),
+            "PYTHONMALLOC": "malloc",
+            "ASAN_OPTIONS": "detect_leaks=0",
+        }
+        program = (
+            f"import sys, sc2pool; sc2pool.__path__.insert(0, {folder + '/sc2pool'!r}); "
+            f"sys.path.insert(0, {str(Path(__file__).parent)!r}); import compare_paths; "
+            "sys.exit(compare_paths.main())"
+        )
+        command = [sys.executable, "-c", program, *arguments]
+        return subprocess.run(command, env=os.environ | environment, check=False).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=20_000, help="damaged messages")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--address-sanitizer", action="store_true")
+    options = parser.parse_args()
+    if options.address_sanitizer:
+        return run_sanitized(["--count", str(options.count), "--seed", str(options.seed)])
+    if compiled.STEP_PATH != "compiled":
+        print("the compiled step path is not installed")
+        return 2
+    found, verdicts = compare([a_reply(), a_reply(0), a_reply(1)], options.count, options.seed)
+    print(f"{verdicts['accepted']:,} accepted, {verdicts['left']:,} left to pure Python")
+    for difference_found in found:
+        print(f"DIFFERENT {difference_found}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

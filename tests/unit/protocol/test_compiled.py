@@ -1,0 +1,192 @@
+"""The compiled step path says what pure Python says, or leaves it to pure Python.
+
+Its long form is `scripts/compare_paths.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import lzma
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compare_paths import REQUEST_ID, a_reply, compare, difference
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import Limits
+from sc2pool.deadline import Deadline
+from sc2pool.game.game import Game
+from sc2pool.game.installation import find, find_map
+from sc2pool.protocol import compiled, replies
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks import commands
+from sc2pool.tasks.commands import as_actions
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.units import OWN_MARINES, health, select
+
+needs_it = pytest.mark.skipif(
+    compiled.STEP_PATH != "compiled", reason="the compiled step path is not installed"
+)
+
+
+def reply(**fields: object) -> sc_pb.Response:
+    message = sc_pb.Response.FromString(a_reply())
+    for name, value in fields.items():
+        setattr(message, name, value)
+    return message
+
+
+def accepts(message: sc_pb.Response) -> bool:
+    return compiled.observation(message.SerializeToString(), REQUEST_ID) is not None
+
+
+@needs_it
+@pytest.mark.parametrize("n_units", [0, 1, 2, 127, 128, 129, 500])
+def test_usual_replies_are_accepted(n_units):
+    payload = a_reply(n_units)
+    plain = compiled.observation(payload, REQUEST_ID)
+    assert plain is not None
+    assert plain.payload is payload
+    assert (plain.status, plain.error) == (sc_pb.in_game, ())
+    assert difference(payload) is None
+
+
+@needs_it
+def test_damaged_replies():
+    found, verdicts = compare([a_reply(), a_reply(0), a_reply(2)], 20_000, seed=3)
+    assert found == []
+    assert verdicts["accepted"] > 2_000
+    assert verdicts["left"] > 10_000
+
+
+@needs_it
+def test_messages_of_the_real_game(recorded_dir):
+    paths = sorted(recorded_dir.glob("*.observation.pb.xz"))
+    assert paths
+    for path in paths:
+        answer = sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
+        message = sc_pb.Response(id=REQUEST_ID, status=sc_pb.in_game, observation=answer)
+        assert accepts(message)
+        assert difference(message.SerializeToString()) is None
+        message.observation.observation.raw_data.ClearField("map_state")
+        found, verdicts = compare([message.SerializeToString()], 200, seed=4)
+        assert found == []
+        assert verdicts["accepted"] > 10
+
+
+@needs_it
+@pytest.mark.parametrize("name", ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches"])
+def test_messages_of_the_stand_in(standin_dir: Path, name: str):
+    async def play() -> int:
+        installation = find(standin_dir)
+        game = await Game.launch(installation, Limits(), deadline=Deadline.after(60))
+        try:
+            setup = replace(resolve(name).game_setup(), realtime=False)
+            await game.start_episode(setup, find_map(installation, name), 5)
+            observed = await game.observe()
+            for number in range(60):
+                (marines,) = select(observed, OWN_MARINES)
+                assert health(marines).min() > 0
+                order = commands.attack(marines.tags, (20 + number % 7, 30))
+                observed = (await game.step(as_actions([order]), 24)).observed
+                assert observed.plain is not None
+                payload = observed.plain.payload
+                request_id = sc_pb.Response.FromString(payload).id
+                assert difference(payload, request_id) is None
+            return observed.game_loop
+        finally:
+            game.close()
+
+    assert asyncio.run(play()) == 60 * 24
+
+
+@needs_it
+def test_what_is_unusual_is_left_to_pure_python():
+    assert accepts(reply())
+    assert not accepts(reply(id=REQUEST_ID + 1))
+    assert not accepts(reply(status=sc_pb.ended))
+    assert not accepts(sc_pb.Response(id=REQUEST_ID, status=sc_pb.in_game, error=["no"]))
+    assert not accepts(
+        sc_pb.Response(id=REQUEST_ID, status=sc_pb.in_game, step=sc_pb.ResponseStep())
+    )
+    for field in ("id", "status", "observation"):
+        message = reply()
+        message.ClearField(field)
+        assert not accepts(message)
+    for field in ("player_common", "raw_data", "game_loop"):
+        message = reply()
+        message.observation.observation.ClearField(field)
+        assert not accepts(message)
+    for field in ("tag", "unit_type", "alliance", "pos"):
+        message = reply()
+        message.observation.observation.raw_data.units[2].ClearField(field)
+        assert not accepts(message)
+    message = reply()
+    message.observation.player_result.add(player_id=1, result=sc_pb.Victory)
+    assert not accepts(message)
+    message = reply()
+    message.observation.action_errors.add(unit_tag=1)
+    assert not accepts(message)
+    message = reply()
+    message.observation.observation.game_loop = replies.LAST_LOOP + 1
+    assert not accepts(message)
+    assert compiled.observation(a_reply() + a_reply(), REQUEST_ID) is None
+    assert compiled.observation(b"", REQUEST_ID) is None
+
+
+@needs_it
+@pytest.mark.parametrize(
+    "name", ["pos.x", "pos.y", "pos.z", "health", "shield", "energy", "weapon_cooldown"]
+)
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_left_to_pure_python(name, number):
+    message = reply()
+    owner = message.observation.observation.raw_data.units[1]
+    *inside, last = name.split(".")
+    for part in inside:
+        owner = getattr(owner, part)
+    setattr(owner, last, number)
+    assert not accepts(message)
+
+
+@needs_it
+def test_rows_of_other_observations_are_refused():
+    plain = compiled.observation(a_reply(3), REQUEST_ID)
+    assert plain is not None
+    for row in (-1, 3):
+        with pytest.raises(IndexError):
+            plain.numbers("health", [row])
+    with pytest.raises(ValueError):
+        plain.numbers("energy", [0])
+
+
+def test_units_can_be_read_and_changed_on_both_paths(monkeypatch):
+    for path in ("this one", "pure Python"):
+        if path == "pure Python":
+            monkeypatch.setattr(compiled, "_fast", None)
+        payload = a_reply()
+        read = compiled.observation(payload, REQUEST_ID)
+        observed = (
+            Observed.of(sc_pb.Response.FromString(payload).observation)
+            if read is None
+            else Observed(payload, read)
+        )
+        (units,) = select(observed, OWN_MARINES)
+        units.positions[:] = 5.0
+        numbers = health(units)
+        numbers[:] = 1.0
+        assert len(numbers) == len(units) == len(units.messages)
+
+
+@pytest.mark.parametrize(("value", "path"), [("1", "pure Python"), ("0", compiled.STEP_PATH)])
+def test_an_environment_variable_leaves_it_out(value, path, monkeypatch):
+    monkeypatch.setenv("SC2POOL_PURE", value)
+    program = "from sc2pool.protocol import compiled; print(compiled.STEP_PATH)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20
+    )
+    assert done.stdout == f"{path}\n"
