@@ -16,7 +16,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import torch
 from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnv,
     VecEnvIndices,
@@ -357,6 +356,8 @@ class SubprocSC2VecEnv(VecEnv):
         """Say once, when the training begins, what slows it down."""
         advises, self._advises = self._advises, False
         if advises:
+            import torch  # noqa: PLC0415 - without SB3, SB3 is what must be named as missing
+
             advice = threads_advice(torch.get_num_threads(), self.num_envs, usable_cores())
             if advice is not None:
                 log.warning(advice)
