@@ -15,15 +15,15 @@ import math
 from sc2pool.standin.abilities import OrderKind
 from sc2pool.standin.pairs import Pairs
 from sc2pool.standin.unit_types import HIT, WeaponType
-from sc2pool.standin.world import ME, Point, Unit, World
+from sc2pool.standin.world import ME, Unit, Way, World, way_to
 
 _HOLD, _MOVE, _ATTACK = OrderKind.HOLD, OrderKind.MOVE, OrderKind.ATTACK
 
 
-def fight(world: World, pairs: Pairs, goals: list[Point | None]) -> bool:
+def fight(world: World, pairs: Pairs, ways: list[Way | None]) -> bool:
     """Choose targets and fire the weapons that are ready; true if any unit has a target.
 
-    Changes the goal of each unit with a target: it stands if the target is in range, otherwise it
+    Changes the way of each unit with a target: it stands if the target is in range, otherwise it
     walks to it.
     """
     fights = False
@@ -41,10 +41,10 @@ def fight(world: World, pairs: Pairs, goals: list[Point | None]) -> bool:
         target = pairs.units[j]
         if gap > weapon.range:
             unit.engaged = 0
-            goals[i] = target.x, target.y
+            ways[i] = way_to(unit, target.x, target.y)
             continue
         unit.engaged = target.tag
-        goals[i] = None
+        ways[i] = None
         if unit.ready_at <= world.loop:
             shots.append((unit, weapon, target))
     if shots:

@@ -66,14 +66,24 @@ class Game:
         return self.loops_before + self.world.loop
 
     def advance(self, loops: int, stop: Callable[[], bool]) -> None:
-        """Play this many loops, or until the end, or until `stop()` is true after a loop."""
+        """Play this many loops, or until the end, or until `stop()` is true between two."""
         if self.scenario.canned:
             self._count(loops)
             return
-        for _ in range(loops):
-            if self.result is not None or stop():
-                return
-            self._run_loop()
+        end = self.world.loop + loops
+        while self.world.loop < end and self.result is None and not stop():
+            quiet = self._quiet_loops()
+            if quiet > 0:
+                self._mover.walk(min(quiet, end - self.world.loop))
+            else:
+                self._run_loop()
+
+    def _quiet_loops(self) -> int:
+        """Loops from now on in which units walk on as planned, and nothing else happens."""
+        world = self.world
+        if world.plan_until <= world.loop or world.doomed or self._ending is not None:
+            return 0
+        return min(world.plan_until, world.rules_at - 1, self._last_loop - 1) - world.loop
 
     def _count(self, loops: int) -> None:
         """Count loops in which nothing happens."""
@@ -90,7 +100,8 @@ class Game:
 
     def _run_loop(self) -> None:
         world = self.world
-        self._mover.run_loop()
+        self._mover.plan()
+        self._mover.walk(1)
         if world.doomed:
             self._bury()
         if world.loop >= world.rules_at and self.result is None:

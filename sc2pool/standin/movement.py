@@ -18,7 +18,7 @@ from sc2pool.standin import combat, orders
 from sc2pool.standin.abilities import OrderKind
 from sc2pool.standin.pairs import STILL, TINY, Pushes, pairs_of
 from sc2pool.standin.terrain import Terrain
-from sc2pool.standin.world import NEVER, Point, Unit, World
+from sc2pool.standin.world import NEVER, Point, Unit, Way, World, way_to
 
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
@@ -37,27 +37,28 @@ class Mover:
         self._moving: list[tuple[Unit, float, float]] = []
         """The units that move, each with its velocity, in cells per loop."""
 
-    def run_loop(self) -> None:
-        """Advance the world by one game loop: fight, walk, count."""
-        world = self._world
-        if world.loop >= world.plan_until:
-            self._plan()
-        for unit, vx, vy in self._moving:
-            unit.x += vx
-            unit.y += vy
-        world.loop += 1
+    def walk(self, loops: int) -> None:
+        """Let the units walk on for this many game loops, all within the plan."""
+        for _ in range(loops):  # one product instead of sums would round differently
+            for unit, vx, vy in self._moving:
+                unit.x += vx
+                unit.y += vy
+        self._world.loop += loops
 
-    def _plan(self) -> None:
+    def plan(self) -> None:
+        """If the plan has ended: choose targets, fire, and give every unit a velocity."""
         world = self._world
+        if world.loop < world.plan_until:
+            return
         if self._pairs.version != world.population_version:
             self._pairs = pairs_of(world)
         pairs = self._pairs
         crowd = len(pairs.units) > 1
         pairs.measure()
         pushes = pairs.pushes() if crowd else None
-        goals = self._goals(pairs.units, pushes)
-        fights = pairs.hostile and combat.fight(world, pairs, goals)
-        quiet_loops = self._set_off(pairs.units, goals, pushes)
+        ways = self._ways(pairs.units, pushes)
+        fights = pairs.hostile and combat.fight(world, pairs, ways)
+        quiet_loops = self._set_off(pairs.units, ways, pushes)
         if fights or pushes is not None or any(unit.order.target_tag for unit in pairs.units):
             quiet_loops = 1.0
         elif crowd and quiet_loops > 1.0:
@@ -65,19 +66,19 @@ class Mover:
             quiet_loops = min(quiet_loops, pairs.loops_until_contact(velocities))
         world.plan_until = world.loop + max(1, int(min(quiet_loops, NEVER)))
 
-    def _goals(self, units: list[Unit], pushes: Pushes | None) -> list[Point | None]:
-        """Where each unit walks to, None for where it is; orders of arrived units are ended."""
+    def _ways(self, units: list[Unit], pushes: Pushes | None) -> list[Way | None]:
+        """The way of each unit by its order; orders of arrived units are ended."""
         # Only one unit of a crowd can stand on the point itself; the others stop around it.
         crowded = CROWD_SPACING * sqrt(len(units))
         return [
             None
             if unit.order.kind < _MOVE
-            else self._goal(unit, crowded if pushes and i in pushes else ARRIVED)
+            else self._way(unit, crowded if pushes and i in pushes else ARRIVED)
             for i, unit in enumerate(units)
         ]
 
-    def _goal(self, unit: Unit, tolerance: float) -> Point | None:
-        """Where a unit walks to, once the orders that it has carried out are ended.
+    def _way(self, unit: Unit, tolerance: float) -> Way | None:
+        """A unit's way by its order, once the orders that it has carried out are ended.
 
         A patrol turns at most once a loop: a unit may be at both of its ends. So this ends: all
         other orders of a unit come from its queue, which is finite.
@@ -89,28 +90,26 @@ class Mover:
             if target_tag:
                 target = world.by_tag.get(target_tag)
                 if target is not None:
-                    return _beside(unit, target)
+                    return way_to(unit, *_beside(unit, target))
                 orders.finish(world, unit)
             elif kind < _MOVE:
                 return None
-            elif turned or sqrt((dx := x - unit.x) * dx + (dy := y - unit.y) * dy) >= tolerance:
-                return x, y
             else:
+                way = way_to(unit, x, y)
+                if turned or way[2] >= tolerance:
+                    return way
                 turned = orders.reach_point(world, unit)
 
-    def _set_off(
-        self, units: list[Unit], goals: list[Point | None], pushes: Pushes | None
-    ) -> float:
+    def _set_off(self, units: list[Unit], ways: list[Way | None], pushes: Pushes | None) -> float:
         """Set facing and velocity of each unit; returns the loops until one arrives."""
         moving = self._moving = []
         low_x, low_y, high_x, high_y = self._terrain.area
         first_arrival = math.inf
         for i, unit in enumerate(units):
-            goal, here_x, here_y = goals[i], unit.x, unit.y
+            way, here_x, here_y = ways[i], unit.x, unit.y
             vx = vy = 0.0
-            if goal is not None:
-                way_x, way_y = goal[0] - here_x, goal[1] - here_y
-                distance = sqrt(way_x * way_x + way_y * way_y)
+            if way is not None:
+                way_x, way_y, distance = way
                 if distance > 0.0:
                     loops = distance / unit.type.step
                     first_arrival = min(first_arrival, loops)
@@ -131,11 +130,7 @@ class Mover:
 
 def _beside(unit: Unit, target: Unit) -> Point:
     """The point at which a unit that follows another one touches it."""
-    x, y = target.x - unit.x, target.y - unit.y
+    x, y, distance = way_to(unit, target.x, target.y)
     touch = unit.type.radius + target.type.radius
-    share = max(0.0, 1.0 - touch / max(_length(x, y), TINY))
+    share = max(0.0, 1.0 - touch / max(distance, TINY))
     return unit.x + x * share, unit.y + y * share
-
-
-def _length(x: float, y: float) -> float:
-    return sqrt(x * x + y * y)

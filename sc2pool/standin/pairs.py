@@ -53,7 +53,7 @@ class Pairs(ABC):
         self.scan = [_scan(unit) for unit in units]
         """Distance at which each unit notices an enemy, edge to edge; 0 without a weapon."""
         self._radius = [unit.type.radius for unit in units]
-        self._widest = 2 * max(self._radius, default=0.0)
+        self._widest = max(self._radius, default=0.0)
         self._x: list[float] = []
         self._y: list[float] = []
 
@@ -122,24 +122,27 @@ class Few(Pairs):
         return nearest, least
 
     def pushes(self) -> Pushes | None:
-        xs, ys, radius = self._x, self._y, self._radius
-        widest = self._widest
+        xs, ys, radius, n = self._x, self._y, self._radius, len(self.units)
         sum_x: list[float] = []
         sum_y: list[float] = []
-        for i, (x, y) in enumerate(zip(xs, ys, strict=True)):
-            for j in range(i + 1, len(xs)):
+        for i in range(n):
+            x, y, own_radius = xs[i], ys[i], radius[i]
+            # Most pairs are further apart than this along one axis; they need no root.
+            far = own_radius + self._widest
+            near = -far
+            for j in range(i + 1, n):
                 dx = xs[j] - x
-                if dx >= widest or -dx >= widest:
+                if dx >= far or dx <= near:
                     continue
                 dy = ys[j] - y
-                if dy >= widest or -dy >= widest:
+                if dy >= far or dy <= near:
                     continue
                 distance = sqrt(dx * dx + dy * dy)
-                gap = distance - (radius[i] + radius[j])
+                gap = distance - (own_radius + radius[j])
                 if gap >= 0.0:
                     continue
                 if not sum_x:
-                    sum_x, sum_y = [0.0] * len(xs), [0.0] * len(xs)
+                    sum_x, sum_y = [0.0] * n, [0.0] * n
                 if distance == 0.0:
                     push_x, push_y = gap, 0.0
                 else:
@@ -151,11 +154,12 @@ class Few(Pairs):
                 sum_y[j] -= push_y
         if not sum_x:
             return None
-        return {
-            i: _limited(x * PUSH_SHARE, y * PUSH_SHARE, unit.type.step / 2)
-            for i, (x, y, unit) in enumerate(zip(sum_x, sum_y, self.units, strict=True))
-            if x != 0.0 or y != 0.0
-        }
+        pushes = {}
+        for i in range(n):
+            x, y = sum_x[i] * PUSH_SHARE, sum_y[i] * PUSH_SHARE
+            if x != 0.0 or y != 0.0:
+                pushes[i] = _limited(x, y, self.units[i].type.step / 2)
+        return pushes
 
     def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
         xs, ys, radius, scan = self._x, self._y, self._radius, self.scan

@@ -64,6 +64,16 @@ class Unit:
     patrol_from: Point = (0.0, 0.0)
 
 
+Way = tuple[float, float, float]
+"""The way of a unit to a point: along x, along y, and its length."""
+
+
+def way_to(unit: Unit, x: float, y: float) -> Way:
+    """The straight way of a unit to a point."""
+    way_x, way_y = x - unit.x, y - unit.y
+    return way_x, way_y, math.sqrt(way_x * way_x + way_y * way_y)
+
+
 @dataclass(frozen=True)
 class Army:
     """Totals over the client's units."""

@@ -18,6 +18,7 @@ from sc2pool.standin.state import State
 from sc2pool.standin.world import ENEMY, ME, Order, Unit
 
 Success = error_pb.Success
+_WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
 
 
 def action(state: State, request: sc_pb.RequestAction, response: sc_pb.Response) -> None:
@@ -25,17 +26,16 @@ def action(state: State, request: sc_pb.RequestAction, response: sc_pb.Response)
     if state.created().scenario.stamp:
         state.provenance.note_action(request.SerializeToString(deterministic=True))
     response.action.SetInParent()
-    response.action.result.extend(_perform(state, one) for one in request.actions)
+    response.action.result.extend([_perform(state, one) for one in request.actions])
 
 
 def _perform(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType:
     if one.HasField("action_raw"):
         raw = one.action_raw
-        kind = raw.WhichOneof("action")
-        if kind == "unit_command":
+        if raw.HasField("unit_command"):
             return _command(state, raw.unit_command)
         # Camera moves and autocast toggles have no effect on these maps.
-        return Success if kind is not None else error_pb.Error
+        return Success if raw.WhichOneof("action") is not None else error_pb.Error
     if one.HasField("action_chat"):
         return Success
     # Feature layers, rendered screens and the user interface are not simulated.
@@ -44,19 +44,20 @@ def _perform(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType
 
 def _command(state: State, command: raw_pb.ActionRawUnitCommand) -> error_pb.ActionResult.ValueType:
     game = state.playing()
-    if not command.unit_tags:
-        return error_pb.Error
-    results = {tag: _command_unit(game, tag, command) for tag in dict.fromkeys(command.unit_tags)}
-    failed = {tag: result for tag, result in results.items() if result != Success}
-    if not failed:
+    tags = dict.fromkeys(command.unit_tags)
+    failed = []
+    for tag in tags:
+        result = _command_unit(game, tag, command)
+        if result != Success:
+            failed.append(result)
+            # The id is signed in a command and unsigned in an error.
+            error = sc_pb.ActionError(
+                unit_tag=tag, ability_id=max(0, command.ability_id), result=result
+            )
+            state.action_errors.append(error)
+    if len(failed) < len(tags):
         return Success
-    # The id is signed in a command and unsigned in an error.
-    ability_id = max(0, command.ability_id)
-    state.action_errors.extend(
-        sc_pb.ActionError(unit_tag=tag, ability_id=ability_id, result=result)
-        for tag, result in failed.items()
-    )
-    return next(iter(failed.values())) if len(failed) == len(results) else Success
+    return failed[0] if failed else error_pb.Error
 
 
 def _command_unit(
@@ -84,7 +85,7 @@ def _read_order(
     game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
 ) -> Order | error_pb.ActionResult.ValueType:
     target = command.WhichOneof("target")
-    if ability_id in (abilities.STOP, abilities.HOLD):
+    if ability_id in _WITHOUT_TARGET:
         return Order(KIND_BY_ABILITY[ability_id], 0.0, 0.0, 0)
     if target == "target_unit_tag":
         return _order_on_unit(game, unit, ability_id, command.target_unit_tag)
