@@ -58,13 +58,15 @@ class Mover:
         pushes = pairs.pushes() if crowd else None
         ways = self._ways(pairs.units, pushes)
         fights = pairs.hostile and combat.fight(world, pairs, ways)
-        quiet_loops = self._set_off(pairs.units, ways, pushes)
+        self._set_off(pairs.units, ways, pushes)
+        world.plan_until = world.loop + 1
         if fights or pushes is not None or any(unit.order.target_tag for unit in pairs.units):
-            quiet_loops = 1.0
-        elif crowd and quiet_loops > 1.0:
+            return
+        loops = _loops_until_arrival(pairs.units, ways)
+        if crowd and loops > 1.0:
             velocities = {unit: (vx, vy) for unit, vx, vy in self._moving}
-            quiet_loops = min(quiet_loops, pairs.loops_until_contact(velocities))
-        world.plan_until = world.loop + max(1, int(min(quiet_loops, NEVER)))
+            loops = min(loops, pairs.loops_until_contact(velocities))
+        world.plan_until = world.loop + max(1, int(min(loops, NEVER)))
 
     def _ways(self, units: list[Unit], pushes: Pushes | None) -> list[Way | None]:
         """The way of each unit by its order; orders of arrived units are ended."""
@@ -100,11 +102,10 @@ class Mover:
                     return way
                 turned = orders.reach_point(world, unit)
 
-    def _set_off(self, units: list[Unit], ways: list[Way | None], pushes: Pushes | None) -> float:
-        """Set facing and velocity of each unit; returns the loops until one arrives."""
+    def _set_off(self, units: list[Unit], ways: list[Way | None], pushes: Pushes | None) -> None:
+        """Set facing and velocity of each unit."""
         moving = self._moving = []
         low_x, low_y, high_x, high_y = self._terrain.area
-        first_arrival = math.inf
         for i, unit in enumerate(units):
             way, here_x, here_y = ways[i], unit.x, unit.y
             vx = vy = 0.0
@@ -112,9 +113,7 @@ class Mover:
                 way_x, way_y, distance = way
                 if distance > 0.0:
                     loops = distance / unit.type.step
-                    first_arrival = min(first_arrival, loops)
-                    loops = max(loops, 1.0)
-                    vx, vy = way_x / loops, way_y / loops
+                    vx, vy = (way_x / loops, way_y / loops) if loops > 1.0 else (way_x, way_y)
                     unit.facing = atan2(way_y, way_x) % tau
             if pushes is not None:
                 push_x, push_y = pushes.get(i, STILL)
@@ -125,7 +124,15 @@ class Mover:
                 vx, vy = there_x - here_x, there_y - here_y
             if vx != 0.0 or vy != 0.0:
                 moving.append((unit, vx, vy))
-        return first_arrival
+
+
+def _loops_until_arrival(units: list[Unit], ways: list[Way | None]) -> float:
+    """Loops until the first unit is at the end of its way."""
+    loops = math.inf
+    for unit, way in zip(units, ways, strict=True):
+        if way is not None and way[2] > 0.0:
+            loops = min(loops, way[2] / unit.type.step)
+    return loops
 
 
 def _beside(unit: Unit, target: Unit) -> Point:

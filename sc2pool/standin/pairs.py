@@ -53,7 +53,6 @@ class Pairs(ABC):
         self.scan = [_scan(unit) for unit in units]
         """Distance at which each unit notices an enemy, edge to edge; 0 without a weapon."""
         self._radius = [unit.type.radius for unit in units]
-        self._widest = max(self._radius, default=0.0)
         self._x: list[float] = []
         self._y: list[float] = []
 
@@ -110,6 +109,17 @@ def _scan(unit: Unit) -> float:
 class Few(Pairs):
     """A loop over the pairs."""
 
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        radius, scan = self._radius, self.scan
+        self._pairs: list[tuple[int, int, float, float]] = []
+        """Of each pair: the older unit, the younger one, the distance at which they touch, and the
+        gap at which one notices the other."""
+        for i in range(len(self.units)):
+            for j in range(i + 1, len(self.units)):
+                notice = max(scan[i], scan[j]) if j in self._enemies[i] else 0.0
+                self._pairs.append((i, j, radius[i] + radius[j], notice))
+
     def nearest_enemy(self, i: int) -> tuple[int, float]:
         xs, ys, radius = self._x, self._y, self._radius
         x, y, own_radius = xs[i], ys[i], radius[i]
@@ -122,36 +132,32 @@ class Few(Pairs):
         return nearest, least
 
     def pushes(self) -> Pushes | None:
-        xs, ys, radius, n = self._x, self._y, self._radius, len(self.units)
+        xs, ys, n = self._x, self._y, len(self.units)
         sum_x: list[float] = []
         sum_y: list[float] = []
-        for i in range(n):
-            x, y, own_radius = xs[i], ys[i], radius[i]
-            # Most pairs are further apart than this along one axis; they need no root.
-            far = own_radius + self._widest
-            near = -far
-            for j in range(i + 1, n):
-                dx = xs[j] - x
-                if dx >= far or dx <= near:
-                    continue
-                dy = ys[j] - y
-                if dy >= far or dy <= near:
-                    continue
-                distance = sqrt(dx * dx + dy * dy)
-                gap = distance - (own_radius + radius[j])
-                if gap >= 0.0:
-                    continue
-                if not sum_x:
-                    sum_x, sum_y = [0.0] * n, [0.0] * n
-                if distance == 0.0:
-                    push_x, push_y = gap, 0.0
-                else:
-                    distance = max(distance, TINY)
-                    push_x, push_y = dx / distance * gap, dy / distance * gap
-                sum_x[i] += push_x
-                sum_y[i] += push_y
-                sum_x[j] -= push_x
-                sum_y[j] -= push_y
+        for i, j, touch, _ in self._pairs:
+            # Most pairs are further apart along one axis; they need no root.
+            dx = xs[j] - xs[i]
+            if dx >= touch or -dx >= touch:
+                continue
+            dy = ys[j] - ys[i]
+            if dy >= touch or -dy >= touch:
+                continue
+            distance = sqrt(dx * dx + dy * dy)
+            gap = distance - touch
+            if gap >= 0.0:
+                continue
+            if not sum_x:
+                sum_x, sum_y = [0.0] * n, [0.0] * n
+            if distance == 0.0:
+                push_x, push_y = gap, 0.0
+            else:
+                distance = max(distance, TINY)
+                push_x, push_y = dx / distance * gap, dy / distance * gap
+            sum_x[i] += push_x
+            sum_y[i] += push_y
+            sum_x[j] -= push_x
+            sum_y[j] -= push_y
         if not sum_x:
             return None
         pushes = {}
@@ -162,22 +168,19 @@ class Few(Pairs):
         return pushes
 
     def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
-        xs, ys, radius, scan = self._x, self._y, self._radius, self.scan
+        xs, ys = self._x, self._y
         velocities = [moving.get(unit, STILL) for unit in self.units]
         soonest = math.inf
-        for i, (vx, vy) in enumerate(velocities):
-            x, y, enemies = xs[i], ys[i], self._enemies[i]
-            for j in range(i + 1, len(xs)):
-                other_vx, other_vy = velocities[j]
-                if vx == other_vx and vy == other_vy:
-                    continue
-                closing_x, closing_y = vx - other_vx, vy - other_vy
-                dx, dy = xs[j] - x, ys[j] - y
-                slack = sqrt(dx * dx + dy * dy) - (radius[i] + radius[j])
-                if j in enemies:
-                    slack -= max(scan[i], scan[j])
-                loops = slack / sqrt(closing_x * closing_x + closing_y * closing_y)
-                soonest = min(soonest, loops)
+        for i, j, touch, notice in self._pairs:
+            vx, vy = velocities[i]
+            other_vx, other_vy = velocities[j]
+            if vx == other_vx and vy == other_vy:
+                continue
+            closing_x, closing_y = vx - other_vx, vy - other_vy
+            dx, dy = xs[j] - xs[i], ys[j] - ys[i]
+            slack = sqrt(dx * dx + dy * dy) - touch - notice
+            loops = slack / sqrt(closing_x * closing_x + closing_y * closing_y)
+            soonest = min(soonest, loops)
         return soonest
 
 

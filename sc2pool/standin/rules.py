@@ -8,6 +8,8 @@ nothing.
 from __future__ import annotations
 
 import math
+from heapq import heapreplace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,8 +85,8 @@ class CollectRule:
         self._placement = placement
         self._version = -1
         self._mine: list[Unit] = []
-        self._reached_at: dict[Unit, int] = {}
-        """For each target, the earliest loop at which it can be reached."""
+        self._looks: list[tuple[int, int, Unit]] = []
+        """A heap: the earliest loop at which a target can be reached, its tag, the target."""
 
     def start(self) -> None:
         """Lay out the first targets."""
@@ -96,7 +98,7 @@ class CollectRule:
         if self._version != world.population_version:
             self._version = world.population_version
             self._mine = [unit for unit in world.walkers if unit.owner == ME]
-            self._reached_at = {unit: 0 for unit in world.units if unit.type is rule.target}
+            self._looks = [(0, unit.tag, unit) for unit in world.units if unit.type is rule.target]
         if not self._mine:
             return NEVER
         taken = self._reached()
@@ -104,28 +106,28 @@ class CollectRule:
             world.score += rule.score * len(taken)
             self._replace(taken)
             return world.loop + 1
-        return min(self._reached_at.values(), default=NEVER)
+        return self._looks[0][0] if self._looks else NEVER
 
     def _reached(self) -> list[Unit]:
-        """The targets within reach of a unit; looks at those that may be, by the last look."""
+        """The targets within reach of a unit, the oldest first."""
         loop, reach = self._world.loop, self._rule.reach
         places = [(unit.x, unit.y) for unit in self._mine]
         # A unit that is pushed may move up to half a step faster than it walks.
         fastest = 1.5 * max(unit.type.step for unit in self._mine)
         reached = []
-        for target, earliest in self._reached_at.items():
-            if earliest > loop:
-                continue
+        while self._looks and self._looks[0][0] <= loop:
+            _, tag, target = self._looks[0]
             target_x, target_y = target.x, target.y
             nearest = math.inf
             for x, y in places:
                 dx, dy = target_x - x, target_y - y
-                square = dx * dx + dy * dy
-                nearest = min(nearest, square)
+                nearest = min(nearest, dx * dx + dy * dy)
             distance = math.sqrt(nearest)
             if distance <= reach:
                 reached.append(target)
-            self._reached_at[target] = loop + max(1, int((distance - reach) / fastest))
+            earliest = loop + max(1, int((distance - reach) / fastest))
+            heapreplace(self._looks, (earliest, tag, target))
+        reached.sort(key=attrgetter("tag"))
         return reached
 
     def _replace(self, taken: list[Unit]) -> None:
