@@ -188,7 +188,7 @@ class SubprocSC2VecEnv(VecEnv):
         dones = batch.terminated | batch.truncated
         for info in batch.infos:
             info["TimeLimit.truncated"] = False
-        if dones.any():
+        if np.count_nonzero(dones):  # on each step's path, and `any` costs several times as much
             self._take_reset_infos(batch)
             for env in np.flatnonzero(dones).tolist():
                 info = batch.infos[env]

@@ -17,7 +17,7 @@ import numpy as np
 
 from sc2pool.game.clock import Tick
 from sc2pool.pool.instances.seats import FaultReport
-from sc2pool.pool.ipc.board import Board, Index
+from sc2pool.pool.ipc.board import Rows
 from sc2pool.pool.ipc.layout import Array, SpaceLayout
 from sc2pool.pool.ipc.slot import TELLING, TERMINATED, TICK, TRUNCATED
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
@@ -143,18 +143,17 @@ class Gatherer:
         self._shown: dict[int, tuple[Batch, int]] = {}
         """Each env's newest row, if it is newer than the batch of all of them."""
 
-    def gather_plain(self, board: Board, index: Index) -> Batch:
+    def gather_plain(self, rows: Rows) -> Batch:
         """One batch of all envs, each with an observation, a reward, and nothing else.
 
         Args:
-            board: where they lie.
-            index: the envs' rows, in their order.
+            rows: the envs', in their order.
         """
         n = self._n
         batch = Batch(
             envs=self._every.copy(),
-            observations=self._layout.build(board.observations(index).__getitem__),
-            rewards=board.rewards(index),
+            observations=self._layout.build(rows.observations().__getitem__),
+            rewards=rows.rewards(),
             terminated=np.zeros(n, np.bool_),
             truncated=np.zeros(n, np.bool_),
             infos=[{} for _ in range(n)],

@@ -76,6 +76,11 @@ class Episodes:
         options = dict(request.options)
         self._supervisor.play(seat, Episode(number, seed, options, request.both_keywords))
 
+    @property
+    def want_spares(self) -> bool:
+        """Whether a spare holds no episode."""
+        return self._spares.are_wanting
+
     def prepare_spares(self) -> None:
         """Give every spare that holds no episode the next one.
 

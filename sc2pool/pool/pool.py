@@ -277,7 +277,7 @@ class Pool:
                 if self._pauses:
                     self._pauses.end(numbers)
                 self._stepping.send(numbers, actions)
-        if self._supervisor.spare_seats:
+        if self._episodes.want_spares:
             with self._bookkeeping:
                 self._episodes.prepare_spares()
 
@@ -330,12 +330,12 @@ class Pool:
     @property
     def over(self) -> list[int]:
         """The envs whose episode is over and that wait for `begin`."""
-        return self._stepping.over
+        return [] if self._lockstep.possible else self._stepping.over
 
     @property
     def began(self) -> bool:
         """Whether an episode has begun in every env."""
-        return self._stepping.began
+        return self._lockstep.possible or self._stepping.began
 
     # Pauses.
 

@@ -31,6 +31,11 @@ class Spares:
         self._supervisor = supervisor
         self._holding: deque[Seat] = deque()
 
+    @property
+    def are_wanting(self) -> bool:
+        """Whether one of them holds no episode."""
+        return len(self._holding) < len(self._supervisor.spare_seats)
+
     def prepare(self, book: EpisodeBook) -> None:
         """Give every spare that holds no episode the next one."""
         supervisor = self._supervisor

@@ -31,10 +31,10 @@ from sc2pool.pool.alignment import Alignment
 from sc2pool.pool.batch import Batch, Gatherer, Outcome, fault_info, real_outcome, synthetic_outcome
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.event_loop import EventLoop
+from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State
 from sc2pool.pool.instances.supervisor import Listener
-from sc2pool.pool.ipc.board import Index
 from sc2pool.pool.ipc.layout import Array, SpaceLayout
 from sc2pool.pool.ipc.slot import TELLING
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
@@ -124,6 +124,7 @@ class Stepping(Listener):
         # Not in real time, where no reply is plain and a step may delay a game.
         fits = not realtime and self._max_busy is None
         self.lockstep = Lockstep(self._steps if fits else [], loop, self.gatherer)
+        loop.bookkeeping.begins = self.lockstep.leave
         self._queued: deque[Callable[[], None]] = deque()
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until the last one's first observation is there."""
@@ -151,7 +152,8 @@ class Stepping(Listener):
         Raises:
             AlreadyPendingCallError: an env's step before has not been received.
         """
-        busy = [env for env in envs if self._steps[env].stage not in _AT_REST]
+        with self._loop.bookkeeping:
+            busy = [env for env in envs if self._steps[env].stage not in _AT_REST]
         if busy:
             raise AlreadyPendingCallError(
                 f"receive the pending step of envs {sorted(busy)} before {then}", call
@@ -159,8 +161,8 @@ class Stepping(Listener):
 
     def send(self, envs: Sequence[int], actions: Sequence[Any] | Array) -> None:
         """Send an action to each of these envs, which are idle."""
-        deadline = self._supervisor.step_deadline()
         now_s = time.monotonic()
+        deadline = self._supervisor.step_deadline(now_s)
         delays = self._delays_loops(envs)
         for env, action in zip(envs, actions, strict=True):
             step = self._steps[env]
@@ -360,7 +362,8 @@ class Stepping(Listener):
     @property
     def pending(self) -> int:
         """Of how many envs the trainer awaits something."""
-        return sum(step.stage not in _AT_REST for step in self._steps)
+        with self._loop.bookkeeping:
+            return sum(step.stage not in _AT_REST for step in self._steps)
 
     def recv(self, min_ready: int | None, timeout_s: float | None) -> Batch:
         """Wait for at least `min_ready` of the pending envs, and take all that are settled.
@@ -417,12 +420,22 @@ class Stepping(Listener):
         return None if queue is None else queue.mask()
 
 
+@dataclass(slots=True)
+class Flight:
+    """A step of all envs that is under way."""
+
+    actions: Array
+    sent_at_s: float
+
+
 class Lockstep:
     """The fast path: all envs step at once, and every reply is an observation and a reward.
 
-    Whatever else happens is left to `Stepping`, which finds the records as they would be without
-    this class. What travels through the board is written, compared and copied for all envs at
-    once; one pass over them notes in their records what was sent, and one that it has come.
+    The only pass over the envs is the one that rings: all else is done for all of them at once, on
+    the board. The records do not change meanwhile, as if nothing were sent; `leave` notes in them
+    what was, before anything but this class reads or changes them (`Bookkeeping.begins`). Until
+    then another thread sees "playing", not "stepping": it lasts as long as the trainer does not
+    wait for the step, or has waited less than a look's interval.
 
     Args:
         steps: the records of all envs; none if this path never fits them.
@@ -437,59 +450,85 @@ class Lockstep:
         self._bookkeeping = loop.bookkeeping
         self._supervisor = loop.supervisor
         self._gatherer = gatherer
-        self._n = len(steps)
-        self._sent: Index | None = None
-        """The envs' rows, if all were sent an action."""
+        self._flight: Flight | None = None
+        self._is_arranged = False
+        """False if anything may have happened to the envs since they were all found waiting."""
+        self._instances: list[Instance] = []
+        """The envs', when they were."""
+        self._actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
+        """The newest actions of these instances that their records do not have."""
 
     def forget(self) -> None:
         """Nothing is pending."""
-        self._sent = None
+        self._flight = None
+        self._is_arranged = False
+        self._actions.clear()
 
     @property
     def possible(self) -> bool:
         """Whether all envs are idle, and no game is paused or has failed since its last step."""
+        if self._flight is not None:
+            return False
+        if not self._is_arranged and self._all_wait():
+            self._instances = [step.seat.instance for step in self._steps]
+            self._board.arrange([instance.queue.row for instance in self._instances])
+            self._is_arranged = True
+        return self._is_arranged
+
+    def _all_wait(self) -> bool:
         for step in self._steps:
             if step.stage is not Stage.IDLE or step.seat.instance.state is not State.PLAYING:
                 return False
         return bool(self._steps)
 
     def send(self, actions: Array) -> None:
-        """Send each env its row of an array that fits an action space of one array."""
-        deadline = self._supervisor.step_deadline()
-        now_s = time.monotonic()
+        """Send each env its row of an array that fits an action space of one array.
+
+        It must be `possible`.
+        """
+        flight = Flight(actions.copy(), time.monotonic())  # the trainer may write into them
         self._bookkeeping.torn = True  # as a `with` block, but on the path of each step
-        index = self._board.index([step.seat.instance.queue.row for step in self._steps])
-        self._board.send(index, actions)
-        for step, action in zip(self._steps, actions, strict=True):
-            instance = step.seat.instance
-            instance.begin_step(action, now_s, deadline)
+        self._flight = flight
+        self._board.batch.send(flight.actions)
+        for instance in self._instances:
             instance.queue.ring()
-            step.stage = Stage.SENT
-            step.is_reset = False
-        self._sent = index
         self._bookkeeping.torn = False
 
     def recv(self) -> Batch | None:
         """The batch of all envs; None, with nothing taken, if anything but plain replies came."""
-        index, self._sent = self._sent, None
-        if index is None:
+        if self._flight is None:
             return None
         self._loop.look_if_due()
-        if any(step.seat.instance.state is not State.STEPPING for step in self._steps):
+        flight = self._flight
+        if flight is None:
             return None
-        while unanswered := self._board.unanswered(index):
+        board = self._board  # not its batch: a traceback must not keep the memory
+        while unanswered := board.batch.unanswered():
             # The last one asked is mostly the last to answer.
-            last = self._steps[unanswered[-1]].seat.instance
-            if not self._loop.wait_for_ring(last):
+            if not self._loop.wait_for_ring(self._instances[unanswered[-1]]):
                 return None
-        if self._board.flags(index) & TELLING:
+        if board.batch.flags() & TELLING:
             return None
         self._bookkeeping.torn = True
-        for step in self._steps:
-            instance = step.seat.instance
-            instance.end_step(Event.REPLY)
-            step.queue = instance.queue
-            step.stage = Stage.IDLE
-        self._supervisor.stats.env_steps += self._n
+        self._flight = None
+        self._actions.append(flight.actions)
+        self._supervisor.stats.env_steps += len(self._instances)
         self._bookkeeping.torn = False
-        return self._gatherer.gather_plain(self._board, index)
+        return self._gatherer.gather_plain(board.batch)
+
+    def leave(self) -> None:
+        """Note in the records what was sent; a step that is under way is theirs from now on."""
+        flight, self._flight = self._flight, None
+        self._is_arranged = False
+        for actions in self._actions:
+            for instance, action in zip(self._instances, actions, strict=True):
+                instance.last_actions.append(action)
+        self._actions.clear()
+        self._instances = []
+        if flight is None:
+            return
+        deadline = self._supervisor.step_deadline(flight.sent_at_s)
+        for step, action in zip(self._steps, flight.actions, strict=True):
+            step.seat.instance.begin_step(action, flight.sent_at_s, deadline)
+            step.stage = Stage.SENT
+            step.is_reset = False

@@ -22,7 +22,7 @@ from broken_pools import BROKEN, Crooked, SwapsActions, Tape
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.pool.episode_book import EpisodeBook
-from sc2pool.pool.ipc.board import Board
+from sc2pool.pool.ipc.board import Rows
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
 from sc2pool.pool.report.stats import PoolEvent
 
@@ -152,7 +152,7 @@ def test_a_pool_that_does_not_await_replies_fails(
     batches = in_sync(env)
     records = next(batches)
     monkeypatch.setattr(TrainerEnd, "reply", TrainerEnd.flags)
-    monkeypatch.setattr(Board, "unanswered", lambda *_: [])
+    monkeypatch.setattr(Rows, "unanswered", lambda _: [])
     records += itertools.chain.from_iterable(itertools.islice(batches, 3))
     assert "loop is 0, expected 8" in wordings(records)
 

@@ -21,7 +21,7 @@ from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.supervisor import Supervisor
-from sc2pool.pool.ipc.board import Board
+from sc2pool.pool.ipc.board import Board, Rows
 from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Lockstep, Stepping
@@ -193,7 +193,7 @@ def keeps_what_an_instance_owned(patch: pytest.MonkeyPatch) -> None:
 
 def takes_any_message_for_the_reply(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TrainerEnd, "reply", lambda end: end.flags() if end.sequence else None)
-    patch.setattr(Board, "unanswered", lambda *_: [])
+    patch.setattr(Rows, "unanswered", lambda _: [])
 
 
 def gives_a_row_to_two(patch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,28 @@ def drops_no_step(patch: pytest.MonkeyPatch) -> None:
 
 
 def is_always_in_lockstep(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Lockstep, "possible", property(lambda lockstep: bool(lockstep._steps)))
+    patch.setattr(Lockstep, "_all_wait", lambda lockstep: bool(lockstep._steps))
+
+
+def forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:
+    leave = Lockstep.leave
+
+    def leave_without_it(lockstep: Lockstep) -> None:
+        lockstep._flight = None
+        leave(lockstep)
+
+    patch.setattr(Lockstep, "leave", leave_without_it)
+
+
+def believes_that_all_still_wait(patch: pytest.MonkeyPatch) -> None:
+    leave = Lockstep.leave
+
+    def leave_as_arranged(lockstep: Lockstep) -> None:
+        arranged = lockstep._is_arranged
+        leave(lockstep)
+        lockstep._is_arranged = arranged
+
+    patch.setattr(Lockstep, "leave", leave_as_arranged)
 
 
 BROKEN: dict[Break, Schedule] = {
@@ -254,7 +275,11 @@ BROKEN: dict[Break, Schedule] = {
         events=(("ask", None, 0.0, False), ("ask", None, None, False))
     ),
     drops_no_step: Schedule(events=(("reset",), ("send", (0,)), ("reset",))),
-    is_always_in_lockstep: Schedule(one_book=False, events=(("send", (0,)), ("step",))),
+    is_always_in_lockstep: Schedule(events=(("reset",), ("send", None), ("step",), ("step",))),
+    forgets_what_is_under_way: Schedule(events=(("reset",), ("act", 0, "over"), ("step",))),
+    believes_that_all_still_wait: Schedule(
+        events=(("reset",), ("send", None), ("step",), ("step",))
+    ),
 }
 """Pools that are broken on purpose, each with the shortest schedule that a search has found."""
 

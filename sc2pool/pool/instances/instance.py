@@ -38,7 +38,8 @@ from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.tasks.player import Episode, GameFacts
 
 _SEND_TIMEOUT_S = 5.0
-_ACTIONS_KEPT = 16
+ACTIONS_KEPT = 16
+"""How many of its newest actions a fault report has."""
 
 _PHASES = {
     State.NEW: Phase.LAUNCHING,
@@ -98,7 +99,7 @@ class Instance:
         self.was_spare = False
         self.episodes = 0
         self.memory_problem = ""
-        self.last_actions: deque[Any] = deque(maxlen=_ACTIONS_KEPT)
+        self.last_actions: deque[Any] = deque(maxlen=ACTIONS_KEPT)
         self.pauses = 0
         self.stopped_at_s = 0.0
         self.pause_problem = ""

@@ -161,10 +161,10 @@ class Supervisor:
         seat.instance.was_spare = seat.is_spare
         seat.instance.reset(seat.episode, seat.attributes, deadline, hold=hold)
 
-    def step_deadline(self) -> Deadline:
-        """When a step that is sent now must be answered."""
+    def step_deadline(self, sent_at_s: float) -> Deadline:
+        """When a step that was sent then must be answered."""
         limits = self._config.limits
-        return Deadline.after(SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
+        return Deadline(sent_at_s + SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
 
     def _pause_deadline(self) -> Deadline:
         limits = self._config.limits

@@ -164,7 +164,8 @@ def test_the_fast_path_gathers_what_the_general_one_does(pair, rows):
     queues = [queues[row] for row in rows]
     general, fast = (Gatherer(space_layout(SPACE, 0), 3) for _ in range(2))
     expected = general.gather(range(3), queues, [None] * 3)
-    given = fast.gather_plain(pair.board, pair.board.index(rows))
+    pair.board.arrange(rows)
+    given = fast.gather_plain(pair.board.batch)
     for name in vars(expected):
         np.testing.assert_equal(getattr(given, name), getattr(expected, name), err_msg=name)
         assert type(getattr(given, name)) is type(getattr(expected, name))
@@ -174,14 +175,14 @@ def test_the_fast_path_gathers_what_the_general_one_does(pair, rows):
 def test_the_last_row_shown_is_of_the_newest_batch_that_has_the_env(pair):
     queues = [pair().answer(value(number)) for number in range(3)]
     gatherer = Gatherer(space_layout(SPACE, 0), 3)
-    every = pair.board.index([0, 1, 2])
-    gatherer.gather_plain(pair.board, every)
+    pair.board.arrange([0, 1, 2])
+    gatherer.gather_plain(pair.board.batch)
     queues[1] = pair._made[1].answer(value(5))
     gatherer.gather([1], [queues[1]], [None])
     shown = [gatherer.last_observation(env)["b"] for env in range(3)]
     assert shown == [0, 5, 2]
     pair._made[1].answer(value(6))
-    batch = gatherer.gather_plain(pair.board, every)
+    batch = gatherer.gather_plain(pair.board.batch)
     assert [gatherer.last_observation(env)["b"] for env in range(3)] == [0, 6, 2]
     assert batch.observations["b"].base is None, "nothing of the board"
 

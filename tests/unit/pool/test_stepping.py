@@ -336,16 +336,49 @@ def test_the_fast_path_leaves_the_records_as_the_general_one_does(simulation):
     assert lockstep.recv() is None, "nothing was sent"
 
 
+def test_what_the_fast_path_has_sent_is_in_the_records_before_they_are_used(simulation):
+    one = simulation(2)
+    one.look_if_due = lambda: None
+    one.wait_for_ring = lambda _: False
+    one.reset([0, 0])
+    lockstep = one.stepping.lockstep
+    actions = np.zeros(2, np.int64)
+    for number in range(20):
+        assert lockstep.possible
+        actions[:] = number, number + 1
+        lockstep.send(actions)
+        assert not lockstep.possible, "it is under way"
+        if number == 19:
+            break
+        for env in range(2):
+            one.instance(env).answer(number)
+        assert lockstep.recv() is not None
+    actions[:] = 0
+    with one.bookkeeping:
+        instances = [one.instance(env) for env in range(2)]
+        assert [instance.state for instance in instances] == [State.STEPPING] * 2
+        assert stages(one) == [Stage.SENT] * 2
+        assert all(instance.deadline.remaining_s() > 0 for instance in instances)
+        assert [list(instance.last_actions) for instance in instances] == [
+            [17, 18, 19],
+            [18, 19, 20],
+        ]
+    with pytest.raises(AlreadyPendingCallError):
+        one.stepping.require_at_rest([0], "step", "the next one")
+
+
 def test_the_fast_path_takes_nothing_if_one_reply_is_not_plain(simulation):
     one = simulation(2)
     one.look_if_due = lambda: None
     one.wait_for_ring = lambda _: False
     one.reset([0, 0])
     lockstep = one.stepping.lockstep
+    assert lockstep.possible
     lockstep.send(np.array([1, 2]))
     one.instance(0).answer(5)
     one.instance(1).answer(6, info={"told": True})
     assert lockstep.recv() is None
+    assert one.stepping.pending == 2
     assert stages(one) == [Stage.SENT] * 2
     one.script.extend([lambda env=env: one.supervisor.look(one.seats[env]) for env in range(2)])
     assert one.stepping.recv(None, None).infos == [{}, {"told": True}]

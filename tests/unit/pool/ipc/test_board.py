@@ -42,10 +42,10 @@ def slots(board):
 
 @pytest.mark.parametrize("rows", ORDERS, ids=str)
 def test_actions_reach_their_rows_and_only_these(board, slots, rows):
-    index = board.index(rows)
+    board.arrange(rows)
     for turn in range(1, 3):
         actions = np.arange(2 * len(rows), dtype=np.float32).reshape(-1, 2) / turn
-        board.send(index, actions)
+        board.batch.send(actions)
         for row, slot in enumerate(slots):
             was_sent = row in rows
             expected = actions[rows.index(row)] if was_sent else np.zeros(2)
@@ -56,9 +56,10 @@ def test_actions_reach_their_rows_and_only_these(board, slots, rows):
 
 @pytest.mark.parametrize("rows", ORDERS, ids=str)
 def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows):
-    index = board.index(rows)
-    board.send(index, np.zeros((len(rows), 2), np.float32))
-    assert board.unanswered(index) == list(range(len(rows)))
+    board.arrange(rows)
+    batch = board.batch
+    batch.send(np.zeros((len(rows), 2), np.float32))
+    assert batch.unanswered() == list(range(len(rows)))
     for place, row in enumerate(rows):
         slot = slots[row]
         slot.observations[0][...] = row
@@ -66,9 +67,9 @@ def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows)
         slot.reals[REWARD_WORD] = row / 2
         slot.words[FLAGS_WORD] = 1 << place
         slot.words[REPLY_WORD] = slot.words[REQUEST_WORD]
-        assert board.unanswered(index) == list(range(place + 1, len(rows)))
-    assert board.flags(index) == 2 ** len(rows) - 1
-    rewards, (a, b) = board.rewards(index), board.observations(index)
+        assert batch.unanswered() == list(range(place + 1, len(rows)))
+    assert batch.flags() == 2 ** len(rows) - 1
+    rewards, (a, b) = batch.rewards(), batch.observations()
     assert rewards.tolist() == [row / 2 for row in rows]
     assert (a[:, 0, 0].tolist(), b.tolist()) == (rows, [row + 1 for row in rows])
     for gathered, dtype in ((rewards, np.float64), (a, np.float32), (b, np.int64)):
@@ -118,8 +119,8 @@ def test_spaces_of_every_size_lie_on_it(space):
     layout = slot_layout(space, space)
     board = Board(2)
     board.fit(layout)
-    observations = board.observations(board.index([0, 1]))
-    assert [leaf.shape for leaf in observations] == [
+    board.arrange([0, 1])
+    assert [leaf.shape for leaf in board.batch.observations()] == [
         (2, *leaf.shape) for leaf in layout.observation.leaves or ()
     ]
     board.close()
@@ -138,6 +139,7 @@ def test_a_worker_maps_its_own_row_alone(board):
 
 
 def test_closed_it_leaves_nothing(board):
+    board.arrange([0])
     descriptor = board.descriptor
     inode = os.fstat(descriptor).st_ino
     assert f" {inode} " in Path("/proc/self/maps").read_text()
