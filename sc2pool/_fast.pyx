@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The compiled step path: an observation read in one pass over its bytes, without its messages.
+"""The compiled step path: a step's messages written and read as bytes.
 
-    bytes of a Response ─► observation() ─► Plain: id, loop, score, the units' columns
-                                       └──► None: anything is unusual
+    step_frames ─► Wire ─┄─► game              action + step + observation, one burst
+                     └◄┄─── three replies ─► Plain: loop, score, the units' columns
+    a reply of any other burst ─► observation ─► Plain
 
 Rules:
 - it accepts only what pure Python accepts, and then says the same; the tests compare both;
@@ -12,14 +13,34 @@ Rules:
 """
 
 from cpython.bytearray cimport PyByteArray_AsString, PyByteArray_FromStringAndSize
-from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize, PyBytes_Size
+from libc.errno cimport EAGAIN, errno
 from libc.stdint cimport (
     INT32_MAX, INT32_MIN, UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 )
 from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memcpy, memset
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from s2clientprotocol import raw_pb2
+
+cdef extern from "poll.h" nogil:
+    struct pollfd:
+        int fd
+        short events
+        short revents
+
+    int poll(pollfd* watched, unsigned long n, int timeout_ms)
+    enum:
+        POLLIN
+
+
+cdef extern from "sys/socket.h" nogil:
+    Py_ssize_t recv(int descriptor, void* buffer, size_t size, int flags)
+    Py_ssize_t send(int descriptor, const void* buffer, size_t size, int flags)
+    enum:
+        MSG_DONTWAIT
+
 
 # ---- the wire format ---------------------------------------------------------------------------
 
@@ -133,7 +154,12 @@ cdef enum:
 
 cdef enum:
     IN_GAME = 3  # a `Status`
+    SUCCESS = 1  # an `ActionResult`
     LAST_LOOP = 1 << 19  # as in `replies`
+    MOST_ID = 0x7FFFFFFF  # as in `connection`; after it comes 0
+    BINARY = 0x82  # the first byte of a websocket frame with a whole binary message
+    LEAST_BYTES = 1 << 17  # room for the replies of a usual step
+    MOST_BYTES = 1 << 26  # more than that is left to pure Python
 
 
 cdef enum:
@@ -333,6 +359,8 @@ cdef class Plain:
     Attributes:
         payload: the whole reply.
         game_loop, score: of the observation.
+        n_results: how many actions of the step before it succeeded, which is all of them.
+        simulation_loop: as in the reply to the step; both are 0 if there was no step.
         status, error: as in the reply; always these.
     """
 
@@ -342,6 +370,8 @@ cdef class Plain:
     cdef readonly bytes payload
     cdef readonly uint32_t game_loop
     cdef readonly int32_t score
+    cdef readonly Py_ssize_t n_results
+    cdef readonly uint32_t simulation_loop
     cdef Unit* units
     cdef Py_ssize_t n_units
     cdef Py_ssize_t room
@@ -523,3 +553,321 @@ def observation(bytes payload, uint32_t request_id):
     if read_reply(cursor_of(payload), OBSERVATION, request_id, &answer) and plain.read(answer):
         return plain
     return None
+
+
+# ---- the requests of a step ----------------------------------------------------------------------
+
+
+cdef size_t varint_size(uint64_t value) noexcept nogil:
+    cdef size_t size = 1
+    while value >= 0x80:
+        value >>= 7
+        size += 1
+    return size
+
+
+cdef uint8_t* write_varint(uint8_t* at, uint64_t value) noexcept nogil:
+    while value >= 0x80:
+        at[0] = <uint8_t>(value & 0x7F | 0x80)
+        at += 1
+        value >>= 7
+    at[0] = <uint8_t>value
+    return at + 1
+
+
+cdef uint8_t* write_head(uint8_t* at, size_t size) noexcept nogil:
+    """The head of a client's frame with a binary message of this size; its mask is zero."""
+    cdef int shift
+    at[0] = BINARY
+    if size < 126:
+        at[1] = <uint8_t>(0x80 | size)
+        at += 2
+    elif size < 1 << 16:
+        at[1] = 0x80 | 126
+        at[2] = <uint8_t>(size >> 8)
+        at[3] = <uint8_t>size
+        at += 4
+    else:
+        at[1] = 0x80 | 127
+        for shift in range(8):
+            at[2 + shift] = <uint8_t>(size >> (8 * (7 - shift)))
+        at += 10
+    memset(at, 0, 4)
+    return at + 4
+
+
+cdef uint8_t* write_id(uint8_t* at, uint32_t request_id) noexcept nogil:
+    at = write_varint(at, 97 << 3 | VARINT)
+    return write_varint(at, request_id)
+
+
+cdef uint32_t id_after(uint32_t request_id) noexcept nogil:
+    return (request_id + 1) & MOST_ID
+
+
+def step_frames(uint32_t first_id, list actions, uint32_t loops):
+    """The frames of a step's requests: the actions, if there are any, the step, the observation.
+
+    Args:
+        first_id: of the first request; the others follow.
+        actions: serialized `Action`s.
+        loops: how far to advance.
+    """
+    cdef bytes action
+    cdef size_t inside = 0
+    cdef size_t size
+    cdef uint32_t request_id = first_id
+    for action in actions:
+        size = PyBytes_Size(action)
+        inside += 1 + varint_size(size) + size
+    cdef uint8_t* start = <uint8_t*>malloc(inside + 128)  # the rest is shorter than that
+    if start == NULL:
+        raise MemoryError
+    cdef uint8_t* at = start
+    if actions:
+        size = 1 + varint_size(inside) + inside + 2 + varint_size(request_id)
+        at = write_head(at, size)
+        at = write_varint(at, ACTION << 3 | LENGTH)
+        at = write_varint(at, inside)
+        for action in actions:
+            size = PyBytes_Size(action)
+            at = write_varint(at, 1 << 3 | LENGTH)
+            at = write_varint(at, size)
+            memcpy(at, PyBytes_AsString(action), size)
+            at += size
+        at = write_id(at, request_id)
+        request_id = id_after(request_id)
+    inside = 1 + varint_size(loops)
+    at = write_head(at, 2 + inside + 2 + varint_size(request_id))
+    at = write_varint(at, STEP << 3 | LENGTH)
+    at = write_varint(at, inside)
+    at = write_varint(at, 1 << 3 | VARINT)
+    at = write_varint(at, loops)
+    at = write_id(at, request_id)
+    request_id = id_after(request_id)
+    at = write_head(at, 4 + 2 + varint_size(request_id))
+    at = write_varint(at, OBSERVATION << 3 | LENGTH)
+    at = write_varint(at, 2)
+    at = write_varint(at, 1 << 3 | VARINT)  # disable_fog
+    at = write_varint(at, 0)
+    at = write_id(at, request_id)
+    try:
+        return PyBytes_FromStringAndSize(<char*>start, at - start)
+    finally:
+        free(start)
+
+
+# ---- the replies of a step -----------------------------------------------------------------------
+
+
+cdef bint read_results(Cursor cursor, Py_ssize_t* n) noexcept nogil:
+    """A `ResponseAction` in which every action succeeded; `n` is their number."""
+    cdef Field field
+    n[0] = 0
+    while cursor.at < cursor.end:
+        if not read_field(&cursor, &field):
+            return False
+        if field.number != 1 or field.wire_type != VARINT or field.value != SUCCESS:
+            return False
+        n[0] += 1
+    return True
+
+
+cdef bint read_step(Cursor cursor, uint32_t* simulation_loop) noexcept nogil:
+    """A `ResponseStep`."""
+    cdef Field field
+    cdef uint64_t seen = 0
+    simulation_loop[0] = 0
+    while cursor.at < cursor.end:
+        if not read_field(&cursor, &field) or not is_new(&seen, field.number):
+            return False
+        if field.number != 1 or field.wire_type != VARINT or field.value > UINT32_MAX:
+            return False
+        simulation_loop[0] = <uint32_t>field.value
+    return True
+
+
+cdef int read_frames(Cursor cursor, Cursor* messages, int n) noexcept nogil:
+    """The messages of n whole frames; 1 if these are all there is, 0 if more has to come, else -1."""
+    cdef uint64_t size
+    cdef int i, at, head
+    for i in range(n):
+        if cursor.end - cursor.at < 2:
+            return 0 if cursor.at == cursor.end or cursor.at[0] == BINARY else -1
+        if cursor.at[0] != BINARY or cursor.at[1] > 127:
+            return -1
+        size = cursor.at[1]
+        head = 2 if size < 126 else 4 if size == 126 else 10
+        if cursor.end - cursor.at < head:
+            return 0
+        if head > 2:
+            size = 0
+            for at in range(2, head):
+                size = size << 8 | cursor.at[at]
+        if size > MOST_BYTES or (head == 4 and size < 126) or (head == 10 and size < 1 << 16):
+            return -1
+        cursor.at += head
+        if size > <uint64_t>(cursor.end - cursor.at):
+            return 0
+        messages[i].at = cursor.at
+        cursor.at += size
+        messages[i].end = cursor.at
+    return 1 if cursor.at == cursor.end else -1
+
+
+def step_replies(bytes data, uint32_t first_id, bint acts):
+    """The observation in the frames of a step's replies, if nothing is unusual.
+
+    Args:
+        data: all that was received.
+        first_id: the first request's.
+        acts: whether there were actions.
+
+    Returns:
+        A `Plain`; None if pure Python must judge the replies.
+    """
+    cdef Cursor messages[3]
+    if read_frames(cursor_of(data), messages, 2 + acts) != 1:
+        return None
+    return read_replies(messages, first_id, acts)
+
+
+cdef object read_replies(Cursor* messages, uint32_t request_id, bint acts):
+    cdef Cursor answer
+    cdef Py_ssize_t n_results = 0
+    cdef uint32_t simulation_loop
+    cdef Plain plain
+    if acts:
+        if not read_reply(messages[0], ACTION, request_id, &answer):
+            return None
+        if not read_results(answer, &n_results):
+            return None
+        request_id = id_after(request_id)
+        messages += 1
+    if not read_reply(messages[0], STEP, request_id, &answer):
+        return None
+    if not read_step(answer, &simulation_loop):
+        return None
+    if not read_reply(messages[1], OBSERVATION, id_after(request_id), &answer):
+        return None
+    plain = Plain.__new__(Plain)
+    if not plain.read(answer):
+        return None
+    plain.payload = PyBytes_FromStringAndSize(
+        <const char*>messages[1].at, messages[1].end - messages[1].at
+    )
+    plain.n_results = n_results
+    plain.simulation_loop = simulation_loop
+    return plain
+
+
+cdef class Wire:
+    """A game's socket: sends a step's requests and waits for the replies, nothing else.
+
+    Args:
+        sock: the descriptor of the connection's socket.
+        loop: a descriptor that is readable if the event loop has something to do.
+    """
+
+    cdef int sock
+    cdef int loop
+    cdef uint8_t* buffer
+    cdef Py_ssize_t room
+    cdef Py_ssize_t received
+    cdef Py_ssize_t sent
+
+    def __init__(self, int sock, int loop):
+        self.sock = sock
+        self.loop = loop
+
+    def __dealloc__(self):
+        free(self.buffer)
+
+    def step(self, bytes data, uint32_t first_id, bint acts, double deadline_s):
+        """Send the requests of `step_frames`, and wait for the replies.
+
+        Args:
+            data: the frames.
+            first_id: the first request's.
+            acts: whether there are actions.
+            deadline_s: in the time of `time.monotonic`.
+
+        Returns:
+            A `Plain`, if nothing was unusual. Otherwise how many bytes were sent, and the bytes
+            that have come: pure Python goes on with both.
+        """
+        cdef Cursor messages[3]
+        cdef const char* start = PyBytes_AsString(data)
+        cdef Py_ssize_t size = PyBytes_Size(data)
+        cdef bint complete
+        cdef object plain
+        with nogil:
+            complete = self.exchange(start, size, messages, 2 + acts, deadline_s)
+        if complete:
+            plain = read_replies(messages, first_id, acts)
+            if plain is not None:
+                return plain
+        return self.sent, PyBytes_FromStringAndSize(<char*>self.buffer, self.received)
+
+    cdef bint exchange(
+        self, const char* data, Py_ssize_t size, Cursor* messages, int n, double deadline_s
+    ) noexcept nogil:
+        """Send, and wait for n whole frames; False if anything else came, or came first."""
+        cdef pollfd watched[2]
+        cdef Cursor cursor
+        cdef int state
+        self.sent = 0
+        self.received = 0
+        # What comes without a request must not be taken for an answer.
+        if self.receive() != 0:
+            return False
+        self.sent = send(self.sock, data, size, MSG_DONTWAIT)
+        if self.sent != size:
+            self.sent = max(self.sent, 0)
+            return False
+        watched[0].fd = self.sock
+        watched[1].fd = self.loop
+        watched[0].events = watched[1].events = POLLIN
+        while True:
+            # At the deadline, a signal, or work for the event loop, pure Python goes on.
+            if poll(watched, 2, remaining_ms(deadline_s)) <= 0 or not watched[0].revents:
+                return False
+            state = self.receive()
+            if state == 0:
+                continue
+            if state < 0:
+                return False
+            cursor.at = self.buffer
+            cursor.end = self.buffer + self.received
+            state = read_frames(cursor, messages, n)
+            if state != 0:
+                return state > 0
+
+    cdef int receive(self) noexcept nogil:
+        """Append what has come; 1, or 0 if nothing has yet, or -1 if nothing will or may."""
+        cdef Py_ssize_t got
+        cdef Py_ssize_t room
+        cdef void* grown
+        if self.received == self.room:
+            room = 2 * self.room if self.room else LEAST_BYTES
+            grown = realloc(self.buffer, room) if room <= MOST_BYTES else NULL
+            if grown == NULL:
+                return -1
+            self.buffer = <uint8_t*>grown
+            self.room = room
+        got = recv(self.sock, self.buffer + self.received, self.room - self.received, MSG_DONTWAIT)
+        if got > 0:
+            self.received += got
+            return 1
+        return 0 if got < 0 and errno == EAGAIN else -1
+
+
+cdef int remaining_ms(double deadline_s) noexcept nogil:
+    """The time until the deadline, rounded up; -1 if there is none."""
+    cdef timespec now
+    cdef double left_s
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    left_s = deadline_s - now.tv_sec - now.tv_nsec * 1e-9
+    if left_s <= 0:
+        return 0
+    return -1 if left_s > 1e6 else <int>(left_s * 1000) + 1

@@ -1,12 +1,12 @@
-"""Compare the compiled step path with pure Python, on messages with random damage.
+"""Compare the compiled step path with pure Python, on replies with random damage.
 
     .venv/bin/python scripts/compare_paths.py --count 1000000 --seed 1
     .venv/bin/python scripts/compare_paths.py --count 1000000 --address-sanitizer
 
 Rule that is checked: what the compiled path accepts, pure Python accepts too, and both say the
-same. The first messages on which they differ are printed. With --address-sanitizer the compiled
-path is built again, into a temporary folder, so that a read outside of a message ends the program;
-that needs Cython and gcc.
+same. Half of the replies are observations, half the frames of all replies to a step. The first on
+which they differ are printed. With --address-sanitizer the compiled path is built again, into a
+temporary folder, so that a read outside of a message ends the program; that needs Cython and gcc.
 
 Half of the damage is to bytes, which mostly breaks the lengths around them. The other half is to
 fields at any depth, with the lengths put right, so that the message still parses.
@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,78 @@ def a_reply(n_units: int = 6) -> bytes:
     return bytes(reply.SerializeToString())
 
 
+def a_step(n_units: int = 6, n_actions: int = 2) -> bytes:
+    """The frames of the replies to a step, the first of which has REQUEST_ID."""
+    answers = [sc_pb.Response(step=sc_pb.ResponseStep(simulation_loop=300))]
+    if n_actions:
+        answers.insert(0, sc_pb.Response(action=sc_pb.ResponseAction(result=[1] * n_actions)))
+    answers.append(sc_pb.Response.FromString(a_reply(n_units)))
+    for number, answer in enumerate(answers):
+        answer.id, answer.status = REQUEST_ID + number, sc_pb.in_game
+    return b"".join(frame(answer.SerializeToString()) for answer in answers)
+
+
+def frame(payload: bytes) -> bytes:
+    """A server's frame with a whole binary message."""
+    size = len(payload)
+    if size < 126:
+        return b"\x82%c%b" % (size, payload)
+    if size < 1 << 16:
+        return b"\x82\x7e%b%b" % (size.to_bytes(2), payload)
+    return b"\x82\x7f%b%b" % (size.to_bytes(8), payload)
+
+
+def messages_of(data: bytes) -> list[bytes]:
+    """The messages of whole frames.
+
+    Raises:
+        ValueError: these are not whole binary messages, and nothing else.
+    """
+    messages = []
+    while data:
+        if len(data) < 2 or data[0] != 0x82 or data[1] > 127:
+            raise ValueError("no frame of a whole binary message")
+        head = {126: 4, 127: 10}.get(data[1], 2)
+        size = data[1] if head == 2 else int.from_bytes(data[2:head])
+        if len(data) < head + size:
+            raise ValueError("a frame is cut off")
+        messages.append(data[head : head + size])
+        data = data[head + size :]
+    return messages
+
+
+def damaged_step(data: bytes, rng: Rng) -> bytes:
+    """The frames of a step's replies, with damage to the frames or to a message in one."""
+    if rng.random() < 0.2:
+        return damaged_bytes(data, rng)
+    messages = messages_of(data)
+    at = rng.randrange(len(messages))
+    messages[at] = damaged(messages[at], rng)
+    return b"".join(map(frame, messages))
+
+
+def step_difference(data: bytes) -> str | None:
+    """As `difference`, of the frames of a step's replies."""
+    plain = compiled.step_replies(data, REQUEST_ID, acts=True)
+    if plain is None:
+        return None
+    try:
+        action, step, observed = messages_of(data)
+        answers = []
+        for number, (payload, kind) in enumerate(((action, "action"), (step, "step"))):
+            answer = sc_pb.Response.FromString(payload)
+            replies.check(answer, REQUEST_ID + number, kind)
+            replies.require(answer, kind)
+            answers.append(answer)
+        expected = shown(observed, judged(observed, REQUEST_ID + 2))
+    except (DecodeError, GameFault, ValueError) as error:
+        return f"accepted, but pure Python refuses: {error}"
+    expected += [list(answers[0].action.result), answers[1].step.simulation_loop, observed]
+    got = shown(observed, plain)
+    got += [[1] * plain.n_results, plain.simulation_loop, plain.payload]
+    return None if got == expected else f"{got}\n  pure Python: {expected}"
+
+
 def difference(payload: bytes, request_id: int = REQUEST_ID) -> str | None:
     """How the compiled path differs from pure Python on this reply; None if it does not.
 
@@ -265,21 +338,33 @@ def shown(payload: bytes, read: Any) -> list[Any]:
     return whole
 
 
-def compare(samples: list[bytes], count: int, seed: int) -> tuple[list[str], Counter[str]]:
+def compare(
+    samples: list[bytes], count: int, seed: int, *, steps: bool = False
+) -> tuple[list[str], Counter[str]]:
     """Compare on the samples, and on `count` damaged copies of them.
+
+    Args:
+        samples: replies with observations.
+        count: how many damaged ones.
+        seed: of the damage.
+        steps: whether the samples are frames of steps' replies.
 
     Returns:
         The differences, and how many messages were accepted and left to pure Python.
     """
+    read: Callable[[bytes], Any] = partial(compiled.observation, request_id=REQUEST_ID)
+    damage, differs = damaged, difference
+    if steps:
+        read = partial(compiled.step_replies, first_id=REQUEST_ID, acts=True)
+        damage, differs = damaged_step, step_difference
     rng = random.Random(seed)
     found: list[str] = []
     verdicts: Counter[str] = Counter()
     for number in range(-len(samples), count):
         sample = samples[number % len(samples)]
-        payload = sample if number < 0 else damaged(sample, rng)
-        plain = compiled.observation(payload, REQUEST_ID)
-        verdicts["left" if plain is None else "accepted"] += 1
-        if plain is not None and (how := difference(payload)) is not None:
+        payload = sample if number < 0 else damage(sample, rng)
+        verdicts["left" if read(payload) is None else "accepted"] += 1
+        if (how := differs(payload)) is not None:
             found.append(f"{payload.hex()}\n  {how}")
             if len(found) == SHOWN:
                 break
@@ -331,11 +416,18 @@ def main() -> int:
     if compiled.STEP_PATH != "compiled":
         print("the compiled step path is not installed")
         return 2
-    found, verdicts = compare([a_reply(), a_reply(0), a_reply(1)], options.count, options.seed)
-    print(f"{verdicts['accepted']:,} accepted, {verdicts['left']:,} left to pure Python")
-    for difference_found in found:
-        print(f"DIFFERENT {difference_found}")
-    return 1 if found else 0
+    n_found = 0
+    for steps, make in ((False, a_reply), (True, a_step)):
+        samples = [make(n_units) for n_units in (6, 0, 1)]
+        found, verdicts = compare(samples, options.count // 2, options.seed, steps=steps)
+        what = "steps" if steps else "observations"
+        print(
+            f"{what}: {verdicts['accepted']:,} accepted, {verdicts['left']:,} left to pure Python"
+        )
+        for how in found:
+            print(f"DIFFERENT {how}")
+        n_found += len(found)
+    return 1 if n_found else 0
 
 
 if __name__ == "__main__":

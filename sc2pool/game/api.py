@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -22,6 +22,9 @@ from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess
 from sc2pool.protocol import replies
 from sc2pool.protocol.status import Status
+
+if TYPE_CHECKING:
+    from sc2pool._fast import Plain
 
 _EXIT_GRACE_S: Final = 1.0
 """How long after its socket a dying process may be reported as ended."""
@@ -87,11 +90,26 @@ class GameAPI:
         try:
             answered = await self._connection.burst(requests, deadline, extend, sparse)
         except GameFault as fault:
-            lost = fault.kind is FaultKind.CONNECTION_LOST and not self._closed
-            if lost and await self._ends_soon():
-                raise self.process.exit_fault(FaultKind.GAME_EXITED) from fault
+            await self._raise_if_exited(fault)
             raise
         self.status = Status(answered[-1].status)
+        return answered
+
+    async def step(
+        self,
+        actions: Sequence[sc_pb.Action],
+        loops: int,
+        deadline: Deadline,
+        extend: Extend | None = None,
+    ) -> Plain | list[Any]:
+        """As `Connection.step`; a lost connection of a game that has ended is GAME_EXITED."""
+        try:
+            answered = await self._connection.step(actions, loops, deadline, extend)
+        except GameFault as fault:
+            await self._raise_if_exited(fault)
+            raise
+        last = answered[-1] if isinstance(answered, list) else answered
+        self.status = Status(last.status)
         return answered
 
     @property
@@ -110,6 +128,11 @@ class GameAPI:
         os.close(self._exit_fd)
         self.process.close()
         self._lease.release()
+
+    async def _raise_if_exited(self, fault: GameFault) -> None:
+        lost = fault.kind is FaultKind.CONNECTION_LOST and not self._closed
+        if lost and await self._ends_soon():
+            raise self.process.exit_fault(FaultKind.GAME_EXITED) from fault
 
     async def _ends_soon(self) -> bool:
         grace = Deadline.after(_EXIT_GRACE_S)

@@ -10,7 +10,9 @@ Rules:
   raises it on every use, so no late reply is ever taken for the answer to a later request;
 - a faulty game is never shaken hands with: `abort` closes the descriptor, at once;
 - a burst that is answered in time costs one task switch and no timer of its own; if the event
-  loop may be blocked (`DirectReader`), not even the switch.
+  loop may be blocked (`DirectReader`), not even the switch;
+- a step whose replies are as usual passes none of this on the compiled path; whatever else comes
+  passes all of it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import math
 import socket
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import picows
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -34,7 +36,11 @@ from sc2pool.game.hang_detection import STALL_S
 from sc2pool.game.lease import HOST
 from sc2pool.game.wire import DirectReader, NotReadyError, connect, frames
 from sc2pool.protocol import compiled, replies
+from sc2pool.protocol.requests import step_burst
 from sc2pool.protocol.sparse import Head
+
+if TYPE_CHECKING:
+    from sc2pool._fast import Plain
 
 MAX_FRAME_BYTES: Final = 1 << 28
 """Replays and map data come in one frame."""
@@ -42,6 +48,7 @@ _READ_BUFFER_BYTES: Final = 1 << 17
 """Room for a usual observation, so that it is read at once."""
 _GONE: Final = "the game closed the connection"
 _ID_MASK: Final = (1 << 31) - 1
+_STEP: Final = ("step", "observation")
 
 # Every failure raises an exception; picows must not log it, too.
 _quiet = logging.getLogger("sc2pool.websocket")
@@ -161,24 +168,49 @@ class Connection(picows.WSListener):
             self._read_directly()  # an unexpected message must not be taken for an answer
         if self._fault is not None:
             raise self._fault
-        for request in requests:
-            request.id = self._next_id
-            self._expected.append((self._next_id, replies.expected_kind(request)))
-            self._next_id = (self._next_id + 1) & _ID_MASK
         assert reader is not None
-        self._deadline_s = deadline.instant_s
-        self._extend = extend
-        self._sparse = sparse
+        kinds = [replies.expected_kind(request) for request in requests]
+        self._expect(kinds, deadline, extend, sparse=sparse)
+        for request, (request_id, _) in zip(requests, self._expected, strict=True):
+            request.id = request_id
         try:
             reader.send(frames(requests))
         except OSError as error:
             self._lose(error)
-        if not (direct and self._answered_directly()):
-            await self._answered_in_loop()
-        if self._fault is not None and self._expected:  # else it broke behind the last answer
-            raise self._fault
-        answered, self._replies = self._replies, []
-        return answered
+        return await self._answers(direct=direct)
+
+    async def step(
+        self,
+        actions: Sequence[sc_pb.Action],
+        loops: int,
+        deadline: Deadline,
+        extend: Extend | None = None,
+    ) -> Plain | list[Any]:
+        """Sends `requests.step_burst`; as `burst` with `sparse`.
+
+        Returns:
+            A `_fast.Plain` if nothing in the replies was unusual; otherwise what `burst` returns.
+        """
+        reader = self._reader
+        compiled_too = reader is not None and reader.take_over() and reader.has_compiled
+        if reader is not None and compiled_too and self._fault is None:
+            kinds = ("action", *_STEP) if actions else _STEP
+            first_id = self._next_id
+            serialized = [action.SerializeToString() for action in actions]
+            data = compiled.step_frames(first_id, serialized, loops)
+            outcome = reader.step(data, first_id, acts=bool(actions), deadline_s=deadline.instant_s)
+            if not isinstance(outcome, tuple):
+                self._next_id = (first_id + len(kinds)) & _ID_MASK
+                self.sparse_payload = outcome.payload
+                return outcome
+            sent, received = outcome
+            if sent:
+                self._expect(kinds, deadline, extend, sparse=True)
+                reader.send_rest(data[sent:])
+                self._go_on_with(received)
+                return await self._answers(direct=True)
+            self._go_on_with(received)
+        return await self.burst(step_burst(actions, loops), deadline, extend, sparse=True)
 
     def fail(self, fault: GameFault) -> None:
         """Breaks the connection; the first cause counts, and wakes the waiting call."""
@@ -219,6 +251,8 @@ class Connection(picows.WSListener):
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
         """One frame has come: the next reply, or a reason to give up."""
         del transport
+        if self._reader is not None:
+            self._reader.between_messages = frame.fin and frame.tail_size == 0
         if self._fault is not None:
             return
         try:
@@ -235,6 +269,24 @@ class Connection(picows.WSListener):
         self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
 
     # ---- the inside -------------------------------------------------------------------------
+
+    def _expect(
+        self, kinds: Sequence[str], deadline: Deadline, extend: Extend | None, *, sparse: bool
+    ) -> None:
+        for kind in kinds:
+            self._expected.append((self._next_id, kind))
+            self._next_id = (self._next_id + 1) & _ID_MASK
+        self._deadline_s = deadline.instant_s
+        self._extend = extend
+        self._sparse = sparse
+
+    async def _answers(self, *, direct: bool) -> list[Any]:
+        if not (direct and self._answered_directly()):
+            await self._answered_in_loop()
+        if self._fault is not None and self._expected:  # else it broke behind the last answer
+            raise self._fault
+        answered, self._replies = self._replies, []
+        return answered
 
     async def _answered_in_loop(self) -> None:
         """Let the event loop run until all is there, the deadline has passed, or it broke."""
@@ -270,6 +322,14 @@ class Connection(picows.WSListener):
                 self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
         except OSError as error:
             self._lose(error)
+
+    def _go_on_with(self, received: bytes) -> None:
+        """Go on in pure Python after the compiled path, which has read this."""
+        assert self._reader is not None
+        if self._reader.feed(received):
+            self._read_directly()  # the end of the connection, perhaps
+        else:
+            self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
 
     def _lose(self, error: OSError) -> None:
         self.fail(GameFault(FaultKind.CONNECTION_LOST, f"the connection broke: {error}"))

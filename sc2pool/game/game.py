@@ -20,8 +20,9 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from s2clientprotocol import error_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
@@ -40,6 +41,11 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.sparse import Head
 from sc2pool.protocol.status import Status
+
+if TYPE_CHECKING:
+    from sc2pool._fast import Plain
+
+_SUCCESS: Final = int(error_pb2.Success)
 
 
 class ResetKind(StrEnum):
@@ -272,15 +278,21 @@ class Game:
             GameFault: the game failed.
         """
         before = self._loops.now
+        deadline, extend = self._time_limit(loops / LOOPS_PER_S if self._realtime else 0.0)
+        answered: Plain | list[Any]
         if self._realtime:
             due = self._clock.act(loops, time.monotonic())
             asked = [requests.observation(None if before is None else due)]
+            if actions:
+                asked.insert(0, requests.action(actions))
+            answered = await self._api.burst(asked, deadline, extend, sparse=True)
         else:
-            asked = [requests.step(loops), requests.observation()]
-        if actions:
-            asked.insert(0, requests.action(actions))
-        deadline, extend = self._time_limit(loops / LOOPS_PER_S if self._realtime else 0.0)
-        *others, observed = await self._api.burst(asked, deadline, extend, sparse=True)
+            answered = await self._api.step(actions, loops, deadline, extend)
+        if not isinstance(answered, list):
+            self._loops.play(loops, answered.simulation_loop)
+            newest, ended = self._accept(answered, loops)
+            return Step(self._events.deliver(newest), [_SUCCESS] * answered.n_results, ended)
+        *others, observed = answered
         for reply in others:
             if reply.error and not replies.is_game_over(reply):
                 replies.require(reply, reply.WhichOneof("response") or "step")

@@ -2,9 +2,11 @@
 
     event loop    selector ─► transport ─► parser ─► frames      (any loop; also the way back)
     direct               socket ─────────► parser ─► frames
+    compiled             socket ─► the replies of a step         (else what has come ─► parser)
 
 Both ways use the same parser, picows', an `asyncio.BufferedProtocol`; they differ in what reads
-the socket for it. Rule: at any time exactly one of them reads.
+the socket for it. The compiled one is a form of the direct one for usual replies. Rules: at any
+time exactly one of them reads; the compiled one begins only between two messages.
 """
 
 from __future__ import annotations
@@ -12,11 +14,16 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.game.lease import HOST
-from sc2pool.waiting import BlockingWait
+from sc2pool.protocol import compiled
+from sc2pool.waiting import BlockingWait, WorkerLoop
+
+if TYPE_CHECKING:
+    from sc2pool._fast import Plain
 
 
 class NotReadyError(Exception):
@@ -65,6 +72,10 @@ class DirectReader:
     Args:
         sock: the connection's socket; not closed here.
         transport: asyncio's, of the same socket.
+
+    Attributes:
+        between_messages: whether all that was read ended with a whole message; the listener sets it
+            with each message.
     """
 
     def __init__(self, sock: socket.socket, transport: asyncio.Transport) -> None:
@@ -75,6 +86,11 @@ class DirectReader:
         self._parser = protocol
         self._wait = BlockingWait(sock.fileno())
         self._reading = False
+        self.between_messages = False
+        loop = asyncio.get_running_loop()
+        self._compiled = None
+        if isinstance(loop, WorkerLoop):
+            self._compiled = compiled.wire(sock.fileno(), loop.descriptor)
 
     def take_over(self) -> bool:
         """Read instead of the event loop from now on, if the loop may be blocked."""
@@ -90,6 +106,7 @@ class DirectReader:
         """Let the event loop read again."""
         if self._reading:
             self._reading = False
+            self.between_messages = False  # the loop may read a part of one
             self._transport.resume_reading()
 
     def send(self, data: bytes) -> None:
@@ -99,7 +116,23 @@ class DirectReader:
         except BlockingIOError:
             sent = 0
         if sent < len(data):
-            self._transport.write(data[sent:])
+            self.send_rest(data[sent:])
+
+    @property
+    def has_compiled(self) -> bool:
+        """Whether `step` can be called now."""
+        return self._compiled is not None and self._reading and self.between_messages
+
+    def step(
+        self, data: bytes, first_id: int, *, acts: bool, deadline_s: float
+    ) -> Plain | tuple[int, bytes]:
+        """Send the requests of a step, and wait for usual replies; see `_fast.Wire.step`."""
+        assert self._compiled is not None
+        return self._compiled.step(data, first_id, acts, deadline_s)
+
+    def send_rest(self, data: bytes) -> None:
+        """Let the event loop send what the socket did not take."""
+        self._transport.write(data)
 
     def wait(self, timeout_s: float) -> bool:
         """Block until there is something to read; False if the loop has work, or it is too late."""
@@ -113,13 +146,25 @@ class DirectReader:
                 got = self._sock.recv_into(buffer)
             except BlockingIOError:
                 return True
-            if got == 0:
-                return False
-            self._parser.buffer_updated(got)
-            if self._transport.is_closing():  # the parser has given it up
+            if got == 0 or not self._parse(got):
                 return False
             if got < len(buffer):
                 return True
+
+    def feed(self, data: bytes) -> bool:
+        """Hand the parser what `step` has read; as `read`."""
+        while data:
+            buffer = memoryview(self._parser.get_buffer(-1))
+            part, data = data[: len(buffer)], data[len(buffer) :]
+            buffer[: len(part)] = part
+            if not self._parse(len(part)):
+                return False
+        return True
+
+    def _parse(self, got: int) -> bool:
+        self.between_messages = False
+        self._parser.buffer_updated(got)
+        return not self._transport.is_closing()  # else the parser has given it up
 
     def close(self) -> None:
         """Stop watching the socket."""

@@ -110,6 +110,12 @@ def action(actions: Sequence[sc_pb.Action]) -> sc_pb.Request:
     return sc_pb.Request(action=sc_pb.RequestAction(actions=actions))
 
 
+def step_burst(actions: Sequence[sc_pb.Action], loops: int) -> list[sc_pb.Request]:
+    """All of one step: the commands, if there are any, the step, and the state after it."""
+    asked = [step(loops), observation()]
+    return [action(actions), *asked] if actions else asked
+
+
 def game_info() -> sc_pb.Request:
     """Map, players and terrain, which do not change during a game, except pathing."""
     return sc_pb.Request(game_info=sc_pb.RequestGameInfo())

@@ -7,26 +7,41 @@ from __future__ import annotations
 
 import asyncio
 import lzma
+import socket
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from compare_paths import REQUEST_ID, a_reply, compare, difference
+from compare_paths import (
+    REQUEST_ID,
+    a_reply,
+    a_step,
+    compare,
+    difference,
+    frame,
+    messages_of,
+    step_difference,
+)
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game
 from sc2pool.game.installation import find, find_map
+from sc2pool.game.wire import frames
 from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.requests import step_burst
 from sc2pool.tasks import commands
 from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.units import OWN_MARINES, health, select
+from sc2pool.waiting import WorkerLoop
 
 needs_it = pytest.mark.skipif(
     compiled.STEP_PATH != "compiled", reason="the compiled step path is not installed"
@@ -94,6 +109,7 @@ def test_messages_of_the_stand_in(standin_dir: Path, name: str):
                 order = commands.attack(marines.tags, (20 + number % 7, 30))
                 observed = (await game.step(as_actions([order]), 24)).observed
                 assert observed.plain is not None
+                assert observed.plain.simulation_loop > 0  # `Wire` has done the step
                 payload = observed.plain.payload
                 request_id = sc_pb.Response.FromString(payload).id
                 assert difference(payload, request_id) is None
@@ -101,7 +117,8 @@ def test_messages_of_the_stand_in(standin_dir: Path, name: str):
         finally:
             game.close()
 
-    assert asyncio.run(play()) == 60 * 24
+    with asyncio.Runner(loop_factory=lambda: WorkerLoop(own_tasks=1)) as runner:
+        assert runner.run(play()) == 60 * 24
 
 
 @needs_it
@@ -190,3 +207,145 @@ def test_an_environment_variable_leaves_it_out(value, path, monkeypatch):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20
     )
     assert done.stdout == f"{path}\n"
+
+
+# ---- steps --------------------------------------------------------------------------------------
+
+
+@needs_it
+@pytest.mark.parametrize("first_id", [1, 127, 128, 16_383, 16_384, 2**31 - 2, 2**31 - 1])
+@pytest.mark.parametrize("n_commands", [0, 1, 9, 3000])
+@pytest.mark.parametrize("loops", [1, 8, 300])
+def test_the_requests_of_a_step_are_the_same_bytes(first_id, n_commands, loops):
+    actions = as_actions(
+        commands.attack([2**33 + n, 5], (0.1 * n, 7.5) if n % 2 else n) for n in range(n_commands)
+    )
+    expected = step_burst(actions, loops)
+    for number, request in enumerate(expected):
+        request.id = (first_id + number) % 2**31
+    serialized = [action.SerializeToString() for action in actions]
+    assert compiled.step_frames(first_id, serialized, loops) == frames(expected)
+
+
+@needs_it
+@pytest.mark.parametrize("n_units", [0, 1, 6, 900])
+@pytest.mark.parametrize("n_actions", [0, 1, 200])
+def test_usual_steps_are_accepted(n_units, n_actions):
+    data = a_step(n_units, n_actions)
+    plain = compiled.step_replies(data, REQUEST_ID, n_actions > 0)
+    assert plain is not None
+    assert (plain.n_results, plain.simulation_loop) == (n_actions, 300)
+    if n_actions:
+        assert step_difference(data) is None
+    assert compiled.step_replies(data[:-1], REQUEST_ID, n_actions > 0) is None
+    assert compiled.step_replies(data + b"\x82", REQUEST_ID, n_actions > 0) is None
+
+
+@needs_it
+def test_damaged_steps():
+    samples = [a_step(), a_step(0), a_step(2)]
+    found, verdicts = compare(samples, 20_000, seed=5, steps=True)
+    assert found == []
+    assert verdicts["accepted"] > 1_000
+    assert verdicts["left"] > 10_000
+
+
+@needs_it
+def test_an_action_that_failed_is_left_to_pure_python():
+    action, *others = messages_of(a_step())
+    failed = sc_pb.Response.FromString(action)
+    failed.action.result[1] = 5
+    data = b"".join(map(frame, (failed.SerializeToString(), *others)))
+    assert compiled.step_replies(data, REQUEST_ID, acts=True) is None
+
+
+class Answering(threading.Thread):
+    """The other end of a socket: waits for a request, then sends these parts."""
+
+    def __init__(self, parts: list[bytes], *, closes: bool = False) -> None:
+        super().__init__()
+        self.sock, self.other = socket.socketpair()
+        self.sock.setblocking(False)
+        self.parts, self.closes = parts, closes
+        self.got = b""
+
+    def __enter__(self) -> Answering:
+        self.start()
+        return self
+
+    def run(self) -> None:
+        self.got = self.other.recv(1 << 16)
+        for part in self.parts:
+            self.other.sendall(part)
+        if self.closes:
+            self.other.shutdown(socket.SHUT_RDWR)
+
+    def __exit__(self, *_: object) -> None:
+        self.join()
+        self.sock.close()
+        self.other.close()
+
+
+def step_on(answering: Answering, deadline: Deadline, loop: int = -1) -> Any:
+    wire = compiled.wire(answering.sock.fileno(), loop)
+    assert wire is not None
+    return wire.step(b"request", REQUEST_ID, True, deadline.instant_s)
+
+
+@needs_it
+@pytest.mark.parametrize("part_bytes", [1, 7, 4096, 1 << 20])
+@pytest.mark.parametrize("n_units", [3, 1000])
+def test_replies_in_parts(n_units, part_bytes):
+    data = a_step(n_units)
+    part_bytes = max(part_bytes, len(data) // 2000)
+    parts = [data[at : at + part_bytes] for at in range(0, len(data), part_bytes)]
+    with Answering(parts) as answering:
+        plain = step_on(answering, Deadline.after(30))
+        assert isinstance(plain.simulation_loop, int)
+        assert plain.payload == messages_of(data)[2]
+    assert answering.got == b"request"
+
+
+@needs_it
+def test_a_large_reply_needs_more_room():
+    action, step, observed = messages_of(a_step())
+    message = sc_pb.Response.FromString(observed)
+    message.observation.observation.raw_data.map_state.visibility.data = bytes(1_000_000)
+    data = b"".join(map(frame, (action, step, message.SerializeToString())))
+    with Answering([data]) as answering:
+        assert len(step_on(answering, Deadline.after(30)).payload) > 1_000_000
+
+
+@needs_it
+@pytest.mark.parametrize(
+    ("parts", "closes"),
+    [
+        ([a_step()[:40]], True),
+        ([a_step() + b"\x82\0"], False),
+        ([b"\x89\0"], False),
+        ([a_step(0).replace(b"\x82", b"\x02", 1)], False),
+    ],
+    ids=["the end", "a surplus frame", "a ping", "a fragment"],
+)
+def test_what_comes_instead_is_handed_over(parts, closes):
+    with Answering(parts, closes=closes) as answering:
+        assert step_on(answering, Deadline.after(30)) == (len(b"request"), b"".join(parts))
+
+
+@needs_it
+def test_what_comes_before_the_request_is_handed_over():
+    with Answering([]) as answering:
+        answering.other.sendall(b"surplus")
+        assert step_on(answering, Deadline.after(30)) == (0, b"surplus")
+        answering.sock.send(b"let it end")
+
+
+@needs_it
+def test_the_deadline_and_the_event_loop_end_the_wait():
+    with Answering([]) as answering:
+        assert step_on(answering, Deadline.after(0)) == (len(b"request"), b"")
+    readable, other = socket.socketpair()
+    with Answering([]) as answering, readable, other:
+        other.send(b"work")
+        outcome = step_on(answering, Deadline.after(30), readable.fileno())
+        assert outcome == (len(b"request"), b"")
