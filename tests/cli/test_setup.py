@@ -38,14 +38,19 @@ esac
 """
 
 
+INSTALLED_FROM = ("pyproject.toml", "constraints.txt", "setup.py", "sc2pool/_fast.pyx")
+"""What an installation depends on."""
+
+
 class Checkout:
     """A checkout with a space in its name, nothing set up."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout"
         shutil.copytree(ROOT / "scripts", self.root / "scripts")
-        for name in ("pyproject.toml", "constraints.txt", "constraints-ray.txt"):
-            shutil.copy(ROOT / name, self.root)
+        (self.root / "sc2pool").mkdir()
+        for name in (*INSTALLED_FROM, "constraints-ray.txt"):
+            shutil.copy(ROOT / name, self.root / name)
         self.log = folder / "log"
         self.log.touch()
         self.python = folder / "python3"
@@ -118,7 +123,7 @@ def test_a_second_call_only_runs(checkout: Checkout) -> None:
     assert checkout.calls() == []
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+@pytest.mark.parametrize("name", INSTALLED_FROM)
 def test_a_change_installs_again_into_the_same_environment(checkout: Checkout, name: str) -> None:
     checkout.run()
     checkout.calls()
