@@ -62,10 +62,14 @@ cdef struct Field:
     Cursor inside  # of a field with a length
 
 
-cdef bint read_varint(Cursor* cursor, int most_bytes, uint64_t* value) noexcept nogil:
+cdef inline bint read_varint(Cursor* cursor, int most_bytes, uint64_t* value) noexcept nogil:
     cdef uint64_t result = 0
     cdef uint64_t bits
     cdef int read = 0
+    if cursor.at < cursor.end and cursor.at[0] < 0x80:  # most are of one byte
+        value[0] = cursor.at[0]
+        cursor.at += 1
+        return True
     while cursor.at < cursor.end and read < most_bytes:
         bits = cursor.at[0]
         cursor.at += 1
@@ -79,7 +83,7 @@ cdef bint read_varint(Cursor* cursor, int most_bytes, uint64_t* value) noexcept 
     return False
 
 
-cdef bint read_field(Cursor* cursor, Field* field) noexcept nogil:
+cdef inline bint read_field(Cursor* cursor, Field* field) noexcept nogil:
     """The next field; False at anything that is none, such as a group."""
     cdef uint64_t tag
     cdef uint32_t bits
@@ -113,7 +117,7 @@ cdef bint read_field(Cursor* cursor, Field* field) noexcept nogil:
     return False
 
 
-cdef bint is_new(uint64_t* seen, uint32_t number) noexcept nogil:
+cdef inline bint is_new(uint64_t* seen, uint32_t number) noexcept nogil:
     """Whether a field that may occur once occurs for the first time."""
     cdef uint64_t bit = <uint64_t>1 << (number & 63)
     if number > 63 or seen[0] & bit:
@@ -122,7 +126,7 @@ cdef bint is_new(uint64_t* seen, uint32_t number) noexcept nogil:
     return True
 
 
-cdef bint read_float(Field* field, float* number) noexcept nogil:
+cdef inline bint read_float(Field* field, float* number) noexcept nogil:
     """A number of 32 bits; False if it is NaN or infinite."""
     cdef uint32_t bits = <uint32_t>field.value
     if field.wire_type != FIXED32 or bits & 0x7F800000 == 0x7F800000:
@@ -205,7 +209,7 @@ def learn(descriptor):
 assert learn(raw_pb2.Unit.DESCRIPTOR) == UNIT
 
 
-cdef bint is_known(int message, const Field* field) noexcept nogil:
+cdef inline bint is_known(int message, const Field* field) noexcept nogil:
     return field.number < MOST_FIELDS and known[message][field.number] == field.wire_type + 1
 
 
