@@ -36,8 +36,9 @@ class Limits:
     """A method or attribute of an env or task, as in `env_method`, `get_attr` or `render`."""
     worker_grace_s: float = 5.0
     """The worker applies the limits above to its game; the trainer waits this much longer."""
-    concurrent_launches: int = 2
-    """How many games may launch at the same time."""
+    concurrent_launches: int | None = None
+    """How many games may launch at the same time. None: two, and as many as this process has cores
+    once a game has started within five seconds."""
 
 
 def race_number(given: int | Enum) -> int:

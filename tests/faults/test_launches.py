@@ -10,6 +10,15 @@ import pytest
 from fault_pools import MakeEnv
 
 from sc2pool.config import Limits, PoolConfig
+from sc2pool.pool.instances.roster import launches_at_once
+
+
+@pytest.mark.parametrize(
+    ("cores", "first_launch_s", "expected"),
+    [(16, None, 2), (16, 0.5, 16), (16, 20.0, 2), (1, 0.5, 2), (1, None, 2)],
+)
+def test_launches_follow_the_cores_once_one_was_quick(cores, first_launch_s, expected):
+    assert launches_at_once(cores, first_launch_s) == expected
 
 
 @pytest.mark.parametrize("allowed", [1, 3])

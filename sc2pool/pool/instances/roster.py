@@ -22,6 +22,10 @@ from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.watchdog import Watched, bytes_below
 from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.waiter import Waiter
+from sc2pool.processes.table import usable_cores
+
+QUICK_LAUNCH_S = 5.0
+"""A game that starts within this time does not wait for the disk."""
 
 
 class Roster:
@@ -54,7 +58,8 @@ class Roster:
         self._instances_made = 0
         self._living: dict[int, Instance] = {}
         """All that have not been disposed of: an interrupt may leave one without a seat."""
-        self.any_launched = False
+        self._first_launch_s: float | None = None
+        self._cores = usable_cores()
         self.seats = [
             Seat(index, index >= len(specs), spec, self._make(spec, index))
             for index, spec in enumerate([*specs, *[specs[0]] * spares])
@@ -95,7 +100,8 @@ class Roster:
 
     def launched(self, instance: Instance) -> None:
         """Its player is up, with its game if it has one."""
-        self.any_launched = True
+        if self._first_launch_s is None:
+            self._first_launch_s = time.monotonic() - instance.asked_at_s
         if instance.facts is not None:
             self._run_dir.note_process(instance.number, instance.facts.pid)
 
@@ -156,10 +162,12 @@ class Roster:
 
     def launch_next(self) -> None:
         """Launch games that wait for their turn, as many as may at one time."""
+        limit, first_s = self._limits.concurrent_launches, self._first_launch_s
+        most = launches_at_once(self._cores, first_s) if limit is None else limit
         launching = sum(seat.instance.state is State.LAUNCHING for seat in self.seats)
         for seat in self.seats:
             instance = seat.instance
-            if launching == self._limits.concurrent_launches:
+            if launching >= most:
                 return
             if instance.state is State.STARTING and instance.hello is not None:
                 instance.launch(self._launch_timeout_s(), self._limits.worker_grace_s)
@@ -167,7 +175,7 @@ class Roster:
 
     def _launch_timeout_s(self) -> float:
         """The first launch may have to read the whole game from disk."""
-        return self._limits.launch_s * (1 if self.any_launched else 2)
+        return self._limits.launch_s * (2 if self._first_launch_s is None else 1)
 
     def next_wake_s(self) -> float:
         """When the next deadline or delayed start is due; an hour from now if none is."""
@@ -216,3 +224,14 @@ class Roster:
             if seat.instance.facts is not None and worker_pid is not None:
                 return bytes_below(worker_pid)
         return 0
+
+
+def launches_at_once(cores: int, first_launch_s: float | None) -> int:
+    """How many games to launch at one time.
+
+    Args:
+        cores: that this process may use; a game that starts fills one.
+        first_launch_s: how long the first took; None before that.
+    """
+    quick = first_launch_s is not None and first_launch_s < QUICK_LAUNCH_S
+    return max(2, cores) if quick else 2
