@@ -174,13 +174,13 @@ class Few(Pairs):
         for i, j, touch, notice in self._pairs:
             vx, vy = velocities[i]
             other_vx, other_vy = velocities[j]
-            if vx == other_vx and vy == other_vy:
-                continue
             closing_x, closing_y = vx - other_vx, vy - other_vy
+            speed = sqrt(closing_x * closing_x + closing_y * closing_y)
+            if speed == 0.0:
+                continue
             dx, dy = xs[j] - xs[i], ys[j] - ys[i]
             slack = sqrt(dx * dx + dy * dy) - touch - notice
-            loops = slack / sqrt(closing_x * closing_x + closing_y * closing_y)
-            soonest = min(soonest, loops)
+            soonest = min(soonest, slack / speed)
         return soonest
 
 
@@ -228,11 +228,12 @@ class Many(Pairs):
         overlap = np.minimum(self._gap, 0.0)
         if not overlap.any():
             return None
+        distance = np.maximum(self._distance, TINY)
+        to_x, to_y = self._offset_x / distance, self._offset_y / distance
         same_spot = (self._distance == 0.0) & (overlap < 0.0)
-        scale = np.where(same_spot, 1.0, np.maximum(self._distance, TINY))
-        younger = np.tril(np.ones(same_spot.shape), -1)
-        to_x = np.where(same_spot, younger - younger.T, self._offset_x / scale)
-        to_y = self._offset_y / scale
+        if same_spot.any():
+            younger = np.tril(np.ones(same_spot.shape), -1)
+            to_x = np.where(same_spot, younger - younger.T, to_x)
         # Along the first axis numpy adds row after row; along the second, in another order.
         x = (to_x * overlap).sum(axis=0) * PUSH_SHARE
         y = (to_y * overlap).sum(axis=0) * PUSH_SHARE
