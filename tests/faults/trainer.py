@@ -27,7 +27,7 @@ CONFIGS = {
     ),
 }
 LARGEST_FILE_BYTES = 2048
-"""Enough for a queue pair, too little for the fault report of a talkative game."""
+"""Enough for a new worker's player, too little for the fault report of a talkative game."""
 
 
 def say(**what: Any) -> None:
@@ -70,8 +70,6 @@ def counters(pool: Pool) -> dict[str, Any]:
 def main(game: str, ending: str, n: str = "2") -> None:
     pool: Pool | None = None
     config = CONFIGS.get(ending, PoolConfig())
-    if ending == "finds the disk full":
-        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE_BYTES, LARGEST_FILE_BYTES))
     spec = task_spec(Saboteur, game, config)
     try:
         say(stage="constructing")
@@ -85,6 +83,7 @@ def main(game: str, ending: str, n: str = "2") -> None:
         if ending == "raises":
             raise RuntimeError("a bug in the training script")
         if ending == "finds the disk full":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE_BYTES, LARGEST_FILE_BYTES))
             play_on_a_full_disk(pool)
         train(pool)
     except KeyboardInterrupt:

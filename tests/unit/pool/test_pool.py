@@ -11,7 +11,7 @@ import pytest
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import gym_specs
-from sc2pool.errors import ClosedError
+from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.pool import Pool
 
 pytestmark = pytest.mark.usefixtures("variant")
@@ -60,6 +60,24 @@ def test_a_killed_worker_is_replaced(pool):
     assert batch.infos[1]["sc2pool.synthetic"] is True
     pool.send([0, 0])
     assert not pool.recv().truncated.any()
+
+
+def test_a_rebuilt_env_with_other_spaces_ends_the_pool(tmp_path):
+    def of_changing_size() -> gymnasium.Env:
+        (tmp_path / str(os.getpid())).touch()
+        env = gymnasium.make("CartPole-v1" if len(list(tmp_path.iterdir())) == 1 else "Acrobot-v1")
+        env.unwrapped.pid = os.getpid()
+        return env
+
+    pool = Pool(gym_specs([of_changing_size]), one_book=False, config=PoolConfig())
+    try:
+        pool.reset()
+        os.kill(pool.call([0], "get_attr", "pid")[0], signal.SIGKILL)
+        pool.send([0])
+        with pytest.raises(ConfigError, match=r"env 0: the spaces have changed.*\(6,\).*\(4,\)"):
+            pool.recv()
+    finally:
+        pool.close()
 
 
 def test_closed_is_closed(pool):
