@@ -20,6 +20,10 @@ if sys.platform == "linux":
     import select
 
 
+_MOST_READY = 2
+"""How many descriptors a `BlockingWait` has; without a limit epoll makes room for a thousand."""
+
+
 class WorkerLoop(asyncio.SelectorEventLoop):
     """An event loop that its tasks may block.
 
@@ -90,7 +94,7 @@ class BlockingWait:
         loop = self._loop
         if sys.platform != "linux" or loop is None or loop.tasks > loop.own_tasks:
             return False
-        ready = self._epoll.poll(timeout_s)
+        ready = self._epoll.poll(timeout_s, _MOST_READY)
         return len(ready) == 1 and ready[0][0] == self._descriptor
 
     def close(self) -> None:

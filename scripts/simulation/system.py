@@ -92,7 +92,7 @@ class Epoll:
         elif interest.levels.pop(number, None) is None:
             raise FileNotFoundError(2, "No such file or directory")
 
-    def poll(self, timeout_s: float) -> list[tuple[int, int]]:
+    def poll(self, timeout_s: float, _: int = -1) -> list[tuple[int, int]]:
         world, interest = self._world, self._interest
         world.point()
         ready = interest.ready()

@@ -72,8 +72,9 @@ class WorkerEnd(QueuePair):
         self._reply_bell = reply_bell
         self._player = player
         self._strict = strict = player.strict
-        self._array = slot.observations[0] if slot.layout.observation.is_array else None
-        self._must_be_finite = strict and self._array is not None and self._array.dtype.kind == "f"
+        observation = slot.layout.observation
+        self._leaf = observation.leaves[0] if observation.is_array and observation.leaves else None
+        self._must_be_finite = strict and self._leaf is not None and self._leaf.dtype.kind == "f"
         self._send_out_of_band = send_out_of_band
         self._realtime = player.realtime
         self._hold = hold
@@ -144,12 +145,12 @@ class WorkerEnd(QueuePair):
             self._player.delay(self._words[DELAY_WORD])
         return action
 
-    def _is_plain(self, array: Array, observation: Any) -> bool:
+    def _is_plain(self, leaf: Leaf, observation: Any) -> bool:
         """Whether it can be copied as it is; where not, `write_observation` casts or complains."""
         return (
             type(observation) is np.ndarray
-            and observation.dtype == array.dtype
-            and observation.shape == array.shape
+            and observation.dtype == leaf.dtype
+            and observation.shape == leaf.shape
             and (not self._must_be_finite or bool(np.isfinite(observation).all()))
         )
 
@@ -172,13 +173,15 @@ class WorkerEnd(QueuePair):
             raise UserCodeError("a transition was put that no action had asked for")
         observation, reward, terminated, truncated, info, mask = transition
         slot = self._slot
-        flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
-        if flags and self._player.recycle_due:
-            flags |= RECYCLE_DUE
+        flags = 0
+        if terminated or truncated:
+            flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
+            if self._player.recycle_due:
+                flags |= RECYCLE_DUE
         out_of_band = bool(info)
-        array = self._array
-        if array is not None and self._is_plain(array, observation):
-            array[...] = observation
+        leaf = self._leaf
+        if leaf is not None and self._is_plain(leaf, observation):
+            slot.observations[0][...] = observation
             observation = None
         elif slot.layout.observation.fixed:
             write_observation(slot.layout.observation, slot.observations, observation, self._strict)

@@ -58,9 +58,12 @@ class GymPlayer(Player):
         over = False
         while not over:
             observation, reward, terminated, truncated, info = env.step(await pair.get_action())
-            self._check(info)
+            if info:
+                self._check(info)
+            if type(reward) is not float:
+                reward = as_number(reward)
             over = terminated or truncated
-            pair.put(Transition(observation, as_number(reward), terminated, truncated, info))
+            pair.put(Transition(observation, reward, terminated, truncated, info))
 
     def _check(self, info: Any) -> None:
         if not self._is_a_pool:
