@@ -61,15 +61,17 @@ def check_agreement(pools: Sequence[tuple[str, Played]]) -> None:
     Raises:
         ConfigError: two differ.
     """
-    versions = {"this process": sc2pool.__version__}
-    versions |= {where: played.sc2pool_version for where, played in pools}
-    if len(set(versions.values())) > 1:
+    versions = [("this process", sc2pool.__version__)]
+    versions += [(where, played.sc2pool_version) for where, played in pools]
+    if _differ(versions):
         raise ConfigError(
             f"different versions of sc2pool ({_listed(versions)}): install the same one on every "
             "node"
         )
-    games = {where: f"{played.game_version} (build {played.base_build})" for where, played in pools}
-    if len(set(games.values())) > 1:
+    games = [
+        (where, f"{played.game_version} (build {played.base_build})") for where, played in pools
+    ]
+    if _differ(games):
         raise ConfigError(
             f"the nodes play different versions of the game ({_listed(games)}): install the same "
             "one on each, or set SC2PATH to it where `ray start` is called"
@@ -82,5 +84,9 @@ def check_agreement(pools: Sequence[tuple[str, Played]]) -> None:
                 raise ConfigError(f"{where}: {name} is {given}, but {at_first} has {wanted}")
 
 
-def _listed(facts: dict[str, str]) -> str:
-    return "; ".join(f"{where}: {fact}" for where, fact in facts.items())
+def _differ(facts: Sequence[tuple[str, str]]) -> bool:
+    return len({fact for _, fact in facts}) > 1
+
+
+def _listed(facts: Sequence[tuple[str, str]]) -> str:
+    return "; ".join(f"{where}: {fact}" for where, fact in facts)

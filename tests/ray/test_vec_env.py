@@ -167,7 +167,8 @@ def test_nodes_with_different_versions_of_the_game_do_not_play_together(case):
 def test_nodes_with_another_version_of_the_package_do_not_play(case):
     found = case("another_package")
     assert found["type"] == "ConfigError"
-    assert f"has sc2pool {sc2pool.__version__}, and this process has 99.0" in found["text"]
+    assert "different versions of sc2pool (this process: 99.0; node " in found["text"]
+    assert f": {sc2pool.__version__}" in found["text"]
 
 
 @pytest.mark.timing

@@ -45,6 +45,11 @@ def test_what_differs_is_named_with_its_node(other, words):
         check_agreement([("node a", PLAYED), ("node b", replace(PLAYED, **other))])
 
 
+def test_nodes_may_have_the_same_name():
+    with pytest.raises(ConfigError, match=r"node a: 5\.0\.14 .*; node a: 4\.10"):
+        check_agreement([("node a", PLAYED), ("node a", replace(PLAYED, game_version="4.10"))])
+
+
 def test_one_pool_must_have_the_package_of_this_process():
     with pytest.raises(ConfigError, match="different versions of sc2pool"):
         check_agreement([("node a", replace(PLAYED, sc2pool_version="9"))])
