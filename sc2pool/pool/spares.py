@@ -74,7 +74,10 @@ class Spares:
         first = self._holding[0]
         if first.episode is not None and first.episode.seed is not None:
             return first
-        return next((seat for seat in self._holding if seat.arrived), first)
+        for seat in self._holding:  # no generator, as in `Roster.seat_of`
+            if seat.arrived:
+                return seat
+        return first
 
     def forget(self) -> None:
         """No spare holds an episode."""

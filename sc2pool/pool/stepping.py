@@ -486,12 +486,13 @@ class Lockstep:
 
         It must be `possible`.
         """
-        flight = Flight(actions.copy(), time.monotonic())  # the trainer may write into them
+        actions = actions.copy()  # the trainer may write into them
         self._bookkeeping.torn = True  # as a `with` block, but on the path of each step
-        self._flight = flight
-        self._board.batch.send(flight.actions)
+        self._board.batch.send(actions)
         for instance in self._instances:
             instance.queue.ring()
+        # Noted last: if this process is stopped before it rings, that is not the workers' time.
+        self._flight = Flight(actions, time.monotonic())
         self._bookkeeping.torn = False
 
     def recv(self) -> Batch | None:

@@ -107,7 +107,10 @@ class Roster:
 
     def seat_of(self, instance: Instance) -> Seat | None:
         """The seat of this instance; None if another has taken its place."""
-        return next((seat for seat in self.seats if seat.instance is instance), None)
+        for seat in self.seats:  # a generator swallows a Ctrl-C that strikes while it is closed
+            if seat.instance is instance:
+                return seat
+        return None
 
     def replace(self, seat: Seat) -> None:
         """Retire the seat's instance and seat a new one; the seat's episode stays."""
