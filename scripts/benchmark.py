@@ -29,7 +29,7 @@ from pathlib import Path
 import psutil
 from bench.goals import goals_as_dicts, goals_table
 from bench.report import Row, noise, table
-from bench.revision import NoSuchRevisionError, Revision
+from bench.revision import NoSuchRevisionError, unpack
 from bench.settings import Settings
 from bench.standin import install
 
@@ -105,10 +105,10 @@ def main() -> int:
     ):
         # Killed processes leave their temporary files there; they are removed with the folder.
         os.environ["TMPDIR"] = folder
-        revision = None
-        if options.against is not None:
+        revision = None if options.against is None else Path(folder) / "before"
+        if revision is not None:
             try:
-                revision = Revision.unpack(options.against, Path(folder) / "before")
+                unpack(options.against, revision)
             except NoSuchRevisionError as error:
                 sys.exit(f"benchmark: {error}")
         settings = Settings(

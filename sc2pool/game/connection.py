@@ -192,8 +192,12 @@ class Connection(picows.WSListener):
             A `_fast.Plain` if nothing in the replies was unusual; otherwise what `burst` returns.
         """
         reader = self._reader
-        compiled_too = reader is not None and reader.take_over() and reader.has_compiled
-        if reader is not None and compiled_too and self._fault is None:
+        if (
+            reader is not None
+            and self._fault is None
+            and reader.take_over()
+            and reader.has_compiled
+        ):
             kinds = ("action", *_STEP) if actions else _STEP
             first_id = self._next_id
             serialized = [action.SerializeToString() for action in actions]

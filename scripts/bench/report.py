@@ -89,8 +89,9 @@ def value_row(
 ) -> Row:
     """A row whose figure is the median of `values`."""
     low, high = min(values), max(values)
-    compared = ratios or {}
-    return Row(case, setting, side, median(values), unit, low, high, compared, values=tuple(values))
+    return Row(
+        case, setting, side, median(values), unit, low, high, ratios or {}, values=tuple(values)
+    )
 
 
 def table(rows: Sequence[Row]) -> str:

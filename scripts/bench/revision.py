@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -32,45 +31,34 @@ class NoSuchRevisionError(Exception):
     """The commit cannot be unpacked, for the reason in the message."""
 
 
-@dataclass(frozen=True)
-class Revision:
-    """A commit that was unpacked into a folder."""
+def unpack(revision: str, folder: Path) -> None:
+    """Unpack a commit of this checkout.
 
-    name: str
-    folder: Path
+    Args:
+        revision: as git knows it, such as `HEAD~1`.
+        folder: where to; it is made.
 
-    @classmethod
-    def unpack(cls, name: str, folder: Path) -> Revision:
-        """Unpack a commit of this checkout.
-
-        Args:
-            name: as git knows it, such as `HEAD~1`.
-            folder: where to; it is made.
-
-        Raises:
-            NoSuchRevisionError: git does not know it, or this is no checkout.
-        """
-        command = ["git", "-C", str(CHECKOUT), "archive", name, "sc2pool"]
-        try:
-            packed = subprocess.run(command, capture_output=True, check=True).stdout
-        except FileNotFoundError:
-            raise NoSuchRevisionError("--against needs git") from None
-        except subprocess.CalledProcessError as error:
-            said = error.stderr.decode().strip()
-            raise NoSuchRevisionError(f"--against {name}: {said}") from None
-        with tarfile.open(fileobj=BytesIO(packed)) as archive:
-            archive.extractall(folder, filter="data")
-        return cls(name, folder)
+    Raises:
+        NoSuchRevisionError: git does not know it, or this is no checkout.
+    """
+    command = ["git", "-C", str(CHECKOUT), "archive", revision, "sc2pool"]
+    try:
+        packed = subprocess.run(command, capture_output=True, check=True).stdout
+    except FileNotFoundError:
+        raise NoSuchRevisionError("--against needs git") from None
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode().strip()
+        raise NoSuchRevisionError(f"--against {revision}: {said}") from None
+    with tarfile.open(fileobj=BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
 
 
 class RevisionSide:
-    """A side that is played by the other commit."""
+    """A side that is played by the other commit, which was unpacked into `folder`."""
 
-    def __init__(self, revision: Revision, maker: str, *arguments: Any) -> None:
+    def __init__(self, folder: Path, maker: str, *arguments: Any) -> None:
         self._programs = [
-            child.start_asked(
-                "bench.revision", maker, json.dumps(arguments), import_from=[revision.folder]
-            )
+            child.start_asked("bench.revision", maker, json.dumps(arguments), import_from=[folder])
         ]
 
     def prepare(self) -> None:

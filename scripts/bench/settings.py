@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
-from bench.revision import Revision, RevisionSide
+from bench.revision import RevisionSide
 from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.rounds import Round, Rounds, Side, alternate
 from sc2pool.game.installation import Installation
@@ -38,8 +39,8 @@ class Settings:
     """Parts of the names of the sides to compare; None for all sides."""
     most_rounds: int = 0
     """While a ratio is not certain."""
-    revision: Revision | None = None
-    """An earlier commit to compare with."""
+    revision: Path | None = None
+    """The folder of an earlier commit to compare with."""
 
     @property
     def root(self) -> str:

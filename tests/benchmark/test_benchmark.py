@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bench.goals import GOALS, goals_table
 from bench.report import noise, throughput_rows, value_row
-from bench.revision import Revision, RevisionSide
+from bench.revision import RevisionSide
 
 from sc2pool.cli.bench.processes import ROLES
 from sc2pool.cli.bench.rounds import Round, Rounds
@@ -126,7 +126,7 @@ def test_the_earlier_commit_is_the_one_that_is_played(tmp_path):
     package = tmp_path / "sc2pool"
     package.mkdir()
     (package / "__init__.py").write_text("raise ImportError('the other package')")
-    side = RevisionSide(Revision("other", tmp_path), "empty_side", "SubprocSC2VecEnv", 1, 1024)
+    side = RevisionSide(tmp_path, "empty_side", "SubprocSC2VecEnv", 1, 1024)
     with closing(side), pytest.raises(RuntimeError, match=r"bench\.revision has ended"):
         side.prepare()
 

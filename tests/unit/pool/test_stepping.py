@@ -319,11 +319,17 @@ def test_games_in_real_time_are_held_until_the_last_one_has_begun(simulation):
     assert one.stepping.recv(None, None).observations.ravel().tolist() == [1, 2]
 
 
-def test_the_fast_path_leaves_the_records_as_the_general_one_does(simulation):
+def undisturbed(simulation):
+    """Two envs whose episodes have begun; only the fast path itself finds their replies."""
     one = simulation(2)
     one.look_if_due = lambda: None
     one.wait_for_ring = lambda _: False
     one.reset([0, 0])
+    return one
+
+
+def test_the_fast_path_leaves_the_records_as_the_general_one_does(simulation):
+    one = undisturbed(simulation)
     lockstep = one.stepping.lockstep
     assert lockstep.possible
     lockstep.send(np.array([1, 2]))
@@ -337,10 +343,7 @@ def test_the_fast_path_leaves_the_records_as_the_general_one_does(simulation):
 
 
 def test_what_the_fast_path_has_sent_is_in_the_records_before_they_are_used(simulation):
-    one = simulation(2)
-    one.look_if_due = lambda: None
-    one.wait_for_ring = lambda _: False
-    one.reset([0, 0])
+    one = undisturbed(simulation)
     lockstep = one.stepping.lockstep
     actions = np.zeros(2, np.int64)
     for number in range(20):
@@ -368,10 +371,7 @@ def test_what_the_fast_path_has_sent_is_in_the_records_before_they_are_used(simu
 
 
 def test_the_fast_path_takes_nothing_if_one_reply_is_not_plain(simulation):
-    one = simulation(2)
-    one.look_if_due = lambda: None
-    one.wait_for_ring = lambda _: False
-    one.reset([0, 0])
+    one = undisturbed(simulation)
     lockstep = one.stepping.lockstep
     assert lockstep.possible
     lockstep.send(np.array([1, 2]))
