@@ -46,6 +46,8 @@ STATUS_AFTER: dict[str, frozenset[int]] = {
     "observation": _PLAYED,
     "query": _PLAYED,
     "save_replay": _PLAYED,
+    "replay_info": _ANY,
+    "start_replay": frozenset({Status.IN_REPLAY}),
     "action": _RUNNING,
     "debug": _RUNNING,
     "step": _PLAYED,
@@ -64,6 +66,8 @@ _GAME_OVER_ERRORS = frozenset(
 
 _Create = sc_pb.ResponseCreateGame
 _Join = sc_pb.ResponseJoinGame
+_ReplayInfo = sc_pb.ResponseReplayInfo
+_Replay = sc_pb.ResponseStartReplay
 
 _PERMANENT: dict[str, frozenset[int]] = {
     # Every error of create_game is about the map or the players.
@@ -71,6 +75,9 @@ _PERMANENT: dict[str, frozenset[int]] = {
     "join_game": frozenset(_Join.Error.values())
     - {_Join.LaunchError, _Join.NoSpaceForUser, _Join.NetworkError, _Join.OtherError},
     "restart_game": frozenset(),
+    # Every other error is about the file or the options.
+    "replay_info": frozenset(_ReplayInfo.Error.values()) - {_ReplayInfo.DownloadError},
+    "start_replay": frozenset(_Replay.Error.values()) - {_Replay.LaunchError},
 }
 """The errors of each request that a new game would not cure."""
 

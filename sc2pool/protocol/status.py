@@ -1,8 +1,9 @@
 """The SC2 API's status machine, as data.
 
 `LEGAL` lists the statuses in which a request may be sent; source: the table in `protocol.md` of
-Blizzard's s2client-proto. The client uses it to recognise requests, the stand-in to refuse what the
-game refuses. Keys are the names of the fields of `sc2api_pb2.Request`.
+Blizzard's s2client-proto; the game allows create_game in a running game too, on which pysc2's
+reset relies. The client uses it to recognise requests, the stand-in to refuse what the game
+refuses. Keys are the names of the fields of `sc2api_pb2.Request`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LEGAL: dict[str, frozenset[Status]] = {
     "ping": _ANY,
     "available_maps": _ANY,
     "quit": _ANY,
-    "create_game": frozenset({Status.LAUNCHED, Status.ENDED}),
+    "create_game": frozenset({Status.LAUNCHED, Status.IN_GAME, Status.ENDED}),
     "join_game": frozenset({Status.INIT_GAME}),
     "restart_game": frozenset({Status.IN_GAME, Status.ENDED}),
     "leave_game": frozenset({Status.IN_GAME, Status.IN_REPLAY, Status.ENDED}),
@@ -41,6 +42,8 @@ LEGAL: dict[str, frozenset[Status]] = {
     "observation": _WITH_STATE,
     "query": _WITH_STATE,
     "save_replay": _WITH_STATE,
+    "replay_info": _ANY,
+    "start_replay": frozenset({Status.LAUNCHED, Status.IN_GAME, Status.IN_REPLAY, Status.ENDED}),
     "action": _PLAYING,
     "debug": _PLAYING,
     "step": frozenset({Status.IN_GAME, Status.IN_REPLAY}),

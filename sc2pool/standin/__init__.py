@@ -4,7 +4,14 @@ It is a separate program (`python -m sc2pool.standin`). Clients reach it only th
 command line and its port, as they reach the real game. README.md beside this file
 says what it simulates.
 
-Imports run one way: `server` (the socket) → `session` (one client's status machine) → `requests`
-(one handler per request) → `game` (one episode) → `rules`, `combat`, `movement`, `orders` →
-`world` (the arrays) → `scenario`, `terrain`, `unit_types`, `abilities` (data).
+    process/      the socket (`server`), one client's status machine (`session`), the state
+                  between two requests (`state`)
+    requests/     one handler per request
+    replays/      what is recorded of an episode, its file, and playing it again
+    view/         what the client sees of the world, as messages
+    simulation/   one episode (`game`), its units (`world`), one file per mechanism
+    data/         unit types, abilities, the data tables, the format of map files
+    maps/         the map files
+
+Imports run one way: `session` → `requests` → `state` → `view`, `replays` → `simulation` → `data`.
 """

@@ -4,8 +4,8 @@
     python -m sc2pool.standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
 
 The second form takes the real game's flags, with one dash. Like the real game it ignores unknown
-flags. The real game has no `--after-stop` (see `stops`): an installation puts it into its start
-script, so clients need not know about it.
+flags. The real game has no `--after-stop` (see `process.stops`): an installation puts it into its
+start script, so clients need not know about it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 from sc2pool.standin.install import InstallError, install
-from sc2pool.standin.server import run_server
-from sc2pool.standin.stops import AfterStop
+from sc2pool.standin.process.server import run_server
+from sc2pool.standin.process.stops import AfterStop
 
 
 def main(arguments: list[str]) -> int:

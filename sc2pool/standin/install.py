@@ -18,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 
 import sc2pool
-from sc2pool.standin.stops import AfterStop
+from sc2pool.standin.process.stops import AfterStop
 from sc2pool.standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
@@ -37,7 +37,7 @@ def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path
 
     Args:
         directory: empty, missing, or an installation already.
-        after_stop: what games in real time do after a stop (see `stops`).
+        after_stop: what games in real time do after a stop (see `process.stops`).
     """
     directory = directory.expanduser().absolute()
     _check_is_ours_or_empty(directory)

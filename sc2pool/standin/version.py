@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-BASE_BUILD = 75689
-"""The build whose API it implements; `Versions/Base<N>` of an installation has the same number."""
+BASE_BUILD = 81433
+"""The build of patch 5.0.3, whose data tables it serves; clients that know several patches choose
+ids by it. `Versions/Base<N>` of an installation has the same number."""
 
 GAME_VERSION = "standin-1"
 """Shows clients and their users that this is not the real game."""
 
-DATA_VERSION = "5D414E44494E0001"
+DATA_VERSION = "5D414E44494E0002"
 """Must change with the data tables, as the real game's hash does."""

@@ -1,16 +1,13 @@
 """A running stand-in as its clients meet it (`game`), and one without a socket (`session_for`).
 
-The websocket client is a bare one, written out here, because the tests need what client
-libraries forbid: garbage, fragments, an Origin header, a second connection.
+The websocket client is a bare one, because the tests need what client libraries forbid: garbage,
+fragments, an Origin header, a second connection.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import os
 import socket
-import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,16 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzz.wire import TIMEOUT_S
+from fuzz.wire import Wire as BareWire
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin import session
 from sc2pool.standin.install import install
-from sc2pool.standin.state import State
+from sc2pool.standin.process import session
+from sc2pool.standin.process.state import State
 
-TIMEOUT_S = 20.0
 EMPTY_MAP = {
     "format": "sc2pool-standin-scenario/1",
     "name": "Arena",
@@ -44,68 +42,13 @@ RAW = sc_pb.InterfaceOptions(raw=True, score=True)
 ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
 
 
-class HandshakeRefused(Exception):
-    """The server answered the upgrade with another status than 101."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-class Wire:
-    """A bare websocket connection that speaks protobuf."""
-
-    def __init__(self, port: int, path: str = "/sc2api", headers: str = "") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
-        key = base64.b64encode(os.urandom(16)).decode()
-        self.socket.sendall(
-            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
-            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
-            f"Sec-WebSocket-Version: 13\r\n{headers}\r\n".encode()
-        )
-        head = b""
-        while b"\r\n\r\n" not in head:
-            head += self._read(1)
-        status = int(head.split(b" ", 2)[1])
-        if status != 101:
-            self.socket.close()
-            raise HandshakeRefused(status)
-
-    def send_frame(self, payload: bytes, *, opcode: int = 2, fin: bool = True) -> None:
-        first = bytes([(0x80 if fin else 0) | opcode])
-        if len(payload) < 126:
-            length = bytes([0x80 | len(payload)])
-        elif len(payload) < 1 << 16:
-            length = b"\xfe" + struct.pack("!H", len(payload))
-        else:
-            length = b"\xff" + struct.pack("!Q", len(payload))
-        self.socket.sendall(first + length + bytes(4) + payload)  # a mask of zeros is a mask
-
-    def receive(self) -> bytes:
-        _first, length = self._read(2)
-        if length == 126:
-            (length,) = struct.unpack("!H", self._read(2))
-        elif length == 127:
-            (length,) = struct.unpack("!Q", self._read(8))
-        return self._read(length)
-
-    def ask(self, **request: Any) -> sc_pb.Response:
-        self.send_frame(sc_pb.Request(**request).SerializeToString())
-        return sc_pb.Response.FromString(self.receive())
+class Wire(BareWire):
+    """A bare connection that can begin a game."""
 
     def start(self, map_name: str = "MoveToBeacon", seed: int = 1, **create: Any) -> None:
         created = self.ask(create_game=create_request(map_name, seed, **create))
         assert not created.create_game.HasField("error"), created
         assert self.ask(join_game=join_request()).join_game.player_id == 1
-
-    def _read(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            part = self.socket.recv(count - len(data))
-            if not part:
-                raise ConnectionError("closed by the game")
-            data += part
-        return data
 
 
 @dataclass
@@ -137,9 +80,12 @@ class OfflineSession:
         self.state = State(data_dir)
 
     def ask_bytes(self, **request: Any) -> bytes:
-        decoded = session.decode(sc_pb.Request(**request).SerializeToString())
+        return self.ask_frame(sc_pb.Request(**request).SerializeToString())
+
+    def ask_frame(self, frame: bytes) -> bytes:
+        decoded = session.decode(frame)
         session.wait_s(self.state, decoded)
-        return session.answer(self.state, decoded)
+        return session.answer(self.state, decoded, frame)
 
     def ask(self, **request: Any) -> sc_pb.Response:
         return sc_pb.Response.FromString(self.ask_bytes(**request))
@@ -158,7 +104,9 @@ class OfflineSession:
         self.create(*units)
 
     def create(self, *units: Spawn) -> None:
+        """Create these units now; a client would have to play a loop first."""
         self.debug(*(debug_pb.DebugCommand(create_unit=_spawn(*unit)) for unit in units))
+        self.state.playing().do_asked()
 
     def kill(self, tags: list[int]) -> None:
         self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=tags)))

@@ -14,9 +14,8 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol import replies
-from sc2pool.standin.canned import answer
-from sc2pool.standin.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
-from sc2pool.standin.prepared import varint
+from sc2pool.standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
+from sc2pool.standin.view.prepared import varint
 
 MARINE, BEACON, ME, ENEMY = 48, 317, 1, 2
 MOVE = 3794
@@ -118,19 +117,6 @@ def test_many_actions_at_once(canned, command):
     assert list(sc_pb.Response.FromString(reply).action.result) == [1] * 200
 
 
-def test_a_burst_is_answered_from_bytes(canned):
-    """And all else is not: else this would be no map to measure with."""
-    canned.observe()
-    requests = {
-        "action": sc_pb.RequestAction(),
-        "step": sc_pb.RequestStep(),
-        "observation": OBSERVE,
-    }
-    for name, request in requests.items():
-        assert answer(canned.state, sc_pb.Request(**{name: request})) is not None
-    assert answer(canned.state, sc_pb.Request(game_info=sc_pb.RequestGameInfo())) is None
-
-
 def _short(offline, **changes):
     """A canned arena with a marine, 100 loops long."""
     units = [
@@ -147,7 +133,11 @@ def test_the_end_and_a_restart(offline):
     ended = offline.ask(step=sc_pb.RequestStep(count=8), id=7)
     assert (ended.status, ended.step.simulation_loop, ended.id) == (sc_pb.ended, 100, 7)
     reply = offline.ask_bytes(observation=OBSERVE, id=300)
+    later = offline.ask_bytes(observation=OBSERVE, id=300)
+    assert later == _usual(offline, observation=OBSERVE, id=300) == _canonical(later)
+    offline.state.results_sent = False
     assert reply == _usual(offline, observation=OBSERVE, id=300) == _canonical(reply)
+    assert not sc_pb.Response.FromString(later).observation.player_result
     seen = sc_pb.Response.FromString(reply)
     assert seen.status == sc_pb.ended
     assert seen.observation.observation.game_loop == 100
@@ -185,8 +175,9 @@ def test_nothing_moves_fights_or_scores(offline, command):
         "target": "Beacon_Terran",
         "count": 1,
         "reach": 60.0,
-        "min_distance": 5.0,
+        "place": "random",
         "score": 1,
+        "minerals": 0,
         "taken": "moves",
     }
     _short(offline, rules=[rule])

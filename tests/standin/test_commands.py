@@ -55,11 +55,39 @@ def test_action_results(offline, command):
     offline.step(2000)
 
 
+def test_what_was_done_is_observed_once(offline, command):
+    offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 50, 50))
+    (marine,), (roach,) = offline.units(MARINE), offline.units(ROACH)
+    chat, camera = sc_pb.Action(), sc_pb.Action()
+    chat.action_chat.message = "gl hf"
+    camera.action_raw.camera_move.center_world_space.x = 3
+    offline.step(4)
+    offline.act(
+        command([roach.tag, marine.tag], 3794, (30, 20)), command([roach], MOVE), chat, camera
+    )
+
+    def told():
+        seen = offline.ask(observation=sc_pb.RequestObservation()).observation
+        return list(seen.actions), list(seen.chat), len(seen.action_errors)
+
+    assert told() == ([], [], 2)
+    offline.step()
+    walk = command([marine], MOVE, (30, 20))  # the units that obeyed, the specific ability
+    done = [walk, chat, camera]
+    for action in done:
+        action.game_loop = 5
+    assert told() == (done, [sc_pb.ChatReceived(player_id=1, message="gl hf")], 0)
+    offline.step()
+    assert told() == ([], [], 0)
+
+
 def test_a_unit_that_is_named_twice_gets_the_order_once(offline, command):
     offline.start()
     (marine,) = offline.units(MARINE)
     offline.act(command([marine], MOVE, (40, 40)))
     offline.act(command([marine, marine], MOVE, (50, 50), queued=True))
+    assert not offline.units(MARINE)[0].orders  # they take effect with the next loop
+    offline.step()
     assert len(offline.units(MARINE)[0].orders) == 2
 
 
@@ -113,6 +141,7 @@ def test_debug_values(offline):
     def put(what, amount):
         change = value(unit_value=what, value=amount, unit_tag=zealot.tag)
         offline.debug(debug_pb.DebugCommand(unit_value=change))
+        offline.state.playing().do_asked()
 
     put(value.Life, 10)
     put(value.Shields, 7)

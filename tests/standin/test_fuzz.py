@@ -1,77 +1,52 @@
-"""Random legal commands on every map: each request is answered in time, and without an error.
-
-    pytest tests/standin/test_fuzz.py --fuzz-steps 100000 --timeout 0
-
-is the long form; the short one plays a few hundred steps a map.
-"""
+"""Random requests on all maps: a few thousand of `scripts/fuzz_standin.py`."""
 
 from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
 
-import numpy as np
 import pytest
-from s2clientprotocol import raw_pb2 as raw_pb
+from fuzz.draw import is_harmless
+from fuzz.play import FuzzFailure, play, problem_of
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.abilities import ABILITIES
-
-MAPS = sorted(
+REQUESTS = 3000
+"""Enough for every map of the installation."""
+MAPS = {
     Path(entry.name).stem
     for entry in resources.files("sc2pool.standin").joinpath("maps").iterdir()
     if entry.name.endswith(".SC2Map")
+}
+
+
+def test_every_request_is_answered_in_time_and_the_same_in_two_games(tmp_path):
+    report = play(REQUESTS, seed=1, temporary=tmp_path)
+    assert set(report.games) == MAPS
+    assert sum(report.replies.values()) == REQUESTS
+    assert min(report.replies[kind] for kind in ("action", "step", "observation", "debug")) > 20
+    assert REQUESTS / 20 < report.replies["error"] < REQUESTS / 4
+
+
+@pytest.mark.parametrize(
+    ("request_", "reply", "problem"),
+    [
+        ({"id": 3}, {"error": ["Internal error of the stand-in"], "id": 3}, "exception"),
+        ({"id": 3}, {"id": 3}, "either an error or an answer"),
+        ({"id": 3}, {"error": ["no"]}, "another id"),
+        ({"ping": sc_pb.RequestPing()}, {"step": sc_pb.ResponseStep()}, "another kind"),
+        ({"ping": sc_pb.RequestPing()}, {"ping": sc_pb.ResponsePing()}, ""),
+    ],
 )
-SEED = 1
-MAP_CELLS = 64
-LIMIT_S = 20.0
-"""Longest time for one reply, on a machine that does other work."""
+def test_what_is_wrong_with_a_reply(request_, reply, problem):
+    frame = sc_pb.Request(**request_).SerializeToString()
+    found = problem_of(frame, sc_pb.Response(**reply))
+    assert problem in found
+    assert bool(problem) == bool(found)
 
 
-def _place(rng: np.random.Generator, group: list[raw_pb.Unit]) -> tuple[float, float]:
-    """Where one of the group is, the middle of the group, or anywhere on the map."""
-    at = np.array([(unit.pos.x, unit.pos.y) for unit in group])
-    places = at[rng.integers(len(at))], at.mean(axis=0), rng.uniform(0, MAP_CELLS, 2)
-    x, y = places[rng.integers(len(places))].tolist()
-    return x, y
-
-
-def _command(rng: np.random.Generator, units: list[raw_pb.Unit], command) -> sc_pb.Action:
-    """An ability of the data tables for a group of own units, on a place, a unit or nothing."""
-    mine = [unit for unit in units if unit.owner == 1]
-    group = [mine[i] for i in rng.permutation(len(mine))[: rng.integers(1, len(mine) + 1)]]
-    target: dict[str, object] = {}
-    match rng.integers(4):
-        case 0 | 1:
-            target["point"] = _place(rng, group)
-        case 2:
-            target["target"] = units[rng.integers(len(units))].tag
-    ability = ABILITIES[rng.integers(len(ABILITIES))]
-    return command(group, ability.id, queued=bool(rng.integers(2)), **target)
-
-
-@pytest.mark.parametrize("name", MAPS)
-def test_every_legal_command_is_answered(game, command, name, request):
-    wire = game.connect()
-    wire.socket.settimeout(LIMIT_S)
-    wire.start(name, seed=SEED)
-    rng = np.random.default_rng(SEED)
-    for _ in range(request.config.getoption("--fuzz-steps")):
-        seen = wire.ask(observation=sc_pb.RequestObservation())
-        if seen.status == sc_pb.ended:
-            restarted = wire.ask(restart_game=sc_pb.RequestRestartGame())
-            assert not restarted.error
-            if restarted.restart_game.need_hard_reset:
-                wire.ask(leave_game=sc_pb.RequestLeaveGame())
-                wire.start(name, seed=int(rng.integers(1 << 32)))
-            continue
-        units = list(seen.observation.observation.raw_data.units)
-        actions = [_command(rng, units, command) for _ in range(rng.integers(4))]
-        loops = int(rng.choice([1, 2, 8, 22]))
-        try:
-            acted = wire.ask(action=sc_pb.RequestAction(actions=actions))
-            stepped = wire.ask(step=sc_pb.RequestStep(count=loops))
-        except TimeoutError:
-            pytest.fail(f"no reply within {LIMIT_S:g} s; units: {units}; actions: {actions}")
-        assert not acted.error
-        assert not stepped.error
+def test_a_game_that_dies_is_a_failure_with_its_seed(tmp_path, monkeypatch):
+    quit_frame = sc_pb.Request(quit=sc_pb.RequestQuit()).SerializeToString()
+    monkeypatch.setattr("fuzz.play.Draw.frame", lambda _draw: quit_frame)
+    with pytest.raises(FuzzFailure, match=r"seed 5, request 0: quit"):
+        play(1, seed=5, temporary=tmp_path)
+    assert not is_harmless(quit_frame)

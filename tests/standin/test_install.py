@@ -12,7 +12,11 @@ import pytest
 from sc2pool.standin.install import MARKER, InstallError, install
 from sc2pool.standin.version import BASE_BUILD
 
-MAPS = {"MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "Canned"}
+MAPS = {
+    *("MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "Canned"),
+    *("FindAndDefeatZerglings", "DefeatZerglingsAndBanelings"),
+    *("CollectMineralsAndGas", "BuildMarines"),
+}
 
 
 def _snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:

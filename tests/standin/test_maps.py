@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
@@ -24,10 +25,13 @@ def test_beacon_scores_and_moves_at_least_five_away(offline, command):
         assert beacon.alliance == raw_pb.Neutral
         assert beacon.radius == 2.5
         assert _distance(beacon, marine) >= 5
+        assert 23.5 <= beacon.pos.x <= 42.5
+        assert 21.5 <= beacon.pos.y <= 34.5
+        assert math.hypot(beacon.pos.x - 33, beacon.pos.y - 28) >= 4
         assert offline.act(command([marine], MOVE, (beacon.pos.x, beacon.pos.y))) == [1]
         while offline.observe().score.score < expected:
             offline.step()
-        assert _distance(beacon, offline.units(MARINE)[0]) <= 2.5
+        assert 1 < _distance(beacon, offline.units(MARINE)[0]) <= 1.25
     assert offline.units(BEACON)[0].tag == beacon.tag
 
 
@@ -38,6 +42,7 @@ def test_shards_vanish_and_come_back_by_twenty(offline, command):
     shards = offline.units(SHARD)
     assert len(shards) == 20
     assert all(_distance(s, m) >= 2 for s in shards for m in marines)
+    assert all(23 <= s.pos.x <= 43 and 21 <= s.pos.y <= 35 for s in shards)
     score, gone = 0, []
     while score < 20:
         shards = offline.units(SHARD)
@@ -48,6 +53,7 @@ def test_shards_vanish_and_come_back_by_twenty(offline, command):
         seen = offline.observe()
         gone += seen.raw_data.event.dead_units
         score = seen.score.score
+        assert seen.player_common.minerals == 100 * score
         marines = [u for u in seen.raw_data.units if u.unit_type == MARINE]
     assert len(set(gone)) == score
     fresh = offline.units(SHARD)
@@ -69,7 +75,11 @@ def test_roaches_score_ten_marines_minus_one_and_waves_follow(offline):
     assert (len(marines), len(roaches)) == (9, 4)
     assert {r.owner for r in roaches} == {2}
     assert {r.alliance for r in roaches} == {raw_pb.Enemy}
-    assert abs(marines[0].pos.x - roaches[0].pos.x) > 12
+    assert abs(marines[0].pos.x - roaches[0].pos.x) > 10
+    for column in (marines, roaches):
+        assert len({unit.pos.x for unit in column}) == 1
+        ys = [unit.pos.y for unit in column]
+        assert all(after - y == pytest.approx(1) for y, after in pairwise(ys))
     killed = [marines[0].tag, roaches[0].tag, roaches[1].tag]
     offline.kill(killed)
     assert len(offline.units(MARINE)) == 9  # takes effect with the next loop
@@ -83,10 +93,22 @@ def test_roaches_score_ten_marines_minus_one_and_waves_follow(offline):
     offline.step()
     assert (len(offline.units(MARINE)), len(offline.units(ROACH))) == (13, 4)
     assert offline.observe().score.score == 39
-    xs = [marine.pos.x for marine in offline.units(MARINE)]
-    assert max(xs) - min(xs) < 1
+    anew = offline.units(MARINE)
+    assert len({marine.pos.x for marine in anew}) == 1
+    assert not {marine.tag for marine in anew} & {marine.tag for marine in marines}
     details = offline.observe().score.score_details
     assert (details.killed_value_units, details.lost_minerals.army) == (400, 50)
+
+
+@pytest.mark.parametrize("name", ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches"])
+def test_the_area_is_the_real_maps(offline, name):
+    offline.start(name)
+    start = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw
+    area = start.playable_area
+    assert (start.map_size.x, start.map_size.y) == (64, 64)
+    assert (area.p0.x, area.p0.y, area.p1.x, area.p1.y) == (22, 20, 44, 36)
+    camera = offline.observe().raw_data.player.camera
+    assert (camera.x, camera.y) == (33, 25)
 
 
 @pytest.mark.parametrize("name", ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches"])
@@ -97,6 +119,9 @@ def test_maps_end_at_their_time(offline, name):
     ended = offline.ask(observation=sc_pb.RequestObservation()).observation
     assert ended.observation.game_loop == 1920
     assert [(r.player_id, r.result) for r in ended.player_result] == [(1, sc_pb.Victory)]
+    later = offline.ask(observation=sc_pb.RequestObservation()).observation
+    assert not later.player_result
+    assert later.observation == ended.observation
 
 
 def test_losing_all_units_ends_the_episode(offline):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin import pairs
-from sc2pool.standin.pairs import Few, Many
-from sc2pool.standin.unit_types import UNIT_TYPES
-from sc2pool.standin.world import World
+from sc2pool.standin.data.unit_types import UNIT_TYPES
+from sc2pool.standin.simulation import pairs
+from sc2pool.standin.simulation.pairs import Few, Many
+from sc2pool.standin.simulation.world import World
 
 MOVE, ATTACK = 16, 23
 KINDS = [kind.id for kind in UNIT_TYPES]

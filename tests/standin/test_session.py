@@ -49,22 +49,22 @@ REQUESTS = {
 UNSUPPORTED = {
     "quick_save",
     "quick_load",
-    "start_replay",
-    "replay_info",
     "map_command",
     "save_map",
     "obs_action",
 }
 LEADS_TO = {
     ("create_game", Status.LAUNCHED): Status.INIT_GAME,
+    ("create_game", Status.IN_GAME): Status.INIT_GAME,
     ("create_game", Status.ENDED): Status.INIT_GAME,
     ("join_game", Status.INIT_GAME): Status.IN_GAME,
     ("restart_game", Status.IN_GAME): Status.IN_GAME,
     ("restart_game", Status.ENDED): Status.IN_GAME,
     ("leave_game", Status.IN_GAME): Status.LAUNCHED,
+    ("leave_game", Status.IN_REPLAY): Status.LAUNCHED,
     ("leave_game", Status.ENDED): Status.LAUNCHED,
 }
-REACHABLE = [Status.LAUNCHED, Status.INIT_GAME, Status.IN_GAME, Status.ENDED]
+REACHABLE = [status for status in Status if status not in (Status.QUIT, Status.UNKNOWN)]
 
 
 def _bring_to(session, status: Status) -> None:
@@ -72,6 +72,11 @@ def _bring_to(session, status: Status) -> None:
         session.ask(create_game=REQUESTS["create_game"])
     if status >= Status.IN_GAME:
         session.ask(join_game=REQUESTS["join_game"])
+    if status == Status.IN_REPLAY:
+        session.step(8)
+        data = session.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
+        replay = sc_pb.RequestStartReplay(replay_data=data, options=RAW, record_replay=True)
+        session.ask(start_replay=replay)
     if status == Status.ENDED:
         session.step(5000)
     assert session.state.status == status
@@ -128,6 +133,28 @@ def test_create_game_errors(offline, request_, code):
     assert reply.create_game.error_details
     assert not reply.error
     assert reply.status == sc_pb.launched
+
+
+def _not_utf8(request: sc_pb.Request, text: str) -> sc_pb.Request:
+    """The request with a string that is no UTF-8; protobuf's setters do not take it."""
+    frame = request.SerializeToString().replace(text.encode(), b"\xfe" * len(text))
+    return sc_pb.Request.FromString(frame)
+
+
+def test_strings_that_are_no_utf8(offline):
+    create = sc_pb.RequestCreateGame(local_map=_local("PATH"), player_setup=ALONE)
+    damaged = _not_utf8(sc_pb.Request(create_game=create), "PATH").create_game
+    assert offline.ask(create_game=damaged).create_game.error == CreateError.MissingMap
+    offline.ask(create_game=REQUESTS["create_game"])
+    join = sc_pb.RequestJoinGame(race=1, options=RAW, player_name="NAME")
+    offline.ask(join_game=_not_utf8(sc_pb.Request(join_game=join), "NAME").join_game)
+    info = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info
+    assert info.player_info[0].player_name == "\N{REPLACEMENT CHARACTER}" * 4
+    chat = sc_pb.Action(action_chat=sc_pb.ActionChat(message="SAID"))
+    action = sc_pb.Request(action=sc_pb.RequestAction(actions=[chat]))
+    offline.ask(action=_not_utf8(action, "SAID").action)
+    assert not offline.step().error
+    assert len(offline.ask(observation=REQUESTS["observation"]).observation.chat) == 1
 
 
 @pytest.mark.parametrize(
@@ -236,6 +263,7 @@ def test_game_info_has_full_grids_and_echoes_the_interface(offline):
         assert len(grid.data) == size.x * size.y * bits // 8
     assert info.options == RAW
     assert info.map_name == "MoveToBeacon"
+    assert info.mod_names[0] == "Mods/Core.SC2Mod"
     assert [(p.player_id, p.type, p.race_actual) for p in info.player_info] == [
         (1, sc_pb.Participant, common.Terran)
     ]
@@ -244,6 +272,61 @@ def test_game_info_has_full_grids_and_echoes_the_interface(offline):
     bit = row * size.x + column
     assert info.start_raw.pathing_grid.data[bit // 8] >> (7 - bit % 8) & 1
     assert not info.start_raw.pathing_grid.data[(bit - 1) // 8] >> (7 - (bit - 1) % 8) & 1
+
+
+def test_an_interface_that_is_not_sent_is_not_listed(offline):
+    asked = sc_pb.InterfaceOptions(raw=True, score=True, show_cloaked=True)
+    asked.feature_layer.resolution.x = asked.render.resolution.x = 84
+    offline.ask(create_game=REQUESTS["create_game"])
+    offline.ask(join_game=sc_pb.RequestJoinGame(race=1, options=asked))
+    listed = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.options
+    assert listed == sc_pb.InterfaceOptions(raw=True, score=True, show_cloaked=True)
+
+
+def test_coordinates_within_the_playable_area(session_for, command):
+    """The same episode, moved by the area's corner and cut to its size."""
+    sessions = [session_for(), session_for()]
+    for session, cropped in zip(sessions, (False, True), strict=True):
+        options = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=cropped)
+        session.ask(create_game=REQUESTS["create_game"])
+        session.ask(join_game=sc_pb.RequestJoinGame(race=1, options=options))
+    whole, cut = (s.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw for s in sessions)
+    corner, far = whole.playable_area.p0, whole.playable_area.p1
+    size = cut.map_size
+    assert (size.x, size.y) == (far.x - corner.x, far.y - corner.y)
+    assert cut.playable_area.p1 == common.PointI(x=size.x, y=size.y)
+    assert set(cut.pathing_grid.data) == {255}
+    assert len(cut.terrain_height.data) == size.x * size.y
+    marine = next(u for u in sessions[0].observe().raw_data.units if u.unit_type == 48)
+    for session, x, y in zip(sessions, (corner.x, 0), (corner.y, 0), strict=True):
+        assert session.act(command([marine], 16, (x + 3, y + 4))) == [1]
+        session.step(8)
+    whole, cut = (s.ask(observation=REQUESTS["observation"]).observation for s in sessions)
+    for message in (whole, cut):
+        asked = message.actions[0].action_raw.unit_command.target_world_space_pos
+        (order,) = (u.orders[0] for u in message.observation.raw_data.units if u.orders)
+        place = order.target_world_space_pos
+        assert (place.x, place.y) == (asked.x, asked.y)
+    assert (asked.x, asked.y) == (3, 4)
+    for unit, moved in zip(
+        whole.observation.raw_data.units, cut.observation.raw_data.units, strict=True
+    ):
+        assert moved.pos.x == pytest.approx(unit.pos.x - corner.x, abs=1e-4)
+        assert moved.pos.y == pytest.approx(unit.pos.y - corner.y, abs=1e-4)
+    assert set(cut.observation.raw_data.map_state.visibility.data) == {2}
+    assert cut.observation.raw_data.map_state.creep.size == common.Size2DI(x=size.x, y=size.y)
+
+
+def test_a_new_game_may_be_created_in_a_running_one(offline):
+    offline.start("MoveToBeacon")
+    offline.step(9)
+    failed = offline.ask(create_game=sc_pb.RequestCreateGame(player_setup=ALONE))
+    assert failed.create_game.error == CreateError.MissingMap
+    assert failed.status == sc_pb.in_game
+    assert offline.observe().game_loop == 9
+    offline.start("DefeatRoaches")
+    assert offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.map_name == "DefeatRoaches"
+    assert offline.observe().game_loop == 0
 
 
 def test_a_computer_is_listed_and_gets_a_result(offline):
@@ -256,29 +339,6 @@ def test_a_computer_is_listed_and_gets_a_result(offline):
     offline.step(5000)
     results = offline.ask(observation=sc_pb.RequestObservation()).observation.player_result
     assert [(r.player_id, r.result) for r in results] == [(1, sc_pb.Victory), (2, sc_pb.Defeat)]
-
-
-def test_data_tells_only_what_was_asked_for(offline):
-    offline.start()
-    data = offline.ask(data=sc_pb.RequestData(unit_type_id=True)).data
-    units = {unit.unit_id: unit for unit in data.units}
-    assert units[48].name == "Marine"
-    assert units[48].available
-    assert units[48].weapons[0].damage == 6
-    assert units[110].armor == 1
-    assert {317, 1680} <= set(units)
-    assert not data.abilities
-    remaps = {
-        a.ability_id: a.remaps_to_ability_id
-        for a in offline.ask(data=sc_pb.RequestData(ability_id=True)).data.abilities
-    }
-    assert (remaps[4], remaps[16], remaps[17], remaps[18], remaps[23]) == (
-        3665,
-        3794,
-        3795,
-        3793,
-        3674,
-    )
 
 
 def test_step_counts_and_stops_at_the_end(offline):
@@ -363,6 +423,7 @@ def test_debug_is_all_or_nothing(offline):
     assert "9999" in offline.ask(debug=sc_pb.RequestDebug(debug=[good, bad])).error[0]
     assert len(offline.units(48)) == 1
     assert not offline.ask(debug=sc_pb.RequestDebug(debug=[good])).error
+    offline.step()
     assert len(offline.units(48)) == 3
     harmless = [
         debug_pb.DebugCommand(game_state=debug_pb.god),

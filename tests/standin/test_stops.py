@@ -12,7 +12,7 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.install import MARKER, install
-from sc2pool.standin.stops import AfterStop
+from sc2pool.standin.process.stops import AfterStop
 
 STOP_S = 0.6
 """13 loops of real time."""

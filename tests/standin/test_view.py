@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import lzma
+
 import numpy as np
 import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.abilities import ABILITIES
-from sc2pool.standin.unit_types import UNIT_TYPES
+from sc2pool.standin.data.abilities import ABILITIES
+from sc2pool.standin.data.unit_types import UNIT_TYPES
 
+SCV = 45
 COLLECT = {
     "kind": "collect",
     "target": "Beacon_Terran",
     "count": 2,
     "reach": 2.0,
-    "min_distance": 5.0,
+    "place": "random",
     "score": 1,
+    "minerals": 0,
     "taken": "moves",
 }
 
@@ -48,7 +52,7 @@ def _disturb(session, command, rng: np.random.Generator) -> None:
 def test_a_kept_observation_has_the_bytes_of_a_new_one(offline, command, fog):
     rng = np.random.default_rng(1)
     everyone = [(kind.id, owner) for kind in UNIT_TYPES for owner in (1, 2)]
-    places = ((*one, 22 + 1.5 * i, 30) for i, one in enumerate(everyone))
+    places = ((*one, 22 + i, 30) for i, one in enumerate(everyone))
     offline.arena(*places, rules=[COLLECT], fog=fog)
     sizes = set()
     for _ in range(60):
@@ -57,10 +61,42 @@ def test_a_kept_observation_has_the_bytes_of_a_new_one(offline, command, fog):
         if offline.state.status.name != "IN_GAME":
             break
         request = sc_pb.RequestObservation(disable_fog=bool(rng.integers(2)))
-        offline.ask(observation=request)  # deaths and errors appear once
+        first = offline.ask_bytes(observation=request)  # deaths and errors appear once
+        whole = sc_pb.Response.FromString(first)
+        assert first == whole.SerializeToString(deterministic=True)
         seen = offline.ask_bytes(observation=request)
         kept, offline.state.view = offline.state.view, None
         assert seen == offline.ask_bytes(observation=request)
         offline.state.view = kept
         sizes.add(len(seen))
     assert len(sizes) > 20
+
+
+def _fields(unit) -> set[str]:
+    return {field.name for field, _value in unit.ListFields()}
+
+
+def test_a_units_fields_are_those_of_recorded_ones(offline, command, recorded_dir):
+    """Of a Terran's first observation: an SCV walks and is armed, a mineral field is scenery."""
+    path = next(recorded_dir.glob("*.observation.pb.xz"))
+    recorded = sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
+    scv = next(unit for unit in recorded.observation.raw_data.units if unit.unit_type == SCV)
+    offline.arena((48, 1, 20, 20), (110, 2, 24, 20), (1680, 16, 40, 40))
+    marine, roach, shard = offline.observe().raw_data.units
+    assert _fields(marine) == _fields(scv) - {"orders"}
+    others = _fields(marine) - {"weapon_cooldown", "assigned_harvesters", "ideal_harvesters"}
+    assert _fields(roach) == others | {"is_powered"}
+    assert _fields(shard) < _fields(roach)
+    assert marine.facing == pytest.approx(1.5 * np.pi)
+    offline.step()
+    (marine,) = offline.units(48)
+    assert marine.engaged_target_tag == roach.tag
+    offline.act(command([marine], 16, (10, 20)))
+    offline.step()
+    assert not offline.units(48)[0].HasField("engaged_target_tag")
+
+
+def test_supply_is_what_units_provide(offline):
+    offline.arena((48, 1, 20, 20, 3))
+    player = offline.observe().player_common
+    assert (player.food_used, player.food_cap) == (3, 0)

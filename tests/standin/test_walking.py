@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -54,6 +56,7 @@ def test_queue_patrol_stop(offline, command):
         command([marine], MOVE, (22, 22), queued=True),
         command([marine], PATROL, (22, 26), queued=True),
     )
+    offline.step()
     assert [o.ability_id for o in offline.units(MARINE)[0].orders] == [MOVE, MOVE, PATROL]
     visited = set()
     for _ in range(160):
@@ -68,9 +71,40 @@ def test_queue_patrol_stop(offline, command):
     assert not before.orders
     offline.step(10)
     assert offline.units(MARINE)[0].pos == before.pos
-    results = [offline.act(command([marine], MOVE, (30, 30), queued=True))[0] for _ in range(34)]
-    assert results[:33] == [1] * 33
-    assert results[33] == error_pb.OrderQueueIsFull
+    farther = command([marine], MOVE, (30, 30), queued=True)
+    for _ in range(33):
+        assert offline.act(farther) == [1]
+        offline.step()
+    assert offline.act(farther) == [error_pb.OrderQueueIsFull]
+
+
+def test_a_queue_that_becomes_full_is_an_error_of_the_next_loop(offline, command):
+    """None of these orders is carried out before all of them are accepted."""
+    offline.arena((MARINE, 1, 20, 20))
+    (marine,) = offline.units(MARINE)
+    order = command([marine], MOVE, (30, 30), queued=True)
+    assert offline.act(*[order] * 35) == [1] * 35
+    offline.step()
+    seen = offline.ask(observation=sc_pb.RequestObservation()).observation
+    assert [error.result for error in seen.action_errors] == [error_pb.OrderQueueIsFull] * 2
+    assert len(offline.units(MARINE)[0].orders) == 33
+
+
+def test_what_is_asked_for_takes_effect_with_the_next_loop(offline, command):
+    offline.arena((MARINE, 1, 20, 20))
+    (marine,) = offline.units(MARINE)
+    birth = debug_pb.DebugCreateUnit(unit_type=MARINE, owner=1, pos=common.Point2D(x=30, y=30))
+    offline.debug(debug_pb.DebugCommand(create_unit=birth))
+    offline.act(command([marine], MOVE, (30, 20)))
+    before = offline.observe()
+    offline.step(0)
+    assert offline.observe() == before
+    assert not before.raw_data.units[0].orders
+    offline.step()
+    moved, born = offline.units(MARINE)
+    assert moved.orders[0].ability_id == MOVE
+    assert moved.pos.x > 20
+    assert (born.pos.x, born.pos.y) == (30, 30)
 
 
 @pytest.mark.parametrize("count", [1, 9])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-MAPS = ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches"]
+MAPS = ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "DefeatZerglingsAndBanelings"]
 MOVE, ATTACK = 16, 23
 
 

@@ -48,13 +48,23 @@ def test_a_taken_port_is_said_and_ends_the_process(game, executable, tmp_path):
         ({"path": "/elsewhere"}, 404),
         ({"headers": "Origin: http://example.org\r\n"}, 403),
         ({"headers": "origin: null\r\n"}, 403),
+        ({"headers": "Origin: http://127.0.0.1:1\r\n"}, 403),
+        ({"headers": "Origin: http://localhost:{port}\r\nOrigin: http://a.org:{port}\r\n"}, 403),
     ],
 )
 def test_refused_handshakes(game, options, status):
+    told = {name: text.format(port=game.port) for name, text in options.items()}
     with pytest.raises(Exception) as refusal:
-        game.connect(**options)
+        game.connect(**told)
     assert refusal.value.status == status
     assert game.connect().ask(ping=sc_pb.RequestPing()).HasField("ping")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_client_may_state_the_servers_own_address_as_its_origin(game, host):
+    """As pysc2's and SMAC's websocket client does."""
+    wire = game.connect(headers=f"Origin: http://{host}:{game.port}\r\n")
+    assert wire.ask(ping=sc_pb.RequestPing()).HasField("ping")
 
 
 def test_a_request_without_upgrade_does_not_take_the_place(game):
@@ -91,8 +101,14 @@ def test_garbage_is_answered_with_an_error(game, payload):
 
 def test_a_text_frame_is_garbage_too_and_pings_are_answered(game):
     wire = game.connect()
+    request = sc_pb.Request(ping=sc_pb.RequestPing()).SerializeToString()
     wire.send_frame("héllo".encode(), opcode=1)
-    assert sc_pb.Response.FromString(wire.receive()).error
+    wire.send_frame(request, opcode=1)
+    wire.send_frame(request[:1], opcode=1, fin=False)
+    wire.send_frame(request[1:], opcode=0)
+    assert all(sc_pb.Response.FromString(wire.receive()).error for _ in range(3))
+    wire.send_frame(request)
+    assert sc_pb.Response.FromString(wire.receive()).HasField("ping")
     wire.send_frame(b"there?", opcode=9)
     assert wire.receive() == b"there?"
 

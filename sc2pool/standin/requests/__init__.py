@@ -1,7 +1,8 @@
-"""One handler per request of the API, and the table of handlers.
+"""One handler per request of the API, and the tables of handlers.
 
 A handler fills its part of the response from the request and the state. Errors in processing go
-into that part; `RequestRefused` makes the whole reply an error.
+into that part; `RequestRefused` makes the whole reply an error. The three requests of a step are
+answered with the bytes of the whole reply.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ from typing import Any
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.requests import actions, debug, info, lifecycle, observe, queries
-from sc2pool.standin.state import State
+from sc2pool.standin.process.state import State
+from sc2pool.standin.requests import actions, debug, info, lifecycle, observe, queries, replays
 
 # `Any` is the request's own message, e.g. RequestStep for "step"; the response is the whole one.
 Handler = Callable[[State, Any, sc_pb.Response], None]
+
+IN_BYTES: dict[str, Callable[[State, sc_pb.Request], bytes]] = {
+    "action": actions.action,
+    "step": lifecycle.step,
+    "observation": observe.observation,
+}
 
 HANDLERS: dict[str, Handler] = {
     "ping": info.ping,
@@ -27,10 +34,9 @@ HANDLERS: dict[str, Handler] = {
     "restart_game": lifecycle.restart_game,
     "leave_game": lifecycle.leave_game,
     "quit": lifecycle.quit_process,
-    "step": lifecycle.step,
-    "save_replay": lifecycle.save_replay,
-    "observation": observe.observation,
-    "action": actions.action,
+    "save_replay": replays.save_replay,
+    "replay_info": replays.replay_info,
+    "start_replay": replays.start_replay,
     "query": queries.query,
     "debug": debug.debug,
 }

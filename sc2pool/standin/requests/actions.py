@@ -1,84 +1,175 @@
 """Actions: turns a client's commands into orders, with the game's result codes.
 
-Every action of a request gets one result. The units that can obey a unit command do; if none can,
-the result is the first unit's reason. The next observation's `action_errors` lists each unit that
-cannot.
+Every action of a request gets one result, at once. The units that can obey a unit command do, from
+the next loop on; if none can, the result is the first unit's reason. The next observation lists
+what was done (`actions`, and `chat`) and each unit that could not obey (`action_errors`).
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin import abilities, orders
-from sc2pool.standin.abilities import KIND_BY_ABILITY, OrderKind
-from sc2pool.standin.game import Game
-from sc2pool.standin.state import State
-from sc2pool.standin.world import ENEMY, ME, Order, Unit
+from sc2pool.standin.data import abilities
+from sc2pool.standin.data.abilities import KIND_BY_ABILITY, OrderKind
+from sc2pool.standin.process.state import PLAYER_ID, Done, State
+from sc2pool.standin.requests.errands import rally, read_errand
+from sc2pool.standin.requests.text import text
+from sc2pool.standin.simulation import orders
+from sc2pool.standin.simulation.game import Game
+from sc2pool.standin.simulation.world import ENEMY, ME, Order, Unit
+from sc2pool.standin.view.crop import Crop
+from sc2pool.standin.view.prepared import action_reply, reply_tail
 
 Success = error_pb.Success
+_TRAIN = OrderKind.TRAIN
 _WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
 
 
-def action(state: State, request: sc_pb.RequestAction, response: sc_pb.Response) -> None:
-    """Give all the orders; they take effect with the next loop."""
+def action(state: State, request: sc_pb.Request) -> bytes:
+    """Give all the orders."""
     if state.created().scenario.stamp:
-        state.provenance.note_action(request.SerializeToString(deterministic=True))
-    response.action.SetInParent()
-    response.action.result.extend([_perform(state, one) for one in request.actions])
+        content = request.action.SerializeToString(deterministic=True)
+        state.provenance.note_action(content)
+    actions = request.action.actions
+    if state.crop is not None:
+        actions = [_uncropped(state.crop, one) for one in actions]
+    results = [_perform(state, one) for one in actions]
+    return action_reply(results, reply_tail(request, state.status))
+
+
+def _uncropped(crop: Crop, one: sc_pb.Action) -> sc_pb.Action:
+    return (
+        sc_pb.Action(action_raw=crop.asked(one.action_raw)) if one.HasField("action_raw") else one
+    )
 
 
 def _perform(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType:
     if one.HasField("action_raw"):
         raw = one.action_raw
         if raw.HasField("unit_command"):
-            return _command(state, raw.unit_command)
+            return _command(state, one, raw.unit_command)
+        if raw.WhichOneof("action") is None:
+            return error_pb.Error
         # Camera moves and autocast toggles have no effect on these maps.
-        return Success if raw.WhichOneof("action") is not None else error_pb.Error
+        state.playing().ask(partial(_note, state, one))
+        return Success
     if one.HasField("action_chat"):
+        state.playing().ask(partial(_say, state, one))
         return Success
     # Feature layers, rendered screens and the user interface are not simulated.
     return error_pb.NotSupported
 
 
-def _command(state: State, command: raw_pb.ActionRawUnitCommand) -> error_pb.ActionResult.ValueType:
-    game = state.playing()
-    tags = dict.fromkeys(command.unit_tags)
-    failed = []
-    for tag in tags:
-        result = _command_unit(game, tag, command)
-        if result != Success:
-            failed.append(result)
-            # The id is signed in a command and unsigned in an error.
-            error = sc_pb.ActionError(
-                unit_tag=tag, ability_id=max(0, command.ability_id), result=result
-            )
-            state.action_errors.append(error)
-    if len(failed) < len(tags):
-        return Success
-    return failed[0] if failed else error_pb.Error
+def _note(state: State, one: sc_pb.Action) -> None:
+    """Keep an action that was carried out for the next observation."""
+    state.actions_done.append(Done(one, state.playing().world.loop + 1))
 
 
-def _command_unit(
-    game: Game, tag: int, command: raw_pb.ActionRawUnitCommand
+def _say(state: State, one: sc_pb.Action) -> None:
+    _note(state, one)
+    said = sc_pb.ChatReceived(player_id=PLAYER_ID, message=text(one.action_chat.message))
+    state.chat.append(said)
+
+
+def _command(
+    state: State, one: sc_pb.Action, command: raw_pb.ActionRawUnitCommand
 ) -> error_pb.ActionResult.ValueType:
-    """Give one unit the order; returns the result code."""
-    unit = game.world.by_tag.get(tag)
+    game = state.playing()
+    by_tag = game.world.by_tag
+    ability_id = abilities.specific(command.ability_id)
+    # A stop is never queued.
+    queued = command.queue_command and ability_id != abilities.STOP
+    given: list[tuple[Unit, Order]] = []
+    failed = []
+    for tag in dict.fromkeys(command.unit_tags):
+        unit = by_tag.get(tag)
+        order = _order_for(game, unit, ability_id, command, queued)
+        if not isinstance(order, Order):
+            failed.append(order)
+            _note_error(state, command, tag, order)
+        elif unit is not None:
+            given.append((unit, order))
+    if not given:
+        return failed[0] if failed else error_pb.Error
+    if len(given) < len(command.unit_tags) or ability_id != command.ability_id:
+        one = _obeyed(one, ability_id, [unit for unit, _order in given])
+    game.ask(partial(_give, state, one, given, queued))
+    return Success
+
+
+def _obeyed(one: sc_pb.Action, ability_id: int, units: list[Unit]) -> sc_pb.Action:
+    """A command as it was carried out: the specific ability, the units that obeyed."""
+    obeyed = sc_pb.Action()
+    obeyed.CopyFrom(one)
+    command = obeyed.action_raw.unit_command
+    command.ability_id = ability_id
+    command.unit_tags[:] = [unit.tag for unit in units]
+    return obeyed
+
+
+def _note_error(
+    state: State,
+    command: raw_pb.ActionRawUnitCommand,
+    tag: int,
+    result: error_pb.ActionResult.ValueType,
+) -> None:
+    # The id is signed in a command and unsigned in an error.
+    ability_id = max(0, command.ability_id)
+    error = sc_pb.ActionError(unit_tag=tag, ability_id=ability_id, result=result)
+    state.action_errors.append(error)
+
+
+def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queued: bool) -> None:
+    """Give the units their orders; the queue of a unit may have become full meanwhile."""
+    game, command = state.playing(), one.action_raw.unit_command
+    obeyed = []
+    for unit, order in given:
+        result = _obey(game, unit, order, queued=queued)
+        if result == Success:
+            obeyed.append(unit)
+        else:
+            _note_error(state, command, unit.tag, result)
+    if not obeyed:
+        return
+    if len(obeyed) < len(given):
+        one = _obeyed(one, command.ability_id, obeyed)
+    state.actions_done.append(Done(one, game.world.loop + 1))
+
+
+def _obey(game: Game, unit: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
+    """Let a unit carry out or queue an order; Success, or why it cannot."""
+    if order.kind < _TRAIN or game.economy is None:
+        accepted = orders.give(game.world, unit, order, queued=queued)
+        return Success if accepted else error_pb.OrderQueueIsFull
+    if order.kind == OrderKind.TRAIN:
+        return game.economy.train(unit, order)
+    rally(unit, order)
+    return Success
+
+
+def _order_for(
+    game: Game,
+    unit: Unit | None,
+    ability_id: int,
+    command: raw_pb.ActionRawUnitCommand,
+    queued: bool,
+) -> Order | error_pb.ActionResult.ValueType:
+    """The order that a command gives to one unit, or the reason why it gives none."""
     if unit is None:
         return error_pb.Error
     if unit.owner != ME:
         return error_pb.YouCantIssueCommandsToThatUnit
-    ability_id = abilities.specific(command.ability_id)
     if ability_id not in abilities.available_to(unit.type):
         return error_pb.NotSupported
-    order = _read_order(game, unit, ability_id, command)
-    if not isinstance(order, Order):
-        return order
-    # A stop is never queued.
-    queued = command.queue_command and order.kind != OrderKind.IDLE
-    accepted = orders.give(game.world, unit, order, queued=queued)
-    return Success if accepted else error_pb.OrderQueueIsFull
+    errand = read_errand(game, unit, ability_id, command)
+    order = _read_order(game, unit, ability_id, command) if errand is None else errand
+    if queued and isinstance(order, Order) and orders.is_full(unit):
+        return error_pb.OrderQueueIsFull
+    return order
 
 
 def _read_order(

@@ -1,22 +1,24 @@
 """Debug commands: change the world directly, or crash, hang or end the process.
 
-The whole request is checked before any command is carried out. Deaths and the end of the game
-take effect in the next loop, as in the real game.
+The whole request is checked before any command is carried out. All but the end of the process
+takes effect in the next loop, as in the real game.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.scenario import MAX_UNITS
-from sc2pool.standin.state import Fate, RequestRefused, State
-from sc2pool.standin.unit_types import TYPE_BY_ID, UNIT_TYPES
-from sc2pool.standin.world import NEUTRAL
+from sc2pool.standin.data.scenario import MAX_UNITS
+from sc2pool.standin.data.unit_types import TYPE_BY_ID, UNIT_TYPES
+from sc2pool.standin.process.state import Fate, RequestRefused, State
+from sc2pool.standin.simulation.game import Game
+from sc2pool.standin.simulation.world import NEUTRAL
 
 MAX_SCORE = 1_000_000_000
 _FATES = {
@@ -33,6 +35,7 @@ _RESULTS = {
 def debug(state: State, request: sc_pb.RequestDebug, response: sc_pb.Response) -> None:
     """Carry out the commands, in order."""
     response.debug.SetInParent()
+    game = state.playing()
     kinds = [command.WhichOneof("command") for command in request.debug]
     if None in kinds:
         raise RequestRefused("An empty debug command")
@@ -40,10 +43,14 @@ def debug(state: State, request: sc_pb.RequestDebug, response: sc_pb.Response) -
         raise RequestRefused("Nothing can be changed on a canned map, only ended")
     for command in request.debug:
         _check_numbers(command)
-    _check_births(state, [c.create_unit for c in request.debug if c.HasField("create_unit")])
+    births = [command.create_unit for command in request.debug if command.HasField("create_unit")]
+    _check_births(game, births)
+    game.units_asked += _count(births)
     for kind, command in zip(kinds, request.debug, strict=True):
-        if kind in _COMMANDS:
-            _COMMANDS[kind](state, getattr(command, kind))
+        if kind == "test_process":
+            _test_process(state, command.test_process)
+        elif kind in _COMMANDS:
+            game.ask(partial(_COMMANDS[kind], game, getattr(command, kind)))
 
 
 def _check_numbers(command: debug_pb.DebugCommand) -> None:
@@ -53,8 +60,11 @@ def _check_numbers(command: debug_pb.DebugCommand) -> None:
         raise RequestRefused(f"{command.unit_value.value} is no value for a unit")
 
 
-def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
-    game = state.playing()
+def _count(births: list[debug_pb.DebugCreateUnit]) -> int:
+    return sum(max(1, birth.quantity) for birth in births)
+
+
+def _check_births(game: Game, births: list[debug_pb.DebugCreateUnit]) -> None:
     for birth in births:
         if birth.unit_type not in TYPE_BY_ID:
             known = ", ".join(f"{unit.id} {unit.name}" for unit in UNIT_TYPES)
@@ -63,24 +73,23 @@ def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
             raise RequestRefused(f"No such player: {birth.owner}")
         if not game.terrain.on_map(birth.pos.x, birth.pos.y):
             raise RequestRefused(f"({birth.pos.x}, {birth.pos.y}) is not on the map")
-    if len(game.world.units) + sum(max(1, birth.quantity) for birth in births) > MAX_UNITS:
+    if len(game.world.units) + game.units_asked + _count(births) > MAX_UNITS:
         raise RequestRefused(f"Too many units: the stand-in's limit is {MAX_UNITS}")
 
 
-def _create_unit(state: State, create: debug_pb.DebugCreateUnit) -> None:
-    game = state.playing()
+def _create_unit(game: Game, create: debug_pb.DebugCreateUnit) -> None:
     place = game.terrain.clamp(create.pos.x, create.pos.y)
     points = [place] * max(1, create.quantity)
     game.world.spawn(TYPE_BY_ID[create.unit_type], create.owner, points)
 
 
-def _kill_unit(state: State, kill: debug_pb.DebugKillUnit) -> None:
-    world = state.playing().world
+def _kill_unit(game: Game, kill: debug_pb.DebugKillUnit) -> None:
+    world = game.world
     world.doomed += [tag for tag in kill.tag if tag in world.by_tag]
 
 
-def _set_unit_value(state: State, change: debug_pb.DebugSetUnitValue) -> None:
-    world = state.playing().world
+def _set_unit_value(game: Game, change: debug_pb.DebugSetUnitValue) -> None:
+    world = game.world
     unit = world.by_tag.get(change.unit_tag)
     if unit is None:
         return
@@ -96,12 +105,12 @@ def _set_unit_value(state: State, change: debug_pb.DebugSetUnitValue) -> None:
         unit.energy = max(change.value, 0.0)
 
 
-def _set_score(state: State, score: debug_pb.DebugSetScore) -> None:
-    state.playing().world.score = int(score.score)
+def _set_score(game: Game, score: debug_pb.DebugSetScore) -> None:
+    game.world.score = int(score.score)
 
 
-def _end_game(state: State, end: debug_pb.DebugEndGame) -> None:
-    state.playing().end(_RESULTS[end.end_result])
+def _end_game(game: Game, end: debug_pb.DebugEndGame) -> None:
+    game.end(_RESULTS[end.end_result])
 
 
 def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
@@ -110,13 +119,12 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
 
 
 # Drawing and `game_state` commands are accepted and change nothing.
-_COMMANDS: dict[str, Callable[[State, Any], None]] = {
+_COMMANDS: dict[str, Callable[[Game, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,
     "unit_value": _set_unit_value,
     "score": _set_score,
     "end_game": _end_game,
-    "test_process": _test_process,
 }
 
 _CHANGING = frozenset({"create_unit", "kill_unit", "unit_value", "score"})

@@ -1,41 +1,93 @@
 """The observation request: what the client sees, and what happened since the last one.
 
-Rule it keeps: action errors appear once, in the first observation after them.
+Rule it keeps: actions, their errors, chat and results appear once, in the first observation after
+them.
 """
 
 from __future__ import annotations
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.state import PLAYER_ID, State
+from sc2pool.standin.process.state import PLAYER_ID, State
+from sc2pool.standin.view.prepared import observation_reply, reply_tail
 
 
-def observation(state: State, request: sc_pb.RequestObservation, response: sc_pb.Response) -> None:
+def observation(state: State, request: sc_pb.Request) -> bytes:
     """Everything that the joined interface requested, at the current loop."""
-    game = state.playing()
-    reply = response.observation
-    reply.observation.CopyFrom(state.seen().update(fog=game.fog and not request.disable_fog))
-    reply.action_errors.extend(state.action_errors)
-    state.action_errors.clear()
-    if state.created().scenario.stamp:
-        message = state.provenance.text(game.world.loop)
-        reply.chat.add(player_id=PLAYER_ID, message=message)
-    reply.player_result.extend(player_results(state))
+    tail = reply_tail(request, state.status)
+    if state.crop is not None:
+        response = sc_pb.Response(observation=whole_observation(state, request.observation))
+        return bytes(response.SerializeToString(deterministic=True)) + tail
+    # The kept message is serialized as it is: to copy it would cost as much again.
+    content = _seen(state, request.observation).SerializeToString(deterministic=True)
+    return observation_reply(_before(state), content, _after(state), tail)
+
+
+def whole_observation(state: State, request: sc_pb.RequestObservation) -> sc_pb.ResponseObservation:
+    """The same as a message."""
+    reply = sc_pb.ResponseObservation()
+    reply.ParseFromString(_before(state) + _after(state))
+    reply.observation.CopyFrom(_seen(state, request))
+    if state.crop is not None:
+        state.crop.observation(reply.observation.raw_data)
+        for done in reply.actions:
+            state.crop.done(done.action_raw)
+    return reply
+
+
+def _seen(state: State, request: sc_pb.RequestObservation) -> sc_pb.Observation:
+    """The observation itself; it is valid until the next one."""
+    sees_all = request.disable_fog or (state.playback is not None and state.playback.sees_all)
+    return state.seen().update(fog=not sees_all)
+
+
+def _before(state: State) -> bytes:
+    """The fields before the observation itself: what the client did."""
+    fields = b""
+    if state.actions_done:
+        fields = b"".join([done.shown() for done in state.actions_done])
+        state.actions_done.clear()
+    if state.action_errors:
+        errors = sc_pb.ResponseObservation(action_errors=state.action_errors)
+        fields += errors.SerializeToString(deterministic=True)
+        state.action_errors.clear()
+    return fields
+
+
+def _after(state: State) -> bytes:
+    """The fields after the observation itself: results and chat."""
+    game, stamp = state.playing(), state.created().scenario.stamp
+    if game.result is None and not state.chat and not stamp:
+        return b""
+    fields = sc_pb.ResponseObservation(player_result=player_results(state), chat=state.chat)
+    state.chat.clear()
+    if stamp:
+        fields.chat.add(player_id=PLAYER_ID, message=state.provenance.text(game.world.loop))
+    return bytes(fields.SerializeToString(deterministic=True))
 
 
 def player_results(state: State) -> list[sc_pb.PlayerResult]:
-    """Each player's result; empty before the end."""
+    """Each player's result; empty before the end, and once they have been sent."""
+    if state.results_sent or state.playing().result is None:
+        return []
+    state.results_sent = True
+    return results(state)
+
+
+def results(state: State) -> list[sc_pb.PlayerResult]:
+    """Each player's result; undecided before the end."""
     result = state.playing().result
     if result is None:
-        return []
-    results = [sc_pb.PlayerResult(player_id=PLAYER_ID, result=result)]
+        result = sc_pb.Undecided
+    found = [sc_pb.PlayerResult(player_id=PLAYER_ID, result=result)]
     if state.created().computer is not None:
-        results.append(sc_pb.PlayerResult(player_id=PLAYER_ID + 1, result=_OPPOSITE[result]))
-    return results
+        found.append(sc_pb.PlayerResult(player_id=PLAYER_ID + 1, result=_OPPOSITE[result]))
+    return found
 
 
 _OPPOSITE = {
     sc_pb.Victory: sc_pb.Defeat,
     sc_pb.Defeat: sc_pb.Victory,
     sc_pb.Tie: sc_pb.Tie,
+    sc_pb.Undecided: sc_pb.Undecided,
 }

@@ -8,10 +8,11 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin import abilities
-from sc2pool.standin.game import Game
-from sc2pool.standin.state import State
-from sc2pool.standin.world import ME
+from sc2pool.standin.data import abilities
+from sc2pool.standin.process.state import State
+from sc2pool.standin.requests.errands import MADE_BY
+from sc2pool.standin.simulation.game import Game
+from sc2pool.standin.simulation.world import ME
 
 
 def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response) -> None:
@@ -57,8 +58,14 @@ def _fill_abilities(reply: query_pb.ResponseQueryAvailableAbilities, game: Game)
 def _placement(
     game: Game, place: query_pb.RequestQueryBuildingPlacement
 ) -> error_pb.ActionResult.ValueType:
-    """Success if the point is open and no unit stands on it. No unit can build here."""
+    """Success if the structure can stand there, or, for other abilities, if no unit does."""
     x, y = place.target_pos.x, place.target_pos.y
+    made = MADE_BY.get(abilities.specific(place.ability_id))
+    if game.economy is not None and made is not None and not made.food:
+        middle = game.economy.building.snap(made, x, y)
+        if middle is None:
+            return error_pb.CantBuildLocationInvalid
+        return game.economy.building.can_place(made, *middle)
     if not game.terrain.walkable(x, y):
         return error_pb.CantBuildLocationInvalid
     for unit in game.world.units:

@@ -6,16 +6,20 @@ from operator import attrgetter
 
 from s2clientprotocol import score_pb2 as score_pb
 
-from sc2pool.standin.world import Ledger, World
+from sc2pool.standin.simulation.economy.economy import Economy
+from sc2pool.standin.simulation.game import Game
+from sc2pool.standin.simulation.world import Army, Ledger
 
+_OF_LATER_BUILDS = ("current_apm", "current_effective_apm")
+"""Fields that the game of the reported build does not have."""
 _SUMS = attrgetter(*Ledger.__dataclass_fields__)
 
 
 class ScoreView:
     """The score of one episode; filled again when it has changed."""
 
-    def __init__(self, score: score_pb.Score, world: World) -> None:
-        self._score, self._world = score, world
+    def __init__(self, score: score_pb.Score, game: Game) -> None:
+        self._score, self._world, self._economy = score, game.world, game.economy
         self._shown: object = None
         score.score_type = score_pb.Score.Curriculum
         _set_to_zero(score.score_details)
@@ -23,7 +27,9 @@ class ScoreView:
     def update(self) -> None:
         """Show the current loop."""
         world = self._world
-        current = (world.score, world.army, _SUMS(world.ledger))
+        economy = self._economy
+        money = None if economy is None else (economy.collected, economy.spent)
+        current = (world.score, world.army, money, _SUMS(world.ledger))
         if current != self._shown:
             self._shown = current
             self._fill()
@@ -48,11 +54,25 @@ class ScoreView:
         details.total_damage_dealt.shields = ledger.dealt_shields
         details.total_damage_taken.life = ledger.taken_life
         details.total_damage_taken.shields = ledger.taken_shields
+        if self._economy is not None:
+            _fill_economy(details, army, self._economy)
+
+
+def _fill_economy(details: score_pb.ScoreDetails, army: Army, economy: Economy) -> None:
+    """Set what was earned and spent, and tell workers and structures from the army."""
+    details.collected_minerals, details.collected_vespene = economy.collected
+    details.spent_minerals, details.spent_vespene = economy.spent
+    details.total_value_structures = army.structure_minerals
+    details.total_value_units -= army.structure_minerals
+    details.food_used.economy = army.workers
+    details.food_used.army = army.food - army.workers
 
 
 def _set_to_zero(details: score_pb.ScoreDetails) -> None:
     """Set every field, as the game does."""
     for field in details.DESCRIPTOR.fields:
+        if field.name in _OF_LATER_BUILDS:
+            continue
         if field.message_type is None:
             setattr(details, field.name, 0.0)
         else:

@@ -1,19 +1,28 @@
-"""The units in the observation: one message for each, kept while the unit is in sight.
+"""The units in the observation: one message for each, kept while the unit is shown.
 
 Rules it keeps: units appear in the order of their creation; only the client's own units show
-orders and weapons; the message of scenery changes only with `World.population_version`.
+orders, weapons and harvesters; the message of scenery changes only with
+`World.population_version`; a field is set if recorded messages of the real game have it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from sc2pool.standin.abilities import ABILITY_BY_KIND, OrderKind
-from sc2pool.standin.terrain import GROUND_Z
-from sc2pool.standin.unit_types import UNIT_TYPES, UnitType
-from sc2pool.standin.world import ME, NEUTRAL, Order, Unit, World
+from sc2pool.standin.data.abilities import ABILITY_BY_KIND, OrderKind
+from sc2pool.standin.data.unit_types import UNIT_TYPES, UnitType
+from sc2pool.standin.simulation.economy.jobs import Deposit
+from sc2pool.standin.simulation.sight import Snapshot
+from sc2pool.standin.simulation.terrain import GROUND_Z
+from sc2pool.standin.simulation.world import ME, NEUTRAL, Order, Unit, World
+from sc2pool.standin.view.jobs import show_contents, show_job
 
+_WITHOUT_GOAL = (OrderKind.HOLD, OrderKind.RETURN, OrderKind.TRAIN)
+SNAPSHOT_TAG = (1 << 32) + 2
+"""What a remembered unit's tag has more than the unit's own; the real game's tags differ, too."""
 _ALLIANCE = {ME: raw_pb.Self, NEUTRAL: raw_pb.Neutral}
 
 
@@ -23,47 +32,67 @@ class UnitsView:
     def __init__(self, raw: raw_pb.ObservationRaw, world: World) -> None:
         self._raw, self._world = raw, world
         self._version = -1
-        self._shown: list[Unit] = []
+        self._shown: list[Unit | Snapshot] = []
         self._changing: list[_Changing] = []
+        self._deposits: list[tuple[Unit, raw_pb.Unit]] = []
+        """Scenery that holds minerals or gas."""
 
-    def update(self, in_sight: list[Unit]) -> None:
+    def update(self, units: Sequence[Unit | Snapshot]) -> None:
         """Show these units at the current loop."""
-        if self._version != self._world.population_version or self._shown != in_sight:
+        if self._version != self._world.population_version or self._shown != units:
             self._version = self._world.population_version
-            self._replace(in_sight)
+            self._replace(units)
         loop = self._world.loop
         for one in self._changing:
             one.update(loop)
+        for unit, message in self._deposits:
+            if isinstance(unit.job, Deposit):
+                show_contents(message, unit, unit.job)
 
-    def _replace(self, in_sight: list[Unit]) -> None:
+    def _replace(self, units: Sequence[Unit | Snapshot]) -> None:
         """Remove and add messages, so that there is one for each unit."""
         messages, shown = self._raw.units, self._shown
-        staying = set(in_sight)
+        staying = set(units)
         for i in reversed(range(len(shown))):
             if shown[i] not in staying:
                 del messages[i], shown[i]
-        if shown != in_sight[: len(shown)]:  # a unit came into sight between two others
+        if shown != units[: len(shown)]:  # a unit came into sight between two others
             del messages[:]
             shown.clear()
-        for unit in in_sight[len(shown) :]:
-            _fill(messages.add(), unit)
-        self._shown = in_sight.copy()
+        for unit in units[len(shown) :]:
+            if isinstance(unit, Snapshot):
+                _fill_snapshot(messages.add(), unit)
+            else:
+                _fill(messages.add(), unit)
+        self._shown = list(units)
         self._changing.clear()
-        for unit, message in zip(in_sight, messages, strict=True):
+        self._deposits.clear()
+        for unit, message in zip(units, messages, strict=True):
+            if isinstance(unit, Snapshot):
+                continue
             if unit.type.invulnerable:
                 message.pos.x, message.pos.y = unit.x, unit.y
+                if unit.job is not None:
+                    self._deposits.append((unit, message))
             else:
-                self._changing.append(_Changing(unit, message))
+                self._changing.append(_Changing(unit, message, self._world))
 
 
 class _Changing:
     """A unit that is not scenery, and its message."""
 
-    __slots__ = ("_message", "_mine", "_order", "_pos", "_queue", "_unit")
+    __slots__ = (
+        *("_armed", "_engaged", "_message", "_mine", "_order", "_pos", "_queue", "_unit"),
+        "_world",
+    )
 
-    def __init__(self, unit: Unit, message: raw_pb.Unit) -> None:
+    def __init__(self, unit: Unit, message: raw_pb.Unit, world: World) -> None:
         self._unit, self._message, self._pos = unit, message, message.pos
+        self._world = world
         self._mine = unit.owner == ME
+        self._armed = unit.type.weapon is not None
+        self._engaged = message.engaged_target_tag
+        """The target shown."""
         self._order: Order | None = None
         """The order shown; None before the first update."""
         self._queue: list[Order] = []
@@ -77,11 +106,22 @@ class _Changing:
         message.shield = unit.shields
         message.energy = unit.energy
         if self._mine:
-            message.weapon_cooldown = max(unit.ready_at - loop, 0.0)
-            message.engaged_target_tag = unit.engaged
+            if self._armed:
+                message.weapon_cooldown = max(unit.ready_at - loop, 0.0)
+                if unit.engaged != self._engaged:
+                    self._show_target(unit.engaged)
             if unit.order is not self._order or unit.queue != self._queue:
                 self._order, self._queue = unit.order, unit.queue.copy()
                 _fill_orders(message, unit)
+            if unit.job is not None:
+                show_job(message, unit, unit.job, self._world)
+
+    def _show_target(self, tag: int) -> None:
+        self._engaged = tag
+        if tag:
+            self._message.engaged_target_tag = tag
+        else:
+            self._message.ClearField("engaged_target_tag")
 
 
 def _fill(message: raw_pb.Unit, unit: Unit) -> None:
@@ -91,6 +131,26 @@ def _fill(message: raw_pb.Unit, unit: Unit) -> None:
     message.owner = unit.owner
     message.alliance = _ALLIANCE.get(unit.owner, raw_pb.Enemy)
     message.facing = unit.facing
+    if unit.owner == ME:
+        message.assigned_harvesters = message.ideal_harvesters = 0
+    if unit.owner != ME or not unit.type.mobile:
+        message.is_powered = False
+
+
+def _fill_snapshot(message: raw_pb.Unit, seen: Snapshot) -> None:
+    """Set what the client remembers of a unit: the type, and where it was."""
+    unit = seen.unit
+    message.display_type = raw_pb.Snapshot
+    message.tag = unit.tag + SNAPSHOT_TAG
+    message.unit_type = unit.type.id
+    message.owner = unit.owner
+    message.alliance = _ALLIANCE.get(unit.owner, raw_pb.Enemy)
+    message.pos.x, message.pos.y, message.pos.z = seen.x, seen.y, GROUND_Z
+    message.facing = 0.0
+    message.radius = unit.type.radius
+    message.build_progress = 1.0
+    message.cloak = raw_pb.CloakedUnknown
+    message.is_on_screen = message.is_blip = message.is_powered = False
 
 
 def _fill_orders(message: raw_pb.Unit, unit: Unit) -> None:
@@ -99,10 +159,11 @@ def _fill_orders(message: raw_pb.Unit, unit: Unit) -> None:
         return
     for order in (unit.order, *unit.queue):
         shown = message.orders.add()
-        shown.ability_id = ABILITY_BY_KIND[order.kind]
+        made = order.makes
+        shown.ability_id = made.build_ability_id if made else ABILITY_BY_KIND[order.kind]
         if order.target_tag:
             shown.target_unit_tag = order.target_tag
-        elif order.kind != OrderKind.HOLD:
+        elif order.kind not in _WITHOUT_GOAL:
             pos = shown.target_world_space_pos
             pos.x, pos.y, pos.z = order.x, order.y, GROUND_Z
 
@@ -123,13 +184,14 @@ def _template(kind: UnitType) -> raw_pb.Unit:
         is_burrowed=False,
         is_hallucination=False,
         is_active=False,
-        is_powered=False,
     )
     if not kind.invulnerable:
         unit.health_max = kind.life
         unit.shield_max = kind.shields
         unit.energy_max = 0.0
-        unit.attack_upgrade_level = unit.armor_upgrade_level = unit.shield_upgrade_level = 0
+        unit.armor_upgrade_level = unit.shield_upgrade_level = 0
+    if kind.weapon is not None:
+        unit.attack_upgrade_level = 0
     return unit
 
 

@@ -1,0 +1,1 @@
+"""What is fixed before a game begins: unit types, abilities, and what a map file may say."""

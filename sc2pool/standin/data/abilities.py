@@ -1,0 +1,154 @@
+"""The abilities of units that walk, shoot, gather, build and train, and the order of each one.
+
+Ids, names and remaps are the real game's. A client may send the specific id (23, Attack) or the
+general id (3674); the game always answers with the specific id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from s2clientprotocol import data_pb2 as data_pb
+
+from sc2pool.standin.data.unit_types import UnitType
+
+NO_TARGET = data_pb.AbilityData.Target.Value("None")
+POINT_OR_UNIT = data_pb.AbilityData.PointOrUnit
+POINT, UNIT = data_pb.AbilityData.Point, data_pb.AbilityData.Unit
+
+
+class OrderKind(IntEnum):
+    """What a unit is doing: the values of `Order.kind`. MOVE and all later kinds have a goal.
+
+    GATHER and all later kinds belong to an economy: a walking unit with such an order is a worker
+    on an errand. A RALLY is carried out when it is given.
+    """
+
+    IDLE = 0
+    HOLD = 1
+    MOVE = 2
+    ATTACK = 3
+    PATROL = 4
+    GATHER = 5
+    RETURN = 6
+    BUILD = 7
+    TRAIN = 8
+    RALLY = 9
+
+
+SMART, STOP, MOVE, PATROL, HOLD, ATTACK = 1, 4, 16, 17, 18, 23
+RALLY_UNITS, RALLY_WORKERS, GATHER, RETURN = 195, 203, 295, 296
+BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS, TRAIN_SCV, TRAIN_MARINE = 319, 320, 321, 524, 560
+GENERAL_GATHER, GENERAL_RETURN, GENERAL_RALLY_UNITS, GENERAL_RALLY_WORKERS = 3666, 3667, 3673, 3690
+GENERAL_STOP, GENERAL_ATTACK, GENERAL_HOLD, GENERAL_MOVE, GENERAL_PATROL = (
+    3665,
+    3674,
+    3793,
+    3794,
+    3795,
+)
+
+
+@dataclass(frozen=True)
+class Ability:
+    """One row of the game's ability data; `button` equals the API's button_name."""
+
+    id: int
+    link_name: str
+    link_index: int
+    button: str
+    friendly_name: str
+    target: data_pb.AbilityData.Target.ValueType
+    hotkey: str = ""
+    remaps_to: int = 0
+
+
+ABILITIES: tuple[Ability, ...] = (
+    Ability(SMART, "", 255, "Smart", "Smart", POINT_OR_UNIT),
+    Ability(STOP, "stop", 0, "Stop", "Stop Stop", NO_TARGET, "S", GENERAL_STOP),
+    Ability(MOVE, "move", 0, "Move", "Move Move", POINT_OR_UNIT, "M", GENERAL_MOVE),
+    Ability(PATROL, "move", 1, "MovePatrol", "Patrol Patrol", POINT_OR_UNIT, "P", GENERAL_PATROL),
+    Ability(HOLD, "move", 2, "MoveHoldPosition", "HoldPosition Hold", NO_TARGET, "H", GENERAL_HOLD),
+    Ability(ATTACK, "attack", 0, "Attack", "Attack Attack", POINT_OR_UNIT, "A", GENERAL_ATTACK),
+    Ability(
+        *(RALLY_UNITS, "Rally", 0, "Rally", "Rally Building", POINT_OR_UNIT, "Y"),
+        GENERAL_RALLY_UNITS,
+    ),
+    Ability(
+        *(RALLY_WORKERS, "RallyCommand", 0, "Rally", "Rally CommandCenter", POINT_OR_UNIT, "Y"),
+        GENERAL_RALLY_WORKERS,
+    ),
+    Ability(GATHER, "SCVHarvest", 0, "Gather", "Harvest Gather SCV", UNIT, "G", GENERAL_GATHER),
+    Ability(
+        *(RETURN, "SCVHarvest", 1, "ReturnCargo", "Harvest Return SCV", NO_TARGET, "C"),
+        GENERAL_RETURN,
+    ),
+    Ability(BUILD_DEPOT, "TerranBuild", 1, "SupplyDepot", "Build SupplyDepot", POINT, "BS"),
+    Ability(BUILD_REFINERY, "TerranBuild", 2, "Refinery", "Build Refinery", UNIT, "BR"),
+    Ability(BUILD_BARRACKS, "TerranBuild", 3, "Barracks", "Build Barracks", POINT, "BB"),
+    Ability(TRAIN_SCV, "CommandCenterTrain", 0, "SCV", "Train SCV", NO_TARGET, "S"),
+    Ability(TRAIN_MARINE, "BarracksTrain", 0, "Marine", "Train Marine", NO_TARGET, "A"),
+    Ability(GENERAL_GATHER, "HarvestGather", 0, "HarvestGather", "Harvest Gather", UNIT),
+    Ability(GENERAL_RETURN, "HarvestReturn", 0, "HarvestReturn", "Harvest Return", NO_TARGET),
+    Ability(
+        GENERAL_RALLY_UNITS, "GeneralRallyUnits", 0, "Rally Units", "Rally Units", POINT_OR_UNIT
+    ),
+    Ability(
+        *(GENERAL_RALLY_WORKERS, "GeneralRallyWorkers", 0, "Rally Workers", "Rally Workers"),
+        POINT_OR_UNIT,
+    ),
+    Ability(GENERAL_STOP, "Stop", 0, "Stop", "Stop", NO_TARGET),
+    Ability(GENERAL_ATTACK, "GeneralAttack", 0, "Attack", "Attack", POINT_OR_UNIT),
+    Ability(GENERAL_HOLD, "GeneralHoldPosition", 0, "HoldPosition", "HoldPosition", NO_TARGET),
+    Ability(GENERAL_MOVE, "GeneralMove", 0, "Move", "Move", POINT_OR_UNIT),
+    Ability(GENERAL_PATROL, "GeneralPatrol", 0, "Patrol", "Patrol", POINT_OR_UNIT),
+)
+
+ABILITY_BY_ID = {ability.id: ability for ability in ABILITIES}
+
+KIND_BY_ABILITY = {
+    STOP: OrderKind.IDLE,
+    MOVE: OrderKind.MOVE,
+    ATTACK: OrderKind.ATTACK,
+    PATROL: OrderKind.PATROL,
+    HOLD: OrderKind.HOLD,
+    GATHER: OrderKind.GATHER,
+    RETURN: OrderKind.RETURN,
+    BUILD_DEPOT: OrderKind.BUILD,
+    BUILD_REFINERY: OrderKind.BUILD,
+    BUILD_BARRACKS: OrderKind.BUILD,
+    TRAIN_SCV: OrderKind.TRAIN,
+    TRAIN_MARINE: OrderKind.TRAIN,
+    RALLY_UNITS: OrderKind.RALLY,
+    RALLY_WORKERS: OrderKind.RALLY,
+}
+ABILITY_BY_KIND = {kind: ability for ability, kind in KIND_BY_ABILITY.items()}
+
+WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
+FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
+"""The abilities of a mobile unit without a weapon, and with one."""
+
+
+_OF_THE_ECONOMY = {
+    "SCV": (*FIGHTER_ABILITIES, GATHER, RETURN, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS),
+    "CommandCenter": (SMART, TRAIN_SCV, RALLY_WORKERS),
+    "Barracks": (SMART, TRAIN_MARINE, RALLY_UNITS),
+}
+
+
+def specific(ability_id: int) -> int:
+    """The specific ability id for a general or specific id."""
+    return _SPECIFIC.get(ability_id, ability_id)
+
+
+_SPECIFIC = {ability.remaps_to: ability.id for ability in ABILITIES if ability.remaps_to}
+
+
+def available_to(kind: UnitType) -> tuple[int, ...]:
+    """The ability ids of a unit of this type."""
+    if kind.name in _OF_THE_ECONOMY:
+        return _OF_THE_ECONOMY[kind.name]
+    if not kind.mobile:
+        return ()
+    return WALKER_ABILITIES if kind.weapon is None else FIGHTER_ABILITIES

@@ -1,0 +1,334 @@
+"""Every unit type the stand-in knows, as data.
+
+The numbers are the real game's at normal speed: a second here is 16 game loops, as in the API's
+`UnitTypeData`. The API lacks hit points and radii; these are the unit editor's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import data_pb2 as data_pb
+
+LOOPS_PER_SECOND = 16
+"""Game loops per second of unit data (real time has 22.4 loops per second, see `process.clock`)."""
+
+LIGHT, ARMORED = data_pb.Light, data_pb.Armored
+BIOLOGICAL, MECHANICAL, STRUCTURE = data_pb.Biological, data_pb.Mechanical, data_pb.Structure
+
+
+@dataclass(frozen=True)
+class WeaponType:
+    """One weapon; `cooldown_s` is the time from one attack to the next.
+
+    A weapon with a `splash` is the unit's own explosion: it hits every enemy whose edge is within
+    this distance of the unit's centre, when the unit attacks and when it is killed.
+    """
+
+    damage: float
+    range: float
+    cooldown_s: float
+    attacks: int = 1
+    targets: data_pb.Weapon.TargetType.ValueType = data_pb.Weapon.Ground
+    bonus: tuple[data_pb.Attribute.ValueType, float] | None = None
+    splash: float = 0.0
+
+    @cached_property
+    def cooldown_loops(self) -> float:
+        """Loops from one attack to the next."""
+        return self.cooldown_s * LOOPS_PER_SECOND
+
+
+@dataclass(frozen=True, eq=False)  # there is one object of each type
+class UnitType:
+    """The data of one type of unit."""
+
+    id: int
+    name: str
+    race: common.Race.ValueType = common.NoRace
+    life: float = 0.0
+    shields: float = 0.0
+    armor: float = 0.0
+    radius: float = 0.375
+    speed_per_s: float = 0.0
+    sight: float = 0.0
+    weapon: WeaponType | None = None
+    attributes: tuple[data_pb.Attribute.ValueType, ...] = ()
+    minerals: int = 0
+    vespene: int = 0
+    food: float = 0.0
+    food_provided: float = 0.0
+    cargo_size: int = 0
+    build_time_loops: float = 0.0
+    build_ability_id: int = 0
+    has_minerals: bool = False
+    has_vespene: bool = False
+    footprint: tuple[float, float] = (0.0, 0.0)
+    """Half the width and height of the cells that the unit stands on, for structures."""
+    tech_requirement_id: int = 0
+    """The type of the structure without which this one cannot be made, 0 for none."""
+
+    @cached_property
+    def mobile(self) -> bool:
+        """True if the unit can walk."""
+        return self.speed_per_s > 0
+
+    @cached_property
+    def invulnerable(self) -> bool:
+        """True for scenery: it has no life, cannot be attacked and blocks no unit."""
+        return self.life == 0
+
+    @cached_property
+    def step(self) -> float:
+        """Distance walked in one loop, in cells."""
+        return self.speed_per_s / LOOPS_PER_SECOND
+
+
+SCV = UnitType(
+    id=45,
+    name="SCV",
+    race=common.Terran,
+    life=45,
+    speed_per_s=2.8125,
+    sight=8,
+    weapon=WeaponType(damage=5, range=0.100097656, cooldown_s=1.5),
+    attributes=(LIGHT, BIOLOGICAL, MECHANICAL),
+    minerals=50,
+    food=1,
+    cargo_size=1,
+    build_time_loops=272,
+    build_ability_id=524,
+)
+COMMAND_CENTER = UnitType(
+    id=18,
+    name="CommandCenter",
+    race=common.Terran,
+    life=1500,
+    armor=1,
+    radius=2.75,
+    sight=11,
+    attributes=(ARMORED, MECHANICAL, STRUCTURE),
+    minerals=400,
+    food_provided=15,
+    build_time_loops=1600,
+    build_ability_id=318,
+    footprint=(2.5, 2.5),
+)
+
+UNIT_TYPES: tuple[UnitType, ...] = (
+    UnitType(
+        id=9,
+        name="Baneling",
+        race=common.Zerg,
+        life=30,
+        speed_per_s=2.5,
+        sight=8,
+        weapon=WeaponType(damage=16, range=0.25, cooldown_s=0.833, bonus=(LIGHT, 19), splash=2.2),
+        attributes=(BIOLOGICAL,),
+        minerals=50,
+        vespene=25,
+        food=0.5,
+        cargo_size=2,
+        build_time_loops=320,
+        build_ability_id=80,
+    ),
+    UnitType(
+        id=48,
+        name="Marine",
+        race=common.Terran,
+        life=45,
+        speed_per_s=2.25,
+        sight=9,
+        weapon=WeaponType(damage=6, range=5, cooldown_s=0.860839844, targets=data_pb.Weapon.Any),
+        attributes=(LIGHT, BIOLOGICAL),
+        minerals=50,
+        food=1,
+        cargo_size=1,
+        build_time_loops=400,
+        build_ability_id=560,
+    ),
+    UnitType(
+        id=51,
+        name="Marauder",
+        race=common.Terran,
+        life=125,
+        armor=1,
+        radius=0.5625,
+        speed_per_s=2.25,
+        sight=10,
+        weapon=WeaponType(damage=10, range=6, cooldown_s=1.5, bonus=(ARMORED, 10)),
+        attributes=(ARMORED, BIOLOGICAL),
+        minerals=100,
+        vespene=25,
+        food=2,
+        cargo_size=2,
+        build_time_loops=480,
+        build_ability_id=563,
+    ),
+    UnitType(
+        id=73,
+        name="Zealot",
+        race=common.Protoss,
+        life=100,
+        shields=50,
+        armor=1,
+        radius=0.5,
+        speed_per_s=2.25,
+        sight=9,
+        weapon=WeaponType(damage=8, range=0.1, cooldown_s=1.2, attacks=2),
+        attributes=(LIGHT, BIOLOGICAL),
+        minerals=100,
+        food=2,
+        cargo_size=2,
+        build_time_loops=608,
+        build_ability_id=916,
+    ),
+    UnitType(
+        id=74,
+        name="Stalker",
+        race=common.Protoss,
+        life=80,
+        shields=80,
+        armor=1,
+        radius=0.625,
+        speed_per_s=2.953125,
+        sight=10,
+        weapon=WeaponType(
+            damage=13,
+            range=6,
+            cooldown_s=1.87,
+            targets=data_pb.Weapon.Any,
+            bonus=(ARMORED, 5),
+        ),
+        attributes=(ARMORED, MECHANICAL),
+        minerals=125,
+        vespene=50,
+        food=2,
+        cargo_size=2,
+        build_time_loops=672,
+        build_ability_id=917,
+    ),
+    UnitType(
+        id=105,
+        name="Zergling",
+        race=common.Zerg,
+        life=35,
+        speed_per_s=2.953125,
+        sight=8,
+        weapon=WeaponType(damage=5, range=0.1, cooldown_s=0.696),
+        attributes=(LIGHT, BIOLOGICAL),
+        minerals=25,
+        food=0.5,
+        cargo_size=1,
+        build_time_loops=384,
+        build_ability_id=1343,
+    ),
+    UnitType(
+        id=110,
+        name="Roach",
+        race=common.Zerg,
+        life=145,
+        armor=1,
+        radius=0.625,
+        speed_per_s=2.25,
+        sight=9,
+        weapon=WeaponType(damage=16, range=4, cooldown_s=2.0),
+        attributes=(ARMORED, BIOLOGICAL),
+        minerals=75,
+        vespene=25,
+        food=2,
+        cargo_size=2,
+        build_time_loops=432,
+        build_ability_id=1351,
+    ),
+    SCV,
+    COMMAND_CENTER,
+    UnitType(
+        id=19,
+        name="SupplyDepot",
+        race=common.Terran,
+        life=400,
+        armor=1,
+        radius=1.25,
+        sight=9,
+        attributes=(ARMORED, MECHANICAL, STRUCTURE),
+        minerals=100,
+        food_provided=8,
+        build_time_loops=480,
+        build_ability_id=319,
+        footprint=(1.0, 1.0),
+    ),
+    UnitType(
+        id=20,
+        name="Refinery",
+        race=common.Terran,
+        life=500,
+        armor=1,
+        radius=1.6875,
+        sight=9,
+        attributes=(ARMORED, MECHANICAL, STRUCTURE),
+        minerals=75,
+        build_time_loops=480,
+        build_ability_id=320,
+        has_vespene=True,
+        footprint=(1.5, 1.5),
+    ),
+    UnitType(
+        id=21,
+        name="Barracks",
+        race=common.Terran,
+        life=1000,
+        armor=1,
+        radius=1.8125,
+        sight=9,
+        attributes=(ARMORED, MECHANICAL, STRUCTURE),
+        minerals=150,
+        build_time_loops=1040,
+        build_ability_id=321,
+        footprint=(1.5, 1.5),
+        tech_requirement_id=19,
+    ),
+    UnitType(
+        id=341,
+        name="MineralField",
+        armor=10,
+        radius=1.125,
+        attributes=(STRUCTURE,),
+        has_minerals=True,
+        footprint=(1.0, 0.5),
+    ),
+    UnitType(
+        id=342,
+        name="VespeneGeyser",
+        armor=10,
+        radius=1.5,
+        attributes=(STRUCTURE,),
+        has_vespene=True,
+        footprint=(1.5, 1.5),
+    ),
+    UnitType(id=317, name="Beacon_Terran", radius=2.5),
+    UnitType(id=1680, name="MineralShard", radius=0.125, attributes=(STRUCTURE,)),
+)
+
+TYPE_BY_ID = {unit.id: unit for unit in UNIT_TYPES}
+TYPE_BY_NAME = {unit.name: unit for unit in UNIT_TYPES}
+
+MIN_HIT = 0.5
+"""Minimum damage of a hit, for any armor."""
+
+
+def hit(weapon: WeaponType, target: UnitType) -> float:
+    """Damage of one whole attack of `weapon` on `target`."""
+    bonus = weapon.bonus[1] if weapon.bonus and weapon.bonus[0] in target.attributes else 0.0
+    return max(MIN_HIT, weapon.damage + bonus - target.armor) * weapon.attacks
+
+
+HIT = {
+    (unit, target): hit(unit.weapon, target)
+    for unit in UNIT_TYPES
+    if unit.weapon is not None
+    for target in UNIT_TYPES
+}
+"""Damage of one whole attack, by attacker and target."""

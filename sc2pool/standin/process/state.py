@@ -1,0 +1,224 @@
+"""The state of one game process between two requests.
+
+The handlers in `requests` change it; `session` checks the status table; `server` carries out the
+`Fate` that a handler has set. Handlers have no effect outside this object.
+"""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol.status import Status
+from sc2pool.standin.data.scenario import Scenario
+from sc2pool.standin.process.clock import RealtimeClock
+from sc2pool.standin.replays.playback import Playback
+from sc2pool.standin.replays.recording import Recording
+from sc2pool.standin.simulation.game import Game
+from sc2pool.standin.simulation.world import ME
+from sc2pool.standin.view import View
+from sc2pool.standin.view.crop import Crop
+from sc2pool.standin.view.prepared import PreparedObservation, action_done
+
+PLAYER_ID = ME
+"""The one participant; the API counts players from 1."""
+
+
+KEPT = 10_000
+"""Longest list of what the next observation tells, so that a client may do without observations."""
+
+
+class RequestRefused(Exception):
+    """A protocol error: the reply carries this text and nothing else."""
+
+
+class Fate(Enum):
+    """How a request ends or hangs the process."""
+
+    EXIT = "exit"
+    CRASH = "crash"
+    HANG = "hang"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The settings of create_game, valid until the next create_game."""
+
+    scenario: Scenario
+    map_path: str
+    seed: int
+    fog: bool
+    realtime: bool
+    computer: sc_pb.PlayerSetup | None
+
+
+@dataclass
+class Provenance:
+    """The origin that a stamped observation states; used only on maps with `stamp`."""
+
+    instance: int = field(default_factory=lambda: secrets.randbits(48))
+    """Random number of this process; process ids may be reused."""
+    episode: int = 0
+    """Episodes begun in this process, by join_game or restart_game."""
+    actions: int = 0
+    """Action requests carried out in this episode."""
+    checksum: int = 0
+    """CRC-32 of the last of them, 0 before the first."""
+
+    def begin_episode(self) -> None:
+        """Count a new episode, without actions."""
+        self.episode += 1
+        self.actions = self.checksum = 0
+
+    def note_action(self, content: bytes) -> None:
+        """Count an action request that was carried out."""
+        self.actions += 1
+        self.checksum = zlib.crc32(content)
+
+    def text(self, loop: int) -> str:
+        """The stamp's text."""
+        return f"stamp {self.instance} {self.episode} {loop} {self.actions} {self.checksum}"
+
+
+class Done(NamedTuple):
+    """An action that was carried out, and the loop at which."""
+
+    action: sc_pb.Action
+    loop: int
+
+    def shown(self) -> bytes:
+        """The action as the next observation shows it, serialized."""
+        return action_done(self.action.SerializeToString(deterministic=True), self.loop)
+
+
+@dataclass
+class State:
+    """The process as its client sees it."""
+
+    data_dir: Path
+    temp_dir: Path | None = None
+    """The process's folder for temporary files; maps may be in it."""
+    status: Status = Status.LAUNCHED
+    setup: Setup | None = None
+    episodes: int = 0
+    """Episodes begun since create_game."""
+    game: Game | None = None
+    view: View | None = None
+    """What the client sees of the episode, after its first observation."""
+    crop: Crop | None = None
+    """What moves the coordinates, if the interface asks for it."""
+    clock: RealtimeClock | None = None
+    """Set while a real-time episode runs."""
+    options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
+    race: common.Race.ValueType = common.Terran
+    player_name: str = ""
+    action_errors: deque[sc_pb.ActionError] = field(default_factory=partial(deque, maxlen=KEPT))
+    """Errors of unit commands since the last observation."""
+    actions_done: deque[Done] = field(default_factory=partial(deque, maxlen=KEPT))
+    """Actions carried out since the last observation."""
+    chat: deque[sc_pb.ChatReceived] = field(default_factory=partial(deque, maxlen=KEPT))
+    """Chat messages since the last observation."""
+    results_sent: bool = False
+    """True if an observation had the results of this episode."""
+    recording: Recording | None = None
+    """What a replay of the episode needs; set with `setup`."""
+    playback: Playback | None = None
+    """Set while a replay is watched."""
+    provenance: Provenance = field(default_factory=Provenance)
+    canned: bool = False
+    """True if the episode is on a canned map."""
+    prepared: PreparedObservation | None = None
+    """The prepared observation on a canned map, after the first request for it."""
+    fate: Fate | None = None
+    fate_delay_s: float = 0.0
+
+    def playing(self) -> Game:
+        """The current episode. Raises RequestRefused if there is none."""
+        if self.game is None:
+            raise RequestRefused("Not in a game")
+        return self.game
+
+    def created(self) -> Setup:
+        """The settings of create_game. Raises RequestRefused if no game was created."""
+        if self.setup is None:
+            raise RequestRefused("No game has been created")
+        return self.setup
+
+    def seen(self) -> View:
+        """What the client sees of the current episode. Raises RequestRefused if there is none."""
+        if self.view is None:
+            self.view = View(self.playing(), raw=self.options.raw, score=self.options.score)
+        return self.view
+
+    def crop_for(self, options: sc_pb.InterfaceOptions) -> Crop | None:
+        """What moves the coordinates, if an interface asks for it."""
+        wanted = options.raw and options.raw_crop_to_playable_area
+        return Crop(self.playing().terrain) if wanted else None
+
+    def begin_episode(self, loops_before: int) -> None:
+        """Start the next episode of the created game, with a seed derived from the game's seed."""
+        setup = self.created()
+        seed = np.random.SeedSequence(setup.seed, spawn_key=(self.episodes,))
+        self.game = Game(setup.scenario, seed, fog=setup.fog, loops_before=loops_before)
+        self.view = self.playback = None
+        self.crop = self.crop_for(self.options)
+        self.recorded().begin(self.episodes, loops_before)
+        self.episodes += 1
+        self.provenance.begin_episode()
+        self.clock = RealtimeClock() if setup.realtime else None
+        self.canned = setup.scenario.canned
+        self.prepared = None
+        for told in (self.action_errors, self.actions_done, self.chat):
+            told.clear()
+        self.results_sent = False
+        self.status = Status.IN_GAME
+
+    def advance(self, loops: int) -> None:
+        """Play this many loops, and update the status at the end.
+
+        A signal may set the fate during a loop; then that loop is the last.
+        """
+        game = self.playing()
+        if self.playback is None:
+            game.advance(loops, self._must_stop)
+        else:
+            self.playback.advance(game, loops, self._must_stop)
+        if game.result is not None:
+            self.status = Status.ENDED
+            self.clock = None
+
+    def recorded(self) -> Recording:
+        """The recording of the current episode. Raises RequestRefused if no game was created."""
+        if self.recording is None:
+            raise RequestRefused("No game has been created")
+        return self.recording
+
+    def note(self, request: bytes) -> None:
+        """Record a serialized request that was carried out."""
+        if self.recording is not None and self.game is not None:
+            self.recording.note(self.game.world.loop, request)
+
+    def _must_stop(self) -> bool:
+        return self.fate is not None
+
+    def step(self, loops: int) -> None:
+        """Play a step of this many loops, with the map's step cost."""
+        self.advance(loops)
+        cost = self.created().scenario.step_cost
+        if cost is not None:
+            cost.pay()
+
+    def catch_up(self) -> None:
+        """Play the loops that are due, in real time."""
+        if self.clock is not None and self.game is not None:
+            self.advance(self.clock.loops_due() - self.game.world.loop)

@@ -1,0 +1,168 @@
+"""MPQ archives, the container of the game's replay files.
+
+    header        offsets and sizes of the two tables
+    contents      each file in one piece, with zlib if that makes it smaller
+    hash table    three hashes of a file's name → its number in the block table
+    block table   place, sizes and flags of each file
+
+Rules it keeps: both tables are encrypted with their names, as everywhere in this format; the file
+`(listfile)` names the others; reading checks every place and size, and reads what `pack` writes.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
+
+MAGIC = b"MPQ\x1a"
+LIST_FILE = "(listfile)"
+_HEADER = struct.Struct("<4sIIHHIIII")
+_HASH = struct.Struct("<IIHHI")
+_BLOCK = struct.Struct("<IIII")
+_VERSION, _SECTOR_SHIFT = 0, 3
+_EXISTS, _ONE_PIECE, _COMPRESSED = 0x80000000, 0x01000000, 0x00000200
+_ZLIB = b"\x02"
+"""First byte of compressed contents."""
+_FREE = 0xFFFFFFFF
+"""Block number of an entry of the hash table that no file has."""
+_MAX_FILES = 64
+_MASK = 0xFFFFFFFF
+
+# The four hashes that the format takes of a name.
+_PLACE, _NAME_A, _NAME_B, _KEY = range(4)
+
+
+class MpqError(ValueError):
+    """Not an archive that can be read, or it has no such file."""
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """An archive of these files, none of them empty."""
+    files = dict(files) | {LIST_FILE: "\r\n".join(files).encode()}
+    contents, blocks = bytearray(), []
+    for content in files.values():
+        flags, stored = _EXISTS | _ONE_PIECE, content
+        compressed = _ZLIB + zlib.compress(content, 9)
+        if len(compressed) < len(content):
+            flags, stored = flags | _COMPRESSED, compressed
+        blocks.append((_HEADER.size + len(contents), len(stored), len(content), flags))
+        contents += stored
+    hashes = _hash_table(list(files))
+    hash_table = _encrypted(b"".join(_HASH.pack(*entry) for entry in hashes), "(hash table)")
+    block_table = _encrypted(b"".join(_BLOCK.pack(*entry) for entry in blocks), "(block table)")
+    hashes_at = _HEADER.size + len(contents)
+    blocks_at = hashes_at + len(hash_table)
+    header = _HEADER.pack(
+        *(MAGIC, _HEADER.size, blocks_at + len(block_table), _VERSION, _SECTOR_SHIFT),
+        *(hashes_at, blocks_at, len(hashes), len(blocks)),
+    )
+    return header + contents + hash_table + block_table
+
+
+def unpack(archive: bytes, name: str, max_bytes: int) -> bytes:
+    """The content of one file; raises MpqError, also if it is longer than `max_bytes`."""
+    try:
+        magic, _, _, _, _, hashes_at, blocks_at, hashes, blocks = _HEADER.unpack_from(archive)
+        if magic != MAGIC:
+            raise MpqError("not an MPQ archive")
+        if hashes > 4 * _MAX_FILES or blocks > _MAX_FILES:
+            raise MpqError("too many files")
+        number = _find(_table(archive, hashes_at, hashes, _HASH, "(hash table)"), name)
+        block = _table(archive, blocks_at, blocks, _BLOCK, "(block table)")[number]
+    except (struct.error, IndexError):
+        raise MpqError("a broken MPQ archive") from None
+    place, stored_size, size, flags = block
+    stored = archive[place : place + stored_size]
+    if len(stored) != stored_size or size > max_bytes or not flags & _ONE_PIECE:
+        raise MpqError(f"{name} cannot be read")
+    content = _inflated(stored, size) if flags & _COMPRESSED and size > stored_size else stored
+    if len(content) != size:
+        raise MpqError(f"{name} is broken")
+    return content
+
+
+def _inflated(stored: bytes, size: int) -> bytes:
+    if not stored.startswith(_ZLIB):
+        raise MpqError("only zlib is supported")
+    try:
+        return zlib.decompressobj().decompress(stored[1:], size + 1)
+    except zlib.error as error:
+        raise MpqError(str(error)) from None
+
+
+def _hash_table(names: list[str]) -> list[tuple[int, int, int, int, int]]:
+    """The entries: each at the place that its name's hash says, or at the next free one."""
+    count = 16
+    while count < 2 * len(names):
+        count *= 2
+    table = [(_FREE, _FREE, 0xFFFF, 0xFFFF, _FREE)] * count
+    for number, name in enumerate(names):
+        place = _hash(name, _PLACE) % count
+        while table[place][-1] != _FREE:
+            place = (place + 1) % count
+        table[place] = (_hash(name, _NAME_A), _hash(name, _NAME_B), 0, 0, number)
+    return table
+
+
+def _find(hashes: list[tuple[int, ...]], name: str) -> int:
+    wanted = _hash(name, _NAME_A), _hash(name, _NAME_B)
+    for first, second, _locale, _platform, number in hashes:
+        if (first, second) == wanted and number != _FREE:
+            return number
+    raise MpqError(f"the archive has no {name}")
+
+
+def _table(
+    archive: bytes, place: int, count: int, row: struct.Struct, key: str
+) -> list[tuple[int, ...]]:
+    content = archive[place : place + count * row.size]
+    if len(content) != count * row.size:
+        raise MpqError("a table is cut off")
+    return list(row.iter_unpack(_decrypted(content, key)))
+
+
+def _hash(name: str, kind: int) -> int:
+    """One of the four hashes of a name; upper and lower case are the same."""
+    table = _numbers()
+    first, second = 0x7FED7FED, 0xEEEEEEEE
+    for letter in name.upper().encode():
+        first = table[kind * 256 + letter] ^ (first + second) & _MASK
+        second = letter + first + second * 33 + 3 & _MASK
+    return first
+
+
+def _encrypted(content: bytes, key_name: str) -> bytes:
+    return _crypted(content, key_name, decrypt=False)
+
+
+def _decrypted(content: bytes, key_name: str) -> bytes:
+    return _crypted(content, key_name, decrypt=True)
+
+
+def _crypted(content: bytes, key_name: str, *, decrypt: bool) -> bytes:
+    """Words of 32 bits, each combined with a key that depends on the plain words before it."""
+    table, key, second = _numbers(), _hash(key_name, _KEY), 0xEEEEEEEE
+    words = []
+    for (word,) in struct.iter_unpack("<I", content):
+        second = second + table[0x400 + (key & 0xFF)] & _MASK
+        other = word ^ (key + second) & _MASK
+        plain = other if decrypt else word
+        key = (~key << 21) + 0x11111111 & _MASK | key >> 11
+        second = plain + second * 33 + 3 & _MASK
+        words.append(other)
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+@lru_cache(maxsize=1)
+def _numbers() -> list[int]:
+    """The pseudo-random numbers that hashes and encryption use."""
+    table, seed = [0] * 0x500, 0x00100001
+    for i in range(0x100):
+        for part in range(5):
+            seed = (seed * 125 + 3) % 0x2AAAAB
+            high = (seed & 0xFFFF) << 16
+            seed = (seed * 125 + 3) % 0x2AAAAB
+            table[part * 0x100 + i] = high | seed & 0xFFFF
+    return table

@@ -1,0 +1,85 @@
+"""The fog of war: what the client's units see, what they have seen, and what it remembers.
+
+Buildings and scenery stay where they are, so the client remembers them where it saw them last; the
+neutral ones it knows from the start, as in the real game. Only an episode with fog has a `Sight`.
+
+Rules it keeps: a look is taken every LOOK_LOOPS loops, in steps of any size; an observation between
+two looks is one more look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sc2pool.standin.data.unit_types import STRUCTURE
+from sc2pool.standin.simulation.terrain import Terrain
+from sc2pool.standin.simulation.world import ME, NEUTRAL, Unit, World
+
+LOOK_LOOPS = 8
+"""Loops between two looks: a unit walks about one cell meanwhile."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A unit where the client saw it last; the unit itself may be dead or elsewhere."""
+
+    unit: Unit
+    x: float
+    y: float
+
+
+class Sight:
+    """The fog of one episode."""
+
+    def __init__(self, world: World, terrain: Terrain) -> None:
+        self._world, self._terrain = world, terrain
+        self._looked_at = (-1, -1)
+        """Loop and population of the last look."""
+        self.next_look = LOOK_LOOPS
+        """The loop at which a look is due."""
+        self.lit: NDArray[np.bool_] = np.zeros((terrain.height, terrain.width), dtype=np.bool_)
+        """The cells in sight, as (y, x)."""
+        self.explored = self.lit.copy()
+        """The cells that were in sight once."""
+        self.in_sight: list[Unit] = []
+        """The units that the client sees, its own among them, in the order of creation."""
+        self._remembered = {
+            unit.tag: Snapshot(unit, unit.x, unit.y)
+            for unit in world.units
+            if unit.owner == NEUTRAL and _stays(unit)
+        }
+
+    @property
+    def snapshots(self) -> list[Snapshot]:
+        """The units that the client remembers and does not see."""
+        return [one for one in self._remembered.values() if not self._is_lit(one)]
+
+    def look(self) -> None:
+        """See what there is to see at this loop."""
+        world = self._world
+        self.next_look = world.loop - world.loop % LOOK_LOOPS + LOOK_LOOPS
+        now = world.loop, world.population_version
+        if self._looked_at == now:
+            return
+        self._looked_at = now
+        self.lit = self._terrain.seen_from((u.x, u.y, u.type.sight) for u in world.owned_by(ME))
+        self.explored |= self.lit
+        self.in_sight = [unit for unit in world.units if unit.owner == ME or self._is_lit(unit)]
+        for tag in [tag for tag, one in self._remembered.items() if self._is_lit(one)]:
+            del self._remembered[tag]
+        for unit in self.in_sight:
+            if unit.owner != ME and _stays(unit):
+                self._remembered[unit.tag] = Snapshot(unit, unit.x, unit.y)
+
+    def _is_lit(self, one: Unit | Snapshot) -> bool:
+        height, width = self.lit.shape
+        x, y = min(int(one.x), width - 1), min(int(one.y), height - 1)
+        return bool(self.lit[y, x])
+
+
+def _stays(unit: Unit) -> bool:
+    """True for buildings and scenery."""
+    return unit.type.invulnerable or STRUCTURE in unit.type.attributes

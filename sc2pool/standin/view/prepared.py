@@ -1,0 +1,111 @@
+"""Replies assembled from bytes: an observation serialized once, plus the fields that differ.
+
+    Response.observation              head of the reply, with all lengths
+      .observation                    the prepared bytes, except
+        .game_loop                    its last field
+      .player_result                  at the end of the episode
+    Response.id, Response.status      tail of every reply
+
+Rule it keeps: the bytes equal those that protobuf would write for the whole message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from google.protobuf.message import Message  # type: ignore[import-untyped]
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+_VARINT, _BYTES = 0, 2
+"""Wire types: a number, and a field with a length."""
+_SHORT = [bytes([value]) for value in range(0x80)]
+
+
+def varint(value: int) -> bytes:
+    """A number in protobuf's encoding: seven bits per byte, the lowest first."""
+    if value < 0x80:
+        return _SHORT[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    return bytes((value & 0x7F | 0x80,)) + varint(value >> 7)
+
+
+def _tag(message: type[Message], field: str, wire_type: int) -> bytes:
+    return varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | wire_type)
+
+
+_OBSERVATION = _tag(sc_pb.Response, "observation", _BYTES)
+_SEEN = _tag(sc_pb.ResponseObservation, "observation", _BYTES)
+_GAME_LOOP = _tag(sc_pb.Observation, "game_loop", _VARINT)
+_DONE = _tag(sc_pb.ResponseObservation, "actions", _BYTES)
+_DONE_AT = _tag(sc_pb.Action, "game_loop", _VARINT)
+_STEP = _tag(sc_pb.Response, "step", _BYTES)
+_SIMULATION_LOOP = _tag(sc_pb.ResponseStep, "simulation_loop", _VARINT)
+_ACTION = _tag(sc_pb.Response, "action", _BYTES)
+_RESULT = _tag(sc_pb.ResponseAction, "result", _VARINT)
+_ID = _tag(sc_pb.Response, "id", _VARINT)
+_STATUS = _tag(sc_pb.Response, "status", _VARINT)
+
+
+class PreparedObservation:
+    """The observation of an episode in which only the loop changes."""
+
+    def __init__(self, seen: sc_pb.Observation) -> None:
+        last = max(field.number for field, _value in seen.ListFields())
+        if last != sc_pb.Observation.GAME_LOOP_FIELD_NUMBER:
+            raise ValueError("the game loop must be the last field of the observation")
+        unchanging = sc_pb.Observation()
+        unchanging.CopyFrom(seen)
+        unchanging.ClearField("game_loop")
+        self._unchanging = bytes(unchanging.SerializeToString(deterministic=True))
+        self._heads: dict[tuple[int, int], bytes] = {}
+
+    def reply(self, loop: int, results: bytes, tail: bytes) -> bytes:
+        """The whole reply; `results` are the serialized `player_result`s, if there are any."""
+        number = varint(loop)
+        # The lengths in the head depend on the lengths of the fields after it.
+        lengths = len(number), len(results)
+        head = self._heads.get(lengths)
+        if head is None:
+            head = self._heads[lengths] = self._head(*lengths)
+        return b"".join((head, number, results, tail))
+
+    def _head(self, loop_bytes: int, results_bytes: int) -> bytes:
+        seen = self._unchanging + _GAME_LOOP
+        inner = _SEEN + varint(len(seen) + loop_bytes) + seen
+        return _OBSERVATION + varint(len(inner) + loop_bytes + results_bytes) + inner
+
+
+def action_done(action: bytes, loop: int) -> bytes:
+    """One of the `actions` of an observation; the loop replaces one that the client sent."""
+    content = action + _DONE_AT + varint(loop)
+    return b"".join((_DONE, varint(len(content)), content))
+
+
+def observation_reply(before: bytes, seen: bytes, after: bytes, tail: bytes) -> bytes:
+    """The reply to an observation: its other fields before and after it, all serialized."""
+    size = varint(len(seen))
+    content_bytes = len(before) + len(_SEEN) + len(size) + len(seen) + len(after)
+    parts = (_OBSERVATION, varint(content_bytes), before, _SEEN, size, seen, after, tail)
+    return b"".join(parts)
+
+
+def step_reply(simulation_loop: int, tail: bytes) -> bytes:
+    """The reply to a step."""
+    number = varint(simulation_loop)
+    return b"".join((_STEP, _SHORT[1 + len(number)], _SIMULATION_LOOP, number, tail))
+
+
+def action_reply(results: Iterable[int], tail: bytes) -> bytes:
+    """The reply to actions: one result for each."""
+    content = b"".join([_RESULT + varint(result) for result in results])
+    return b"".join((_ACTION, varint(len(content)), content, tail))
+
+
+def reply_tail(request: sc_pb.Request, status: int) -> bytes:
+    """The end of every reply: the request's id, if it has one, and the status."""
+    if request.HasField("id"):
+        return _ID + varint(request.id) + _STATUS + varint(status)
+    return _STATUS + varint(status)

@@ -1,0 +1,108 @@
+"""Write or check the stand-in's data tables.
+
+    python scripts/data_tables.py RECORDED.data.pb.xz              # writes the tables
+    python scripts/data_tables.py --check RECORDED.data.pb.xz …    # compares them
+
+RECORDED is a serialized `ResponseData` of the real game with all five tables; it may be compressed
+with xz. What is written holds the facts by column (ids, names, costs, times, flags), as
+`sc2pool/standin/data/tables.py` reads it. A check reports every row that differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import struct
+import sys
+from collections.abc import Iterable
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import Message  # type: ignore[import-untyped]
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin.data import tables
+
+Columns = dict[str, list[Any]]
+XZ_MAGIC = b"\xfd7zXZ"
+
+
+def read(path: Path) -> sc_pb.ResponseData:
+    """The recorded message."""
+    content = path.read_bytes()
+    if content.startswith(XZ_MAGIC):
+        content = lzma.decompress(content)
+    data: sc_pb.ResponseData = sc_pb.ResponseData.FromString(content)
+    return data
+
+
+def as_columns(rows: Iterable[Message]) -> Columns:
+    """The fields of the rows by name; None if a row has no such field."""
+    facts = [as_facts(row) for row in rows]
+    names = {field.name: None for row in facts for field in row}
+    by_name = [{field.name: value for field, value in row.items()} for row in facts]
+    return {name: [row.get(name) for row in by_name] for name in names}
+
+
+def as_facts(row: Message) -> dict[Any, Any]:
+    """The fields of a row that are set, by descriptor, as JSON has them."""
+    return {field: as_json(field, value) for field, value in row.ListFields()}
+
+
+def as_json(field: Any, value: Any) -> Any:
+    """The value of one field."""
+    if field.message_type is not None:
+        return [{inner.name: fact for inner, fact in as_facts(part).items()} for part in value]
+    if field.is_repeated:
+        return list(value)
+    if field.type == field.TYPE_FLOAT:
+        return shortest(value)
+    return int(value) if field.type == field.TYPE_BOOL else value
+
+
+def shortest(value: float) -> float:
+    """The shortest decimal number that is this float of 32 bits."""
+    if value == int(value):
+        return int(value)
+    single = struct.pack("f", value)
+    digits = (round(value, places) for places in range(1, 12))
+    return next((short for short in digits if struct.pack("f", short) == single), value)
+
+
+def write(data: sc_pb.ResponseData) -> int:
+    """Write the tables; returns the size of the file in bytes."""
+    columns = {name: as_columns(getattr(data, name)) for name in tables.TABLES}
+    content = json.dumps(columns, separators=(",", ":"), ensure_ascii=False).encode()
+    return tables.FILE.write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
+
+
+def differences(data: sc_pb.ResponseData) -> list[str]:
+    """What differs between a recorded message and our tables, one line for each row."""
+    ours, found = tables.read(), []
+    for name in tables.TABLES:
+        pairs = list(zip_longest(getattr(ours, name), getattr(data, name)))
+        found += [
+            f"{name}: {mine} differs from the recorded {row}" for mine, row in pairs if mine != row
+        ]
+    return [line.replace("\n", " ") for line in found]
+
+
+def main() -> int:
+    """Write the tables, or check them; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("recorded", type=Path, nargs="+")
+    options = parser.parse_args()
+    if not options.check:
+        if len(options.recorded) > 1:
+            parser.error("the tables are written from one file")
+        print(f"{tables.FILE}: {write(read(options.recorded[0])):,} bytes")
+    found = [line for path in options.recorded for line in differences(read(path))]
+    print("\n".join(found) or "the tables equal the recorded ones")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Random requests for the stand-in: legal, illegal and malformed. `scripts/fuzz_standin.py`."""

@@ -1,0 +1,255 @@
+"""Mining, building and training: what is earned, paid, begun and refused."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
+
+GAS_MAP, MARINE_MAP = "CollectMineralsAndGas", "BuildMarines"
+CENTER, DEPOT, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = 18, 19, 20, 21, 45, 48, 341, 342
+SMART, STOP, MOVE, GATHER, RETURN = 1, 4, 16, 3666, 3667
+BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS, TRAIN_SCV, TRAIN_MARINE = 319, 320, 321, 524, 560
+RALLY = 3690
+
+
+def _money(session):
+    player = session.observe().player_common
+    return player.minerals, player.vespene
+
+
+def _rich(session, minerals: int = 5000) -> None:
+    session.state.game.world.minerals = minerals
+
+
+def _step_until(session, condition, limit: int = 3000) -> int:
+    """Step until the condition holds; the number of loops."""
+    for loops in range(0, limit, 8):
+        if condition():
+            return loops
+        session.step(8)
+    raise AssertionError(f"not within {limit} loops")
+
+
+def test_the_maps_at_their_start(offline):
+    offline.start(GAS_MAP)
+    seen = offline.observe()
+    assert [len(offline.units(kind)) for kind in (CENTER, SCV, FIELD, GEYSER)] == [1, 12, 16, 4]
+    player = seen.player_common
+    assert (player.minerals, player.food_cap, player.food_used) == (50, 15, 12)
+    assert (player.food_workers, player.idle_worker_count, player.army_count) == (12, 12, 0)
+    assert {unit.mineral_contents for unit in offline.units(FIELD)} == {1800}
+    assert {unit.vespene_contents for unit in offline.units(GEYSER)} == {2250}
+    offline.start(MARINE_MAP)
+    assert [len(offline.units(kind)) for kind in (CENTER, SCV, FIELD)] == [1, 12, 8]
+    (center,) = offline.units(CENTER)
+    (rally,) = center.rally_targets
+    assert (rally.point.x, rally.point.y) == (23, 26.5)
+    assert offline.observe().player_common.idle_worker_count == 0
+
+
+def test_a_worker_brings_five_minerals_a_trip(offline, command):
+    offline.start(GAS_MAP)
+    worker, field = offline.units(SCV)[0], offline.units(FIELD)[0]
+    assert offline.act(command([worker], GATHER, target=field.tag)) == [1]
+    offline.step()
+    assert [order.ability_id for order in offline.units(SCV)[0].orders] == [295]
+    _step_until(offline, lambda: offline.units(SCV)[0].buff_ids)
+    assert list(offline.units(SCV)[0].buff_ids) == [271]
+    assert [order.ability_id for order in offline.units(SCV)[0].orders] == [296]
+    assert offline.units(FIELD)[0].mineral_contents == 1795
+    _step_until(offline, lambda: _money(offline)[0] == 55)
+    period = _step_until(offline, lambda: _money(offline)[0] == 60)
+    assert 90 <= period <= 125
+    seen = offline.observe()
+    assert seen.score.score == seen.score.score_details.collected_minerals == 10
+
+
+def test_twelve_workers_gather_what_twelve_workers_do(offline, command):
+    offline.start(GAS_MAP)
+    fields = offline.units(FIELD)
+    for worker in offline.units(SCV):
+        at = worker.pos.x, worker.pos.y
+        nearest = min(fields, key=lambda field: math.dist((field.pos.x, field.pos.y), at))
+        offline.act(command([worker], SMART, target=nearest.tag))
+    offline.step(6720)
+    assert 3500 <= offline.state.game.economy.collected[0] <= 3900
+
+
+def test_workers_at_one_field_spread_over_its_neighbours(offline, command):
+    offline.start(GAS_MAP)
+    field = offline.units(FIELD)[0]
+    offline.act(command(offline.units(SCV)[:6], GATHER, target=field.tag))
+    offline.step(400)
+    assert sum(one.mineral_contents < 1800 for one in offline.units(FIELD)) >= 3
+
+
+def test_gas_needs_a_refinery_whose_builder_gathers(offline, command):
+    offline.start(GAS_MAP)
+    worker, geyser = offline.units(SCV)[0], offline.units(GEYSER)[0]
+    refused = offline.act(command([worker], GATHER, target=geyser.tag))
+    assert refused == [error_pb.MustBuildRefineryFirst]
+    refused = offline.act(command([worker], BUILD_REFINERY, target=geyser.tag))
+    assert refused == [error_pb.NotEnoughMinerals]
+    _rich(offline, 75)
+    assert offline.act(command([worker], BUILD_REFINERY, target=geyser.tag)) == [1]
+    _step_until(offline, lambda: offline.units(REFINERY))
+    assert _money(offline) == (0, 0)
+    (refinery,) = offline.units(REFINERY)
+    assert refinery.build_progress < 0.1
+    assert refinery.health < 60
+    _step_until(offline, lambda: offline.units(REFINERY)[0].build_progress == 1, limit=500)
+    assert offline.units(REFINERY)[0].health == pytest.approx(500)
+    _step_until(offline, lambda: _money(offline)[1] == 4)
+    offline.step(300)
+    (refinery,) = offline.units(REFINERY)
+    assert (refinery.assigned_harvesters, refinery.ideal_harvesters) == (1, 3)
+    assert refinery.vespene_contents == 2250 - 4 * round((2250 - refinery.vespene_contents) / 4)
+    offline.act(command(offline.units(SCV)[1:3], SMART, target=refinery.tag))
+    offline.step(1000)
+    gathered = _money(offline)[1]
+    offline.step(960)
+    assert 90 <= _money(offline)[1] - gathered <= 125
+
+
+def test_barracks_need_a_depot_and_marines_a_barracks(offline, command):
+    offline.start(MARINE_MAP)
+    _rich(offline)
+    worker = offline.units(SCV)[0]
+    barracks = command([worker], BUILD_BARRACKS, (38, 28))
+    assert offline.act(barracks) == [error_pb.TechRequirementsNotMet]
+    depot = command([worker], BUILD_DEPOT, (35, 25))
+    assert offline.act(depot) == [1]
+    _step_until(offline, lambda: offline.units(DEPOT))
+    assert offline.act(barracks) == [error_pb.TechRequirementsNotMet], "it is not finished"
+    assert offline.observe().player_common.food_cap == 15
+    _step_until(offline, lambda: offline.observe().player_common.food_cap == 23)
+    assert offline.act(barracks) == [1]
+    _step_until(offline, lambda: offline.units(BARRACKS))
+    (site,) = offline.units(BARRACKS)
+    train = command([site], TRAIN_MARINE)
+    assert offline.act(train) == [error_pb.BuildingIsUnderConstruction]
+    _step_until(offline, lambda: offline.units(BARRACKS)[0].build_progress == 1)
+    assert offline.act(train, train) == [1, 1]
+    offline.step(201)
+    (first, second) = offline.units(BARRACKS)[0].orders
+    assert (first.ability_id, second.ability_id) == (TRAIN_MARINE, TRAIN_MARINE)
+    assert first.progress == pytest.approx(0.5, abs=0.01)
+    assert offline.observe().score.score == 0
+    offline.step(610)
+    assert len(offline.units(MARINE)) == offline.observe().score.score == 2
+    assert offline.observe().player_common.army_count == 2
+
+
+def test_training_takes_money_and_supply(offline, command):
+    offline.start(MARINE_MAP)
+    (center,) = offline.units(CENTER)
+    train = command([center], TRAIN_SCV)
+    assert offline.act(train) == [1]
+    assert offline.act(train) == [1], "paid with the next loop"
+    offline.step()
+    errors = offline.state.action_errors
+    assert [error.result for error in errors] == [error_pb.NotEnoughMinerals]
+    assert offline.act(train) == [error_pb.NotEnoughMinerals]
+    _rich(offline)
+    offline.act(*[train] * 5)
+    offline.step()
+    assert len(offline.units(CENTER)[0].orders) == 5
+    assert offline.act(train) == [error_pb.QueueIsFull]
+    offline.step(3 * 272 + 10)
+    assert len(offline.units(SCV)) == 15
+    assert offline.act(train) == [error_pb.NotEnoughFood]
+    offline.step(300)
+    assert len(offline.units(SCV)) == 15, "the fourth waits for supply"
+    assert offline.observe().player_common.idle_worker_count == 0, "new ones rally at the minerals"
+
+
+def test_score_details_tell_the_economy_from_the_army(offline, command):
+    offline.start(MARINE_MAP)
+    _rich(offline)
+    offline.act(command(offline.units(SCV)[:1], BUILD_DEPOT, (35, 25)))
+    offline.act(command(offline.units(CENTER), TRAIN_SCV))
+    _step_until(offline, lambda: offline.units(DEPOT))
+    details = offline.observe().score.score_details
+    assert (details.spent_minerals, details.total_value_structures) == (150, 500)
+    assert (details.food_used.economy, details.food_used.army) == (12, 0)
+    assert details.total_value_units == 12 * 50
+
+
+def test_a_rally_point(offline, command):
+    offline.start(MARINE_MAP)
+    (center,) = offline.units(CENTER)
+    offline.act(command([center], RALLY, (40, 30)), command([center], TRAIN_SCV))
+    offline.step(272 + 150)
+    newest = max(offline.units(SCV), key=lambda unit: unit.tag)
+    assert (newest.pos.x, newest.pos.y) == pytest.approx((40, 30), abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "fits"),
+    [(35, 25, True), (31, 28, False), (24, 30, False), (20.4, 25, False), (37.3, 24.8, True)],
+)
+def test_structures_stand_on_free_cells(offline, command, x, y, fits):
+    offline.start(MARINE_MAP)
+    _rich(offline)
+    expected = error_pb.Success if fits else error_pb.CantBuildLocationInvalid
+    query = query_pb.RequestQuery()
+    query.placements.add(ability_id=BUILD_DEPOT).target_pos.x = x
+    query.placements[0].target_pos.y = y
+    (placement,) = offline.ask(query=query).query.placements
+    assert placement.result == expected
+    worker = offline.units(SCV)[0]
+    assert offline.act(command([worker], BUILD_DEPOT, (x, y))) == [expected]
+    if fits:
+        _step_until(offline, lambda: offline.units(DEPOT))
+        (depot,) = offline.units(DEPOT)
+        assert (depot.pos.x, depot.pos.y) == (round(x), round(y))
+
+
+def test_a_builder_stays_until_it_is_done_and_then_obeys(offline, command):
+    offline.start(MARINE_MAP)
+    _rich(offline)
+    tag = offline.units(SCV)[0].tag
+    offline.act(command([tag], BUILD_DEPOT, (35, 25)))
+    _step_until(offline, lambda: offline.units(DEPOT))
+    assert offline.act(command([tag], MOVE, (44, 35))) == [1]
+    _step_until(offline, lambda: offline.units(DEPOT)[0].build_progress == 1, limit=500)
+    offline.step(100)
+    (worker,) = (unit for unit in offline.units(SCV) if unit.tag == tag)
+    assert math.dist((worker.pos.x, worker.pos.y), (44, 35)) < 1
+
+
+def test_without_an_economy_its_commands_are_refused(offline, command):
+    offline.arena((SCV, 1, 20, 20), (FIELD, 16, 30, 20), (BARRACKS, 1, 40, 40))
+    offline.step()
+    (worker,), (field,) = offline.units(SCV), offline.units(FIELD)
+    (barracks,) = offline.units(BARRACKS)
+    for refused in (
+        command([worker], GATHER, target=field.tag),
+        command([worker], BUILD_DEPOT, (30, 30)),
+        command([barracks], TRAIN_MARINE),
+    ):
+        assert offline.act(refused) == [error_pb.NotSupported]
+
+
+def test_a_depleted_field_disappears_and_its_worker_goes_on(offline, command):
+    offline.start(GAS_MAP)
+    worker, field = offline.units(SCV)[0], offline.units(FIELD)[0]
+    offline.state.game.world.by_tag[field.tag].job.left = 7
+    offline.act(command([worker], GATHER, target=field.tag))
+    offline.step(1000)
+    assert len(offline.units(FIELD)) == 15
+    assert offline.state.game.economy.collected[0] > 7 + 15
+
+
+def test_same_steps_of_any_size(session_for):
+    def collected(step: int) -> tuple[int, int]:
+        session = session_for()
+        session.start(MARINE_MAP, seed=4)
+        for _ in range(1200 // step):
+            session.step(step)
+        return session.state.game.economy.collected
+
+    assert collected(1) == collected(8) == collected(1200)

@@ -1,0 +1,80 @@
+"""Messages of real games beside the stand-in's: which fields are set, and which are not.
+
+The recorded games are the first moments of melee games, with python-sc2's interface.
+"""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+PYTHON_SC2 = sc_pb.InterfaceOptions(
+    raw=True,
+    score=True,
+    show_cloaked=True,
+    show_burrowed_shadows=True,
+    show_placeholders=True,
+    raw_affects_selection=False,
+    raw_crop_to_playable_area=False,
+)
+PLAYERS = [
+    sc_pb.PlayerSetup(type=sc_pb.Participant),
+    sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=sc_pb.Easy),
+]
+ONLY_RECORDED = (
+    "observation.raw_data.units.mineral_contents",
+    "observation.raw_data.units.vespene_contents",
+    "observation.raw_data.units.rally_targets",
+    "observation.raw_data.units.orders",
+)
+"""The economy, on maps that have one; and orders: recorded workers mine from the first loop."""
+ONLY_OURS = ("observation.abilities",)
+"""The abilities of all units; the real game lists those of the selected ones, and none is."""
+
+
+def paths(message: Message, before: str = "") -> set[str]:
+    """The names of all fields that are set, with those of the fields around them."""
+    found: set[str] = set()
+    for field, value in message.ListFields():
+        found.add(before + field.name)
+        if field.message_type is not None:
+            for part in value if field.is_repeated else [value]:
+                found |= paths(part, f"{before}{field.name}.")
+    return found
+
+
+def recorded(folder: Path, kind: str, message: Any) -> list[set[str]]:
+    """The fields that are set in each recorded message of a kind."""
+    files = sorted(folder.glob(f"*.{kind}.pb.xz"))
+    if not files:
+        pytest.skip(f"no recorded messages in {folder}")
+    return [paths(message.FromString(lzma.decompress(file.read_bytes()))) for file in files]
+
+
+@pytest.fixture
+def game(offline):
+    """A game against a computer, as python-sc2 begins one."""
+    path = sc_pb.LocalMap(map_path="mini_games/DefeatRoaches.SC2Map")
+    create = sc_pb.RequestCreateGame(local_map=path, player_setup=PLAYERS, random_seed=1)
+    offline.ask(create_game=create)
+    offline.ask(join_game=sc_pb.RequestJoinGame(race=common.Terran, options=PYTHON_SC2))
+    return offline
+
+
+def test_a_maps_description_has_the_recorded_fields(recorded_dir, game):
+    ours = paths(game.ask(game_info=sc_pb.RequestGameInfo()).game_info)
+    for theirs in recorded(recorded_dir, "game_info", sc_pb.ResponseGameInfo):
+        assert ours == theirs
+
+
+def test_a_first_observation_has_the_recorded_fields(recorded_dir, game):
+    ours = paths(game.ask(observation=sc_pb.RequestObservation()).observation)
+    for theirs in recorded(recorded_dir, "observation", sc_pb.ResponseObservation):
+        assert [path for path in theirs - ours if not path.startswith(ONLY_RECORDED)] == []
+        assert [path for path in ours - theirs if not path.startswith(ONLY_OURS)] == []

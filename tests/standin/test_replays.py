@@ -1,0 +1,386 @@
+"""Replays: files that other programs read, and episodes that play again to the byte."""
+
+from __future__ import annotations
+
+import io
+import json
+from importlib import resources
+
+import mpyq
+import numpy as np
+import pytest
+from fuzz.draw import Draw
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol.status import Status
+from sc2pool.standin.data.abilities import ABILITIES
+from sc2pool.standin.replays import mpq, recording
+from sc2pool.standin.version import BASE_BUILD
+
+OBSERVE = sc_pb.RequestObservation()
+SAVE = sc_pb.RequestSaveReplay()
+MARINE, ROACH = 48, 110
+MAPS = sorted(
+    entry.name.removesuffix(".SC2Map")
+    for entry in resources.files("sc2pool.standin").joinpath("maps").iterdir()
+    if entry.name.endswith(".SC2Map")
+)
+RAW = sc_pb.InterfaceOptions(raw=True, score=True)
+AGAINST_COMPUTER = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
+AGAINST_COMPUTER += [sc_pb.PlayerSetup(type=sc_pb.Computer, race=2, difficulty=3)]
+InfoError = sc_pb.ResponseReplayInfo.Error
+StartError = sc_pb.ResponseStartReplay.Error
+
+
+def observed(session) -> bytes:
+    """The current observation, without the status and id around it."""
+    reply = session.ask(observation=OBSERVE)
+    assert not reply.error
+    return reply.observation.SerializeToString(deterministic=True)
+
+
+def saved(session) -> bytes:
+    reply = session.ask(save_replay=SAVE)
+    assert not reply.error
+    return reply.save_replay.data
+
+
+def start(session, data: bytes, **fields) -> sc_pb.Response:
+    request = {"observed_player_id": 1, "options": RAW, "replay_data": data} | fields
+    return session.ask(start_replay=sc_pb.RequestStartReplay(**request))
+
+
+def watched(session, data: bytes, loops: int = 8) -> list[bytes]:
+    """Every observation of a replay, from the first loop to the last."""
+    reply = start(session, data)
+    assert reply.status == sc_pb.in_replay
+    assert not reply.start_replay.HasField("error"), reply
+    seen = [observed(session)]
+    while session.step(loops).status == sc_pb.in_replay:
+        seen.append(observed(session))
+    return [*seen, observed(session)]
+
+
+def play(session, command, steps: int, *, enemies: bool = True) -> list[bytes]:
+    """Random commands, some of them wrong, chat, units from nowhere; every observation."""
+    rng = np.random.default_rng(1)
+    seen = [observed(session)]
+    for step in range(steps):
+        units = session.ask(observation=OBSERVE).observation.observation.raw_data.units
+        mine = [unit for unit in units if unit.owner == 1]
+        if mine:
+            ability = ABILITIES[rng.integers(len(ABILITIES))].id
+            point = tuple(rng.uniform(0, 64, 2))
+            session.act(command(mine[: rng.integers(1, 4)], ability, point=point))
+        if enemies and step % 5 == 1:
+            session.create((ROACH, 2, *rng.uniform(20, 40, 2)))
+        if step % 3 == 0:
+            session.act(sc_pb.Action(action_chat=sc_pb.ActionChat(message=f"step {step}")))
+        if session.step(8).status == sc_pb.ended:
+            break
+        seen.append(observed(session))
+    else:
+        return seen
+    return [*seen, observed(session)]
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_replay_shows_what_the_game_showed(session_for, command, name):
+    session = session_for()
+    session.start(name, seed=7)
+    # Three marines that search for zerglings would not last long against roaches, too.
+    enemies = name not in ("Canned", "FindAndDefeatZerglings")
+    played = play(session, command, steps=40, enemies=enemies)
+    assert len(set(played)) == len(played) > 15
+    again = watched(session_for(), saved(session))
+    assert again[:-1] == played[:-1]
+    assert without_undecided(again[-1]) == played[-1]
+
+
+def without_undecided(content: bytes) -> bytes:
+    """An observation without the result that only a replay of an unfinished game has."""
+    last = sc_pb.ResponseObservation.FromString(content)
+    if last.player_result[0].result == sc_pb.Undecided:
+        last.ClearField("player_result")
+    return last.SerializeToString(deterministic=True)
+
+
+def test_replays_of_random_requests(session_for):
+    """Legal and illegal ones, on all maps; the replay ends with what the game shows then."""
+    game, watching = session_for(), session_for()
+    draw = Draw(1, [f"mini_games/{name}.SC2Map" for name in MAPS])
+    compared = 0
+    for number in range(3000):
+        frame = draw.frame()
+        draw.told(sc_pb.Response.FromString(game.ask_frame(frame)))
+        if number % 30 or draw.status not in (Status.IN_GAME, Status.ENDED):
+            continue
+        if game.state.playback is None:
+            start(watching, saved(game), options=game.state.options)
+            watching.step(2**31)
+            assert whole_map(watching) == whole_map(game), number
+            compared += 1
+    assert compared > 40
+
+
+def whole_map(session) -> sc_pb.Observation:
+    """What is on the map now; deaths are told once, so they depend on when one asks."""
+    observe = sc_pb.RequestObservation(disable_fog=True)
+    seen = session.ask(observation=observe).observation.observation
+    seen.raw_data.ClearField("event")
+    return seen
+
+
+def test_the_size_of_steps_changes_nothing(session_for, command):
+    session = session_for()
+    session.start("DefeatRoaches")
+    session.act(command(session.units(MARINE), 23, point=(32, 28)))
+    session.step(100)
+    data = saved(session)
+    units = {
+        sc_pb.ResponseObservation.FromString(watched(session_for(), data, loops)[-1])
+        .observation.raw_data.units[0]
+        .SerializeToString()
+        for loops in (1, 7, 1000)
+    }
+    assert len(units) == 1
+
+
+def test_an_episode_after_restarts_and_its_end(session_for, command):
+    session = session_for()
+    session.start("MoveToBeacon", seed=3, player_setup=AGAINST_COMPUTER)
+    session.step(50)
+    session.ask(restart_game=sc_pb.RequestRestartGame())
+    played = play(session, command, steps=1000, enemies=False)
+    data = saved(session)
+    assert watched(session_for(), data) == played
+    # Another client plays something else before, on the same process.
+    session.ask(restart_game=sc_pb.RequestRestartGame())
+    session.step(8)
+    assert watched(session, data) == played
+    info = session.ask(replay_info=sc_pb.RequestReplayInfo(replay_data=data)).replay_info
+    assert info.map_name == "MoveToBeacon"
+    assert info.game_duration_loops == 1920
+    assert info.base_build == BASE_BUILD
+    assert [
+        (extra.player_info.player_id, extra.player_info.type, extra.player_result.result)
+        for extra in info.player_info
+    ] == [(1, sc_pb.Participant, sc_pb.Victory), (2, sc_pb.Computer, sc_pb.Defeat)]
+    assert info.player_info[1].player_info.difficulty == 3
+
+
+def test_a_game_that_a_debug_command_ended(session_for):
+    session = session_for()
+    session.start()
+    session.step(8)
+    surrender = debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.Surrender)
+    session.debug(debug_pb.DebugCommand(end_game=surrender))
+    assert session.step(8).status == sc_pb.ended
+    again = session_for()
+    last = sc_pb.ResponseObservation.FromString(watched(again, saved(session))[-1])
+    assert (last.observation.game_loop, last.player_result[0].result) == (9, sc_pb.Defeat)
+    assert "already ended" in again.step().error[0]
+
+
+def test_commands_that_end_the_process_are_not_recorded(offline):
+    offline.start()
+    end = debug_pb.DebugTestProcess(test=debug_pb.DebugTestProcess.crash, delay_ms=50)
+    kill = debug_pb.DebugKillUnit(tag=[offline.units(MARINE)[0].tag])
+    offline.debug(debug_pb.DebugCommand(test_process=end), debug_pb.DebugCommand(kill_unit=kill))
+    offline.state.fate = None
+    assert offline.step(8).status == sc_pb.ended
+    watched(offline, saved(offline))
+    assert offline.state.fate is None
+    assert not offline.ask(observation=OBSERVE).observation.observation.raw_data.units[1:]
+
+
+def test_other_programs_read_the_file(offline):
+    """As python-sc2 and pysc2 find the version of the game that plays a replay."""
+    offline.start()
+    offline.step(224)
+    files = mpyq.MPQArchive(io.BytesIO(saved(offline))).extract()
+    metadata = json.loads(files[b"replay.gamemetadata.json"])
+    assert metadata["BaseBuild"] == f"Base{BASE_BUILD}"
+    assert metadata["GameVersion"][:-6] == "standin-1"
+    assert (metadata["Title"], metadata["Duration"]) == ("MoveToBeacon", 10)
+    assert metadata["Players"][0]["Result"] == "Undecided"
+    assert metadata["Players"][0]["AssignedRace"] == "Terr"
+
+
+def test_what_is_legal_in_a_replay(session_for):
+    session = session_for()
+    session.start()
+    session.step(16)
+    data = saved(session)
+    start(session, data)
+    assert session.state.status == Status.IN_REPLAY
+    for refused in (
+        {"action": sc_pb.RequestAction()},
+        {"debug": sc_pb.RequestDebug()},
+        {"join_game": sc_pb.RequestJoinGame()},
+        {"restart_game": sc_pb.RequestRestartGame()},
+        {"save_replay": SAVE},
+    ):
+        assert "replay" in session.ask(**refused).error[0]
+    info = session.ask(game_info=sc_pb.RequestGameInfo()).game_info
+    assert (info.map_name, info.options) == ("MoveToBeacon", RAW)
+    assert session.ask(data=sc_pb.RequestData(effect_id=True)).data.effects
+    start(session, data, record_replay=True)
+    session.step(8)
+    assert recording.read(saved(session)).info.game_duration_loops == 8
+    assert session.step(8).status == sc_pb.ended
+    assert "in a replay" in session.ask(restart_game=sc_pb.RequestRestartGame()).error[0]
+    left = session.ask(leave_game=sc_pb.RequestLeaveGame())
+    assert left.status == sc_pb.launched
+    session.start()
+    assert session.step(16).status == sc_pb.in_game
+
+
+def test_fog_and_who_watches(session_for):
+    session = session_for()
+    session.arena((MARINE, 1, 12, 12), (ROACH, 2, 50, 50), fog=True)
+    session.step(8)
+    data = saved(session)
+
+    def roaches(**fields) -> int:
+        other = session_for()
+        start(other, data, **fields)
+        other.step(8)
+        return len(other.units(ROACH))
+
+    assert roaches() == 0
+    assert roaches(disable_fog=True) == 1
+    assert roaches(observed_player_id=0) == 1
+
+
+def test_a_replay_in_real_time(game):
+    wire = game.connect()
+    wire.start()
+    wire.ask(step=sc_pb.RequestStep(count=20))
+    data = wire.ask(save_replay=SAVE).save_replay.data
+    request = sc_pb.RequestStartReplay(replay_data=data, options=RAW, realtime=True)
+    assert wire.ask(start_replay=request).status == sc_pb.in_replay
+    refused = wire.ask(step=sc_pb.RequestStep())
+    assert "realtime" in refused.error[0]
+    seen = wire.ask(observation=sc_pb.RequestObservation(game_loop=20))
+    assert seen.observation.observation.game_loop == 20
+    assert seen.status == sc_pb.ended
+
+
+def test_replays_are_found_by_path(offline, installation, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    offline.start()
+    data = saved(offline)
+    in_game = installation / "Replays" / "a.SC2Replay"
+    in_home = tmp_path / "Documents" / "StarCraft II" / "Replays" / "b.SC2Replay"
+    outside = tmp_path / "c.SC2Replay"
+    for path in (in_game, in_home, outside):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    for path in ("a.SC2Replay", str(in_game), "b.SC2Replay", str(in_home)):
+        reply = offline.ask(replay_info=sc_pb.RequestReplayInfo(replay_path=path))
+        assert reply.replay_info.map_name == "MoveToBeacon", reply
+    for path in (str(outside), "../../../c.SC2Replay", "none.SC2Replay", "", "/etc/hostname"):
+        reply = offline.ask(replay_info=sc_pb.RequestReplayInfo(replay_path=path))
+        assert reply.replay_info.error == InfoError.MissingReplay
+    odd = offline.ask(replay_info=sc_pb.RequestReplayInfo(replay_path="a\0b"))
+    assert odd.replay_info.error == InfoError.InvalidReplayPath
+    in_game.unlink()
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"replay_data": b""}, StartError.MissingReplay),
+        ({"replay_data": b"MPQ\x1a"}, StartError.InvalidReplayData),
+        ({"replay_data": b"x" * 5000}, StartError.InvalidReplayData),
+        ({"options": None}, StartError.MissingOptions),
+        ({"observed_player_id": 2}, StartError.InvalidObservedPlayerId),
+        ({"map_data": b"no map"}, StartError.InvalidMapData),
+    ],
+)
+def test_a_replay_that_cannot_be_started_changes_nothing(offline, fields, code):
+    offline.start()
+    offline.step(8)
+    before = observed(offline)
+    reply = start(offline, saved(offline), **fields)
+    assert (reply.start_replay.error, reply.status) == (code, sc_pb.in_game)
+    assert reply.start_replay.error_details
+    assert observed(offline) == before
+    assert offline.step().status == sc_pb.in_game
+
+
+def test_damaged_and_forged_files_are_refused(offline):
+    offline.arena((MARINE, 1, 12, 12))
+    data = saved(offline)
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        damaged = bytearray(data)
+        for place in rng.integers(len(data), size=rng.integers(1, 4)):
+            damaged[place] = rng.integers(256)
+        reply = offline.ask(replay_info=sc_pb.RequestReplayInfo(replay_data=bytes(damaged)))
+        assert not reply.error, "an exception"
+    files = mpyq.MPQArchive(io.BytesIO(data)).extract()
+    named = {name.decode(): content for name, content in files.items()}
+    end = debug_pb.DebugCommand(test_process=debug_pb.DebugTestProcess(test=1))
+    for request in (
+        sc_pb.Request(debug=sc_pb.RequestDebug(debug=[end])),
+        sc_pb.Request(quit=sc_pb.RequestQuit()),
+        sc_pb.Request(create_game=sc_pb.RequestCreateGame()),
+    ):
+        content = request.SerializeToString()
+        entry = bytes(4) + len(content).to_bytes(4, "little") + content
+        forged = mpq.pack(named | {"sc2pool.requests": named["sc2pool.requests"] + entry})
+        reply = start(offline, forged)
+        assert reply.start_replay.error == StartError.InvalidReplayData
+
+
+def test_the_record_is_bounded(offline, monkeypatch):
+    monkeypatch.setattr(recording, "MAX_BYTES", 10_000)
+    offline.start()
+    chat = sc_pb.Action(action_chat=sc_pb.ActionChat(message="x" * 1000))
+    for _ in range(8):
+        offline.act(chat)
+    saved(offline)
+    for _ in range(50):
+        offline.act(chat)
+    assert "too many commands" in offline.ask(save_replay=SAVE).error[0]
+    assert offline.state.recording._bytes < 12_000
+    offline.ask(restart_game=sc_pb.RequestRestartGame())
+    saved(offline)
+
+
+def test_the_map_is_in_the_replay(session_for):
+    session = session_for()
+    session.arena(name="Sent")
+    session.step(8)
+    other = session_for()
+    start(other, saved(session))
+    assert other.ask(game_info=sc_pb.RequestGameInfo()).game_info.map_name == "Sent"
+
+
+def test_who_watches_may_have_another_interface(session_for, command):
+    """Cropped coordinates are the player's; who watches chooses its own."""
+    session = session_for()
+    alone = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
+    path = sc_pb.LocalMap(map_path="mini_games/MoveToBeacon.SC2Map")
+    session.ask(create_game=sc_pb.RequestCreateGame(local_map=path, player_setup=alone))
+    cropped = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=True)
+    session.ask(join_game=sc_pb.RequestJoinGame(race=1, options=cropped))
+    played = []
+    for point in ((1, 2), (20, 12), (3, 9)):
+        session.act(command(session.units(MARINE), 16, point=point))
+        session.step(40)
+        played.append((session.units(MARINE)[0].pos.x, session.units(MARINE)[0].pos.y))
+    data = saved(session)
+    corner = session_for()
+    corner.start()
+    area = corner.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw.playable_area.p0
+    for options, moved in ((RAW, (area.x, area.y)), (cropped, (0, 0))):
+        watching = session_for()
+        start(watching, data, options=options)
+        for x, y in played:
+            watching.step(40)
+            pos = watching.units(MARINE)[0].pos
+            assert (pos.x, pos.y) == pytest.approx((x + moved[0], y + moved[1]), abs=1e-4)
