@@ -100,7 +100,8 @@ class RLBotAI(TaskDefinition, BotAI):
 
     async def _see_final_state(self) -> None:
         """Request the last observation: python-sc2 ends the game without it."""
-        response = await self.client.observation()
+        # Not `client.observation`, which expects the result again: the game reports it once.
+        response = await self.client._execute(observation=sc_pb.RequestObservation())
         state = GameState(response.observation)
         if state.game_loop > self.state.game_loop:
             info = sc_pb.Response(game_info=self.game_info._proto)

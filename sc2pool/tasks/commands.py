@@ -18,6 +18,9 @@ Commands = Iterable[raw_pb2.ActionRawUnitCommand]
 Target = tuple[float, float] | int
 
 SMART = 1
+BUILD_SUPPLY_DEPOT, BUILD_REFINERY, BUILD_BARRACKS = 319, 320, 321
+TRAIN_SCV, TRAIN_MARINE = 524, 560
+GATHER = 3666
 STOP = 3665
 ATTACK = 3674
 HOLD_POSITION = 3793
@@ -62,6 +65,13 @@ def smart(
 def stop(tags: Iterable[int]) -> raw_pb2.ActionRawUnitCommand:
     """Cancel all orders."""
     return command(STOP, tags)
+
+
+def gather(
+    tags: Iterable[int], target: int, *, queued: bool = False
+) -> raw_pb2.ActionRawUnitCommand:
+    """Gather from a mineral field or a refinery."""
+    return command(GATHER, tags, target, queued=queued)
 
 
 def hold_position(tags: Iterable[int]) -> raw_pb2.ActionRawUnitCommand:

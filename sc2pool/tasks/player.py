@@ -13,6 +13,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gymnasium import spaces
@@ -49,10 +50,13 @@ class GameFacts:
     """What the trainer records about a launched game.
 
     Attributes:
+        pid: of the process that listens.
+        root_pid: of the process that was started, which may be a script that starts the game.
         listener_proven: the system confirmed that this game listens on the port.
     """
 
     pid: int
+    root_pid: int
     port: int
     version: str
     base_build: int
@@ -67,9 +71,11 @@ class Player(ABC):
             otherwise they are cast to it (envs of the user).
         attributes: what `set_attr` set earlier, to be set on the next new object.
         realtime: the game runs by itself.
+        directory: for the temporary files of its game; None for the system's.
     """
 
     strict: bool
+    directory: Path | None = None
     realtime = False
     attributes: Mapping[str, Any]
     observation_space: spaces.Space[Any]
@@ -127,7 +133,7 @@ class Player(ABC):
         """In real time: make the next decision period this many game loops longer."""
 
     async def pause(self) -> None:
-        """Stop every process below this one; called while the player waits for an action.
+        """Stop its processes; called while the player waits for an action.
 
         Raises:
             PauseError: not all could be stopped; all go on.
@@ -139,10 +145,16 @@ class Player(ABC):
         # Only a worker that is paused needs psutil.
         from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
-        # Not the worker itself: it must receive the message to resume.
-        tree = ProcessTree(os.getpid(), with_root=False)
+        root_pid, with_root = self.processes
+        tree = ProcessTree(root_pid, with_root=with_root)
         tree.stop(Deadline.after(STOPS_WITHIN_S))
         self._paused = tree
+
+    @property
+    def processes(self) -> tuple[int, bool]:
+        """The pid of a process below which its own are, and whether that is one of them."""
+        # Not the worker itself: it must receive the message to resume.
+        return os.getpid(), False
 
     async def resume(self) -> int | None:
         """Let every stopped process go on.

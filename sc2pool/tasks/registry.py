@@ -22,7 +22,25 @@ BUILT_IN: dict[str, str] = {
     "MoveToBeaconBot": "sc2pool.tasks.minigames.move_to_beacon_bot:MoveToBeaconBot",
     "MoveToBeaconImage": "sc2pool.tasks.minigames.move_to_beacon_image:MoveToBeaconImage",
     "CollectMineralShards": "sc2pool.tasks.minigames.collect_mineral_shards:CollectMineralShards",
+    "FindAndDefeatZerglings": (
+        "sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings:FindAndDefeatZerglings"
+    ),
+    "FindAndDefeatZerglingsImage": (
+        "sc2pool.tasks.minigames.zerglings.images:FindAndDefeatZerglingsImage"
+    ),
     "DefeatRoaches": "sc2pool.tasks.minigames.defeat_roaches:DefeatRoaches",
+    "DefeatZerglingsAndBanelings": (
+        "sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings:DefeatZerglingsAndBanelings"
+    ),
+    "DefeatZerglingsAndBanelingsImage": (
+        "sc2pool.tasks.minigames.zerglings.images:DefeatZerglingsAndBanelingsImage"
+    ),
+    "CollectMineralsAndGas": (
+        "sc2pool.tasks.minigames.towns.collect_minerals_and_gas:CollectMineralsAndGas"
+    ),
+    "CollectMineralsAndGasImage": "sc2pool.tasks.minigames.towns.images:CollectMineralsAndGasImage",
+    "BuildMarines": "sc2pool.tasks.minigames.towns.build_marines:BuildMarines",
+    "BuildMarinesImage": "sc2pool.tasks.minigames.towns.images:BuildMarinesImage",
 }
 
 

@@ -28,9 +28,18 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+BANELING = 9
+COMMAND_CENTER = 18
+SUPPLY_DEPOT = 19
+REFINERY = 20
+BARRACKS = 21
+SCV = 45
 MARINE = 48
+ZERGLING = 105
 ROACH = 110
 BEACON = 317
+MINERAL_FIELD = 341
+GEYSER = 342
 MINERAL_SHARD = 1680
 
 
@@ -42,7 +51,9 @@ class Kind(NamedTuple):
 
 
 OWN_MARINES = Kind(MARINE, raw_pb2.Self)
+ENEMY_BANELINGS = Kind(BANELING, raw_pb2.Enemy)
 ENEMY_ROACHES = Kind(ROACH, raw_pb2.Enemy)
+ENEMY_ZERGLINGS = Kind(ZERGLING, raw_pb2.Enemy)
 BEACONS = Kind(BEACON, raw_pb2.Neutral)
 MINERAL_SHARDS = Kind(MINERAL_SHARD, raw_pb2.Neutral)
 

@@ -23,7 +23,8 @@ def test_the_tables(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> No
     *tables, end = capsys.readouterr().out.split("\n\n")
     looks, scores = ([cells(line) for line in table.splitlines()[2:]] for table in tables)
     assert [row[0] for row in looks] == [row[0] for row in scores] == list(BUILT_IN)
-    assert looks[-1] == [
+    roaches = list(BUILT_IN).index("DefeatRoaches")
+    assert looks[roaches] == [
         "DefeatRoaches",
         "Box(-1, 1, (25,), float32)",
         "Discrete(11)",
@@ -31,8 +32,9 @@ def test_the_tables(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> No
         "1920",
         "yes",
     ]
-    assert scores[-1] == ["DefeatRoaches", "DefeatRoaches", "yes", "1 (46)", "41", "215", "100"]
-    assert all(len(line) <= 110 for table in tables for line in table.splitlines())
+    published = ["1 (46)", "41", "215", "100"]
+    assert scores[roaches] == ["DefeatRoaches", "DefeatRoaches", "yes", *published]
+    assert all(len(line) <= 120 for table in tables for line in table.splitlines())
     *source, where = end.splitlines()
     assert "SC2LE paper" in source[-1]
     assert where == f"Installation: {standin_dir}: game={str(standin_dir)!r}"

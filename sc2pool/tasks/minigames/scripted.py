@@ -22,6 +22,10 @@ from sc2pool.tasks.minigames.defeat_roaches import (
     ROACH_DAMAGE,
 )
 from sc2pool.tasks.minigames.geometry import nearest_direction
+from sc2pool.tasks.minigames.towns import build_marines as marines
+from sc2pool.tasks.minigames.towns import collect_minerals_and_gas as resources
+from sc2pool.tasks.minigames.zerglings import defeat_zerglings_and_banelings as banelings
+from sc2pool.tasks.minigames.zerglings import find_and_defeat_zerglings as zerglings
 
 Observation = NDArray[np.float32]
 
@@ -47,9 +51,54 @@ def defeat_roaches(observation: Observation) -> int:
     return RESCUE_HURT if danger and lowest_health <= ROACH_DAMAGE else FOCUS_WEAKEST
 
 
+def find_and_defeat_zerglings(observation: Observation) -> int:
+    """Shoot the nearest zergling; without one in sight, walk to where none was looked for."""
+    if observation[1] > 0:
+        return zerglings.FOCUS_NEAREST
+    return zerglings.FIRST_WALK + nearest_direction(observation[24], observation[25])
+
+
+def defeat_zerglings_and_banelings(_observation: Observation) -> int:
+    """Shoot the banelings before they arrive, then the zerglings."""
+    return banelings.FOCUS_BANELINGS
+
+
+def collect_minerals_and_gas(observation: Observation) -> int:
+    """All SCVs at the minerals, always one more in training, supply before it is used up."""
+    minerals, free_supply = observation[0] * 1000, observation[3] * 20
+    training, depots_coming = observation[6] * 5, observation[8] * 4
+    if observation[5] > 0:
+        return resources.GATHER_MINERALS
+    if free_supply < 2.5 and depots_coming < 0.5:
+        return resources.BUILD_DEPOT if minerals >= 100 else resources.WAIT
+    return resources.TRAIN_SCV if training < 1.5 else resources.WAIT
+
+
+def build_marines(observation: Observation) -> int:
+    """Sixteen SCVs, eight barracks, and supply for all marines that they train."""
+    minerals, free_supply, workers = observation[[0, 3, 4]] * (1000, 20, 50)
+    training, depots, depots_coming = observation[6:9] * (5, 20, 4)
+    barracks, barracks_coming, empty = observation[9:12] * (10, 4, 10)
+    if observation[5] > 0:
+        return marines.GATHER_MINERALS
+    if free_supply < 2 + barracks and depots_coming < 1.5 and workers > 13:
+        return marines.BUILD_DEPOT if minerals >= 100 else marines.WAIT
+    if workers < 15.5 and training < 0.5:
+        return marines.TRAIN_SCV
+    if empty > 0.5:
+        return marines.TRAIN_MARINE
+    if barracks + barracks_coming < 7.5 and depots > 0.5 and minerals >= 150:
+        return marines.BUILD_BARRACKS
+    return marines.WAIT
+
+
 SCRIPTED: dict[str, Callable[[Observation], Any]] = {
     "MoveToBeacon": move_to_beacon,
     "CollectMineralShards": collect_mineral_shards,
+    "FindAndDefeatZerglings": find_and_defeat_zerglings,
     "DefeatRoaches": defeat_roaches,
+    "DefeatZerglingsAndBanelings": defeat_zerglings_and_banelings,
+    "CollectMineralsAndGas": collect_minerals_and_gas,
+    "BuildMarines": build_marines,
 }
 """By task name."""

@@ -111,8 +111,17 @@ class SC2Player(Player):
 
     async def launch(self, deadline: Deadline) -> GameFacts:
         spec = self.spec
-        self._game = game = await Game.launch(spec.installation, spec.limits, deadline=deadline)
-        return GameFacts(game.pid, game.port, game.version, game.base_build, game.listener_proven)
+        self._game = game = await Game.launch(
+            spec.installation, spec.limits, deadline=deadline, directory=self.directory
+        )
+        return GameFacts(
+            game.pid,
+            game.root_pid,
+            game.port,
+            game.version,
+            game.base_build,
+            game.listener_proven,
+        )
 
     @property
     def exited_fd(self) -> int | None:
@@ -211,6 +220,10 @@ class SC2Player(Player):
         loop = await self.game.look()
         ran_s = self._ran_around_pause_s + time.monotonic() - began_s
         return loops_passed(self._loop_before_pause, loop, ran_s)
+
+    @property
+    def processes(self) -> tuple[int, bool]:
+        return self.game.root_pid, True
 
     def log_tail(self) -> str:
         return "" if self._game is None else self._game.log_tail()

@@ -83,9 +83,10 @@ class TaskEpisode:
         if self._rules.over or not self._rules.begun:
             return
         observed = self._task.lazy_observation
-        # python-sc2 ends the game without the last observation; request it here.
+        # python-sc2 ends the game without the last observation; request it here. Not by
+        # `client.observation`, which expects the result again: the game reports it once.
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
-            response = await self._client.observation()
+            response = await self._client._execute(observation=sc_pb.RequestObservation())
             observed = Observed.of(response.observation)
         await self._put(observed, game_ended=True)
 

@@ -16,11 +16,38 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
 from sc2pool.tasks.minigames.scores import PUBLISHED
+from sc2pool.tasks.minigames.towns.build_marines import BuildMarines
+from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import CollectMineralsAndGas
+from sc2pool.tasks.minigames.towns.images import BuildMarinesImage, CollectMineralsAndGasImage
+from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
+    DefeatZerglingsAndBanelings,
+)
+from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import FindAndDefeatZerglings
+from sc2pool.tasks.minigames.zerglings.images import (
+    DefeatZerglingsAndBanelingsImage,
+    FindAndDefeatZerglingsImage,
+)
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.units import BEACONS, ENEMY_ROACHES, MINERAL_SHARDS, OWN_MARINES
+from sc2pool.tasks.units import (
+    BEACONS,
+    ENEMY_BANELINGS,
+    ENEMY_ROACHES,
+    ENEMY_ZERGLINGS,
+    MINERAL_SHARDS,
+    OWN_MARINES,
+)
 
-TASKS = [MoveToBeacon, MoveToBeaconImage, CollectMineralShards, DefeatRoaches]
-KINDS = [OWN_MARINES, ENEMY_ROACHES, BEACONS, MINERAL_SHARDS]
+TASKS = [
+    *(MoveToBeacon, MoveToBeaconImage, CollectMineralShards, DefeatRoaches),
+    *(FindAndDefeatZerglings, FindAndDefeatZerglingsImage),
+    *(DefeatZerglingsAndBanelings, DefeatZerglingsAndBanelingsImage),
+    *(CollectMineralsAndGas, CollectMineralsAndGasImage, BuildMarines, BuildMarinesImage),
+]
+KINDS = [
+    *(OWN_MARINES, ENEMY_ROACHES, BEACONS, MINERAL_SHARDS, ENEMY_ZERGLINGS, ENEMY_BANELINGS),
+]
+LOOPS = {"FindAndDefeatZerglings": 2880, "CollectMineralsAndGas": 6720, "BuildMarines": 14400}
+"""Length of an episode, by map; 1920 on the others."""
 
 
 def random_units(unit, rng: np.random.Generator) -> list:
@@ -73,7 +100,10 @@ def test_observations_of_real_games(task_class, recorded):
     task.game_info, task.observation = recorded
     task.on_start()
     assert task.observation_space.contains(task.observe())
-    assert list(task.act(task_class.action_space.sample())) == []
+    units = task.observation.raw_data.units
+    own_tags = {unit.tag for unit in units if unit.alliance == OWN_MARINES.alliance}
+    for command in task.act(task_class.action_space.sample()):
+        assert own_tags.issuperset(command.unit_tags)
 
 
 @pytest.mark.parametrize("task_class", TASKS)
@@ -86,7 +116,7 @@ def test_two_observations_share_no_memory(task_class, unit, begin):
 def test_definitions(task_class):
     assert resolve(task_class.__name__) is task_class
     assert task_class.step_mul == 8
-    assert task_class.max_loops == 1920
+    assert task_class.max_loops == LOOPS.get(task_class.map_name, 1920)
     assert task_class.map_name in PUBLISHED
     assert isinstance(task_class.action_space, spaces.Discrete | spaces.MultiDiscrete)
 

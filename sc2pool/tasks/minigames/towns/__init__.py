@@ -1,0 +1,1 @@
+"""The mini-games with an economy: a town that gathers, builds and trains."""

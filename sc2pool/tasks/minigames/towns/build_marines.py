@@ -1,0 +1,104 @@
+"""BuildMarines: twelve SCVs, eight mineral fields; +1 for each marine.
+
+A marine needs a barracks, a barracks a supply depot, and all of them supply and minerals.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from sc2pool.tasks import commands
+from sc2pool.tasks.commands import Commands
+from sc2pool.tasks.minigames.geometry import PlayableArea
+from sc2pool.tasks.minigames.towns.town import TOWN_SIZE, Town
+from sc2pool.tasks.task import Task
+from sc2pool.tasks.units import BARRACKS, COMMAND_CENTER, MARINE, SUPPLY_DEPOT
+
+WAIT = 0
+GATHER_MINERALS = 1
+TRAIN_SCV = 2
+BUILD_DEPOT = 3
+BUILD_BARRACKS = 4
+TRAIN_MARINE = 5
+N_ACTIONS = 6
+OBSERVATION_SIZE = TOWN_SIZE + 5
+
+
+class BuildMarines(Task):
+    """Let the town grow, and train marines: each action is one step of it.
+
+    Action space: `Discrete(6)`:
+
+    - 0: nothing,
+    - 1: idle SCVs gather minerals, each at the field with the fewest SCVs,
+    - 2: train an SCV,
+    - 3: build a supply depot, 4: build a barracks; a place and an SCV are chosen,
+    - 5: train a marine, in the barracks with the fewest in its queue.
+
+    An action that is not possible, for lack of minerals, supply, a structure or a place, is masked
+    and does nothing.
+
+    Observation space: `Box(0, 1, (14,), float32)`, see `observe`.
+    """
+
+    map_name: ClassVar[str] = "BuildMarines"
+    max_loops: ClassVar[int | None] = 14400
+    action_space = spaces.Discrete(N_ACTIONS)
+    observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
+
+    town: Town
+
+    def on_start(self) -> None:
+        self.town = Town(PlayableArea.of(self.game_info))
+
+    def observe(self) -> NDArray[np.generic]:
+        """Look at the town.
+
+        Returns:
+            (14,) float32, each in [0, 1]:
+
+            0 to 8: see `Town.vector`,
+            9: barracks / 10, 10: barracks that are coming / 4, 11: barracks that train nothing
+            / 10, 12: marines / 200, 13: loops played / 14400.
+        """
+        town = self.town
+        town.look(self.observation)
+        barracks = town.finished(BARRACKS)
+        more = (
+            *(len(barracks) / 10, town.coming(BARRACKS) / 4),
+            *(sum(not one.orders for one in barracks) / 10, len(town.all(MARINE)) / 200),
+            town.loop / 14400,
+        )
+        vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])
+        return vector.clip(0.0, 1.0, out=vector)
+
+    def act(self, action: int) -> Commands:
+        town = self.town
+        if not self.action_masks()[action]:
+            return []
+        if action == GATHER_MINERALS:
+            return town.gather_minerals()
+        if action == TRAIN_SCV:
+            return town.train(commands.TRAIN_SCV, COMMAND_CENTER)
+        if action == BUILD_DEPOT:
+            return town.build(commands.BUILD_SUPPLY_DEPOT)
+        if action == BUILD_BARRACKS:
+            return town.build(commands.BUILD_BARRACKS)
+        return town.train(commands.TRAIN_MARINE, BARRACKS) if action == TRAIN_MARINE else []
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        town = self.town
+        return np.array(
+            (
+                True,
+                bool(town.idle),
+                town.can_train(COMMAND_CENTER),
+                town.can_pay(SUPPLY_DEPOT),
+                town.can_pay(BARRACKS) and bool(town.finished(SUPPLY_DEPOT)),
+                town.can_train(BARRACKS),
+            )
+        )

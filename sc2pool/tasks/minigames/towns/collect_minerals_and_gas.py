@@ -1,0 +1,107 @@
+"""CollectMineralsAndGas: twelve SCVs, sixteen mineral fields, four geysers.
+
++1 for each mineral and each unit of gas that is brought to the command centre. All SCVs
+are idle at first. More SCVs gather more, and need supply; gas needs refineries.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from sc2pool.tasks import commands
+from sc2pool.tasks.commands import Commands
+from sc2pool.tasks.minigames.geometry import PlayableArea
+from sc2pool.tasks.minigames.towns.town import TOWN_SIZE, Town
+from sc2pool.tasks.task import Task
+from sc2pool.tasks.units import COMMAND_CENTER, REFINERY, SUPPLY_DEPOT
+
+WAIT = 0
+GATHER_MINERALS = 1
+TRAIN_SCV = 2
+BUILD_DEPOT = 3
+BUILD_REFINERY = 4
+GATHER_GAS = 5
+N_ACTIONS = 6
+N_GEYSERS = 4
+OBSERVATION_SIZE = TOWN_SIZE + 5
+
+
+class CollectMineralsAndGas(Task):
+    """Let the town grow: each action is one step of it.
+
+    Action space: `Discrete(6)`:
+
+    - 0: nothing,
+    - 1: idle SCVs gather minerals, each at the field with the fewest SCVs,
+    - 2: train an SCV,
+    - 3: build a supply depot, 4: build a refinery; a place and an SCV are chosen,
+    - 5: one SCV more gathers gas, at a refinery with fewer than three.
+
+    An action that is not possible, for lack of minerals, supply or a place, is masked and does
+    nothing.
+
+    Observation space: `Box(0, 1, (14,), float32)`, see `observe`.
+    """
+
+    map_name: ClassVar[str] = "CollectMineralsAndGas"
+    max_loops: ClassVar[int | None] = 6720
+    action_space = spaces.Discrete(N_ACTIONS)
+    observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
+
+    town: Town
+
+    def on_start(self) -> None:
+        self.town = Town(PlayableArea.of(self.game_info))
+
+    def observe(self) -> NDArray[np.generic]:
+        """Look at the town.
+
+        Returns:
+            (14,) float32, each in [0, 1]:
+
+            0 to 8: see `Town.vector`,
+            9: gas / 1000, 10: refineries / 4, 11: refineries that are coming / 4,
+            12: places for SCVs at refineries that are free / 12, 13: loops played / 6720.
+        """
+        town = self.town
+        town.look(self.observation)
+        refineries = town.finished(REFINERY)
+        places = sum(max(0, one.ideal_harvesters - one.assigned_harvesters) for one in refineries)
+        more = (
+            *(town.vespene / 1000, len(refineries) / N_GEYSERS, town.coming(REFINERY) / N_GEYSERS),
+            *(places / (3 * N_GEYSERS), town.loop / 6720),
+        )
+        vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])
+        return vector.clip(0.0, 1.0, out=vector)
+
+    def act(self, action: int) -> Commands:
+        town = self.town
+        if not self.action_masks()[action]:
+            return []
+        if action == GATHER_MINERALS:
+            return town.gather_minerals()
+        if action == TRAIN_SCV:
+            return town.train(commands.TRAIN_SCV, COMMAND_CENTER)
+        if action == BUILD_DEPOT:
+            return town.build(commands.BUILD_SUPPLY_DEPOT)
+        if action == BUILD_REFINERY:
+            return town.build_refinery()
+        return town.gather_gas() if action == GATHER_GAS else []
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        town = self.town
+        refineries = len(town.all(REFINERY)) + town.coming(REFINERY)
+        return np.array(
+            (
+                True,
+                bool(town.idle),
+                town.can_train(COMMAND_CENTER),
+                town.can_pay(SUPPLY_DEPOT),
+                town.can_pay(REFINERY) and refineries < N_GEYSERS,
+                town.needs_gas_worker() is not None,
+            )
+        )

@@ -1,0 +1,269 @@
+"""A town: what the learner owns on a map with an economy, and the orders that make it grow.
+
+The tasks of such maps choose what to do next; where a structure is put and which worker goes is
+decided here, by simple rules: the free place nearest to the command centre that is not between it
+and the minerals, and the worker nearest to that place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.tasks import commands
+from sc2pool.tasks.commands import Commands
+from sc2pool.tasks.minigames.geometry import PlayableArea
+from sc2pool.tasks.units import (
+    BARRACKS,
+    COMMAND_CENTER,
+    GEYSER,
+    MINERAL_FIELD,
+    REFINERY,
+    SCV,
+    SUPPLY_DEPOT,
+)
+
+FOOTPRINTS = {
+    COMMAND_CENTER: (2.5, 2.5),
+    SUPPLY_DEPOT: (1.0, 1.0),
+    REFINERY: (1.5, 1.5),
+    BARRACKS: (1.5, 1.5),
+    MINERAL_FIELD: (1.0, 0.5),
+    GEYSER: (1.5, 1.5),
+}
+"""Half the width and height of the cells on which a unit of a type stands."""
+BUILT_BY = {
+    commands.BUILD_SUPPLY_DEPOT: SUPPLY_DEPOT,
+    commands.BUILD_REFINERY: REFINERY,
+    commands.BUILD_BARRACKS: BARRACKS,
+}
+COSTS = {SCV: 50, SUPPLY_DEPOT: 100, REFINERY: 75, BARRACKS: 150}
+"""Minerals that one costs."""
+FROM_RESOURCES = 3.5
+"""Least distance of a structure's middle to those of minerals and geysers, in cells."""
+RESERVED_LOOPS = 320
+"""How long the place of a structure that was ordered stays reserved, in loops."""
+QUEUE_PLACES = 5
+TOWN_SIZE = 9
+
+Unit = raw_pb2.Unit
+_BUILDS = frozenset(BUILT_BY)
+
+
+class Town:
+    """The learner's units and money in one observation.
+
+    Attributes:
+        area: where the town is.
+        minerals, vespene: what can be spent.
+        food_used, food_cap: supply.
+        workers: all SCVs; `idle` those without an order.
+    """
+
+    def __init__(self, area: PlayableArea) -> None:
+        self.area = area
+        self._reserved: list[tuple[int, float, float, int]] = []
+        """Places of structures that were ordered: the loop at which it ends, x, y, the type."""
+        self.look(sc_pb.Observation())
+
+    def look(self, observation: sc_pb.Observation) -> None:
+        """Read an observation."""
+        player = observation.player_common
+        self.loop = observation.game_loop
+        self.minerals, self.vespene = player.minerals, player.vespene
+        self.food_used, self.food_cap = player.food_used, player.food_cap
+        units: dict[int, list[Unit]] = {}
+        for unit in observation.raw_data.units:
+            if unit.alliance != raw_pb2.Enemy:
+                units.setdefault(unit.unit_type, []).append(unit)
+        self._units = units
+        self.workers = self.all(SCV)
+        self.idle = [unit for unit in self.workers if not unit.orders]
+        self._reserved = [place for place in self._reserved if place[0] > self.loop]
+
+    def all(self, unit_type: int) -> list[Unit]:
+        """The units of a type, without those of the enemy."""
+        return self._units.get(unit_type, [])
+
+    def finished(self, unit_type: int) -> list[Unit]:
+        """The structures of a type that are finished."""
+        return [unit for unit in self.all(unit_type) if unit.build_progress >= 1]
+
+    def coming(self, unit_type: int) -> int:
+        """Structures of a type that are being built, or that a worker is on its way to build."""
+        on_the_way = sum(
+            BUILT_BY.get(order.ability_id) == unit_type
+            for unit in self.workers
+            for order in unit.orders
+        )
+        sites = len(self.all(unit_type)) - len(self.finished(unit_type))
+        return max(on_the_way, sites)  # the worker of a site has its order until the end
+
+    def vector(self) -> NDArray[np.float32]:
+        """The town in numbers, each in [0, 1].
+
+        Returns:
+            (9,) float32:
+
+            0: minerals / 1000, 1: supply used / 200, 2: supply provided / 200,
+            3: free supply / 20, with the supply of depots that are coming,
+            4: SCVs / 50, 5: idle SCVs / 12, 6: units that the command centres train and have
+            queued / 5, 7: supply depots / 20, 8: supply depots that are coming / 4.
+        """
+        coming = self.coming(SUPPLY_DEPOT)
+        free = self.food_cap + 8 * coming - self.food_used
+        training = sum(len(unit.orders) for unit in self.all(COMMAND_CENTER))
+        shares = (
+            *(self.minerals / 1000, self.food_used / 200, self.food_cap / 200, free / 20),
+            *(len(self.workers) / 50, len(self.idle) / 12, training / QUEUE_PLACES),
+            *(len(self.finished(SUPPLY_DEPOT)) / 20, coming / 4),
+        )
+        return np.clip(np.array(shares, dtype=np.float32), 0.0, 1.0)
+
+    def can_pay(self, unit_type: int) -> bool:
+        """True if there are minerals for one, and a worker if it is built."""
+        return self.minerals >= COSTS[unit_type] and bool(self.workers)
+
+    def can_train(self, factory_type: int) -> bool:
+        """True if a finished structure has a place in its queue, and there is supply for one."""
+        return (
+            self.minerals >= COSTS[SCV]
+            and self.food_used < self.food_cap
+            and bool(self._factories(factory_type))
+        )
+
+    def train(self, ability_id: int, factory_type: int) -> Commands:
+        """Train a unit in the structure with the fewest in its queue."""
+        factories = self._factories(factory_type)
+        if not factories:
+            return []
+        emptiest = min(factories, key=lambda unit: len(unit.orders))
+        return [commands.command(ability_id, [emptiest.tag])]
+
+    def gather_minerals(self) -> Commands:
+        """Send each idle worker to the mineral field with the fewest workers, then the nearest."""
+        fields = self.all(MINERAL_FIELD)
+        if not fields:
+            return []
+        crowd = {field.tag: 0 for field in fields}
+        for worker in self.workers:
+            for order in worker.orders:
+                if order.target_unit_tag in crowd:
+                    crowd[order.target_unit_tag] += 1
+        orders = []
+        for worker in self.idle:
+            field = min(fields, key=lambda one: (crowd[one.tag], _distance(one, worker)))
+            crowd[field.tag] += 1
+            orders.append(commands.gather([worker.tag], field.tag))
+        return orders
+
+    def build(self, ability_id: int) -> Commands:
+        """Build a structure; its worker gathers minerals again afterwards."""
+        kind = BUILT_BY[ability_id]
+        place = self._free_place(kind)
+        return [] if place is None else self._send_builder(ability_id, place, place)
+
+    def build_refinery(self) -> Commands:
+        """Build a refinery on the free geyser nearest to the command centre."""
+        centre = self._centre()
+        taken = {(unit.pos.x, unit.pos.y) for unit in self.all(REFINERY)}
+        taken |= {(x, y) for _, x, y, _ in self._reserved}
+        free = [unit for unit in self.all(GEYSER) if (unit.pos.x, unit.pos.y) not in taken]
+        if not free:
+            return []
+        geyser = min(free, key=lambda unit: math.dist((unit.pos.x, unit.pos.y), centre))
+        place = geyser.pos.x, geyser.pos.y
+        return self._send_builder(commands.BUILD_REFINERY, place, geyser.tag)
+
+    def needs_gas_worker(self) -> Unit | None:
+        """A refinery with fewer workers than it can employ."""
+        for refinery in self.finished(REFINERY):
+            if refinery.assigned_harvesters < refinery.ideal_harvesters:
+                return refinery
+        return None
+
+    def gather_gas(self) -> Commands:
+        """Send the nearest worker that does not build to a refinery that needs one."""
+        refinery = self.needs_gas_worker()
+        if refinery is None:
+            return []
+        fields = {field.tag for field in self.all(MINERAL_FIELD)}
+        miners = [
+            unit
+            for unit in self.workers
+            if not unit.orders or unit.orders[0].target_unit_tag in fields
+        ]
+        if not miners:
+            return []
+        nearest = min(miners, key=lambda unit: _distance(unit, refinery))
+        return [commands.gather([nearest.tag], refinery.tag)]
+
+    def _factories(self, factory_type: int) -> list[Unit]:
+        return [u for u in self.finished(factory_type) if len(u.orders) < QUEUE_PLACES]
+
+    def _centre(self) -> tuple[float, float]:
+        for unit in self.all(COMMAND_CENTER):
+            return unit.pos.x, unit.pos.y
+        return self.area.centre
+
+    def _send_builder(
+        self, ability_id: int, place: tuple[float, float], target: tuple[float, float] | int
+    ) -> Commands:
+        free = [
+            unit
+            for unit in self.workers
+            if not any(order.ability_id in _BUILDS for order in unit.orders)
+        ]
+        if not free:
+            return []
+        builder = min(free, key=lambda unit: math.dist((unit.pos.x, unit.pos.y), place))
+        kind = BUILT_BY[ability_id]
+        self._reserved.append((self.loop + RESERVED_LOOPS, *place, kind))
+        orders = [commands.command(ability_id, [builder.tag], target)]
+        fields = self.all(MINERAL_FIELD)
+        if fields and kind != REFINERY:  # the builder of a refinery gathers its gas
+            nearest = min(fields, key=lambda unit: _distance(unit, builder))
+            orders.append(commands.gather([builder.tag], nearest.tag, queued=True))
+        return orders
+
+    def _free_place(self, kind: int) -> tuple[float, float] | None:
+        """The free place for a structure that is nearest to the command centre."""
+        half, area, centre = FOOTPRINTS[kind][0], self.area, self._centre()
+        odd = half % 1.0
+        columns = np.arange(math.ceil(area.left), math.floor(area.right)) + odd
+        rows = np.arange(math.ceil(area.bottom), math.floor(area.top)) + odd
+        places = [
+            (math.dist((x, y), centre), x, y)
+            for x, y in product(columns.tolist(), rows.tolist())
+            if area.left <= x - half
+            and x + half <= area.right
+            and area.bottom <= y - half
+            and y + half <= area.top
+        ]
+        taken = list(self._taken())
+        resources = [u.pos for u in (*self.all(MINERAL_FIELD), *self.all(GEYSER))]
+        for _, x, y in sorted(places):
+            if all(
+                abs(x - other_x) >= half + wide or abs(y - other_y) >= half + high
+                for other_x, other_y, wide, high in taken
+            ) and all(math.dist((x, y), (pos.x, pos.y)) >= FROM_RESOURCES for pos in resources):
+                return x, y
+        return None
+
+    def _taken(self) -> Iterable[tuple[float, float, float, float]]:
+        """Middle, half width and half height of all that is built, or will be."""
+        for kind, footprint in FOOTPRINTS.items():
+            for unit in self.all(kind):
+                yield unit.pos.x, unit.pos.y, *footprint
+        for _, x, y, kind in self._reserved:
+            yield x, y, *FOOTPRINTS[kind]
+
+
+def _distance(unit: Unit, other: Unit) -> float:
+    return math.dist((unit.pos.x, unit.pos.y), (other.pos.x, other.pos.y))

@@ -1,0 +1,175 @@
+"""FindAndDefeatZerglings: three marines, a dark map, 25 zerglings; +1 a zergling, -1 a marine.
+
+Only what the marines see is in the observation. So the task remembers which parts of the map were
+seen when, and tells the learner: a policy without memory can search.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from sc2pool.tasks import commands
+from sc2pool.tasks.commands import Commands
+from sc2pool.tasks.minigames.geometry import (
+    N_DIRECTIONS,
+    PlayableArea,
+    bearing_of,
+    bearings,
+    nearest_direction,
+    walk_target,
+)
+from sc2pool.tasks.minigames.zerglings.search import SearchMemory
+from sc2pool.tasks.task import Task
+from sc2pool.tasks.units import (
+    ENEMY_ZERGLINGS,
+    OWN_MARINES,
+    Units,
+    distances,
+    health,
+    select,
+    weapon_cooldown,
+)
+
+FOCUS_NEAREST = 0
+FOCUS_WEAKEST = 1
+RESCUE_HURT = 2
+FIRST_WALK = 3
+N_ACTIONS = FIRST_WALK + N_DIRECTIONS
+
+MARINE_HEALTH = 45.0
+ZERGLING_HEALTH = 35.0
+NEAR = 10.0
+"""The unit of distances within sight; distances on the map use the area's longer side."""
+N_ZERGLINGS_SEEN = 4
+OBSERVATION_SIZE = 8 + 4 * N_ZERGLINGS_SEEN + 3 + N_DIRECTIONS
+
+
+class FindAndDefeatZerglings(Task):
+    """Search the map with three marines that stay together, and shoot what comes.
+
+    Action space: `Discrete(11)`:
+
+    - 0: all attack the zergling nearest to the group's centre,
+    - 1: all attack the zergling with the fewest hit points (of several, the nearest),
+    - 2: the marine with the fewest hit points walks away from the nearest zergling, the others
+      attack as with 0,
+    - 3 to 10: all walk to one point ahead of the group, and attack what they meet; 3 is right
+      (east), then counter-clockwise in steps of 45°.
+
+    Actions 0 to 2 are masked, and do nothing, while no zergling is in sight.
+
+    Observation space: `Box(-1, 1, (35,), float32)`, see `observe`.
+    """
+
+    map_name: ClassVar[str] = "FindAndDefeatZerglings"
+    max_loops: ClassVar[int | None] = 2880
+    action_space = spaces.Discrete(N_ACTIONS)
+    observation_space: spaces.Box = spaces.Box(-1.0, 1.0, (OBSERVATION_SIZE,), np.float32)
+
+    area: PlayableArea
+    memory: SearchMemory
+    marines: Units
+    zerglings: Units
+
+    def on_start(self) -> None:
+        self.area = PlayableArea.of(self.game_info)
+        self.memory = SearchMemory(self.area)
+
+    def observe(self) -> NDArray[np.generic]:
+        """Look at the group, the zerglings in sight, and what was seen before.
+
+        Returns:
+            (35,) float32, each in [-1, 1]; zeros stand for missing units:
+
+            0: number of marines / 3, 1: number of zerglings in sight / 8,
+            2, 3: position (x, y) of the marines' centre from the area's, in halves of its longer
+            side,
+            4, 5: mean and lowest hit points of the marines / 45,
+            6: share of the marines whose weapon is ready,
+            7: distance between the marine with the fewest hit points and the zergling nearest to
+            it, in tens of cells, at most 1,
+            8 to 23: the four zerglings nearest to the centre, for each the unit vector (x, y)
+            towards it, its distance in tens of cells, and its hit points / 35,
+            24, 25, 26: the nearest part of the map that was not seen for 50 seconds, else the one
+            not seen for longest: unit vector (x, y), distance in lengths of the longer side,
+            27 to 34: how long the map in each of the eight directions was not seen, on average up
+            to 12 cells away: 0 is now, 1 is 50 seconds or never.
+        """
+        self._look()
+        vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
+        n_marines, n_zerglings = len(self.marines), len(self.zerglings)
+        vector[:2] = n_marines / 3, n_zerglings / 8
+        if n_marines:
+            x, y = self.centre()
+            marine_health = health(self.marines)
+            vector[2:4] = self.area.relative(x, y)
+            vector[4] = marine_health.mean() / MARINE_HEALTH
+            vector[5] = marine_health.min() / MARINE_HEALTH
+            vector[6] = np.mean(weapon_cooldown(self.marines) == 0)
+            goal_x, goal_y = self.memory.nearest_forgotten(x, y).tolist()
+            vector[24:27] = bearing_of(goal_x - x, goal_y - y, self.area.longer_side)
+            vector[27:] = self.memory.ages_by_direction(x, y)
+        if n_marines and n_zerglings:
+            positions = self.zerglings.positions
+            weakest = self.marines.positions[[marine_health.argmin()]]
+            vector[7] = distances(weakest, positions).min() / NEAR
+            order = self._by_distance()[:N_ZERGLINGS_SEEN]
+            seen = vector[8 : 8 + 4 * len(order)].reshape(-1, 4)
+            seen[:, :3] = bearings(x, y, positions[order], NEAR)
+            seen[:, 3] = health(self.zerglings)[order] / ZERGLING_HEALTH
+        return vector.clip(-1.0, 1.0, out=vector)
+
+    def act(self, action: int) -> Commands:
+        if not len(self.marines):
+            return []
+        if action >= FIRST_WALK:
+            x, y = self.centre()
+            target = walk_target(x, y, int(action) - FIRST_WALK, self.area)
+            return [commands.attack(self.marines.tags, target)]
+        if not len(self.zerglings):
+            return []
+        order = self._by_distance()
+        nearest = self.zerglings.tags[order[0]]
+        if action == FOCUS_NEAREST:
+            return [commands.attack(self.marines.tags, nearest)]
+        if action == FOCUS_WEAKEST:
+            weakest = order[health(self.zerglings)[order].argmin()]
+            return [commands.attack(self.marines.tags, self.zerglings.tags[weakest])]
+        return self._rescue_hurt(nearest)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        masks = np.ones(N_ACTIONS, dtype=np.bool_)
+        masks[:FIRST_WALK] = len(self.marines) > 0 and len(self.zerglings) > 0
+        return masks
+
+    def centre(self) -> tuple[float, float]:
+        """The middle of the marines; there must be one."""
+        x, y = self.marines.positions.mean(axis=0).tolist()
+        return x, y
+
+    def _look(self) -> None:
+        """Read the units, and remember what is seen now."""
+        self.marines, self.zerglings = select(self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS)
+        self.memory.look(self.marines.positions, self.lazy_observation.game_loop)
+
+    def _by_distance(self) -> NDArray[np.intp]:
+        """Indices of the zerglings, the nearest to the group's centre first."""
+        centre = np.array([self.centre()])
+        return np.argsort(distances(centre, self.zerglings.positions)[0], kind="stable")
+
+    def _rescue_hurt(self, target_tag: int) -> Commands:
+        """The weakest marine walks away, the others attack."""
+        hurt = int(health(self.marines).argmin())
+        x, y = self.marines.positions[hurt].tolist()
+        to_zerglings = distances(self.marines.positions[[hurt]], self.zerglings.positions)[0]
+        near_x, near_y = self.zerglings.positions[to_zerglings.argmin()].tolist()
+        away = walk_target(x, y, nearest_direction(x - near_x, y - near_y), self.area)
+        orders = [commands.move([self.marines.tags[hurt]], away)]
+        fighters = [tag for tag in self.marines.tags if tag != self.marines.tags[hurt]]
+        if fighters:
+            orders.append(commands.attack(fighters, target_tag))
+        return orders

@@ -1,0 +1,71 @@
+"""What FindAndDefeatZerglings shows of the search, and which orders its actions give."""
+
+from __future__ import annotations
+
+import pytest
+
+from sc2pool.tasks import commands
+from sc2pool.tasks.minigames.scripted import find_and_defeat_zerglings
+from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import (
+    FIRST_WALK,
+    FOCUS_NEAREST,
+    FOCUS_WEAKEST,
+    N_ACTIONS,
+    RESCUE_HURT,
+    FindAndDefeatZerglings,
+)
+from sc2pool.tasks.units import ENEMY_ZERGLINGS, OWN_MARINES
+
+
+@pytest.fixture
+def group(unit, begin):
+    """Three marines around (20, 30), the third one hurt; two zerglings to the east."""
+    return begin(
+        FindAndDefeatZerglings,
+        unit(OWN_MARINES, 20, 31, tag=1, health=45, weapon_cooldown=0),
+        unit(OWN_MARINES, 19, 29.5, tag=2, health=45, weapon_cooldown=0),
+        unit(OWN_MARINES, 21, 29.5, tag=3, health=9, weapon_cooldown=3),
+        unit(ENEMY_ZERGLINGS, 24, 30, tag=11, health=35),
+        unit(ENEMY_ZERGLINGS, 26, 30, tag=12, health=7),
+    )
+
+
+def test_vector(group):
+    vector = group.observe()
+    assert vector[:2] == pytest.approx([1, 2 / 8])
+    assert vector[2:4] == pytest.approx([-2 / 12, 0])
+    assert vector[4:7] == pytest.approx([33 / 45, 9 / 45, 2 / 3])
+    assert vector[7] == pytest.approx(0.3041, abs=1e-3)
+    assert vector[8:16] == pytest.approx([1, 0, 0.4, 1, 1, 0, 0.6, 0.2])
+    assert vector[16:24].tolist() == [0] * 8
+    assert vector[26] > 8 / 24, "what is near was just seen"
+
+
+def test_orders(group):
+    group.observe()
+    for action, target in ((FOCUS_NEAREST, 11), (FOCUS_WEAKEST, 12)):
+        (order,) = group.act(action)
+        assert (order.ability_id, order.target_unit_tag) == (commands.ATTACK, target)
+        assert list(order.unit_tags) == [1, 2, 3]
+    flight, attack = group.act(RESCUE_HURT)
+    assert (flight.ability_id, list(flight.unit_tags)) == (commands.MOVE, [3])
+    assert flight.target_world_space_pos.x < 21
+    assert list(attack.unit_tags) == [1, 2]
+
+
+def test_the_group_walks_to_one_point_and_attacks_on_the_way(group):
+    group.observe()
+    (order,) = group.act(FIRST_WALK + 2)
+    assert order.ability_id == commands.ATTACK
+    target = order.target_world_space_pos
+    assert (target.x, target.y) == pytest.approx((20, 34))
+
+
+def test_masks_and_script(group, unit, begin):
+    assert find_and_defeat_zerglings(group.observe()) == FOCUS_NEAREST
+    assert group.action_masks().all()
+    alone = begin(FindAndDefeatZerglings, unit(OWN_MARINES, 12, 30))
+    observed = alone.observe()
+    assert alone.action_masks().tolist() == [False] * FIRST_WALK + [True] * (N_ACTIONS - 3)
+    assert list(alone.act(FOCUS_NEAREST)) == []
+    assert find_and_defeat_zerglings(observed) >= FIRST_WALK
