@@ -801,51 +801,91 @@ cdef class Wire:
             that have come: pure Python goes on with both.
         """
         cdef Cursor messages[3]
-        cdef const char* start = PyBytes_AsString(data)
-        cdef Py_ssize_t size = PyBytes_Size(data)
-        cdef bint complete
-        cdef object plain
-        with nogil:
-            complete = self.exchange(start, size, messages, 2 + acts, deadline_s)
-        if complete:
-            plain = read_replies(messages, first_id, acts)
-            if plain is not None:
-                return plain
-        return self.sent, PyBytes_FromStringAndSize(<char*>self.buffer, self.received)
-
-    cdef bint exchange(
-        self, const char* data, Py_ssize_t size, Cursor* messages, int n, double deadline_s
-    ) noexcept nogil:
-        """Send, and wait for n whole frames; False if anything else came, or came first."""
         cdef pollfd watched[2]
-        cdef Cursor cursor
-        cdef int state
-        self.sent = 0
-        self.received = 0
-        # What comes without a request must not be taken for an answer.
-        if self.receive() != 0:
-            return False
-        self.sent = send(self.sock, data, size, MSG_DONTWAIT)
-        if self.sent != size:
-            self.sent = max(self.sent, 0)
-            return False
+        cdef int state = -1
+        cdef object plain
+        cdef int n = 2 + acts
         watched[0].fd = self.sock
         watched[1].fd = self.loop
         watched[0].events = watched[1].events = POLLIN
+        if self.begin(data):
+            with nogil:
+                # At the deadline, a signal, or work for the event loop, pure Python goes on.
+                while poll(watched, 2, remaining_ms(deadline_s)) > 0 and watched[0].revents:
+                    state = self.arrived(messages, n)
+                    if state != 0:
+                        break
+        if state > 0:
+            plain = read_replies(messages, first_id, acts)
+            if plain is not None:
+                return plain
+        return self.taken()
+
+    def begin(self, bytes data):
+        """Send the requests of `step_frames`.
+
+        Args:
+            data: the frames.
+
+        Returns:
+            False if not all of it went out, or if something had come without a request.
+        """
+        cdef const char* start = PyBytes_AsString(data)
+        cdef Py_ssize_t size = PyBytes_Size(data)
+        with nogil:
+            self.sent = 0
+            self.received = 0
+            # What comes without a request must not be taken for an answer.
+            if self.receive() == 0:
+                self.sent = send(self.sock, start, size, MSG_DONTWAIT)
+        if self.sent == size:
+            return True
+        self.sent = max(self.sent, 0)
+        return False
+
+    def finish(self, uint32_t first_id, bint acts):
+        """Read what has come of the replies to `begin`; all that has, so wait for more.
+
+        Args:
+            first_id: the first request's.
+            acts: whether there are actions.
+
+        Returns:
+            A `Plain`, if all are there and nothing was unusual; None if more are to come. Otherwise
+            as `taken`.
+        """
+        cdef Cursor messages[3]
+        cdef int state
+        cdef object plain
+        with nogil:
+            state = self.arrived(messages, 2 + acts)
+        if state == 0:
+            return None
+        if state > 0:
+            plain = read_replies(messages, first_id, acts)
+            if plain is not None:
+                return plain
+        return self.taken()
+
+    def taken(self):
+        """How many bytes were sent since `begin`, and the bytes that have come."""
+        return self.sent, PyBytes_FromStringAndSize(<char*>self.buffer, self.received)
+
+    cdef int arrived(self, Cursor* messages, int n) noexcept nogil:
+        """Read all there is; 1 with n whole frames, 0 if more is to come, -1 for anything else."""
+        cdef Cursor cursor
+        cdef int state
         while True:
-            # At the deadline, a signal, or work for the event loop, pure Python goes on.
-            if poll(watched, 2, remaining_ms(deadline_s)) <= 0 or not watched[0].revents:
-                return False
             state = self.receive()
-            if state == 0:
-                continue
             if state < 0:
-                return False
-            cursor.at = self.buffer
-            cursor.end = self.buffer + self.received
-            state = read_frames(cursor, messages, n)
-            if state != 0:
-                return state > 0
+                return -1
+            if state == 0 or self.received < self.room:
+                break
+        if self.received == 0:
+            return 0
+        cursor.at = self.buffer
+        cursor.end = self.buffer + self.received
+        return read_frames(cursor, messages, n)
 
     cdef int receive(self) noexcept nogil:
         """Append what has come; 1, or 0 if nothing has yet, or -1 if nothing will or may."""

@@ -71,6 +71,7 @@ class Soak:
             spares=options.spares,
             seed=options.seed if options.seeded else None,
             config=PoolConfig(
+                envs_per_worker=options.envs_per_worker,
                 limits=LIMITS,
                 restart=RestartPolicy(per_env=ANY_NUMBER, per_pool_per_env=ANY_NUMBER),
                 watchdog_interval_s=0.5,
@@ -182,6 +183,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--n", type=int, default=8)
     parser.add_argument("--spares", type=int, default=2)
+    parser.add_argument("--envs-per-worker", type=int, default=1)
     parser.add_argument("--fault-every", type=float, default=2.0, help="seconds, on average")
     parser.add_argument("--seed", type=int, default=0, help="of faults, and of --seeded runs")
     parser.add_argument("--seeded", action="store_true", help="play a seeded run")

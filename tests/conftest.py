@@ -3,7 +3,6 @@
     pytest                      every test; games are the stand-in
     pytest --game=real          the contract with the game (CONTRACT), on SC2PATH's installation
     pytest --game=PATH          the same on the installation at PATH
-    pytest --fuzz-steps=100000  more random commands for the stand-in, in tests/standin/test_fuzz.py
     pytest -m "not timing"      without upper bounds on measured time, for a busy machine
 
 A test that any game should pass plays `game_installation`. A test that expects the stand-in's
@@ -46,13 +45,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--game",
         metavar="real|PATH",
         help="run the tests of the contract with the game on this installation, not the stand-in",
-    )
-    parser.addoption(
-        "--fuzz-steps",
-        type=int,
-        default=300,
-        metavar="N",
-        help="steps with random commands on each of the stand-in's maps (default: 300)",
     )
 
 

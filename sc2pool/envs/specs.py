@@ -121,6 +121,7 @@ def make_players(
     if seed is not None:
         seed = whole_number("seed", seed, 0)
     spares = whole_number("spares", spares, 0)
+    whole_number("envs_per_worker", config.envs_per_worker, 1)
     if env_fns is None:
         spec = task_spec(
             DEFAULT_TASK if task is None else task,
@@ -133,6 +134,7 @@ def make_players(
         )
         return Players([spec] * (DEFAULT_N if n is None else n), config, seed, spares)
     for name, given, default in (
+        ("envs_per_worker", config.envs_per_worker, 1),
         ("game", game, "auto"),
         ("spares", spares, 0),
         ("render_mode", render_mode, None),

@@ -166,6 +166,8 @@ class Connection(picows.WSListener):
         direct = reader is not None and reader.take_over()
         if direct:
             self._read_directly()  # an unexpected message must not be taken for an answer
+        elif reader is not None:
+            reader.give_back()
         if self._fault is not None:
             raise self._fault
         assert reader is not None
@@ -192,17 +194,22 @@ class Connection(picows.WSListener):
             A `_fast.Plain` if nothing in the replies was unusual; otherwise what `burst` returns.
         """
         reader = self._reader
+        blocks = reader is not None and self._fault is None and reader.take_over()
         if (
             reader is not None
             and self._fault is None
-            and reader.take_over()
+            and (blocks or reader.take_turns())
             and reader.has_compiled
         ):
             kinds = ("action", *_STEP) if actions else _STEP
             first_id = self._next_id
             serialized = [action.SerializeToString() for action in actions]
             data = compiled.step_frames(first_id, serialized, loops)
-            outcome = reader.step(data, first_id, acts=bool(actions), deadline_s=deadline.instant_s)
+            acts, deadline_s = bool(actions), deadline.instant_s
+            if blocks:
+                outcome = reader.step(data, first_id, acts=acts, deadline_s=deadline_s)
+            else:
+                outcome = await self._in_turns(reader, data, first_id, acts, deadline_s)
             if not isinstance(outcome, tuple):
                 self._next_id = (first_id + len(kinds)) & _ID_MASK
                 self.sparse_payload = outcome.payload
@@ -215,6 +222,16 @@ class Connection(picows.WSListener):
                 return await self._answers(direct=True)
             self._go_on_with(received)
         return await self.burst(step_burst(actions, loops), deadline, extend, sparse=True)
+
+    async def _in_turns(
+        self, reader: DirectReader, data: bytes, first_id: int, acts: bool, deadline_s: float
+    ) -> Plain | tuple[int, bytes]:
+        try:
+            return await reader.step_in_turns(data, first_id, acts=acts, deadline_s=deadline_s)
+        except asyncio.CancelledError:
+            # Replies still to come would be taken for the next burst's.
+            self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
+            raise
 
     def fail(self, fault: GameFault) -> None:
         """Breaks the connection; the first cause counts, and wakes the waiting call."""

@@ -69,6 +69,7 @@ class Game:
 
     Attributes:
         pid: of the process that listens; an executable may be a script that starts it.
+        root_pid: of the process that was started.
         port: on which it listens.
         listener_proven: whether the system says that the port's listener is this game.
         version: as the game reports it.
@@ -93,6 +94,7 @@ class Game:
         self._events = PendingEvents()
 
         self.pid = api.pid
+        self.root_pid = api.process.pid
         self.port = api.port
         self.listener_proven = api.listener_proven
         self.version = ""
@@ -103,7 +105,12 @@ class Game:
 
     @classmethod
     async def launch(
-        cls, installation: Installation, limits: Limits, *, deadline: Deadline
+        cls,
+        installation: Installation,
+        limits: Limits,
+        *,
+        deadline: Deadline,
+        directory: Path | None = None,
     ) -> Game:
         """Starts a game and waits until it answers.
 
@@ -111,12 +118,14 @@ class Game:
             installation: what to start.
             limits: how long each later part may take.
             deadline: for the launch.
+            directory: for its temporary files; None for the system's.
 
         Raises:
             ConfigError: the executable cannot be started at all.
             GameFault: the game ended, hung, or found no free port.
         """
-        game = cls(await launch(installation, deadline), limits, installation.maps)
+        api = await launch(installation, deadline, directory=directory)
+        game = cls(api, limits, installation.maps)
         try:
             pong = (await game._api.ask(requests.ping(), deadline)).ping
             game.version = pong.game_version

@@ -50,6 +50,7 @@ async def launch(
     installation: Installation,
     deadline: Deadline,
     *,
+    directory: Path | None = None,
     lease_port: Callable[[], PortLease] = PortLease.acquire,
 ) -> GameAPI:
     """Starts a game and connects to it.
@@ -57,6 +58,7 @@ async def launch(
     Args:
         installation: what to start.
         deadline: for all of it.
+        directory: for the game's temporary files; None for the system's.
         lease_port: where ports come from.
 
     Raises:
@@ -66,17 +68,19 @@ async def launch(
     """
     for _ in range(_PORT_TRIES - 1):
         try:
-            return await _try_port(installation, lease_port(), deadline)
+            return await _try_port(installation, lease_port(), deadline, directory)
         except GameFault as fault:
             if fault.kind is not FaultKind.PORT_TAKEN:
                 raise
-    return await _try_port(installation, lease_port(), deadline)
+    return await _try_port(installation, lease_port(), deadline, directory)
 
 
-async def _try_port(installation: Installation, lease: PortLease, deadline: Deadline) -> GameAPI:
+async def _try_port(
+    installation: Installation, lease: PortLease, deadline: Deadline, directory: Path | None
+) -> GameAPI:
     process = None
     try:
-        process = await _spawn(installation, lease, deadline)
+        process = await _spawn(installation, lease, deadline, directory)
         connection, listener_pid = await _when_ready(process, lease.port, deadline)
     except BaseException:
         if process is not None:
@@ -86,10 +90,12 @@ async def _try_port(installation: Installation, lease: PortLease, deadline: Dead
     return GameAPI(process, lease, connection, listener_pid)
 
 
-async def _spawn(installation: Installation, lease: PortLease, deadline: Deadline) -> GameProcess:
+async def _spawn(
+    installation: Installation, lease: PortLease, deadline: Deadline, directory: Path | None
+) -> GameProcess:
     while True:
         try:
-            return GameProcess.spawn(installation, lease)
+            return GameProcess.spawn(installation, lease, directory)
         except ConfigError as error:
             if deadline.expired() or not _is_being_replaced(installation.executable, error):
                 raise

@@ -85,8 +85,15 @@ class GameProcess:
         self.pid = child.pid
 
     @classmethod
-    def spawn(cls, installation: Installation, lease: PortLease) -> GameProcess:
+    def spawn(
+        cls, installation: Installation, lease: PortLease, directory: Path | None = None
+    ) -> GameProcess:
         """Starts the game on the leased port; does not wait for it to be ready.
+
+        Args:
+            installation: what to start.
+            lease: of the port.
+            directory: in which it gets a folder of its own; None for the system's.
 
         Raises:
             ConfigError: the executable is missing, not executable, or no program of this system.
@@ -94,7 +101,7 @@ class GameProcess:
         """
         with ExitStack() as undo:
             try:
-                temp_dir = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX))  # mkdtemp makes it 0700
+                temp_dir = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=directory))  # 0700
                 undo.callback(_remove, temp_dir)
                 output = Output(temp_dir / _LOG)
                 undo.callback(output.abandon)

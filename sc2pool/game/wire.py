@@ -86,24 +86,46 @@ class DirectReader:
         self._parser = protocol
         self._wait = BlockingWait(sock.fileno())
         self._reading = False
+        self._in_turns = False
         self.between_messages = False
         loop = asyncio.get_running_loop()
         self._compiled = None
+        self._turns = None
+        self._ready: asyncio.Future[bool] | None = None
         if isinstance(loop, WorkerLoop):
             self._compiled = compiled.wire(sock.fileno(), loop.descriptor)
+            self._turns = loop.turns
 
     def take_over(self) -> bool:
         """Read instead of the event loop from now on, if the loop may be blocked."""
         if not self._wait.possible:
-            self.give_back()
             return False
+        self._leave_turns()
+        self._begin_reading()
+        return True
+
+    def _begin_reading(self) -> None:
         if not self._reading:
             self._transport.pause_reading()
             self._reading = True
+
+    def take_turns(self) -> bool:
+        """Read instead of the event loop's own watch from now on, in turns with other tasks."""
+        if self._turns is None or self._compiled is None:
+            return False
+        self._begin_reading()
+        if not self._in_turns:
+            self._in_turns = True
+            self._turns.watch(self._sock.fileno(), self._on_ready)
         return True
+
+    def _on_ready(self) -> None:
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_result(True)
 
     def give_back(self) -> None:
         """Let the event loop read again."""
+        self._leave_turns()
         if self._reading:
             self._reading = False
             self.between_messages = False  # the loop may read a part of one
@@ -129,6 +151,26 @@ class DirectReader:
         """Send the requests of a step, and wait for usual replies; see `_fast.Wire.step`."""
         assert self._compiled is not None
         return self._compiled.step(data, first_id, acts, deadline_s)
+
+    async def step_in_turns(
+        self, data: bytes, first_id: int, *, acts: bool, deadline_s: float
+    ) -> Plain | tuple[int, bytes]:
+        """As `step`, without blocking the event loop."""
+        assert self._compiled is not None and self._turns is not None
+        ready = self._ready = asyncio.get_running_loop().create_future()
+        if not self._compiled.begin(data):
+            return self._compiled.taken()
+        while await self._turns.wait(ready, deadline_s):
+            ready = self._ready = asyncio.get_running_loop().create_future()
+            outcome = self._compiled.finish(first_id, acts)
+            if outcome is not None:
+                return outcome
+        return self._compiled.taken()
+
+    def _leave_turns(self) -> None:
+        if self._in_turns and self._turns is not None:
+            self._in_turns = False
+            self._turns.forget(self._sock.fileno())
 
     def send_rest(self, data: bytes) -> None:
         """Let the event loop send what the socket did not take."""
@@ -168,4 +210,5 @@ class DirectReader:
 
     def close(self) -> None:
         """Stop watching the socket."""
+        self._leave_turns()
         self._wait.close()

@@ -106,7 +106,7 @@ class Pool:
         self._finalizer: weakref.finalize[..., Pool] | None = None
         if config.replays is not None and not one_book:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
-        system.require_descriptors(self.n + spares)
+        system.require_descriptors(self.n + spares, config.envs_per_worker)
         self._owner_pid = os.getpid()
         pickled = [for_worker(spec) for spec in specs]
         try:
@@ -315,6 +315,7 @@ class Pool:
             if batch is not None:
                 return batch
         with self._bookkeeping:
+            self._check_open()  # a step that was under way when it was closed is forgotten
             return self._stepping.recv(min_ready, timeout_s)
 
     def wait(self, timeout_s: float | None) -> bool:
@@ -325,6 +326,7 @@ class Pool:
         """
         self._check_usable()
         with self._bookkeeping:
+            self._check_open()
             return self._stepping.wait(None, Deadline.after(timeout_s)) == self._stepping.pending
 
     @property

@@ -35,6 +35,7 @@ from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State
 from sc2pool.pool.instances.supervisor import Listener
+from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import Array, SpaceLayout
 from sc2pool.pool.ipc.slot import TELLING
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
@@ -431,11 +432,11 @@ class Flight:
 class Lockstep:
     """The fast path: all envs step at once, and every reply is an observation and a reward.
 
-    The only pass over the envs is the one that rings: all else is done for all of them at once, on
-    the board. The records do not change meanwhile, as if nothing were sent; `leave` notes in them
-    what was, before anything but this class reads or changes them (`Bookkeeping.begins`). Until
-    then another thread sees "playing", not "stepping": it lasts as long as the trainer does not
-    wait for the step, or has waited less than a look's interval.
+    The only pass is the one that rings, worker by worker: all else is done for all of them at once,
+    on the board. The records do not change meanwhile, as if nothing were sent; `leave` notes in
+    them what was, before anything but this class reads or changes them (`Bookkeeping.begins`).
+    Until then another thread sees "playing", not "stepping": it lasts as long as the trainer does
+    not wait for the step, or has waited less than a look's interval.
 
     Args:
         steps: the records of all envs; none if this path never fits them.
@@ -455,6 +456,8 @@ class Lockstep:
         """False if anything may have happened to the envs since they were all found waiting."""
         self._instances: list[Instance] = []
         """The envs', when they were."""
+        self._bells: list[Doorbell] = []
+        """Those of their workers, each once."""
         self._actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
         """The newest actions of these instances that their records do not have."""
 
@@ -472,6 +475,8 @@ class Lockstep:
         if not self._is_arranged and self._all_wait():
             self._instances = [step.seat.instance for step in self._steps]
             self._board.arrange([instance.queue.row for instance in self._instances])
+            bells = (instance.queue.request_bell for instance in self._instances)
+            self._bells = list(dict.fromkeys(bells))
             self._is_arranged = True
         return self._is_arranged
 
@@ -489,8 +494,8 @@ class Lockstep:
         actions = actions.copy()  # the trainer may write into them
         self._bookkeeping.torn = True  # as a `with` block, but on the path of each step
         self._board.batch.send(actions)
-        for instance in self._instances:
-            instance.queue.ring()
+        for bell in self._bells:
+            bell.ring()
         # Noted last: if this process is stopped before it rings, that is not the workers' time.
         self._flight = Flight(actions, time.monotonic())
         self._bookkeeping.torn = False
@@ -526,7 +531,7 @@ class Lockstep:
                 instance.last_actions.append(action)
         self._actions.clear()
         self._instances = []
-        if flight is None:
+        if flight is None or self._loop.closed:
             return
         deadline = self._supervisor.step_deadline(flight.sent_at_s)
         for step, action in zip(self._steps, flight.actions, strict=True):

@@ -52,6 +52,11 @@ class Processes:
         """All processes below this one."""
         return [self._rows[child] for child in self._pids_below(pid)]
 
+    def tree(self, pid: int) -> list[ProcessRow]:
+        """This process, if it has not ended, and all below it."""
+        root = self.at(pid)
+        return [*([root] if root else []), *self.below(pid)]
+
     def _pids_below(self, pid: int) -> Iterator[int]:
         for child in self._children.get(pid, ()):
             yield child

@@ -1,8 +1,9 @@
 """Harms a running pool at random instants, and records each harm in the ledger.
 
-A thread harms an env's instance or a spare, whether it is launching, resetting or stepping. Harms
-that only the API can do (`hang`, `crash`, `exit`) are sent by the trainer's loop with the next
-action. No instance is harmed twice, so each fault has one cause.
+A thread harms an env's instance or a spare, whether it is launching, resetting or stepping. What is
+done to a worker is done to all that live in it. Harms that only the API can do (`hang`, `crash`,
+`exit`) are sent by the trainer's loop with the next action. No instance is harmed twice, so each
+fault has one cause.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import random
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,6 +31,8 @@ BY_SIGNAL = {
     "worker STOP": signal.SIGSTOP,
     "worker TERM": signal.SIGTERM,
 }
+_NOTICED_WITHIN_S = 0.05
+_LOOK_EVERY_S = 0.001
 BY_API = tuple(f"game {harm}" for harm in HARMS[1:])
 
 
@@ -105,15 +109,34 @@ class Injector:
         self._rng.shuffle(instances)
         for victim in instances:
             pid = pid_of(victim, target)
-            if pid is None or victim.instance in self._ledger.injected:
+            harmed = self._of_worker(pid) if target == "worker" else [victim.instance]
+            if pid is None or self._ledger.injected.keys() & {victim.instance, *harmed}:
                 continue
-            self._note(victim.instance, harm)
+            for instance in harmed:
+                self._note(instance, harm)
             try:
                 os.kill(pid, BY_SIGNAL[harm])
             except ProcessLookupError:
-                self._ledger.withdraw(victim.instance)
-                self.done[harm] -= 1
+                for instance in harmed:
+                    self._ledger.withdraw(instance)
+                    self.done[harm] -= 1
+                return
+            if target == "worker":
+                self._note_late_tenants(pid, harm, set(harmed))
             return
+
+    def _note_late_tenants(self, pid: int, harm: str, known: set[int]) -> None:
+        """An instance may move into a worker that was just harmed, before the pool notices."""
+        until_s = time.monotonic() + _NOTICED_WITHIN_S
+        while time.monotonic() < until_s:
+            for instance in set(self._of_worker(pid)) - known:
+                known.add(instance)
+                self._note(instance, harm)
+            time.sleep(_LOOK_EVERY_S)
+
+    def _of_worker(self, pid: int | None) -> list[int]:
+        """The instances that live in this worker."""
+        return [one.instance for one in self._instances() if one.worker_pid == pid]
 
     def _note(self, instance: int, harm: str) -> None:
         self._ledger.inject(instance, harm)
@@ -128,6 +151,8 @@ def pid_of(instance: InstanceStats, target: str) -> int | None:
             return None
         if target == "worker":
             return worker.pid
+        if instance.pid is not None:
+            return instance.pid
         games = worker.children()
-        return games[0].pid if games else None
+        return games[0].pid if len(games) == 1 else None
     return None

@@ -47,6 +47,7 @@ class Schedule:
         autoreset: an env that is over goes on by itself.
         realtime: the games run by themselves.
         busy: `max_concurrency`.
+        each: how many instances may live in one worker.
         launches: games that may launch at one time.
         pickled: observations and actions have no fixed layout.
         seeded: the book has a seed.
@@ -62,6 +63,7 @@ class Schedule:
     autoreset: bool = True
     realtime: bool = False
     busy: int | None = None
+    each: int = 1
     launches: int = 2
     pickled: bool = False
     seeded: bool = False
@@ -111,6 +113,7 @@ def draw(seed: int, index: int) -> Schedule:
         autoreset=chance.random() < 0.8,
         realtime=realtime,
         busy=None if one_book else chance.choice((None, 1)),
+        each=chance.choice((1, 1, 2, 3)),
         launches=chance.choice((1, 2)),
         pickled=chance.random() < 0.15,
         seeded=chance.random() < 0.4,

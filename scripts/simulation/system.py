@@ -1,24 +1,26 @@
 """What the pool takes from the operating system, simulated: see `sc2pool.pool.instances.system`.
 
-`Instance`, `TrainerEnd` and `EpollWaiter` are the pool's own, as far as they decide anything; what
-they ask the kernel for is asked of the `World`.
+`Instance`, `Workers`, `Worker` and `EpollWaiter` are the pool's own, as far as they decide
+anything; what they ask the kernel for is asked of the `World`.
 """
 
 from __future__ import annotations
 
+import errno
 import select
+from collections import deque
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sc2pool.errors import ConfigError
+from sc2pool.pool.instances import workers as instances
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.system import System
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.channel import ChannelClosedError
 from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
 from sc2pool.pool.ipc.waiter import EpollWaiter, Waiter
 from simulation.worker import Worker
 from simulation.world import World
@@ -174,24 +176,6 @@ class SimulatedBoard(Board):
         self._world.close(descriptor)
 
 
-class Queue(TrainerEnd):
-    """The trainer's end of a queue pair, with simulated doorbells."""
-
-    def __init__(self, world: World, board: SimulatedBoard, row: int) -> None:
-        super().__init__(board, row)
-        self.board = board
-        self._world = world
-
-    def open(self) -> None:
-        world = self._world
-        opened: list[int] = []
-        self._owned.callback(lambda: [world.close(number) for number in opened])
-        self._request_bell = self.request_bell = RequestBell(world)
-        opened.append(self.request_bell.listening)
-        self.reply_bell = Bell(world)
-        opened.append(self.reply_bell.listening)
-
-
 class Socket:
     """The trainer's end of a worker's socket pair."""
 
@@ -240,58 +224,140 @@ class Channel:
         worker.outbox.clear()
         return received
 
+    def skip(self) -> bytes:
+        self.receive()
+        return b""
+
     def close(self) -> None:
         self._world.close(self._number)
 
 
 class Process:
-    """A worker's process as the trainer holds it."""
+    """A worker's process as the trainer holds it.
 
-    def __init__(self, world: World, worker: Worker) -> None:
+    Attributes:
+        tenants: all that it was ever told to host.
+        orders: what the trainer has ordered and is not done yet: a tenant, and whether it is to
+            leave; if not, it is to be hosted.
+        reply_bell: rung by its tenants.
+    """
+
+    def __init__(self, world: World, reply_bell: Bell) -> None:
+        world.refuse("process")
         self._world = world
-        self._worker = worker
-        self.pid = 10_000 + worker.number
+        self.tenants: list[Worker] = []
+        self.orders: deque[tuple[Worker, bool]] = deque()
+        self.reply_bell = reply_bell
+        self.alive = True
+        self.hung = False
+        self.reaped = False
+        world.processes.append(self)
+        self.pid = 10_000 + len(world.processes)
+
+    def die(self) -> None:
+        """It is killed at any instant."""
+        self.alive = False
+        for tenant in self.tenants:
+            tenant.die()
+
+    def ends_if_empty(self) -> None:
+        """A tenant has closed: the process ends with the last one."""
+        if not any(tenant.alive for tenant in self.tenants):
+            self.alive = False
+
+    def has_ended(self) -> bool:
+        return not self.alive
 
     def kill(self) -> None:
         self._world.point()
-        self._worker.die()
+        self.die()
 
     def wait(self, deadline: Any, _: Any) -> None:
-        while self._worker.alive and self._world.advance(deadline.instant_s):
+        while self.alive and self._world.advance(deadline.instant_s):
             pass
 
     def end(self) -> None:
         self.kill()
-        self._worker.reaped = True
+        self.reaped = True
 
     def how_it_ended(self) -> str:
         return "was killed by SIGKILL"
 
 
+class SimulatedWorker(instances.Worker):
+    """A worker whose process is simulated."""
+
+    def __init__(self, world: World, directory: Path, board: int, waiter: Waiter) -> None:
+        self._world = world
+        super().__init__(directory, board, waiter)
+
+    def _make(self, _: Path, __: int) -> None:
+        world, owned = self._world, self._owned
+        world.point()
+        self.request_bell = RequestBell(world)
+        owned.callback(self.request_bell.close)
+        self.reply_bell = Bell(world)
+        owned.callback(self.reply_bell.close)
+        self.process: Any = Process(world, self.reply_bell)
+        self._control: Any = Control(self.process)
+        owned.callback(self.process.end)
+        owned.callback(self._waiter.remove, self.reply_bell.listening)
+        self._waiter.add_bell(self.reply_bell, self)
+
+    def take_in(self, instance: Any, tenant: instances.Tenant, worker: Worker) -> None:
+        """As `host`."""
+        self._tenants[instance.number] = tenant
+        self._waiter.add(tenant.channel.fileno(), instance)
+        self._world.point()
+        if not self.process.alive:
+            raise OSError(errno.ECONNREFUSED, "Connection refused")
+        self._world.workers[instance.number] = worker
+        self.process.tenants.append(worker)
+        self.process.orders.append((worker, False))
+
+
+class Control:
+    """The trainer's end of a control socket."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def send(self, order: messages.Leave) -> None:
+        number = order.number
+        if not self._process.alive:
+            raise OSError(errno.ECONNREFUSED, "Connection refused")
+        for tenant in self._process.tenants:
+            if tenant.number == number and tenant.alive:
+                self._process.orders.append((tenant, True))
+
+
 class SimulatedInstance(Instance):
-    """An instance whose worker is simulated."""
+    """An instance that lives in a simulated worker."""
 
     def __init__(
         self, world: World, number: int, spec: bytes, board: SimulatedBoard, row: int
     ) -> None:
         super().__init__(number, spec, board, row)
         self._world = world
-        self.queue = Queue(world, board, row)
+        self._board = board
 
-    def _make(self, _: Path) -> None:
-        world, owned = self._world, self._owned
+    def _make(self, directory: Path, workers: instances.Workers) -> None:
+        world = self._world
         world.point()
-        worker = Worker(world, self.number, self.queue)
-        self.channel = Channel(world, worker)
-        owned.callback(self.channel.close)
-        owned.callback(self.queue.close)
-        self.queue.open()
         world.refuse("memory")  # for the spec
-        world.refuse("process")
-        world.workers[self.number] = worker
-        self._process = Process(world, worker)
-        owned.callback(self._process.end)
+        home: Any = workers.home_of(self.number)
+        worker = Worker(world, self.number, self._board, home.process)
+        channel: Any = Channel(world, worker)
+        home.take_in(self, instances.Tenant(directory, channel), worker)
+        self.channel = channel
+        self.queue.open(home.request_bell)
+        self.worker = home
         self._send(messages.Start([], 0))
+
+    def kill(self, *, with_worker: bool) -> None:
+        super().kill(with_worker=with_worker)
+        if self.worker is not None and self.number in self._world.workers:
+            self._world.workers[self.number].game_dies()
 
 
 class Watchdog:
@@ -329,6 +395,11 @@ class RunDir:
         self._number = world.open(self)
         self._open = True
 
+    def worker_dir(self) -> Path:
+        self._world.point()
+        self._world.refuse("folder")
+        return self.path / "worker"
+
     def instance_dir(self, number: int) -> Path:
         self._world.point()
         self._world.refuse("folder")
@@ -350,11 +421,12 @@ def system(world: World) -> System:
         return EpollWaiter(partial(Epoll, world))  # type: ignore[arg-type]
 
     return System(
-        require_descriptors=lambda _: None,
+        require_descriptors=lambda *_: None,
         available_bytes=lambda: 1 << 40,
         waiter=waiter,
         board=partial(SimulatedBoard, world),
         run_dir=partial(RunDir, world),
+        worker=partial(SimulatedWorker, world),
         instance=partial(SimulatedInstance, world),
         watchdog=partial(Watchdog, world),
     )

@@ -51,6 +51,7 @@ class Trainer:
             limits=Limits(concurrent_launches=schedule.launches),
             recycle=RecyclePolicy(episodes=schedule.recycle),
             restart=RestartPolicy(per_env=schedule.patience, per_pool_per_env=schedule.patience),
+            envs_per_worker=schedule.each,
             fault_report_dir=reports,
         )
         self._pool: Pool

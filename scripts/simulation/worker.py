@@ -1,4 +1,4 @@
-"""A simulated worker: it answers as `sc2pool.pool.worker.worker` does, when the schedule says so.
+"""A simulated worker's tenant: it answers as the pool's do, when the schedule says so.
 
 What it puts into its rows says where it comes from, so that the trainer can tell any wrong one:
 instance, episode, step, the action, the episode's options, an attribute, the seed.
@@ -41,26 +41,26 @@ _TICK = Tick(0.01, 0, 0)
 
 
 class Worker:
-    """One worker's process.
+    """One instance's part of a worker.
 
     Attributes:
-        alive: its process runs.
-        hung: it does nothing any more.
+        alive: it has not left, and its process runs.
         stopped: its game is stopped.
         outbox: messages that the trainer has not read yet.
-        exit: how it ended.
     """
 
-    def __init__(self, world: Any, number: int, queue: Any) -> None:
+    def __init__(self, world: Any, number: int, board: Any, process: Any) -> None:
         self._world = world
         self.number = number
-        self._queue = queue
+        self._board = board
+        self.process = process
+        self._hosted = False
         self.inbox: deque[Any] = deque()
         self.outbox: deque[Any] = deque()
         self._late: deque[Any] = deque()
         self.alive = True
-        self.hung = self.stopped = False
-        self.reaped = False
+        self.stopped = False
+        self._has_game = True
         self._launching = False
         self._pair: WorkerEnd | None = None
         self._slot: Slot | None = None
@@ -83,9 +83,17 @@ class Worker:
 
     @property
     def can_act(self) -> bool:
-        if self.hung:
+        if self.process.hung:
             return False
-        return bool(self.inbox or self._late) or self._game_can_act()
+        if self._is_ordered():
+            return True
+        return self._hosted and (bool(self.inbox or self._late) or self._game_can_act())
+
+    def _is_ordered(self) -> bool:
+        orders = self.process.orders
+        while orders and not orders[0][0].alive:
+            orders.popleft()
+        return bool(orders) and orders[0][0] is self
 
     def _asked(self) -> int:
         """The number of the request for a step that has not been answered; 0 for none."""
@@ -97,6 +105,13 @@ class Worker:
 
     def act(self, how: str) -> None:
         """Do the next thing."""
+        if self._is_ordered():
+            _, leaves = self.process.orders.popleft()
+            self._hosted = True
+            if leaves:
+                self.alive = False
+                self._late.clear()
+            return
         if how in OF_A_STEP:
             self._next_step = how
         if self._late:
@@ -119,6 +134,8 @@ class Worker:
             self._next_step = "plain"
 
     def _game_can_act(self) -> bool:
+        if not self._has_game:
+            return False
         if self._launching or self._reset is not None:
             return True
         return self._episode is not None and self._asked() > 0
@@ -143,12 +160,11 @@ class Worker:
 
     def _on_UseMemory(self, message: messages.UseMemory) -> None:
         layout = _LAYOUTS[self._world.schedule.pickled]
-        row = memoryview(self._queue.board.memory)[message.offset_bytes :][: layout.size_bytes]
+        row = memoryview(self._board.memory)[message.offset_bytes :][: layout.size_bytes]
         self._slot = Slot(row, layout)
         self._pair = WorkerEnd(
             self._slot,
-            self._queue.request_bell,
-            self._queue.reply_bell,
+            SimpleNamespace(ring=self.process.reply_bell.ring, wake=lambda _: None),
             self._player,
             send_out_of_band=self._send_out_of_band,
             hold=self._hold,
@@ -183,6 +199,7 @@ class Worker:
 
     def _on_Close(self, _: messages.Close) -> None:
         self.alive = False
+        self.process.ends_if_empty()
 
     # What it answers.
 
@@ -244,14 +261,18 @@ class Worker:
 
     # How it ends.
 
+    def game_dies(self) -> None:
+        """The trainer has killed its game."""
+        self._has_game = False
+
     def report(self, kind: FaultKind) -> None:
-        """Its game has failed: it says so and exits."""
+        """Its game has failed: it says so and is over."""
         detail = "as the schedule says"
         self._say(messages.Faulted(Fault(kind, Phase.IDLE, detail), messages.Evidence()))
         self.alive = False
 
     def user_code_raises(self) -> None:
-        """A hook of the user's raises: it says so and exits."""
+        """A hook of the user's raises: it says so and is over."""
         self._say(messages.Raised(None, "ValueError: a hook", "stepping", messages.Evidence()))
         self.alive = False
 

@@ -19,6 +19,7 @@ from sc2pool.processes import uninterrupted
 from simulation.schedule import CALLS, Event, Schedule
 
 if TYPE_CHECKING:
+    from simulation.system import Process
     from simulation.worker import Worker
 
 FOR_EVER_S = 3000.0
@@ -37,7 +38,8 @@ class World:
 
     Attributes:
         now_s: what `time.monotonic` says.
-        workers: all that were started, by the numbers of their instances.
+        workers: the tenants of all workers, by the numbers of their instances.
+        processes: of all workers that were started.
         calling: the trainer is in a call of the pool's.
         harm: how much has gone wrong so far that may end an instance.
         interrupts: how many have struck.
@@ -51,6 +53,7 @@ class World:
         self.now_s = 1000.0
         self.events = deque(schedule.events)
         self.workers: dict[int, Worker] = {}
+        self.processes: list[Process] = []
         self.calling = False
         self.harm = 0
         self.raised = 0
@@ -99,7 +102,7 @@ class World:
         descriptors = [
             f"{type(what).__name__} {number}" for number, what in self.descriptors.items()
         ]
-        workers = [f"worker {one.number}" for one in self.workers.values() if not one.reaped]
+        workers = [f"worker {one.pid}" for one in self.processes if not one.reaped]
         return descriptors + workers
 
     # What goes wrong.
@@ -193,8 +196,8 @@ class World:
     def _on_die(self, rank: int) -> None:
         worker = self.living(rank)
         if worker is not None:
-            self.harm += 1
-            worker.die()
+            self.harm += len(worker.process.tenants)
+            worker.process.die()
 
     def _on_fault(self, rank: int, kind: str) -> None:
         worker = self.living(rank)
@@ -211,8 +214,8 @@ class World:
     def _on_hang(self, rank: int) -> None:
         worker = self.living(rank)
         if worker is not None:
-            self.harm += 1
-            worker.hung = True
+            self.harm += len(worker.process.tenants)
+            worker.process.hung = True
 
     def _on_verdict(self, rank: int, kind: str) -> None:
         """Of any worker that ever was: it may be late."""

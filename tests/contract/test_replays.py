@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+import mpyq
 import numpy as np
 import pytest
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import PoolConfig, ReplayPolicy
 from sc2pool.errors import UserCodeError
@@ -30,8 +31,8 @@ def files(directory: Path) -> list[str]:
 
 def loops_of(path: str) -> int:
     """How long the game had been running that the replay is of."""
-    loops: int = json.loads(Path(path).read_bytes())["loops"]
-    return loops
+    info = mpyq.MPQArchive(path).read_file("sc2pool.info")
+    return int(sc_pb.ResponseReplayInfo.FromString(info).game_duration_loops)
 
 
 @pytest.mark.parametrize(

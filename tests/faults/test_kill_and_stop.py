@@ -105,9 +105,10 @@ def test_between_steps(
         processes = processes_of(env, 0)
         target, name = harm.split()
         strike(processes[target].pid, name)
-        if name == "KILL":
-            # A worker ends with its game, and a game with its worker.
-            for process in processes.values():
+        if harm == "game KILL":
+            wait_for(lambda: not processes["game"].is_running())  # its worker tells, then reaps it
+        elif name == "KILL":
+            for process in processes.values():  # a game ends with its worker
                 wait_for(lambda p=process: not p.is_running() or p.status() == "zombie")
         return step(env, 0, 0)
 

@@ -48,9 +48,9 @@ def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
     """Kills the games of all spares that have one; how many, once their workers have told."""
     struck = [instance for instance in env.stats().instances[N:] if instance.pid]
     for instance in struck:
-        worker = psutil.Process(instance.worker_pid)
+        game = psutil.Process(instance.pid)
         strike(instance.pid, "KILL")
-        wait_for(lambda w=worker: w.status() == psutil.STATUS_ZOMBIE)
+        wait_for(lambda g=game: not g.is_running())  # its worker tells, and then reaps it
     return len(struck)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.standin.install import install
-from sc2pool.standin.stops import AfterStop
+from sc2pool.standin.process.stops import AfterStop
 
 sys.path.insert(0, str(Path(__file__).parent))  # workers and trainer programs import from there
 from realtime_tasks import TellsLoop

@@ -19,8 +19,8 @@ from simulation.shrink import failure, shortest
 from sc2pool.pool import spares
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook
-from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.supervisor import Supervisor
+from sc2pool.pool.instances.workers import Worker
 from sc2pool.pool.ipc.board import Board, Rows
 from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
@@ -35,6 +35,23 @@ FOUND = {
     ),
     "fork is refused while an env is reset": Schedule(
         events=(("refuse", "process", 11, 2), ("step",), ("fault", 0, "bad-reply"), ("reset",))
+    ),
+    "an interrupt while it is noted who has left a worker": Schedule(
+        n=2,
+        spares=1,
+        each=3,
+        launches=1,
+        events=(
+            *(("reset",), ("interrupt",), ("recv", 1, None), ("verdict", 2, "hung")),
+            *(("at", 6, ("interrupt",)), ("reset", "")),
+        ),
+    ),
+    "a worker is made, but cannot be waited for": Schedule(
+        recycle=1,
+        events=(("reset", ""), ("refuse", "epoll", 24, 1), ("step",), ("act", 0, "over")),
+    ),
+    "a step is under way when the pool is closed": Schedule(
+        events=(("reset",), ("send", None), ("close",), ("seed",))
     ),
     "an instance cannot be waited for": Schedule(
         events=(("reset",), ("refuse", "epoll", 24, 2), ("pause", None), ("die", 0))
@@ -188,7 +205,7 @@ def never_looks_at_deadlines(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeps_what_an_instance_owned(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Instance, "dispose", lambda _: None)
+    patch.setattr(Worker, "end", lambda _: None)
 
 
 def takes_any_message_for_the_reply(patch: pytest.MonkeyPatch) -> None:
@@ -262,7 +279,11 @@ BROKEN: dict[Break, Schedule] = {
     takes_any_message_for_the_reply: Schedule(events=(("reset",),)),
     gives_a_row_to_two: Schedule(n=2, events=(("reset",),)),
     leaves_its_row_to_be_overwritten: Schedule(
-        n=2, events=(("reset",), ("step",), ("at", 7, ("die", 0)), ("act", 1, "truncated"))
+        n=2,
+        events=(
+            *(("reset",), ("step",), ("act", 1, "plain")),
+            *(("fault", 1, "game-exited"), ("act", 0, "over")),
+        ),
     ),
     clears_no_row: Schedule(
         recycle=1,

@@ -124,3 +124,31 @@ def test_a_worker_that_ends_forbids_it(pipe):
         wait.close()
 
     run(1, main)
+
+
+def test_tasks_take_turns(pipe):
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        turns = loop.turns
+        ready = [loop.create_future() for _ in range(2)]
+        calls = []
+
+        def call() -> None:
+            calls.append(os.read(pipe[0], 9))
+            ready[len(calls) - 1].set_result(True)
+
+        turns.watch(pipe[0], call)
+        first = asyncio.ensure_future(turns.wait(ready[0], time.monotonic() + LONG_S))
+        await asyncio.sleep(0)
+        os.write(pipe[1], b"x")
+        assert await first
+        os.write(pipe[1], b"y")
+        assert await turns.wait(ready[1], time.monotonic() + LONG_S)
+        assert calls == [b"x", b"y"]
+        turns.forget(pipe[0])
+        turns.forget(pipe[0])
+        os.write(pipe[1], b"z")
+        late = loop.create_future()
+        assert not await turns.wait(late, time.monotonic()), "nobody watches any more"
+
+    run(2, main)

@@ -27,6 +27,7 @@ from sc2pool.pool.instances.rows import instance_rows
 from sc2pool.pool.instances.states import AWAITED, State
 from sc2pool.pool.instances.supervisor import Supervisor, read
 from sc2pool.pool.instances.system import REAL, System
+from sc2pool.pool.instances.workers import Leaving, Worker
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
 from sc2pool.pool.ipc.layout import SlotLayout
@@ -80,8 +81,7 @@ class EventLoop:
             owned.callback(self._waiter.close)
             self.board = system.board(len(specs) + spares)
             owned.callback(self.board.close)
-            limits = config.limits
-            self.roster = Roster(specs, spares, limits, self._waiter, self.board, system=system)
+            self.roster = Roster(specs, spares, config, self._waiter, self.board, system=system)
             owned.callback(self.roster.close)
             self.supervisor = Supervisor(config, self.roster, len(specs), replays)
             snapshots = self._snapshots = Snapshots(self.supervisor.stats, self.roster.run)
@@ -180,7 +180,8 @@ class EventLoop:
         Returns:
             False if something else has happened, or it is time for a look: call `wait_until`.
         """
-        return self._waiter.wait_for(instance.queue.reply_bell, _LOOK_INTERVAL_S)
+        assert instance.worker is not None, "an action was sent there"
+        return self._waiter.wait_for(instance.worker.reply_bell, _LOOK_INTERVAL_S)
 
     def _look(self, until_s: float) -> bool:
         """Wait until something happens, at the latest until then, and handle it.
@@ -202,15 +203,18 @@ class EventLoop:
                 supervisor.on_verdicts(self._watchdog.verdicts())
                 plan = True
                 continue
-            instance, is_bell = tag
-            seat = self.roster.seat_of(instance)
-            if seat is None:
-                continue  # replaced while this batch of events was handled
-            if is_bell:
-                supervisor.look(seat)
-            else:
-                plan = True
-                supervisor.receive(seat)
+            if isinstance(tag, Worker):
+                for seat in supervisor.seats:
+                    if seat.instance.worker is tag:
+                        supervisor.look(seat)
+                continue
+            plan = True
+            if isinstance(tag, Leaving):
+                uninterrupted(tag.worker.look_who_left)
+                continue
+            seat_of_channel = self.roster.seat_of(tag)
+            if seat_of_channel is not None:  # else replaced while this batch was handled
+                supervisor.receive(seat_of_channel)
         self._next_look_s = time.monotonic() + _LOOK_INTERVAL_S
         if not ready:
             supervisor.check_deadlines()

@@ -1,10 +1,9 @@
-"""An instance as the trainer holds it: one worker process, its game, its queue pair, its state.
+"""An instance as the trainer holds it: a player in a worker, its game, its queue pair, its state.
 
 It sends, kills and remembers; what to do next is the supervisor's. Rules: the state moves only
-through the table in `states`; `dispose` and `unmap` give back all that `start` has made, also if it
-could not make everything: no process, descriptor, shared memory or temporary folder is left. What
-belongs to one player (memory, doorbells, sequence numbers) is in `queue`; an instance with several
-players has one for each.
+through the table in `states`; what it has made belongs to its worker, which gives it back
+(`workers`). What belongs to one player (memory, sequence numbers) is in `queue`; an instance with
+several players has one for each.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import os
 import shutil
 import socket
 import sys
-import threading
 import time
 from collections import deque
 from contextlib import ExitStack, suppress
@@ -24,8 +22,8 @@ from typing import Any
 from sc2pool.config import RecyclePolicy
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.instances.process import WorkerProcess
 from sc2pool.pool.instances.states import LIVE, TRANSITIONS, Event, State, advance
+from sc2pool.pool.instances.workers import Tenant, Worker, Workers
 from sc2pool.pool.ipc import memory, messages
 from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
@@ -33,7 +31,7 @@ from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.slot import RECYCLE_DUE
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
-from sc2pool.processes.spawn import start_worker
+from sc2pool.processes.identity import created_at_s, end_orphan
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.tasks.player import Episode, GameFacts
 
@@ -51,7 +49,7 @@ _PHASES = {
 
 
 class Instance:
-    """One worker and, if its player has one, its game.
+    """One player and, if it has one, its game.
 
     Args:
         number: of the instance.
@@ -66,7 +64,8 @@ class Instance:
         call_deadline: when the calls that it has been sent must be answered.
         asked_at_s: when the pool asked for what is awaited now.
         start_not_before_s: when its worker may be started.
-        channel: to its worker, once that is started.
+        worker: in which it lives; None until it does.
+        channel: to it, once it does.
         queue: its player's queue pair.
         hello: what the worker said of its player; None until it has.
         facts: of the game, once it runs.
@@ -106,42 +105,41 @@ class Instance:
         self._unanswered_calls = 0
         self.channel: Channel
         self.queue = TrainerEnd(board, row)
-        self._process: WorkerProcess | None = None
-        self._owned = ExitStack()
+        self.worker: Worker | None = None
+        self._game_created_s: float | None = None
 
-    def start(self, directory: Path) -> None:
-        """Start the worker.
+    def start(self, directory: Path, workers: Workers) -> None:
+        """Have a worker host it.
 
         Args:
             directory: the folder for temporary files; it belongs to the instance from now on.
+            workers: of the pool.
 
         Raises:
-            OSError: the system refuses a process, memory or descriptors. `dispose` gives back what
-                has been made.
+            OSError: the system refuses a process, memory or descriptors. `Workers.dismiss` gives
+                back what has been made.
+            RuntimeError: it refuses a thread.
         """
         self.on(Event.START)
-        uninterrupted(partial(self._make, directory))
+        uninterrupted(partial(self._make, directory, workers))
 
-    def _make(self, directory: Path) -> None:
-        owned = self._owned
-        owned.callback(shutil.rmtree, directory, ignore_errors=True)
+    def _make(self, directory: Path, workers: Workers) -> None:
         ours, theirs = socket.socketpair()
-        self.channel = Channel(ours, _SEND_TIMEOUT_S)
-        owned.callback(self.channel.close)
-        with theirs:
-            lifeline_read, lifeline_write = os.pipe()
-            owned.callback(os.close, lifeline_write)
-            owned.callback(self.queue.close)
-            with ExitStack() as inherited_only:
-                inherited_only.callback(os.close, lifeline_read)
-                self.queue.open()
-                spec = memory.create()
-                inherited_only.callback(os.close, spec)
+        with ExitStack() as undo, theirs:
+            undo.callback(shutil.rmtree, directory, ignore_errors=True)
+            undo.callback(ours.close)
+            spec = memory.create()
+            try:
                 memory.write(spec, self._spec)
-                inherited = theirs.fileno(), lifeline_read, spec, *self.queue.descriptors
-                worker = start_worker("sc2pool.pool.worker", inherited, directory, lifeline_read)
-        self._process = WorkerProcess(worker)
-        owned.callback(self._process.end)
+                worker = workers.home_of(self.number)
+                channel = Channel(ours, _SEND_TIMEOUT_S)
+                undo.pop_all()
+                worker.host(self, Tenant(directory, channel), theirs, spec)
+            finally:
+                os.close(spec)
+        self.channel = channel
+        self.queue.open(worker.request_bell)
+        self.worker = worker
         self._send(messages.Start(list(sys.path), len(self._spec)))
 
     def __repr__(self) -> str:
@@ -149,15 +147,8 @@ class Instance:
 
     @property
     def worker_pid(self) -> int | None:
-        """None until the worker is started."""
-        return None if self._process is None else self._process.pid
-
-    @property
-    def watched_descriptors(self) -> tuple[int, ...]:
-        """What the trainer waits on; none until the worker is started."""
-        if self._process is None:
-            return ()
-        return self.queue.reply_bell.listening, self.channel.fileno()
+        """None until it lives in a worker."""
+        return None if self.worker is None else self.worker.process.pid
 
     @property
     def live(self) -> bool:
@@ -280,26 +271,31 @@ class Instance:
         """What it does, as faults name it."""
         return _PHASES.get(self.state, Phase.IDLE)
 
+    def launched(self, facts: GameFacts | None) -> None:
+        """Its player is up, with its game if it has one."""
+        self.on(Event.LAUNCHED)
+        self.facts = facts
+        self.deadline = NEVER
+        if facts is not None:
+            self._game_created_s = created_at_s(facts.root_pid)
+
     def exit_fault(self) -> Fault:
         """The channel ended: why, as far as the worker's exit status says."""
-        assert self._process is not None, "who has a channel has a process"
-        self._process.end()
-        how = self._process.how_it_ended()
+        assert self.worker is not None, "who has a channel has a worker"
+        self.worker.process.end()
+        how = self.worker.process.how_it_ended()
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
 
-    def kill(self) -> None:
-        """SIGKILL to the worker, its game and all else in their group."""
-        if self._process is not None:
-            self._process.kill()
+    def kill(self, *, with_worker: bool) -> None:
+        """SIGKILL to its game; to its worker and all in its group if no other instance lives there.
 
-    def wait_for_exit(self, deadline: Deadline, hurry: threading.Event) -> None:
-        """Wait for the worker's own end, until the deadline or `hurry` at most."""
-        if self._process is not None:
-            self._process.wait(deadline, hurry)
-
-    def dispose(self) -> None:
-        """End the processes and give everything back but the mapped memory (`queue.unmap`).
-
-        It may be called again.
+        Args:
+            with_worker: also if others do.
         """
-        uninterrupted(self._owned.close)
+        worker, facts, created_s = self.worker, self.facts, self._game_created_s
+        if worker is None:
+            return
+        if with_worker or worker.alone:
+            worker.kill()
+        elif facts is not None and created_s is not None:
+            end_orphan(facts.root_pid, created_s)

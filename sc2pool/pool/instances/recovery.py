@@ -57,9 +57,17 @@ class Recovery:
         self._recycles_s: list[float] = []
 
     def of_fault(
-        self, seat: Seat, fault: Fault, evidence: messages.Evidence | None = None
+        self,
+        seat: Seat,
+        fault: Fault,
+        evidence: messages.Evidence | None = None,
+        *,
+        of_worker: bool = False,
     ) -> CrashLoopError | None:
         """The instance has failed: put another in its place unless that is hopeless.
+
+        Args:
+            of_worker: its worker has failed, and with it all that live there.
 
         Returns:
             Why it is hopeless; None if a new instance sits on the seat.
@@ -67,7 +75,7 @@ class Recovery:
         instance = seat.instance
         now_s = time.monotonic()
         about = (logging.WARNING, seat.name, instance.number, fault.phase)
-        instance.kill()
+        instance.kill(with_worker=of_worker)
         if evidence is None:  # the worker could not send any: it has died, or does not answer
             log_tail = log_left_in(self._roster.run / str(instance.number))
             evidence = messages.Evidence(log_tail)

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from sc2pool.config import Limits
+from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import LIVE, STOPPED, Event, State
 from sc2pool.pool.instances.system import REAL, System
-from sc2pool.pool.instances.watchdog import Watched, bytes_below
+from sc2pool.pool.instances.watchdog import Watched, bytes_of
+from sc2pool.pool.instances.workers import Workers
 from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.waiter import Waiter
 from sc2pool.processes.table import usable_cores
+from sc2pool.processes.uninterrupted import uninterrupted
 
 QUICK_LAUNCH_S = 5.0
 """A game that starts within this time does not wait for the disk."""
@@ -34,8 +37,8 @@ class Roster:
     Args:
         specs: a pickled `PlayerSpec` for each env.
         spares: how many more seats to have, for players like the first.
-        limits: of launches and replies.
-        waiter: gets every instance's doorbell and channel, tagged (instance, is_bell).
+        config: limits of launches and replies; how many instances may live in one worker.
+        waiter: gets what `workers` registers there.
         board: the shared memory, with a row for each of them.
         system: makes the instances and the run's folder.
     """
@@ -44,17 +47,22 @@ class Roster:
         self,
         specs: Sequence[bytes],
         spares: int,
-        limits: Limits,
+        config: PoolConfig,
         waiter: Waiter,
         board: Board,
         *,
         system: System = REAL,
     ) -> None:
         self.board = board
-        self._limits = limits
+        self._limits = limits = config.limits
         self._waiter = waiter
         self._system = system
         self._run_dir = system.run_dir()
+        self._workers = Workers(
+            config.envs_per_worker,
+            limits.worker_grace_s,
+            lambda: system.worker(self._run_dir.worker_dir(), board.descriptor, waiter),
+        )
         self._instances_made = 0
         self._living: dict[int, Instance] = {}
         """All that have not been disposed of: an interrupt may leave one without a seat."""
@@ -93,10 +101,8 @@ class Roster:
             RuntimeError: it refuses a thread.
         """
         instance.deadline = Deadline.after(self._limits.worker_start_s)
-        instance.start(self._run_dir.instance_dir(instance.number))
+        instance.start(self._run_dir.instance_dir(instance.number), self._workers)
         self._run_dir.note_process(instance.number, instance.worker_pid)
-        self._waiter.add_bell(instance.queue.reply_bell, (instance, True))
-        self._waiter.add(instance.channel.fileno(), (instance, False))
 
     def launched(self, instance: Instance) -> None:
         """Its player is up, with its game if it has one."""
@@ -104,6 +110,10 @@ class Roster:
             self._first_launch_s = time.monotonic() - instance.asked_at_s
         if instance.facts is not None:
             self._run_dir.note_process(instance.number, instance.facts.pid)
+
+    def kill_hung_workers(self) -> None:
+        """Kill the workers that have not let an instance leave in time."""
+        self._workers.kill_hung()
 
     def seat_of(self, instance: Instance) -> Seat | None:
         """The seat of this instance; None if another has taken its place."""
@@ -114,8 +124,10 @@ class Roster:
 
     def replace(self, seat: Seat) -> None:
         """Retire the seat's instance and seat a new one; the seat's episode stays."""
-        self.retire(seat.instance)
-        seat.instance = self._make(seat.spec, seat.instance.queue.row)
+        old = seat.instance
+        new = self._make(seat.spec, old.queue.row)
+        self._retire(old, partial(self._workers.succeed, old.number, new.number))
+        seat.instance = new
 
     def dismiss(self, seat: Seat) -> None:
         """End the instance that sits here, and do not replace it."""
@@ -126,21 +138,23 @@ class Roster:
             instance.on(Event.CLOSE)
 
     def retire(self, instance: Instance) -> None:
-        """End an instance and forget its descriptors; its row of the board is free then."""
-        for descriptor in instance.watched_descriptors:
-            self._waiter.remove(descriptor)
-        instance.dispose()
+        """End an instance; its row of the board is free then."""
+        self._retire(instance, partial(self._workers.dismiss, instance.number))
+
+    def _retire(self, instance: Instance, leave: Callable[[], None]) -> None:
+        uninterrupted(leave)
+        instance.queue.close()
         self._living.pop(instance.number, None)
 
     def end_all(self) -> None:
         """Kill and retire every instance."""
+        uninterrupted(self._workers.end_all)
         instances = list(self._living.values())
-        for instance in instances:  # all at once: each needs a moment to die
-            instance.kill()
+        self._living.clear()
         for instance in instances:
-            self.retire(instance)
             instance.on(Event.CLOSE)
         for instance in (*instances, *(seat.instance for seat in self.seats)):
+            instance.queue.close()
             instance.queue.unmap()  # one that has failed for good sits there, too
 
     def start_anew(self) -> None:
@@ -155,8 +169,7 @@ class Roster:
         started = [one for one in self._living.values() if one.live and one.worker_pid is not None]
         for instance in started:
             instance.ask_to_close()
-        for instance in started:
-            instance.wait_for_exit(grace, hurry)
+        self._workers.wait_for_exit(grace, hurry)
 
     def close(self) -> None:
         """End all instances and delete the run's folder."""
@@ -182,7 +195,7 @@ class Roster:
 
     def next_wake_s(self) -> float:
         """When the next deadline or delayed start is due; an hour from now if none is."""
-        times = [time.monotonic() + 3600.0]
+        times = [time.monotonic() + 3600.0, self._workers.next_wake_s()]
         for seat in self.seats:
             times.append(seat.instance.deadline.instant_s)
             times.append(seat.instance.call_deadline.instant_s)
@@ -205,7 +218,7 @@ class Roster:
             worker_pid = instance.worker_pid
             if state not in LIVE or worker_pid is None:
                 continue
-            game_pid = instance.facts.pid if instance.facts else None
+            game_pid = instance.facts.root_pid if instance.facts else None
             awaited_s = instance.asked_at_s if state in limits_s else None
             watched.append(
                 Watched(
@@ -216,6 +229,7 @@ class Roster:
                     limits_s.get(state, 0.0),
                     state in STOPPED or (state is State.RESETTING and instance.holds),
                     instance.pauses,
+                    instance.worker is None or instance.worker.alone,
                 )
             )
         return watched
@@ -223,9 +237,9 @@ class Roster:
     def first_game_bytes(self) -> int:
         """Resident memory of a game that has come up; 0 if players have none."""
         for seat in self.seats:
-            worker_pid = seat.instance.worker_pid
-            if seat.instance.facts is not None and worker_pid is not None:
-                return bytes_below(worker_pid)
+            facts = seat.instance.facts
+            if facts is not None:
+                return bytes_of(facts.root_pid)
         return 0
 
 

@@ -1,7 +1,8 @@
 """The folder of one pool's run: the temp files of its workers and games, and their pids.
 
     <temp>/sc2pool-run-5f3a9c01-4711-1763800000.25-0-x1y2z3/
-        12/             the temp folder of instance 12
+        worker-3/       the temp folder of the code in a worker
+        12/             the temp folder of instance 12's game
             processes   a line for its worker and one for its game: pid, time of creation
 
 `pool/report/live_files.py` says what else lies there. The name says to which process the folder
@@ -66,6 +67,7 @@ class RunDir:
     """
 
     def __init__(self) -> None:
+        self._workers_made = 0
         temp = tempfile.gettempdir()
         sweep(Path(temp))
         try:
@@ -82,17 +84,29 @@ class RunDir:
         live_files.prepare(self.path)
 
     def instance_dir(self, number: int) -> Path:
-        """A folder for one instance, which makes it its temp folder.
+        """A folder for one instance, the temp folder of its game.
 
         Raises:
             OSError: it cannot be made.
         """
-        path = self.path / str(number)
+        return self._folder(str(number))
+
+    def _folder(self, name: str) -> Path:
+        path = self.path / name
         if not self.path.exists():  # a cleaner of temporary files has been here
             self.path.mkdir(mode=0o700, parents=True)
             live_files.prepare(self.path)
         path.mkdir(mode=0o700)
         return path
+
+    def worker_dir(self) -> Path:
+        """A folder for one worker, whose code makes it its temp folder.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        self._workers_made += 1
+        return self._folder(f"worker-{self._workers_made}")
 
     def note_process(self, number: int, pid: int | None) -> None:
         """Remember a process of this instance, for the sweep after a killed trainer."""

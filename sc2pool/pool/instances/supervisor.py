@@ -232,7 +232,7 @@ class Supervisor:
         try:
             received = read(instance)
         except ChannelClosedError:
-            self._fault(seat, instance.exit_fault())
+            self._fault(seat, instance.exit_fault(), of_worker=True)
             return
         for message in received:
             self.handle(seat, message)
@@ -262,9 +262,7 @@ class Supervisor:
 
     def _on_launched(self, seat: Seat, message: messages.Launched) -> None:
         instance = seat.instance
-        instance.facts = message.facts
-        instance.deadline = NEVER
-        instance.on(Event.LAUNCHED)
+        instance.launched(message.facts)
         self._roster.launched(instance)
         self.stats.count_launch(seat.name, instance.number, message.facts)
         log_launch(seat.name, instance.number, message.facts)
@@ -334,10 +332,15 @@ class Supervisor:
                 continue
             self.look(seat)  # it may have replied since
             if verdict.kind is not FaultKind.HUNG or instance.state in AWAITED:
-                self._fault(seat, Fault(verdict.kind, instance.phase(), verdict.detail))
+                fault = Fault(verdict.kind, instance.phase(), verdict.detail)
+                self._fault(seat, fault, of_worker=verdict.of_worker)
 
     def check_deadlines(self) -> None:
-        """An instance whose deadline has passed has failed, unless its reply is there."""
+        """An instance whose deadline has passed has failed, unless its reply is there.
+
+        Then its worker has, because a worker keeps the limits of its games by itself.
+        """
+        self._roster.kill_hung_workers()
         for seat in self.seats:
             instance = seat.instance
             if instance.deadline.expired():
@@ -352,7 +355,8 @@ class Supervisor:
                 detail = "the worker did not answer a call in time"
             else:
                 continue
-            self._fault(seat, Fault(FaultKind.DEADLINE, instance.phase(), detail))
+            fault = Fault(FaultKind.DEADLINE, instance.phase(), detail)
+            self._fault(seat, fault, of_worker=True)
 
     def _extended(self, expired: Deadline) -> Deadline:
         """The same deadline, or a later one if it is only this process that is late.
@@ -364,10 +368,17 @@ class Supervisor:
             return Deadline.after(self._config.limits.worker_grace_s)
         return expired
 
-    def _fault(self, seat: Seat, fault: Fault, evidence: messages.Evidence | None = None) -> None:
+    def _fault(
+        self,
+        seat: Seat,
+        fault: Fault,
+        evidence: messages.Evidence | None = None,
+        *,
+        of_worker: bool = False,
+    ) -> None:
         if not seat.instance.live:
             return  # it has failed already, for good
-        failure = self._recovery.of_fault(seat, fault, evidence)
+        failure = self._recovery.of_fault(seat, fault, evidence, of_worker=of_worker)
         if failure is not None:
             self._fail(failure)
         self.listener.failed(seat)

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.run_dir import RunDir
 from sc2pool.pool.instances.watchdog import Watchdog, available_bytes
+from sc2pool.pool.instances.workers import Worker
 from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.descriptors import require_descriptors
 from sc2pool.pool.ipc.waiter import Waiter
@@ -25,20 +27,23 @@ class System:
     """Makes what a pool has of the operating system.
 
     Attributes:
-        require_descriptors: raises if this process cannot hold that many instances.
+        require_descriptors: raises if this process cannot hold as many instances as the first
+            number says, with as many in each worker as the second says.
         available_bytes: memory that is free for new processes.
         waiter: makes what the trainer waits with.
         board: makes the shared memory for that many instances.
         run_dir: makes the run's folder.
+        worker: starts a worker.
         instance: makes an instance.
         watchdog: makes the watching thread.
     """
 
-    require_descriptors: Callable[[int], None] = require_descriptors
+    require_descriptors: Callable[[int, int], None] = require_descriptors
     available_bytes: Callable[[], int] = available_bytes
     waiter: Callable[[], Waiter] = Waiter.create
     board: Callable[[int], Board] = Board
     run_dir: Callable[[], RunDir] = RunDir
+    worker: Callable[[Path, int, Waiter], Worker] = Worker
     instance: Callable[[int, bytes, Board, int], Instance] = Instance
     watchdog: type[Watchdog] = Watchdog
 

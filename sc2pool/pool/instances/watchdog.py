@@ -42,11 +42,13 @@ class Watched:
     Attributes:
         instance: its number.
         worker_pid: of its worker.
-        game_pid: of its game; None if the player has none, or it is not up yet.
+        game_pid: of its game, as the worker started it; None if the player has none, or it is not
+            up yet.
         awaited_since_s: monotonic time since which a reply is awaited; None if none is.
         limit_s: how long that may last without progress.
         paused: the pool itself has stopped the game, or is about to.
         pauses: how often it has, so far.
+        alone: no other instance lives in its worker.
     """
 
     instance: int
@@ -56,6 +58,7 @@ class Watched:
     limit_s: float
     paused: bool = False
     pauses: int = 0
+    alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,11 +87,13 @@ class Verdict:
     Attributes:
         kind: of the fault; None if it is only due for a soft recycle.
         detail: one sentence with figures.
+        of_worker: the worker is to blame, not the game.
     """
 
     instance: int
     kind: FaultKind | None
     detail: str
+    of_worker: bool = False
 
 
 def decide(
@@ -119,7 +124,7 @@ def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy)
         before, after = getattr(previous, name), getattr(now, name)
         if before is not None and after is not None and before.stopped and after.stopped:
             detail = f"the {name} was stopped by a signal and not continued"
-            return Verdict(now.watched.instance, FaultKind.STOPPED, detail)
+            return Verdict(now.watched.instance, FaultKind.STOPPED, detail, name == "worker")
     return None
 
 
@@ -129,7 +134,7 @@ def _too_large(_: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy)
     if limit is None or rss <= limit:
         return None
     detail = f"{rss / 1e6:,.0f} MB resident, over the hard limit of {limit / 1e6:,.0f} MB"
-    return Verdict(now.watched.instance, FaultKind.MEMORY, detail)
+    return Verdict(now.watched.instance, FaultKind.MEMORY, detail, now.game is None)
 
 
 def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) -> Verdict | None:
@@ -275,6 +280,9 @@ class Watchdog:
 def look_at(watched: Watched, processes: Processes) -> Sample:
     """Sample an instance; all below a worker without a game counts as its own."""
     worker = processes.at(watched.worker_pid)
+    if not watched.alone:
+        game = [] if watched.game_pid is None else processes.tree(watched.game_pid)
+        return Sample(time.monotonic(), watched, as_one([worker] if worker else []), as_one(game))
     below = processes.below(watched.worker_pid)
     if watched.game_pid is None:
         # What an env of the user's does with its processes, stops included, is its own affair.
@@ -296,10 +304,10 @@ def as_one(rows: Sequence[ProcessRow]) -> ProcessSample | None:
     )
 
 
-def bytes_below(pid: int) -> int:
-    """Resident memory of all below this process; 0 if that cannot be read."""
+def bytes_of(pid: int) -> int:
+    """Resident memory of this process and all below it; 0 if that cannot be read."""
     with suppress(OSError):
-        return sum(row.rss_bytes for row in process_table(pid).read().below(pid))
+        return sum(row.rss_bytes for row in process_table(os.getpid()).read().tree(pid))
     return 0
 
 

@@ -60,13 +60,7 @@ class Channel:
         Raises:
             ChannelClosedError: the peer is gone, and all it sent has been returned before.
         """
-        try:
-            data = self._socket.recv(_CHUNK_BYTES)
-        except OSError as error:
-            raise ChannelClosedError(str(error)) from error
-        if not data:
-            raise ChannelClosedError("end of file")
-        self._buffer += data
+        self._buffer += self.skip()
         messages = []
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
@@ -76,6 +70,20 @@ class Channel:
             messages.append(pickle.loads(bytes(self._buffer[_LENGTH.size : end])))
             del self._buffer[:end]
         return messages
+
+    def skip(self) -> bytes:
+        """Read once; the caller drops what has come.
+
+        Raises:
+            ChannelClosedError: the peer is gone.
+        """
+        try:
+            data = self._socket.recv(_CHUNK_BYTES)
+        except OSError as error:
+            raise ChannelClosedError(str(error)) from error
+        if not data:
+            raise ChannelClosedError("end of file")
+        return data
 
     def close(self) -> None:
         self._socket.close()

@@ -1,8 +1,8 @@
 """Whether this process can hold the descriptors of a pool, and pass them to its workers.
 
-Each instance takes descriptors of the trainer's: a channel, a lifeline, two doorbells and what
-waits for them. Rule: a pool that cannot work raises before its first
-process, not at whichever call happens to fail.
+Each worker takes descriptors of the trainer's: a control socket, a lifeline, two doorbells and what
+waits for them. Each of its instances takes one more: a channel. Rule: a pool that cannot work
+raises before its first process, not at whichever call happens to fail.
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ import psutil
 
 from sc2pool.errors import ConfigError
 
-PER_INSTANCE = 5
+PER_WORKER = 5
+PER_INSTANCE = 1
 PER_POOL = 16
 """Its own, and those it needs for a moment: a spawn, a look at a process."""
 
 
-def require_descriptors(instances: int) -> None:
+def require_descriptors(instances: int, per_worker: int) -> None:
     """Check that this process can hold this many instances.
+
+    Args:
+        instances: envs and spares.
+        per_worker: how many of them live in one worker.
 
     Raises:
         ConfigError: the system cannot pass descriptors to a child (Windows), or the process's
@@ -35,14 +40,15 @@ def require_descriptors(instances: int) -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return
-    problem = shortage(instances, psutil.Process().num_fds(), limit)
+    problem = shortage(instances, per_worker, psutil.Process().num_fds(), limit)
     if problem is not None:
         raise ConfigError(problem)
 
 
-def shortage(instances: int, open_now: int, limit: int) -> str | None:
+def shortage(instances: int, per_worker: int, open_now: int, limit: int) -> str | None:
     """The message for a limit too low for this many instances; None if it suffices."""
-    needed = open_now + PER_POOL + PER_INSTANCE * instances
+    workers = -(-instances // per_worker)
+    needed = open_now + PER_POOL + PER_WORKER * workers + PER_INSTANCE * instances
     if needed <= limit:
         return None
     return (

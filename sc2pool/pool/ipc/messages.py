@@ -1,4 +1,7 @@
-"""The messages of trainer and worker on the channel, beside the step path.
+"""The messages of trainer and worker beside the step path.
+
+On a worker's control socket, trainer to worker: `Host` and `Leave`. All others are on the channel
+of an instance.
 
 Trainer to worker, in the order of an instance's life: `Start`, then `UseMemory` and `Launch` in
 either order, then `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` as they come, and
@@ -11,12 +14,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gymnasium import spaces
 
 from sc2pool.errors import Fault
 from sc2pool.tasks.player import Episode, GameFacts
+
+
+@dataclass(frozen=True)
+class Host:
+    """Let this instance live here. Two descriptors come with it: its channel, and the memory
+    of `Start`.
+
+    Its temporary files belong into `directory`.
+    """
+
+    number: int
+    directory: Path
+
+
+@dataclass(frozen=True)
+class Leave:
+    """Let go of this instance, and close its channel; only if the worker has others."""
+
+    number: int
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The trainer's end of a queue pair: actions out, observations and rewards in. See `slot`.
 
-It owns both doorbells, from before the worker starts until after it is gone, and has a row of the
-pool's shared memory (`board`) for as long. Rules: it never waits; whether a reply is there is a
+It rings its worker's doorbell, and has a row of the pool's shared memory (`board`) until it is
+closed. Rules: it never waits; whether a reply is there is a
 look at one word; the last observation of an instance that has died is read once more, so it takes a
 copy of the row with it when it is closed, and the row is the next instance's.
 """
@@ -9,7 +9,6 @@ copy of the row with it when it is closed, and the row is the next instance's.
 from __future__ import annotations
 
 import pickle
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +53,7 @@ class Progress:
 
 
 class TrainerEnd:
-    """The trainer's end of one player's queue pair; `open` makes it.
+    """The trainer's end of one player's queue pair.
 
     Args:
         board: the pool's shared memory.
@@ -62,8 +61,10 @@ class TrainerEnd:
 
     Attributes:
         row: see above.
-        reply_bell: rings when the worker has replied.
+        request_bell: wakes the worker; not there before `open`.
     """
+
+    request_bell: Doorbell
 
     def __init__(self, board: Board, row: int) -> None:
         self.row = row
@@ -75,23 +76,10 @@ class TrainerEnd:
         self._episode_began = 0
         self._out_of_band: OutOfBand | None = None
         self._unpickled: tuple[Any, dict[str, Any]] | None = None
-        self._owned = ExitStack()
 
-    def open(self) -> None:
-        """Make the doorbells.
-
-        Raises:
-            OSError: the system has no descriptors left.
-        """
-        self._request_bell = Doorbell.create()
-        self._owned.callback(self._request_bell.close)
-        self.reply_bell = Doorbell.create()
-        self._owned.callback(self.reply_bell.close)
-
-    @property
-    def descriptors(self) -> tuple[int, int, int]:
-        """What the worker inherits: memory, request bell, reply bell."""
-        return self._board.descriptor, self._request_bell.listening, self.reply_bell.ringing
+    def open(self, request_bell: Doorbell) -> None:
+        """Wake the worker by this doorbell, which is the worker's."""
+        self.request_bell = request_bell
 
     @property
     def offset_bytes(self) -> int:
@@ -129,7 +117,7 @@ class TrainerEnd:
 
     def ring(self) -> None:
         """Wake the worker, whose row has a new request."""
-        self._request_bell.ring()
+        self.request_bell.ring()
 
     def try_send(self, action: Any) -> bool:
         """Send any action through the slot; False if its shape or kind has no place there."""
@@ -230,15 +218,14 @@ class TrainerEnd:
         return Progress(max(0, sequence - episodes), sequence - began, slot.reals[RETURN_WORD])
 
     def close(self) -> None:
-        """Give the descriptors and the row back; the worker has ended, or has never begun.
+        """Give the row back; what its worker may still write there is not read.
 
-        What is in the row can still be read, until `unmap`.
+        What was in it can still be read, until `unmap`.
         """
         if self._on_board and self._slot is not None:
             self._on_board = False
             self._sequences = self._sequences.copy()
             self._use(self._slot.copied())
-        self._owned.close()
 
     def unmap(self) -> None:
         """Let go of the memory. Nothing may be read after this."""

@@ -3,7 +3,7 @@
 It is in a background group of the trainer's terminal. A terminal with `stty tostop` stops such a
 group at its first output, if that does not ignore the signal.
 
-python -m sc2pool.pool.worker TRAINER_PID CHANNEL LIFELINE SPEC MEMORY REQUEST_BELL REPLY_BELL
+python -m sc2pool.pool.worker TRAINER_PID CONTROL LIFELINE MEMORY REQUEST_BELL REPLY_BELL
 """
 
 from __future__ import annotations

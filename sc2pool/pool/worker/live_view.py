@@ -1,4 +1,4 @@
-"""A worker's live files: the newest observation of its game, while they are requested.
+"""A worker's live files: the newest observation of each game, while they are requested.
 
     thread: are they requested? (a `stat`, once a second) ─► event loop: write, four times a second
 
@@ -14,8 +14,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from sc2pool.pool.report import live_files
 from sc2pool.tasks.player import Player
@@ -30,28 +31,28 @@ class LiveView:
     """Writes the live files of one worker.
 
     Args:
-        directory: the instance's folder, inside the run's.
-        player: returns the player; None until there is one.
+        run: the run's folder.
+        players: returns the players that there are, each with the folder of its instance.
     """
 
-    def __init__(self, directory: Path, player: Callable[[], Player | None]) -> None:
-        self._directory = directory
-        self._player = player
+    def __init__(self, run: Path, players: Callable[[], Sequence[tuple[Path, Player]]]) -> None:
+        self._run = run
+        self._players = players
         self._under_way = threading.Event()
         self._broken = False
-        self._written_map: object = None
-        self._map_key = ""
+        self._maps: WeakKeyDictionary[Player, tuple[object, str]] = WeakKeyDictionary()
+        """The map that was written for each player, and its key."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to look for requests; it goes on until the process ends."""
         thread = threading.Thread(
-            target=self._run, args=(loop,), name="sc2pool-live-view", daemon=True
+            target=self._look, args=(loop,), name="sc2pool-live-view", daemon=True
         )
         thread.start()
 
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._broken:
-            requested = live_files.is_requested(self._directory.parent)
+            requested = live_files.is_requested(self._run)
             if requested and not self._under_way.is_set():  # a busy loop is not called twice
                 self._under_way.set()
                 try:
@@ -62,27 +63,28 @@ class LiveView:
 
     def _write(self) -> None:
         try:
-            self._write_newest()
+            for directory, player in self._players():
+                self._write_newest(directory, player)
         except Exception:
             self._broken = True
             log.exception("the newest observation could not be written")
         finally:
             self._under_way.clear()
 
-    def _write_newest(self) -> None:
-        player = self._player()
-        latest_view = None if player is None else player.latest_view()
+    def _write_newest(self, directory: Path, player: Player) -> None:
+        latest_view = player.latest_view()
         if latest_view is None:
             return
         # Only now: a worker without a game never loads the protocol.
         from sc2pool.tasks.players.view import map_of, view_of  # noqa: PLC0415
 
         observation, game_info = latest_view
-        if game_info is not self._written_map:
-            self._written_map = game_info
+        written_map, key = self._maps.get(player, (None, ""))
+        if game_info is not written_map:
             described = map_of(game_info)
-            if described["key"] != self._map_key:
-                self._map_key = described["key"]
-                live_files.write(self._directory / live_files.MAP_FILE, described)
-        view = {**view_of(observation), "map": self._map_key}
-        live_files.write(self._directory / live_files.VIEW_FILE, view)
+            self._maps[player] = game_info, described["key"]
+            if described["key"] != key:
+                key = described["key"]
+                live_files.write(directory / live_files.MAP_FILE, described)
+        view = {**view_of(observation), "map": key}
+        live_files.write(directory / live_files.VIEW_FILE, view)

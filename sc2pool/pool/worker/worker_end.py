@@ -15,7 +15,6 @@ import numpy as np
 
 from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.layout import Array, Leaf, SpaceLayout
 from sc2pool.pool.ipc.pickling import for_trainer
 from sc2pool.pool.ipc.slot import (
@@ -40,9 +39,9 @@ from sc2pool.pool.ipc.slot import (
     TRUNCATED,
     Slot,
 )
+from sc2pool.pool.worker.bells import Bells
 from sc2pool.tasks.player import Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.waiting import BlockingWait
 
 
 class WorkerEnd(QueuePair):
@@ -58,8 +57,7 @@ class WorkerEnd(QueuePair):
     def __init__(
         self,
         slot: Slot,
-        request_bell: Doorbell,
-        reply_bell: Doorbell,
+        bells: Bells,
         player: Player,
         *,
         send_out_of_band: Callable[[int, bytes], None],
@@ -67,9 +65,7 @@ class WorkerEnd(QueuePair):
     ) -> None:
         self._slot = slot
         self._words = slot.words
-        self._request_bell = request_bell
-        self._request_wait: BlockingWait | None = None  # until an event loop runs
-        self._reply_bell = reply_bell
+        self._bells = bells
         self._player = player
         self._strict = strict = player.strict
         observation = slot.layout.observation
@@ -84,7 +80,6 @@ class WorkerEnd(QueuePair):
         self._return = 0.0
         self._abandoned = False
         self._action_out_of_band: tuple[int, Any] | None = None
-        self._waiting: asyncio.Future[None] | None = None
 
     def begin(self, sequence: int, *, hold: bool = False) -> None:
         """A reset was asked for, under this number; the next `put` answers it.
@@ -100,7 +95,7 @@ class WorkerEnd(QueuePair):
     def abandon(self) -> None:
         """End the running episode where it next waits for an action, never inside a step."""
         self._abandoned = True
-        self.wake()
+        self._bells.wake(self)
 
     @property
     def abandoned(self) -> bool:
@@ -111,16 +106,14 @@ class WorkerEnd(QueuePair):
         """What the trainer waits for: the answer to a reset, to a step, or nothing."""
         return self._phase
 
-    def wake(self) -> None:
-        """Let `get_action` look again whether there is something to do."""
-        waiting = self._waiting
-        if waiting is not None and not waiting.done():
-            waiting.set_result(None)
+    def is_requested(self) -> bool:
+        """Whether a request is in the row that has not been taken."""
+        return self._words[REQUEST_WORD] > self._sequence
 
     def deliver(self, sequence: int, action: Any) -> None:
         """An action came on the channel."""
         self._action_out_of_band = (sequence, action)
-        self.wake()
+        self._bells.wake(self)
 
     async def get_action(self) -> Any:
         while True:
@@ -136,10 +129,7 @@ class WorkerEnd(QueuePair):
                 self._sequence = request
                 action = self._slot.action()
                 break
-            if self._request_wait is None:
-                self._request_wait = BlockingWait(self._request_bell.listening)
-            if not self._request_wait.wait():
-                await self._ring_in_loop()
+            await self._bells.wait(self)
         self._phase = Phase.STEPPING
         if self._realtime and self._words[DELAY_WORD]:
             self._player.delay(self._words[DELAY_WORD])
@@ -153,20 +143,6 @@ class WorkerEnd(QueuePair):
             and observation.shape == leaf.shape
             and (not self._must_be_finite or bool(np.isfinite(observation).all()))
         )
-
-    async def _ring_in_loop(self) -> None:
-        """Let the event loop run until the doorbell rings, or `wake` is called."""
-        loop = asyncio.get_running_loop()
-        self._waiting = loop.create_future()
-        loop.add_reader(self._request_bell.listening, self._on_ring)
-        try:
-            await self._waiting
-        finally:
-            loop.remove_reader(self._request_bell.listening)
-
-    def _on_ring(self) -> None:
-        self._request_bell.quiet()
-        self.wake()
 
     def put(self, transition: Transition) -> None:
         if self._phase is Phase.IDLE:
@@ -206,7 +182,7 @@ class WorkerEnd(QueuePair):
         slot.reals[RETURN_WORD] = self._return
         self._phase = Phase.IDLE
         self._words[REPLY_WORD] = self._sequence
-        self._reply_bell.ring()
+        self._bells.ring()
         if out_of_band:
             self._send_out_of_band(self._sequence, payload)
 

@@ -18,6 +18,7 @@ from sc2pool.pool.ipc.memory import map_memory
 from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.ipc.slot import TERMINATED, TRUNCATED, Slot
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
@@ -35,14 +36,13 @@ class Pair:
 
     def __init__(self, board: Board, row: int, layout: SlotLayout) -> None:
         self.queue = TrainerEnd(board, row)
-        self.queue.open()
+        self.bells = request, reply = Doorbell.create(), Doorbell.create()
+        self.queue.open(request)
         self.queue.attach(layout)
-        memory_fd, request, reply = self.queue.descriptors
-        memory = map_memory(memory_fd, layout.size_bytes, self.queue.offset_bytes)
+        memory = map_memory(board.descriptor, layout.size_bytes, self.queue.offset_bytes)
         self._worker = WorkerEnd(
             Slot(memoryview(memory), layout),
-            Doorbell(listening=request),
-            Doorbell(ringing=reply),
+            Bells(Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)),
             SimpleNamespace(
                 strict=True, realtime=False, reset_kind=lambda: "reset", recycle_due=False
             ),
@@ -76,6 +76,8 @@ class Pairs:
     def close(self) -> None:
         for one in self._made:
             one.queue.close()
+            for bell in one.bells:
+                bell.close()
         self._made.clear()  # the memory is unmapped with its last view
         self.board.close()
 

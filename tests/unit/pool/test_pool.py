@@ -85,3 +85,13 @@ def test_closed_is_closed(pool):
     assert pool.closed
     with pytest.raises(ClosedError):
         pool.reset()
+
+
+def test_a_step_that_is_closed_under_says_so(pool, monkeypatch):
+    """Another thread may close the pool just when the fast path gives a step to the general one."""
+
+    pool.reset()
+    pool.send(np.zeros(2, np.int64))
+    monkeypatch.setattr(pool._lockstep, "recv", pool.close)
+    with pytest.raises(ClosedError):
+        pool.recv()

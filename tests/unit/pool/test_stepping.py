@@ -27,6 +27,7 @@ from sc2pool.pool.ipc.memory import map_memory
 from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Stage, Stepping
+from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
@@ -52,17 +53,16 @@ class Simulated(Instance):
         self.last_actions = deque(maxlen=3)
         self.sent = []
         self.queue = TrainerEnd(board, row)
-        self.queue.open()
+        self._bells = request, reply = Doorbell.create(), Doorbell.create()
+        self.queue.open(request)
         self.queue.attach(LAYOUT)
-        memory_fd, request, reply = self.queue.descriptors
         player = SimpleNamespace(
             strict=True, realtime=False, reset_kind=lambda: "create", recycle_due=False
         )
-        memory = map_memory(memory_fd, LAYOUT.size_bytes, self.queue.offset_bytes)
+        memory = map_memory(board.descriptor, LAYOUT.size_bytes, self.queue.offset_bytes)
         self._worker = WorkerEnd(
             Slot(memoryview(memory), LAYOUT),
-            Doorbell(listening=request),
-            Doorbell(ringing=reply),
+            Bells(Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)),
             player,
             send_out_of_band=lambda *sent: self.queue.deliver(messages.OutOfBand(*sent)),
             hold=lambda: True,
@@ -77,15 +77,19 @@ class Simulated(Instance):
         observation = np.full(1, value, np.float32)
         self._worker.put(Transition(observation, float(value), over, False, info or {}, None))
 
-    def kill(self) -> None:
+    def kill(self, *, with_worker: bool) -> None:
         pass
 
-    def dispose(self) -> None:
+    def leave(self) -> None:
         self.queue.close()
+        for bell in self._bells:
+            bell.close()
 
 
 class Simulation:
     """Stands in for the roster and the event loop; `script` happens while the trainer waits."""
+
+    closed = False
 
     def __init__(self, n: int, *, realtime=False, **options) -> None:
         self._realtime = realtime
@@ -111,7 +115,7 @@ class Simulation:
         return Simulated(self._made - 1, self.board, row, self._realtime)
 
     def replace(self, seat) -> None:
-        seat.instance.dispose()
+        seat.instance.leave()
         seat.instance = self._make(seat.instance.queue.row)
 
     def wait_until(self, condition, deadline=NEVER) -> None:
@@ -168,7 +172,7 @@ def simulation(monkeypatch, tmp_path):
     yield make
     for one in made:
         for seat in one.seats:
-            seat.instance.dispose()
+            seat.instance.leave()
         one.board.close()
     made.clear()
 

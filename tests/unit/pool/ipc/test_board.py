@@ -81,7 +81,6 @@ def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows)
 
 def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(board):
     first = TrainerEnd(board, 1)
-    first.open()
     first.attach(LAYOUT)
     worker = Slot(board._rows[1], LAYOUT)
     first.begin_episode()
@@ -89,7 +88,6 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(board
     worker.words[REPLY_WORD] = 1
     first.close()
     second = TrainerEnd(board, 1)
-    second.open()
     second.attach(LAYOUT)
     assert bytes(board._rows[1]) == bytes(LAYOUT.size_bytes)
     assert second.sequence == 0

@@ -11,11 +11,14 @@ import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
-from sc2pool.pool.ipc.descriptors import PER_INSTANCE, PER_POOL, shortage
+from sc2pool.pool.ipc.descriptors import PER_INSTANCE, PER_POOL, PER_WORKER, shortage
 
 
 def make_env() -> gymnasium.Env:
     return gymnasium.make("CartPole-v1")
+
+
+ALONE = PER_INSTANCE + PER_WORKER
 
 
 @pytest.fixture
@@ -32,11 +35,18 @@ def allow():
 
 
 def test_what_is_told():
-    assert shortage(10, 6, 6 + PER_POOL + 10 * PER_INSTANCE) is None
-    told = shortage(10, 6, 6 + PER_POOL + 10 * PER_INSTANCE - 1)
+    enough = 6 + PER_POOL + 10 * ALONE
+    assert shortage(10, 1, 6, enough) is None
+    told = shortage(10, 1, 6, enough - 1)
     assert told is not None
-    assert "10 envs and spares need about 72 open files, and this process may have 71" in told
-    assert "ulimit -n 72" in told
+    assert "10 envs and spares need about 82 open files, and this process may have 81" in told
+    assert "ulimit -n 82" in told
+
+
+def test_workers_with_several_envs_need_fewer():
+    enough = 6 + PER_POOL + 10 * PER_INSTANCE + 3 * PER_WORKER
+    assert shortage(10, 4, 6, enough) is None
+    assert shortage(10, 4, 6, enough - 1) is not None
 
 
 def test_windows_cannot_pass_them(monkeypatch):
@@ -46,13 +56,13 @@ def test_windows_cannot_pass_them(monkeypatch):
 
 
 def test_too_few(allow):
-    allow(PER_POOL + 2 * PER_INSTANCE - 1)
+    allow(PER_POOL + 2 * ALONE - 1)
     with pytest.raises(ConfigError, match="2 envs and spares need about"):
         SubprocSC2VecEnv([make_env] * 2)
 
 
 def test_just_enough_is_enough(allow):
-    allow(PER_POOL + 2 * PER_INSTANCE)
+    allow(PER_POOL + 2 * ALONE)
     env = SubprocSC2VecEnv([make_env] * 2)
     try:
         env.reset()

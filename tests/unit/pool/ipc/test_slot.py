@@ -31,6 +31,7 @@ from sc2pool.pool.ipc.slot import (
     Slot,
 )
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
@@ -46,10 +47,9 @@ class Pair:
         self.board = Board(2)
         self.board.fit(layout)
         self.trainer = TrainerEnd(self.board, 1)
-        self.trainer.open()
+        self.bells = request, reply = Doorbell.create(), Doorbell.create()
+        self.trainer.open(request)
         self.trainer.attach(layout)
-        descriptor, request, reply = self.trainer.descriptors
-        self.bells = Doorbell(listening=request), self.trainer.reply_bell
         self.sent = sent = []
         kinds = ["create", "create", "restart"]
         self.player = SimpleNamespace(
@@ -67,11 +67,14 @@ class Pair:
             sent.append((sequence, payload))
             self.trainer.deliver(OutOfBand(sequence, payload))
 
-        row = memory.map_memory(descriptor, layout.size_bytes, self.trainer.offset_bytes)
+        offset_bytes = self.trainer.offset_bytes
+        row = memory.map_memory(self.board.descriptor, layout.size_bytes, offset_bytes)
+        self.worker_bells = Bells(
+            Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)
+        )
         self.worker = WorkerEnd(
             Slot(memoryview(row), layout),
-            Doorbell(listening=request),
-            Doorbell(ringing=reply),
+            self.worker_bells,
             self.player,
             send_out_of_band=send,
             hold=self.hold,
@@ -103,6 +106,8 @@ def pair():
     for one in made:
         one.trainer.close()
         one.board.close()
+        for bell in one.bells:
+            bell.close()
     made.clear()  # the memory is unmapped with its last view
 
 
@@ -226,11 +231,11 @@ def test_an_action_wakes_the_one_who_waits(pair):
         both.put(np.zeros(2, np.float32))
         waiting = asyncio.ensure_future(both.worker.get_action())
         await asyncio.sleep(0)
-        both.worker.wake()  # a ring may come early
+        both.worker_bells.wake(both.worker)  # a ring may come early
         await asyncio.sleep(0)
         assert not waiting.done()
         assert both.trainer.try_send(np.int64(2))
-        both.worker.wake()
+        both.worker_bells.wake(both.worker)
         return await waiting
 
     assert asyncio.run(play()) == 2
@@ -245,12 +250,12 @@ def test_an_abandoned_episode_ends_where_it_waits_for_an_action(pair):
         waiting = asyncio.ensure_future(both.worker.get_action())
         await asyncio.sleep(0)
         both.worker.abandon()
-        await waiting
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        both.begin()
+        both.put(np.ones(2, np.float32))
 
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(play())
-    both.begin()
-    both.put(np.ones(2, np.float32))
+    asyncio.run(play())
     assert both.trainer.reply() is not None
     assert both.trainer.reset_kind() == "create"
 

@@ -29,7 +29,7 @@ INSTANCE = FaultedInstance(
     state="stepping",
     episode=Episode(5, 77, {"level": 1}),
     reset_kind="create",
-    game=GameFacts(100, 10_000, "standin-1", 75689),
+    game=GameFacts(100, 100, 10_000, "standin-1", 75689),
     last_actions=[np.int64(3), np.array([1.5]), {"a": 1}],
 )
 

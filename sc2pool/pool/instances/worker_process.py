@@ -1,4 +1,4 @@
-"""A worker's process as the trainer holds it: the leader of a group, with its game and all else.
+"""A worker's process as the trainer holds it: the leader of a group, with its games and all else.
 
 Rules: the group is killed before its leader is reaped, for reaping sets the group's number free;
 every wait is bounded.
@@ -29,6 +29,7 @@ class WorkerProcess:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self.pid = process.pid
+        self._created_s = created_at_s(process.pid)
 
     def kill(self) -> None:
         """SIGKILL to the whole group; without effect once the leader is reaped."""
@@ -41,8 +42,7 @@ class WorkerProcess:
             deadline: for the wait.
             hurry: ends it earlier.
         """
-        created_s = created_at_s(self.pid)
-        while created_s is not None and is_alive(self.pid, created_s) and not deadline.expired():
+        while not self.has_ended() and not deadline.expired():
             if hurry.wait(_LOOK_AGAIN_S):
                 return
 
@@ -51,6 +51,12 @@ class WorkerProcess:
         self.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP_TIMEOUT_S)
+
+    def has_ended(self) -> bool:
+        """Whether the worker is gone; it is not reaped."""
+        if self._process.returncode is not None:
+            return True
+        return self._created_s is not None and not is_alive(self.pid, self._created_s)
 
     def how_it_ended(self) -> str:
         """In words, after `end`: its exit status, or the signal that it was killed by."""

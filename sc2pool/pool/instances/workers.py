@@ -1,0 +1,289 @@
+"""The worker processes of a pool, and which instances live in which.
+
+    Workers ──► Worker: a process, two doorbells, a control socket
+                  ├── instance: channel, row of the board, game, folder
+                  └── instance …
+
+If one of several tenants has a fault, the worker goes on: the tenant is told to leave, and its
+successor moves in. Both orders go over one socket, so a successor is hosted after its predecessor
+has left, whose row of the board it takes. Rules: a worker ends with its last tenant; one that does
+not let a tenant leave in time is hung, and is killed with all of them; what the waiter watches is
+registered and removed here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sc2pool.deadline import NEVER, Deadline
+from sc2pool.pool.instances.worker_process import WorkerProcess
+from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
+from sc2pool.pool.ipc.control import Control
+from sc2pool.pool.ipc.doorbell import Doorbell
+from sc2pool.pool.ipc.messages import Host, Leave
+from sc2pool.pool.ipc.waiter import Waiter
+from sc2pool.processes.spawn import start_worker
+
+if TYPE_CHECKING:
+    from sc2pool.pool.instances.instance import Instance
+
+
+class Worker:
+    """One worker process and its tenants.
+
+    Args:
+        directory: the folder for the temporary files of the user's code.
+        board: the descriptor of the pool's shared memory.
+        waiter: gets the doorbell, tagged with this object, and the channels, each tagged with its
+            instance, or with a `Leaving`.
+
+    Attributes:
+        process: its process.
+        request_bell: wakes the worker.
+        reply_bell: wakes the trainer.
+        expected: numbers of the instances that live here, or are to move in.
+        deadline: when all that were told to leave must have left.
+        doomed: it was killed, and may not have ended yet.
+
+    Raises:
+        OSError: the system refuses a process or descriptors; nothing is left.
+    """
+
+    process: WorkerProcess
+    request_bell: Doorbell
+    reply_bell: Doorbell
+    _control: Control
+
+    def __init__(self, directory: Path, board: int, waiter: Waiter) -> None:
+        self.expected: set[int] = set()
+        self.deadline = NEVER
+        self.doomed = False
+        self._waiter = waiter
+        self._tenants: dict[int, Tenant] = {}
+        self._leaving: dict[int, Leaving] = {}
+        self._owned = ExitStack()
+        with ExitStack() as undo:
+            undo.callback(self._owned.close)
+            self._owned.callback(shutil.rmtree, directory, ignore_errors=True)
+            self._make(directory, board)
+            undo.pop_all()
+
+    def _make(self, directory: Path, board: int) -> None:
+        owned = self._owned
+        self.request_bell = Doorbell.create()
+        owned.callback(self.request_bell.close)
+        self.reply_bell = Doorbell.create()
+        owned.callback(self.reply_bell.close)
+        self._control, theirs = Control.pair()
+        owned.callback(self._control.close)
+        with theirs:
+            lifeline_read, lifeline_write = os.pipe()
+            owned.callback(os.close, lifeline_write)
+            try:
+                bells = self.request_bell.listening, self.reply_bell.ringing
+                inherited = theirs.fileno(), lifeline_read, board, *bells
+                child = start_worker("sc2pool.pool.worker", inherited, directory, lifeline_read)
+            finally:
+                os.close(lifeline_read)
+        self.process = WorkerProcess(child)
+        owned.callback(self.process.end)
+        owned.callback(self._waiter.remove, self.reply_bell.listening)
+        self._waiter.add_bell(self.reply_bell, self)
+
+    @property
+    def alone(self) -> bool:
+        """Whether at most one instance is to live here."""
+        return len(self.expected) <= 1
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it can host another instance."""
+        return not self.doomed and not self.process.has_ended()
+
+    def kill(self) -> None:
+        """SIGKILL to it and all in its group; the channels of its tenants end."""
+        self.doomed = True
+        self.deadline = NEVER
+        self.process.kill()
+
+    def host(self, instance: Instance, tenant: Tenant, theirs: socket.socket, spec: int) -> None:
+        """Have an instance live here.
+
+        Args:
+            tenant: what belongs to it; the worker's from now on, and given back if this raises.
+            theirs: the worker's end of its channel.
+            spec: the descriptor of a memory that holds its pickled player.
+
+        Raises:
+            OSError: the worker has ended, or does not read.
+        """
+        self._tenants[instance.number] = tenant
+        self._waiter.add(tenant.channel.fileno(), instance)
+        self._control.send(Host(instance.number, tenant.directory), (theirs.fileno(), spec))
+
+    def dismiss(self, number: int, grace_s: float) -> None:
+        """Have an instance leave, or end the worker if it is the last one.
+
+        Args:
+            grace_s: how long it may take.
+        """
+        self.expected.discard(number)
+        if not self.expected:
+            self.end()
+            return
+        tenant = self._tenants.pop(number, None)
+        if tenant is None:
+            return  # it has never moved in
+        leaving = self._leaving[number] = Leaving(self, tenant)
+        if self.deadline == NEVER:
+            self.deadline = Deadline.after(grace_s)
+        self._waiter.remove(tenant.channel.fileno())
+        try:
+            self._waiter.add(tenant.channel.fileno(), leaving)
+            self._control.send(Leave(number))
+        except OSError:  # it has ended, or does not read any more, or cannot be waited for
+            self.kill()
+
+    def look_who_left(self) -> None:
+        """Give back what belonged to those that have left by now."""
+        for number, leaving in list(self._leaving.items()):
+            if leaving.tenant.has_left():
+                del self._leaving[number]
+                self._give_back(leaving.tenant)
+        if not self._leaving:
+            self.deadline = NEVER
+
+    def _give_back(self, tenant: Tenant) -> None:
+        self._waiter.remove(tenant.channel.fileno())
+        tenant.channel.close()
+        shutil.rmtree(tenant.directory, ignore_errors=True)
+
+    def end(self) -> None:
+        """Kill all that is here and give everything back; may be called again."""
+        self._owned.close()
+        self.deadline = NEVER
+        tenants = [*self._tenants.values(), *(one.tenant for one in self._leaving.values())]
+        self._tenants.clear()
+        self._leaving.clear()
+        for tenant in tenants:
+            self._give_back(tenant)
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """What a worker holds of one instance.
+
+    Attributes:
+        directory: the folder for its temporary files.
+        channel: to it; the worker closes its end once the instance has left.
+    """
+
+    directory: Path
+    channel: Channel
+
+    def has_left(self) -> bool:
+        """Whether the worker has let go of it; what it still says is dropped."""
+        while self.channel.readable(0.0):
+            try:
+                self.channel.skip()
+            except ChannelClosedError:
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """An instance that was told to leave its worker."""
+
+    worker: Worker
+    tenant: Tenant
+
+
+class Workers:
+    """The workers of one pool.
+
+    Args:
+        most_each: how many instances may live in one worker.
+        leave_s: how long an instance may take to leave its worker.
+        make: starts a worker.
+    """
+
+    def __init__(self, most_each: int, leave_s: float, make: Callable[[], Worker]) -> None:
+        self._most_each = most_each
+        self._leave_s = leave_s
+        self._make = make
+        self._workers: list[Worker] = []
+        self._homes: dict[int, Worker] = {}
+
+    def home_of(self, number: int) -> Worker:
+        """The worker in which an instance is to live: one with room, or a new one.
+
+        Raises:
+            OSError: the system refuses it.
+            RuntimeError: it refuses a thread.
+        """
+        home = self._homes.get(number)
+        if home is not None and not home.goes_on:
+            self.dismiss(number)
+            home = None
+        if home is None:
+            home = self._homes[number] = self._with_room()
+            home.expected.add(number)
+        return home
+
+    def _with_room(self) -> Worker:
+        for worker in self._workers:
+            if len(worker.expected) < self._most_each and worker.goes_on:
+                return worker
+        worker = self._make()
+        self._workers.append(worker)
+        return worker
+
+    def succeed(self, number: int, successor: int) -> None:
+        """Have an instance leave; its successor gets its place, unless it is the worker's last."""
+        home = self._homes.get(number)
+        if home is not None and not home.alone and home.goes_on:
+            home.expected.add(successor)
+            self._homes[successor] = home
+        self.dismiss(number)
+
+    def dismiss(self, number: int) -> None:
+        """Have an instance leave its worker, which ends with its last one."""
+        home = self._homes.pop(number, None)
+        if home is None:
+            return
+        home.dismiss(number, self._leave_s)
+        if not home.expected:
+            self._workers.remove(home)
+
+    def next_wake_s(self) -> float:
+        """When the first of those that were told to leave is late."""
+        return min((one.deadline.instant_s for one in self._workers), default=NEVER.instant_s)
+
+    def kill_hung(self) -> None:
+        """Kill those that have not let an instance leave in time; their channels end then."""
+        for worker in self._workers:
+            if worker.deadline.expired():
+                worker.kill()
+
+    def wait_for_exit(self, deadline: Deadline, hurry: threading.Event) -> None:
+        """Wait for the workers' own end, until the deadline or `hurry` at most."""
+        for worker in self._workers:
+            worker.process.wait(deadline, hurry)
+
+    def end_all(self) -> None:
+        """Kill them all and give everything back."""
+        workers, self._workers = self._workers, []
+        self._homes.clear()
+        for worker in workers:  # all at once: each needs a moment to die
+            worker.kill()
+        for worker in workers:
+            worker.end()

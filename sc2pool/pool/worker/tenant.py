@@ -1,0 +1,281 @@
+"""A tenant of a worker: one player behind one queue pair, and what the trainer asks of it.
+
+It hears its channel and the end of its game. Rules: after the first fault it reports and is over,
+there is no repair in here; once `end` has returned nothing of it writes into its row any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import Fault, GameFault, PauseError, Phase
+from sc2pool.pool.ipc import memory, messages
+from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
+from sc2pool.pool.ipc.layout import slot_layout
+from sc2pool.pool.ipc.pickling import for_trainer
+from sc2pool.pool.ipc.remote_errors import describe, trace_of
+from sc2pool.pool.ipc.slot import Slot
+from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.worker_end import WorkerEnd
+from sc2pool.tasks.player import Player
+from sc2pool.tasks.players.operations import OPERATIONS
+from sc2pool.waiting import WorkerLoop
+
+
+class Tenant:
+    """Serves the trainer until it says so, is gone, or the game fails.
+
+    Args:
+        loop: of the worker.
+        bells: of the worker.
+        channel: to the trainer.
+        directory: the folder for the game's temporary files.
+        spec_fd: a memory that holds the pickled player.
+        memory_fd: the memory of the pool's board.
+        is_over: called when it is over by itself; True if it was told to close.
+
+    Attributes:
+        directory: see above.
+        player: None until `Start`.
+    """
+
+    def __init__(
+        self,
+        loop: WorkerLoop,
+        bells: Bells,
+        channel: Channel,
+        directory: Path,
+        *,
+        spec_fd: int,
+        memory_fd: int,
+        is_over: Callable[[bool], None],
+    ) -> None:
+        self._loop = loop
+        self._bells = bells
+        self._channel = channel
+        self.directory = directory
+        self._spec_fd = spec_fd
+        self._memory_fd = memory_fd
+        self._is_over = is_over
+        self.player: Player | None = None
+        self._pair: WorkerEnd | None = None  # until UseMemory
+        self._episode: asyncio.Task[None] | None = None
+        self._newest_reset: messages.Reset | None = None
+        self._launching: asyncio.Task[None] | None = None
+        self._pausing: asyncio.Task[None] | None = None
+        self._watched_game: int | None = None
+        self._over = False
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            messages.Start: self._start,
+            messages.UseMemory: self._use_memory,
+            messages.Launch: self._launch,
+            messages.Reset: self._reset,
+            messages.ActionOutOfBand: self._action_out_of_band,
+            messages.Call: self._call,
+            messages.Pause: self._pause,
+            messages.Resume: self._resume,
+            messages.Close: self._close,
+        }
+        loop.add_reader(channel.fileno(), self._on_message)
+
+    @property
+    def _its_player(self) -> Player:
+        assert self.player is not None, "Start comes first"
+        return self.player
+
+    @property
+    def _its_pair(self) -> WorkerEnd:
+        assert self._pair is not None, "UseMemory comes before any reset or action"
+        return self._pair
+
+    def _on_message(self) -> None:
+        try:
+            for message in self._channel.receive():
+                self._handlers[type(message)](message)
+        except ChannelClosedError:
+            self._finish(closed=True)
+        except BaseException as error:
+            self._report(error)
+
+    def _start(self, message: messages.Start) -> None:
+        sys.path[:] = message.sys_path
+        spec = pickle.loads(memory.read(self._spec_fd, message.spec_bytes))
+        self._close_spec()
+        self.player = player = spec.player()
+        player.directory = self.directory
+        self._channel.send(
+            messages.Hello(
+                player.observation_space,
+                player.action_space,
+                dict(player.metadata),
+                player.render_mode,
+                player.strict,
+                player.realtime,
+            )
+        )
+
+    def _close_spec(self) -> None:
+        if self._spec_fd >= 0:
+            os.close(self._spec_fd)
+            self._spec_fd = -1
+
+    def _use_memory(self, message: messages.UseMemory) -> None:
+        player = self._its_player
+        layout = slot_layout(player.observation_space, player.action_space)
+        row = memory.map_memory(self._memory_fd, layout.size_bytes, message.offset_bytes)
+        self._pair = WorkerEnd(
+            Slot(memoryview(row), layout),
+            self._bells,
+            player,
+            send_out_of_band=self._send_out_of_band,
+            hold=self._hold,
+        )
+
+    def _send_out_of_band(self, sequence: int, payload: bytes) -> None:
+        self._channel.send(messages.OutOfBand(sequence, payload))
+
+    def _launch(self, message: messages.Launch) -> None:
+        self._launching = asyncio.ensure_future(self._run_launch(message.timeout_s))
+
+    async def _run_launch(self, timeout_s: float) -> None:
+        player = self._its_player
+        try:
+            facts = await player.launch(Deadline.after(timeout_s))
+            self._watched_game = player.exited_fd
+            if self._watched_game is not None:
+                self._loop.add_reader(self._watched_game, self._on_game_exit)
+            self._channel.send(messages.Launched(facts))
+        except BaseException as error:
+            self._report(error)
+
+    def _on_game_exit(self) -> None:
+        self._report(self._its_player.exit_fault())
+
+    def _reset(self, message: messages.Reset) -> None:
+        self._newest_reset = message
+        self._its_pair.abandon()
+        self._episode = asyncio.ensure_future(self._play(message, self._episode))
+
+    async def _play(self, message: messages.Reset, previous: asyncio.Task[None] | None) -> None:
+        if previous is not None:
+            await asyncio.wait([previous])
+        if message is not self._newest_reset:
+            return  # another episode was wanted before this one could begin
+        player, pair = self._its_player, self._its_pair
+        player.resume_now()  # it may be held at a first observation that is no longer wanted
+        pair.begin(message.sequence, hold=message.hold)
+        player.attributes = pickle.loads(message.attributes) if message.attributes else {}
+        try:
+            await player.play(message.episode, pair)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and (pair.abandoned or self._over):
+                return  # cancelled by this class, not by the user's code
+            replay = b""
+            if not isinstance(error, GameFault):
+                # Code of the user's failed on a game that still answers: keep what it played.
+                with suppress(Exception):  # its own error is the one that counts
+                    replay = await player.replay()
+            self._report(error, replay)
+
+    def _action_out_of_band(self, message: messages.ActionOutOfBand) -> None:
+        self._its_pair.deliver(message.sequence, pickle.loads(message.payload))
+
+    def _call(self, message: messages.Call) -> None:
+        try:
+            arguments = pickle.loads(message.payload)
+            result = OPERATIONS[message.operation](self._its_player.target(), *arguments)
+            self._channel.send(messages.Answer(message.number, for_trainer(result)))
+        except (ChannelClosedError, GameFault):
+            raise
+        except Exception as error:
+            raised = describe(error, f"{message.operation} call")
+            self._channel.send(messages.Answer(message.number, None, raised))
+
+    def _pause(self, _: messages.Pause) -> None:
+        self._pausing = asyncio.ensure_future(self._run_pause())
+
+    async def _run_pause(self) -> None:
+        try:
+            problem = ""
+            try:
+                await self._its_player.pause()
+            except PauseError as error:
+                problem = str(error)
+            self._channel.send(messages.Paused(problem))
+        except BaseException as error:
+            self._report(error)
+
+    def _hold(self) -> bool:
+        try:
+            self._its_player.hold()
+        except PauseError as error:
+            self._channel.send(messages.NotHeld(str(error)))
+            return False
+        return True
+
+    def _resume(self, _: messages.Resume) -> None:
+        self._pausing = asyncio.ensure_future(self._run_resume())
+
+    async def _run_resume(self) -> None:
+        try:
+            self._channel.send(messages.Resumed(await self._its_player.resume()))
+        except BaseException as error:
+            self._report(error)
+
+    def _close(self, _: messages.Close) -> None:
+        self._finish(closed=True)
+
+    def _report(self, error: BaseException, replay: bytes = b"") -> None:
+        """Tell the trainer why this instance is over, and end it."""
+        if self._over:
+            return
+        message: messages.Faulted | messages.Raised
+        phase = self._phase()
+        log_tail = self.player.log_tail() if self.player is not None else ""
+        evidence = messages.Evidence(log_tail, trace_of(error), replay)
+        if isinstance(error, GameFault):
+            message = messages.Faulted(Fault(error.kind, phase, error.detail), evidence)
+        else:
+            message = describe(error, str(phase), evidence)
+        with suppress(ChannelClosedError):
+            self._channel.send(message)
+        self._finish(closed=False)
+
+    def _phase(self) -> Phase:
+        if self._launching is None or not self._launching.done():
+            return Phase.LAUNCHING
+        return Phase.IDLE if self._pair is None else self._pair.phase()
+
+    def _finish(self, *, closed: bool) -> None:
+        if not self._over:
+            self._over = True
+            self._is_over(closed)
+
+    async def end(self) -> None:
+        """Let go of the game, the channel and the row."""
+        self._over = True
+        self._loop.remove_reader(self._channel.fileno())
+        if self._watched_game is not None:
+            self._loop.remove_reader(self._watched_game)
+        if self._pair is not None:
+            self._pair.abandon()
+        if self.player is not None:
+            self.player.resume_now()  # so that it can close its game in its own way
+        tasks = [self._launching, self._pausing, self._episode]
+        running = [task for task in tasks if task is not None and not task.done()]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+        if self.player is not None:
+            self.player.close()
+        self._close_spec()
+        self._channel.close()

@@ -1,0 +1,130 @@
+"""Workers that host several envs: what happens to one game is its own; a worker's end is not."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from fault_pools import LENIENT, SEED, MakeEnv, assert_same_bytes, record, step
+from fault_tasks import Hangs, harm_action
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import Limits, PoolConfig
+from sc2pool.errors import ConfigError
+
+N = 4
+TWO_EACH = PoolConfig(
+    envs_per_worker=2, restart=LENIENT, limits=Limits(step_s=1.0, worker_grace_s=1.0)
+)
+
+
+def workers_of(env: SubprocSC2VecEnv) -> list[int | None]:
+    return [instance.worker_pid for instance in env.stats().instances[:N]]
+
+
+def step_until_done(env: SubprocSC2VecEnv, actions: Sequence[int]) -> tuple[Any, list[Any]]:
+    """Step until an env is done, at most for a few steps: its dones and infos."""
+    for _ in range(5):
+        _, _, dones, infos = step(env, *actions)
+        if dones.any():
+            return dones, infos
+    raise AssertionError("no fault was noticed")
+
+
+def test_they_are_shared_and_play_the_same(make_env: MakeEnv) -> None:
+    alone = make_env(n=N, seed=SEED, config=PoolConfig(envs_per_worker=1))
+    shared = make_env(n=N, seed=SEED, config=PoolConfig(envs_per_worker=3))
+    one, other = record(alone, 250), record(shared, 250)
+    for given, expected in zip(other.observations, one.observations, strict=True):
+        assert_same_bytes(given, expected)
+    assert np.array_equal(other.dones, one.dones) and np.any(other.dones)
+    assert len(set(workers_of(alone))) == N
+    assert len(set(workers_of(shared))) == 2
+
+
+@pytest.mark.parametrize("harm", ["game KILL", "game STOP", "game hang", "game crash"])
+def test_a_games_fault_is_its_own(make_env: MakeEnv, harm: str) -> None:
+    env = make_env(n=N, config=TWO_EACH)
+    env.reset()
+    before = workers_of(env)
+    dones, infos = step_until_done(env, [0, harm_action(harm), 0, 0])
+    assert dones.tolist() == [False, True, False, False]
+    assert infos[1]["sc2pool.synthetic"]
+    assert workers_of(env) == before, "the successor moved into the same worker"
+    for _ in range(3):
+        _, _, dones, infos = step(env, 0, 0, 0, 0)
+        assert not dones.any()
+        assert infos == [{"TimeLimit.truncated": False}] * N
+    assert sum(env.stats().recycles.values()) == 1
+
+
+@pytest.mark.parametrize("harm", ["worker KILL", "worker STOP"])
+def test_a_workers_end_is_one_truncation_for_each_of_its_envs(make_env: MakeEnv, harm: str) -> None:
+    env = make_env(n=N, config=TWO_EACH)
+    env.reset()
+    before = workers_of(env)
+    dones, infos = step_until_done(env, [0, 0, harm_action(harm), 0])
+    assert dones.tolist() == [False, False, True, True]
+    for info in infos[2:]:
+        assert info["TimeLimit.truncated"] and info["sc2pool.synthetic"]
+    after = workers_of(env)
+    assert after[:2] == before[:2]
+    assert after[2] == after[3] != before[2]
+    for _ in range(3):
+        _, _, dones, infos = step(env, 0, 0, 0, 0)
+        assert not dones.any()
+        assert infos == [{"TimeLimit.truncated": False}] * N
+    assert sum(env.stats().recycles.values()) == 2
+
+
+def test_a_hook_that_never_returns_takes_the_envs_of_its_worker(make_env: MakeEnv) -> None:
+    env = make_env(task=Hangs, n=N, config=TWO_EACH)
+    env.reset()
+    before = workers_of(env)
+    dones, infos = step_until_done(env, [Hangs.HANG, 0, 0, 0])
+    assert dones.tolist() == [True, True, False, False]
+    assert all(info["sc2pool.synthetic"] for info in infos[:2])
+    assert workers_of(env)[2:] == before[2:]
+    _, _, dones, infos = step(env, 0, 0, 0, 0)
+    assert not dones.any() and infos == [{"TimeLimit.truncated": False}] * N
+
+
+def test_a_pause_is_of_one_game(make_env: MakeEnv) -> None:
+    env = make_env(n=N, config=TWO_EACH)
+    env.reset()
+    games = [psutil.Process(instance.pid) for instance in env.stats().instances]
+    env.pause([1])
+    assert [game.status() == psutil.STATUS_STOPPED for game in games] == [False, True, False, False]
+    env.resume([1])
+    assert not any(game.status() == psutil.STATUS_STOPPED for game in games)
+    assert not step(env, 0, 0, 0, 0)[2].any()
+
+
+def test_spares_live_there_too(make_env: MakeEnv) -> None:
+    env = make_env(n=3, spares=1, config=TWO_EACH)
+    env.reset()
+    instances = env.stats().instances
+    before = {instance.worker_pid for instance in instances}
+    assert len(before) == 2
+    os.kill(instances[0].pid, signal.SIGKILL)
+    dones, _ = step_until_done(env, [0, 0, 0])
+    assert dones.tolist() == [True, False, False]
+    env.reset()
+    assert {instance.worker_pid for instance in env.stats().instances} - {None} == before
+    assert not step(env, 0, 0, 0)[2].any()
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
+def test_a_wrong_number(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="envs_per_worker"):
+        SubprocSC2VecEnv(n=2, config=PoolConfig(envs_per_worker=wrong))
+
+
+def test_envs_of_the_user_have_workers_of_their_own() -> None:
+    with pytest.raises(ConfigError, match=r"envs_per_worker is for tasks.*envs_per_worker=2"):
+        SubprocSC2VecEnv([dict], config=PoolConfig(envs_per_worker=2))  # type: ignore[list-item]
