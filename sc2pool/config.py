@@ -162,11 +162,13 @@ class PoolConfig:
     limits: Limits = field(default_factory=Limits)
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     recycle: RecyclePolicy = field(default_factory=RecyclePolicy)
-    envs_per_worker: int = 1
+    envs_per_worker: int | None = None
     """How many envs (and spares) of a task share one worker process. Several take less memory and
     CPU time and start sooner. A game's fault, reset or pause is still its own; but if the worker
     dies, or a hook of the task does not return, all its envs have that fault, and while one env's
-    hook computes the others of its worker wait."""
+    hook computes the others of its worker wait. None chooses: as many as there are envs for each
+    core, at most 8, for a `Task` on the compiled step path whose games do not run by themselves; 1
+    for all else."""
     watchdog_interval_s: float = 1.0
     """Time between two checks of every process."""
     fault_report_dir: Path | None = None

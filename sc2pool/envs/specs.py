@@ -10,7 +10,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -19,11 +20,14 @@ import gymnasium
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import find, find_map
+from sc2pool.processes.table import usable_cores
+from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.players.gym_player import GymSpec
 from sc2pool.tasks.players.sc2_player import TaskSpec
 from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.task import Task
 
 if TYPE_CHECKING:
     from sc2pool.pool.pool import Pool
@@ -36,6 +40,8 @@ EnvFns = Sequence[EnvFn] | TaskChoice | int | None
 
 DEFAULT_TASK = "MoveToBeacon"
 DEFAULT_N = 8
+MOST_ENVS_PER_WORKER = 8
+"""So many share one by default, because so many have its fault."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,8 @@ def make_players(
     if seed is not None:
         seed = whole_number("seed", seed, 0)
     spares = whole_number("spares", spares, 0)
-    whole_number("envs_per_worker", config.envs_per_worker, 1)
+    if config.envs_per_worker is not None:
+        whole_number("envs_per_worker", config.envs_per_worker, 1)
     if env_fns is None:
         spec = task_spec(
             DEFAULT_TASK if task is None else task,
@@ -132,9 +139,12 @@ def make_players(
             step_mul=step_mul,
             max_loops=max_loops,
         )
-        return Players([spec] * (DEFAULT_N if n is None else n), config, seed, spares)
+        n = DEFAULT_N if n is None else n
+        if config.envs_per_worker is None:
+            config = replace(config, envs_per_worker=good_envs_per_worker(spec, n, usable_cores()))
+        return Players([spec] * n, config, seed, spares)
     for name, given, default in (
-        ("envs_per_worker", config.envs_per_worker, 1),
+        ("envs_per_worker", config.envs_per_worker, None),
         ("game", game, "auto"),
         ("spares", spares, 0),
         ("render_mode", render_mode, None),
@@ -153,6 +163,17 @@ def make_players(
             f"n={n}, but env_fns has {len(specs)} functions, and each makes one env; leave n out"
         )
     return Players(specs, config, seed)
+
+
+def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:
+    """How many envs of a task best share a worker.
+
+    More workers than cores only cost; docs/throughput.md has the measurements. An `RLBotAI`'s step
+    is mostly python-sc2's work, and so is pure Python's: they would wait for each other. Games that
+    run by themselves have their clock in the worker.
+    """
+    shares = issubclass(spec.task, Task) and not spec.realtime and STEP_PATH == "compiled"
+    return min(ceil(n / n_cores), MOST_ENVS_PER_WORKER) if shares else 1
 
 
 def sort_first_argument(

@@ -106,7 +106,7 @@ class Pool:
         self._finalizer: weakref.finalize[..., Pool] | None = None
         if config.replays is not None and not one_book:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
-        system.require_descriptors(self.n + spares, config.envs_per_worker)
+        system.require_descriptors(self.n + spares, config.envs_per_worker or 1)
         self._owner_pid = os.getpid()
         pickled = [for_worker(spec) for spec in specs]
         try:

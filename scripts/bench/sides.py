@@ -31,6 +31,7 @@ PUFFER = "PufferLib"
 BARE = "bare shared memory"
 
 POOL_TASK = "pool, Task"
+POOL_ALONE = "pool, Task, 1 env a worker"
 POOL_BOT = "pool, RLBotAI"
 POOL_FIRST_READY = "pool, recv(min_ready=8)"
 RECIPE = "recipe"
@@ -179,7 +180,8 @@ def game_side(kind: str, map_name: str, n: int, root: str) -> Any:
 
         recipes = [partial(RecipeEnv, map_name, root)] * n
         return GameSide(SubprocVecEnv(recipes, START_METHOD), map_name, n)
-    from sc2pool import SubprocSC2VecEnv  # noqa: PLC0415
+    from sc2pool import PoolConfig, SubprocSC2VecEnv  # noqa: PLC0415
 
-    task = task_on(map_name) if kind == POOL_TASK else bot_on(map_name)
-    return GameSide(SubprocSC2VecEnv(n=n, task=task, game=root), map_name, n)
+    task = bot_on(map_name) if kind == POOL_BOT else task_on(map_name)
+    config = PoolConfig(envs_per_worker=1) if kind == POOL_ALONE else None
+    return GameSide(SubprocSC2VecEnv(n=n, task=task, game=root, config=config), map_name, n)

@@ -160,10 +160,9 @@ def alternate(
 
 def is_certain(measured: Sequence[Rounds]) -> bool:
     """Whether the ratios of all others to the first have narrow intervals."""
-    first, *others = measured
-    for rounds in others:
-        low, high = rounds.ratio_interval(first)
-        if high - low > NARROW * rounds.ratio(first):
+    for rounds in measured[1:]:
+        low, high = rounds.ratio_interval(measured[0])
+        if high - low > NARROW * rounds.ratio(measured[0]):
             return False
     return True
 

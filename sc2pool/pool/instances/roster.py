@@ -59,7 +59,7 @@ class Roster:
         self._system = system
         self._run_dir = system.run_dir()
         self._workers = Workers(
-            config.envs_per_worker,
+            config.envs_per_worker or 1,
             limits.worker_grace_s,
             lambda: system.worker(self._run_dir.worker_dir(), board.descriptor, waiter),
         )

@@ -18,7 +18,15 @@ import psutil
 
 from bench.report import Row, throughput_rows, value_row
 from bench.settings import Settings, before
-from bench.sides import POOL_FIRST_READY, POOL_TASK, RECIPE, WIRE, FirstReadySide, game_side
+from bench.sides import (
+    POOL_ALONE,
+    POOL_FIRST_READY,
+    POOL_TASK,
+    RECIPE,
+    WIRE,
+    FirstReadySide,
+    game_side,
+)
 from bench.standin import canned_map
 from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.processes import ROLES
@@ -48,11 +56,15 @@ def burning(settings: Settings) -> list[Row]:
             setting = f"n={n}, {cost}"
             makers = {
                 kind: partial(game_side, kind, canned_map(cost), n, settings.root)
-                for kind in (POOL_TASK, RECIPE, WIRE)
+                for kind in (POOL_TASK, POOL_ALONE, RECIPE, WIRE)
             }
             makers |= settings.before("game_side", {POOL_TASK: (POOL_TASK, canned_map(cost), n)})
             measured = settings.compare(f"{CASE}, {setting}", makers)
-            against = {POOL_TASK: (before(POOL_TASK), RECIPE, WIRE), RECIPE: (WIRE,)}
+            against = {
+                POOL_TASK: (before(POOL_TASK), POOL_ALONE, RECIPE, WIRE),
+                POOL_ALONE: (WIRE,),
+                RECIPE: (WIRE,),
+            }
             rows += throughput_rows(CASE, setting, measured, against)
     return rows
 

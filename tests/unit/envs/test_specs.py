@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import gym_specs, make_players, task_spec, whole_number
+from sc2pool.envs.specs import (
+    good_envs_per_worker,
+    gym_specs,
+    make_players,
+    task_spec,
+    whole_number,
+)
 from sc2pool.errors import ConfigError
+from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.defeat_roaches import DefeatRoaches
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
@@ -127,3 +134,20 @@ def test_what_is_refused(standin_dir, first, keywords, said):
         keywords = {"game": standin_dir, **keywords}
     with pytest.raises(ConfigError, match=said):
         make_players(first, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_cores", "each"), [(1, 2, 1), (8, 8, 1), (8, 2, 4), (9, 4, 3), (64, 4, 8)]
+)
+def test_envs_of_a_task_share_workers_where_cores_are_few(standin_dir, n, n_cores, each):
+    spec = task_spec("MoveToBeacon", standin_dir, PoolConfig())
+    expected = each if STEP_PATH == "compiled" else 1
+    assert good_envs_per_worker(spec, n, n_cores) == expected
+    for alone in ("MoveToBeaconBot", "MoveToBeacon"):
+        spec = task_spec(alone, standin_dir, PoolConfig(), realtime=alone == "MoveToBeacon")
+        assert good_envs_per_worker(spec, n, n_cores) == 1
+
+
+def test_the_users_number_of_envs_per_worker_is_kept(standin_dir):
+    config = PoolConfig(envs_per_worker=3)
+    assert make_players(n=64, game=standin_dir, config=config).config == config
