@@ -35,6 +35,7 @@ from sc2pool.cli.training.logs import WandbOutput, open_logger
 from sc2pool.cli.training.model import check_arguments, check_device, make_model
 from sc2pool.cli.training.progress import open_display, score
 from sc2pool.cli.training.recorder import SAVE_EVERY_S, Recorder
+from sc2pool.cli.training.rewards import ScaledRewards
 from sc2pool.cli.training.run_folder import (
     BEST_MODEL_FILE,
     CURVE_FILE,
@@ -105,7 +106,10 @@ def train(
     # The networks are small; the games need the cores.
     torch.set_num_threads(1)
     algorithm = ALGORITHMS[options.algo]
-    model = make_model(VecMonitor(env), options)
+    learned_from: VecEnv = VecMonitor(env)
+    if options.hyperparameters.reward_scale != 1:
+        learned_from = ScaledRewards(learned_from, options.hyperparameters.reward_scale)
+    model = make_model(learned_from, options)
 
     about = description(options, game_version)
     open_folder(options.out, options.resume, about)

@@ -3,6 +3,7 @@
     default:                   for every task that has no section of its own
       n_timesteps: 1_000_000   env steps of a whole training, of all games together
       n_envs: 8                games
+      reward_scale: 0.01       what the algorithm's rewards are multiplied by (1)
       policy: MlpPolicy        SB3's name; the one that suits the observations if left out
       n_steps: 128             this and all that follows: arguments of the algorithm
       batch_size: 256          or `minibatches: 4`, equal parts of the rollout for any n_envs
@@ -42,6 +43,7 @@ class Hyperparameters:
     policy: str | None = None
     minibatches: int | None = None
     """In place of the argument `batch_size`."""
+    reward_scale: float = 1.0
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Of the algorithm, as they stand in the file."""
 
@@ -60,10 +62,13 @@ class Hyperparameters:
         }
         if "minibatches" in numbers and "batch_size" in arguments:
             raise ConfigError(f"{where}: either batch_size or minibatches, not both")
+        reward_scale = number_of(arguments.pop("reward_scale", 1.0))
+        if type(reward_scale) not in (int, float) or not 0 < reward_scale < math.inf:
+            raise ConfigError(f"{where}: reward_scale must be above 0, got {reward_scale!r}")
         policy = arguments.pop("policy", None)
         if not isinstance(policy, str | None):
             raise ConfigError(f"{where}: policy must be a name, got {policy!r}")
-        return cls(**numbers, policy=policy, arguments=arguments)
+        return cls(**numbers, policy=policy, reward_scale=reward_scale, arguments=arguments)
 
 
 def number_of(value: Any) -> Any:

@@ -21,6 +21,7 @@ default: &all
 MoveToBeacon:
   <<: *all
   n_timesteps: 2e4
+  reward_scale: 1e-2
   policy_kwargs: {net_arch: [32]}
 """
 
@@ -41,6 +42,7 @@ def test_a_section_and_the_default(tmp_path: Path) -> None:
     assert read_hyperparameters("ppo", "MoveToBeacon", file) == Hyperparameters(
         n_timesteps=20_000,
         n_envs=4,
+        reward_scale=0.01,
         policy="MlpPolicy",
         arguments=common | {"policy_kwargs": {"net_arch": [32]}},
     )
@@ -57,6 +59,8 @@ def test_a_section_and_the_default(tmp_path: Path) -> None:
         ("default: {n_timesteps: soon}", "n_timesteps must be a whole number above 0, got 'soon'"),
         ("default: {n_envs: 0}", "n_envs must be a whole number above 0, got 0"),
         ("default: {n_envs: 2.5}", "n_envs must be a whole number above 0, got 2.5"),
+        ("default: {reward_scale: 0}", "reward_scale must be above 0, got 0"),
+        ("default: {reward_scale: less}", "reward_scale must be above 0, got 'less'"),
         ("default: {n_envs: true}", "n_envs must be a whole number above 0, got True"),
         ("default: {policy: 7}", "policy must be a name, got 7"),
         ("default: {minibatches: 4, batch_size: 8}", "either batch_size or minibatches, not both"),
