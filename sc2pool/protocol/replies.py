@@ -37,6 +37,7 @@ _ANY = frozenset(Status)
 STATUS_AFTER: dict[str, frozenset[int]] = {
     "ping": _ANY,
     "available_maps": _ANY,
+    "save_map": _ANY,
     "create_game": frozenset({Status.INIT_GAME}),
     "join_game": frozenset({Status.IN_GAME}),
     "restart_game": _RUNNING,

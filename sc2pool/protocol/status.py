@@ -32,9 +32,11 @@ _WITH_STATE = frozenset({Status.IN_GAME, Status.IN_REPLAY, Status.ENDED})
 LEGAL: dict[str, frozenset[Status]] = {
     "ping": _ANY,
     "available_maps": _ANY,
+    "save_map": _ANY,
     "quit": _ANY,
     "create_game": frozenset({Status.LAUNCHED, Status.IN_GAME, Status.ENDED}),
-    "join_game": frozenset({Status.INIT_GAME}),
+    # In LAUNCHED it joins a game that another process has created.
+    "join_game": frozenset({Status.LAUNCHED, Status.INIT_GAME}),
     "restart_game": frozenset({Status.IN_GAME, Status.ENDED}),
     "leave_game": frozenset({Status.IN_GAME, Status.IN_REPLAY, Status.ENDED}),
     "game_info": _WITH_STATE,

@@ -1,0 +1,1 @@
+"""Games of two clients: their connections, and attacks on them."""

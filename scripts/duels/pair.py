@@ -1,0 +1,109 @@
+"""Two running stand-ins whose clients play one game."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import ExitStack
+from typing import Any
+
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+RAW = sc_pb.InterfaceOptions(raw=True, score=True)
+TWO = [sc_pb.PlayerSetup(type=sc_pb.Participant)] * 2
+DUEL = sc_pb.LocalMap(map_path="mini_games/MarineDuel.SC2Map")
+MARINE, MOVE, ATTACK = 48, 16, 23
+ARENA = {
+    "format": "sc2pool-standin-scenario/1",
+    "name": "Arena",
+    "size": [64, 64],
+    "playable_area": [[0, 0], [64, 64]],
+    "players": 2,
+    "fog": True,
+    "time_limit_loops": 5000,
+    "units": [
+        {
+            "type": "Marine",
+            "owner": owner,
+            "count": 2,
+            "place": {"kind": "points", "choices": [[[x, 32], [x, 40]]]},
+        }
+        for owner, x in ((1, 10), (2, 54))
+    ],
+    "rules": [],
+}
+"""Two marines on each side, too far away from each other to be seen."""
+
+
+def local_map(**changes: Any) -> sc_pb.LocalMap:
+    """The arena, changed."""
+    return sc_pb.LocalMap(map_data=json.dumps(ARENA | changes).encode())
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    with ExitStack() as probes:
+        sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for probe in sockets:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in sockets]
+
+
+def join_request(ports: list[int], **fields: Any) -> sc_pb.RequestJoinGame:
+    """join_game with the two ports of the host and the two of the guest."""
+    game, base, client_game, client_base = ports
+    named: dict[str, Any] = {"race": common.Terran, "options": RAW}
+    return sc_pb.RequestJoinGame(
+        server_ports=sc_pb.PortSet(game_port=game, base_port=base),
+        client_ports=[sc_pb.PortSet(game_port=client_game, base_port=client_base)],
+        **named | fields,
+    )
+
+
+class Pair:
+    """The connections of the two clients: the host's, and the guest's."""
+
+    def __init__(self, host: Any, guest: Any) -> None:
+        self.wires = host, guest
+        self.ports = free_ports(4)
+
+    def begin(
+        self,
+        played: sc_pb.LocalMap = DUEL,
+        seed: int = 1,
+        interface: sc_pb.InterfaceOptions = RAW,
+        **create: Any,
+    ) -> None:
+        """Create a game and join it from both sides."""
+        request = sc_pb.RequestCreateGame(
+            local_map=played, player_setup=TWO, random_seed=seed, **create
+        )
+        created = self.wires[0].ask(create_game=request)
+        assert created.status == sc_pb.init_game, created
+        joined = self.ask(join_game=join_request(self.ports, options=interface))
+        assert [reply.join_game.player_id for reply in joined] == [1, 2], joined
+        assert all(reply.status == sc_pb.in_game for reply in joined)
+
+    def ask(self, **request: Any) -> list[sc_pb.Response]:
+        """Send the same request to both, and wait for both replies."""
+        frame = sc_pb.Request(**request).SerializeToString()
+        for wire in self.wires:
+            wire.send_frame(frame)
+        return [sc_pb.Response.FromString(wire.receive()) for wire in self.wires]
+
+    def observe(self) -> list[sc_pb.ResponseObservation]:
+        """What both see."""
+        return [r.observation for r in self.ask(observation=sc_pb.RequestObservation())]
+
+    def step(self, *counts: int) -> list[sc_pb.Response]:
+        """A step of both, of one or of two sizes."""
+        for wire, count in zip(self.wires, counts * (2 // len(counts)), strict=True):
+            request = sc_pb.Request(step=sc_pb.RequestStep(count=count))
+            wire.send_frame(request.SerializeToString())
+        return [sc_pb.Response.FromString(wire.receive()) for wire in self.wires]
+
+
+def units_of(observed: sc_pb.ResponseObservation, owner: int) -> list[Any]:
+    """The units of a player that an observation shows."""
+    return [unit for unit in observed.observation.raw_data.units if unit.owner == owner]

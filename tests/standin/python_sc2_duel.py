@@ -1,0 +1,86 @@
+"""Two python-sc2 bots against each other, by python-sc2's own means; prints what came out as JSON.
+
+    python python_sc2_duel.py run_game PORTS REPLAY [--realtime] [--leaves]
+    python python_sc2_duel.py run_multiple_games PORTS REPLAY
+    python python_sc2_duel.py host PORTS REPLAY       one game process for two episodes
+    python python_sc2_duel.py guest PORTS REPLAY      the other player of `host`
+
+One bot attacks and the other one waits; with `--leaves` the first one gives up instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sc2 import maps
+from sc2.bot_ai import BotAI
+from sc2.data import Race
+from sc2.main import GameMatch, _host_game_aiter, _join_game, a_run_multiple_games, run_game
+from sc2.player import Bot
+from sc2.portconfig import Portconfig
+
+SEED = 5
+EPISODES = 2
+
+
+class Fighter(BotAI):
+    """A bot that attacks, waits or leaves."""
+
+    seen: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, manner: str) -> None:
+        super().__init__()
+        self.manner = manner
+
+    async def on_start(self) -> None:
+        self.client.game_step = 8
+        enemies = [list(point) for point in self.enemy_start_locations]
+        self.seen.append({"player": self.player_id, "marines": len(self.units), "enemy": enemies})
+
+    async def on_step(self, iteration: int) -> None:
+        if self.manner == "leaves" and iteration == 3:
+            await self.client.leave()
+        elif self.manner == "attacks":
+            for unit in self.units:
+                near = self.enemy_units
+                unit.attack(near.closest_to(unit) if near else self.game_info.map_center)
+
+
+def bots(first: str) -> list[Bot]:
+    return [Bot(Race.Terran, Fighter(first)), Bot(Race.Terran, Fighter("waits"))]
+
+
+async def host(ports: Portconfig) -> list[str]:
+    games = _host_game_aiter(maps.get("MarineDuel"), bots("attacks"), False, ports)
+    results = [(await games.asend(bots("attacks") if n else None)).name for n in range(EPISODES)]
+    await games.aclose()
+    return results
+
+
+async def guest(ports: Portconfig) -> list[str]:
+    return [(await _join_game(bots("attacks"), False, ports)).name for _ in range(EPISODES)]
+
+
+def main() -> None:
+    how, ports, replay, *flags = sys.argv[1:]
+    first = "leaves" if "--leaves" in flags else "attacks"
+    played, realtime = maps.get("MarineDuel"), "--realtime" in flags
+    if how == "run_game":
+        found = run_game(played, bots(first), realtime, save_replay_as=replay, random_seed=SEED)
+        results = [result.name for result in found]
+    elif how == "run_multiple_games":
+        matches = [GameMatch(played, bots(first), random_seed=SEED) for _ in range(EPISODES)]
+        games = asyncio.run(a_run_multiple_games(matches))
+        results = [result.name for game in games for result in game.values()]
+    else:
+        play = host if how == "host" else guest
+        results = asyncio.run(play(Portconfig.from_json(ports)))
+    print(json.dumps({"results": results, "seen": Fighter.seen, "saved": Path(replay).exists()}))
+
+
+if __name__ == "__main__":
+    main()
