@@ -1,0 +1,1 @@
+"""Actions of a client with a screen: clicks on it, and buttons of the user interface."""

@@ -1,0 +1,192 @@
+"""Plays pysc2 4.0.0, as it is published, on the stand-in: its own game tests, and its agents.
+
+    python scripts/peers/run_pysc2.py tests [MODULE ...]       its game tests: ping, obs, …, or all
+    python scripts/peers/run_pysc2.py scores [--episodes 20]   its scripted agents on layers
+
+Both take `--environment DIR`, the virtual environment of pysc2 (default: .venv/pysc2). It is made
+if it is not there, with `--python`, by default Python 3.10 if the machine has one. pysc2 calls
+`random.shuffle` with two arguments, which Python 3.11 has no more: with a newer Python the
+environment's `sitecustomize.py` takes the second one. Nothing of pysc2 is changed.
+
+The exit code of `tests` is the number of tests that failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from xml.etree import ElementTree
+
+from sc2pool.standin.install import install
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = Path(__file__).with_name("pysc2-requirements.txt")
+PLAY = Path(__file__).with_name("play_pysc2.py")
+MODULES = (
+    *("ping", "protocol_error", "versions", "general_actions", "debug", "observer", "render"),
+    *("easy_scripted", "step_mul_override", "obs_spec", "random_agent", "replay_obs"),
+    *("multi_player", "multi_player_env", "host_remote_agent", "actions", "obs"),
+)
+"""The modules of `pysc2.tests` that start a game; they have 41 tests."""
+TIMEOUT_S = 300
+"""Limit for one of them."""
+SITECUSTOMIZE = '''\
+"""pysc2 4.0.0 calls random.shuffle as it was before Python 3.11."""
+
+import random
+
+_shuffle = random.shuffle
+
+
+def shuffle(x, random=None):
+    """Shuffle, also with the function that Python 3.10 took."""
+    if random is None:
+        return _shuffle(x)
+    for i in reversed(range(1, len(x))):
+        j = int(random() * (i + 1))
+        x[i], x[j] = x[j], x[i]
+
+
+random.shuffle = shuffle
+'''
+AGENTS = ("MoveToBeacon", "CollectMineralShards", "DefeatRoaches")
+
+
+def main() -> int:
+    options = parse_arguments()
+    python = prepare(options.environment, options.python)
+    with tempfile.TemporaryDirectory(prefix="sc2pool-pysc2-") as folder:
+        game = Path(folder) / "game"
+        install(game)
+        add_maps(game)
+        if options.what == "scores":
+            return scores(python, game, options.episodes)
+        return tests(python, game, Path(folder), options.modules or MODULES)
+
+
+def add_maps(game: Path) -> None:
+    """Put two more melee maps into an installation: the one that there is, flat and as it is."""
+    melee = game / "Maps" / "Melee"
+    simple = json.loads((melee / "Simple64.SC2Map").read_text())
+    flat = {key: value for key, value in simple.items() if key != "ground"}
+    for name, one in (("Simple96", simple), ("Flat64", flat)):
+        (melee / f"{name}.SC2Map").write_text(json.dumps(one | {"name": name}))
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("what", choices=("tests", "scores"))
+    parser.add_argument("modules", nargs="*", help=", ".join(MODULES))
+    parser.add_argument("--environment", type=Path, default=ROOT / ".venv" / "pysc2")
+    parser.add_argument("--python", default=default_python(), help="makes the environment")
+    parser.add_argument("--episodes", type=int, default=20, help="per agent")
+    return parser.parse_intermixed_args()
+
+
+def prepare(environment: Path, base: str) -> Path:
+    """The Python of pysc2's environment, which is made with `base` if it is not there."""
+    python = environment / "bin" / "python"
+    done = environment / "prepared"
+    if done.exists():
+        return python
+    shutil.rmtree(environment, ignore_errors=True)
+    subprocess.run([base, "-m", "venv", environment], check=True)
+    install_packages = [python, "-m", "pip", "install", "--quiet", "--no-deps", "-r", PACKAGES]
+    subprocess.run(install_packages, check=True)
+    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    packages = subprocess.run(where, check=True, text=True, capture_output=True).stdout.strip()
+    asked = [python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+    if subprocess.run(asked, check=False).returncode == 0:
+        (Path(packages) / "sitecustomize.py").write_text(SITECUSTOMIZE)
+    done.touch()
+    return python
+
+
+def default_python() -> str:
+    """Python 3.10 if there is one that can make environments, else this Python."""
+    asked = ["python3.10", "-c", "import ensurepip, venv"]
+    with contextlib.suppress(OSError):
+        if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
+            return asked[0]
+    return sys.executable
+
+
+def tests(python: Path, game: Path, folder: Path, modules: Sequence[str]) -> int:
+    """Run the modules; prints a line for each test, and the reason of each that failed."""
+    passed = failed = 0
+    for module in modules:
+        report = folder / f"{module}.xml"
+        program = [python, "-m", f"pysc2.tests.{module}_test", f"--xml_output_file={report}"]
+        output = run(program, game)
+        results = outcomes(report) or {"all": f"no report: {output[-300:]}"}
+        for name, problem in sorted(results.items()):
+            passed, failed = passed + (not problem), failed + bool(problem)
+            print(f"{'FAILED' if problem else 'passed'}  {module}_test  {name}", flush=True)
+            if problem:
+                print(f"        {problem}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return failed
+
+
+def run(command: list[str | Path], game: Path) -> str:
+    """Run a program of pysc2's environment with its games; all of them end with it."""
+    environment = os.environ | {"SC2PATH": str(game), "SDL_VIDEODRIVER": "dummy"}
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        return process.communicate(timeout=TIMEOUT_S)[0]
+    except subprocess.TimeoutExpired:
+        return f"did not end within {TIMEOUT_S} s"
+    finally:
+        end(process)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Kill a program and the games that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def outcomes(report: Path) -> dict[str, str]:
+    """Each test in a report, with the last line of its error, or nothing if it passed."""
+    if not report.exists():
+        return {}
+    found = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        problems = [*case.findall("failure"), *case.findall("error")]
+        lines = [(one.text or one.get("message") or "?").strip() for one in problems]
+        found[case.get("name", "?")] = lines[0].splitlines()[-1][:300] if lines else ""
+    return found
+
+
+def scores(python: Path, game: Path, episodes: int) -> int:
+    """Play each agent; prints mean and range of its scores."""
+    for name in AGENTS:
+        output = run([python, PLAY, name, str(episodes)], game)
+        last = output.strip().splitlines()[-1]
+        if not last.startswith("["):
+            raise RuntimeError(f"{name}: {output[-1000:]}")
+        got = json.loads(last)
+        print(f"{name}: {mean(got):.1f} ({min(got)}–{max(got)}) in {len(got)} episodes", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""pysc2 as it is published plays the stand-in: a few of its own game tests.
+
+`scripts/peers/run_pysc2.py` makes its environment and runs all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = Path(os.environ.get("SC2POOL_PYSC2", ROOT / ".venv" / "pysc2"))
+MODULES = ("ping", "step_mul_override", "easy_scripted")
+TIMEOUT_S = 240
+
+pytestmark = pytest.mark.skipif(
+    not (ENVIRONMENT / "prepared").exists(),
+    reason=f"no pysc2 in {ENVIRONMENT}: `scripts/peers/run_pysc2.py tests` makes the environment",
+)
+
+
+def test_pysc2s_own_game_tests_pass():
+    script = [sys.executable, ROOT / "scripts" / "peers" / "run_pysc2.py", "tests", *MODULES]
+    ran = subprocess.run(
+        [*script, "--environment", ENVIRONMENT],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ran.returncode == 0 and "9 passed, 0 failed" in ran.stdout, ran.stdout + ran.stderr
