@@ -1,0 +1,213 @@
+"""Plays SMAC, as it is published, on the stand-in: with random agents and with its own heuristic.
+
+    python scripts/peers/run_smac.py play [SCENARIO ...] [--episodes 12]
+    python scripts/peers/run_smac.py play --maps FOLDER      the same on the real maps in a folder
+    python scripts/peers/run_smac.py maps FOLDER             compares our files with the real maps
+
+Without a scenario, seven of them are played. `play` takes `--environment DIR`, the virtual
+environment of SMAC (default: .venv/smac). It is made if it is not there, with `--python`, by
+default Python 3.10 if the machine has one: SMAC needs packages that sc2pool does not work with.
+SMAC is not in the package index; `--source` names where it comes from, by default its repository,
+which also has the real maps (smac/env/starcraft2/maps/SMAC_Maps). Nothing of SMAC is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+
+import numpy as np
+
+from sc2pool.standin.data.real_map import read_scenario
+from sc2pool.standin.data.scenario import Scenario
+from sc2pool.standin.install import install
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = ROOT / ".venv" / "smac"
+PACKAGES = Path(__file__).with_name("smac-requirements.txt")
+PLAY = Path(__file__).with_name("play_smac.py")
+SOURCE = "git+https://github.com/oxwhirl/smac.git@d6aab33f76abc3849c50463a8592a84f59a5ef84"
+MAPS = ROOT / "sc2pool" / "standin" / "maps" / "smac"
+SCENARIOS = ("3m", "8m", "5m_vs_6m", "2s3z", "3s_vs_3z", "corridor", "MMM")
+PLAYERS = ("random", "heuristic")
+LAUNCH_S = 60
+EPISODE_S = 60
+"""Limits for the launch of a game, and for each episode."""
+HEAD = (
+    "| scenario | player | episodes | return | win rate | forced restarts | ms/step |\n"
+    "|---|---|---|---|---|---|---|"
+)
+
+
+class SmacError(Exception):
+    """SMAC failed, or did not end in time; the message has the end of its output."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What SMAC says about the episodes of one player on one scenario."""
+
+    returns: list[float]
+    wins: int
+    steps: int
+    forced_restarts: int
+    seconds: float
+
+    def row(self, scenario: str, player: str) -> str:
+        """The line of the table."""
+        returns, n = self.returns, len(self.returns)
+        spread = stdev(returns) if n > 1 else 0.0
+        cells = (
+            *(scenario, player, n),
+            f"{mean(returns):.1f} ± {spread:.1f} ({min(returns):.1f} to {max(returns):.1f})",
+            *(f"{self.wins / n:.2f}", self.forced_restarts),
+            f"{1000 * self.seconds / self.steps:.1f}",
+        )
+        return f"| {' | '.join(map(str, cells))} |"
+
+
+def main() -> int:
+    options = parse_arguments()
+    if options.what == "maps":
+        return compare(options.folder)
+    python = prepare(options.environment, options.python, options.source)
+    print(HEAD, flush=True)
+    with installation(options.maps) as game:
+        for scenario in options.scenarios or SCENARIOS:
+            for player in options.players:
+                much = {"episodes": options.episodes, "seed": options.seed}
+                played = play(python, game, scenario, player, **much)
+                print(played.row(scenario, player), flush=True)
+    return 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="what", required=True)
+    playing = commands.add_parser("play")
+    names = sorted(path.stem for path in MAPS.iterdir())
+    playing.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(names))
+    playing.add_argument("--players", nargs="+", choices=PLAYERS, default=PLAYERS)
+    playing.add_argument("--episodes", type=int, default=12, help="per player and scenario")
+    playing.add_argument("--seed", type=int, default=1)
+    playing.add_argument("--maps", type=Path, help="a folder with the real maps")
+    playing.add_argument("--environment", type=Path, default=ENVIRONMENT)
+    playing.add_argument("--python", default=default_python(), help="makes the environment")
+    playing.add_argument("--source", default=SOURCE, help="SMAC, as pip names it")
+    commands.add_parser("maps").add_argument("folder", type=Path)
+    return parser.parse_args()
+
+
+def prepare(environment: Path, base: str, source: str) -> Path:
+    """The Python of SMAC's environment, which is made with `base` if it is not there."""
+    python = environment / "bin" / "python"
+    done = environment / "prepared"
+    if not done.exists():
+        shutil.rmtree(environment, ignore_errors=True)
+        subprocess.run([base, "-m", "venv", environment], check=True)
+        pip = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
+        subprocess.run([*pip, "-r", PACKAGES], check=True)
+        subprocess.run([*pip, source], check=True)
+        done.touch()
+    return python
+
+
+def default_python() -> str:
+    """Python 3.10 if there is one that can make environments, else this Python."""
+    asked = ["python3.10", "-c", "import ensurepip, venv"]
+    with contextlib.suppress(OSError):
+        if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
+            return asked[0]
+    return sys.executable
+
+
+@contextlib.contextmanager
+def installation(maps: Path | None = None) -> Iterator[Path]:
+    """A folder that looks like StarCraft II to SMAC, with the maps of a folder if one is given."""
+    with tempfile.TemporaryDirectory(prefix="sc2pool-smac-") as folder:
+        game = Path(folder) / "game"
+        install(game)
+        if maps is not None:
+            shutil.copytree(maps, game / "Maps" / "SMAC_Maps", dirs_exist_ok=True)
+        yield game
+
+
+def play(
+    python: Path, game: Path, scenario: str, player: str, *, episodes: int, seed: int
+) -> Played:
+    """Let one of SMAC's players play; all of its games end with it."""
+    process = subprocess.Popen(
+        [python, PLAY, scenario, player, str(episodes), str(seed)],
+        env=os.environ | {"SC2PATH": str(game), "SDL_VIDEODRIVER": "dummy"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    limit_s = LAUNCH_S + EPISODE_S * episodes
+    try:
+        output = process.communicate(timeout=limit_s)[0]
+    except subprocess.TimeoutExpired:
+        raise SmacError(f"{scenario}, {player}: did not end within {limit_s} s") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    if process.returncode != 0:
+        raise SmacError(f"{scenario}, {player}: {output[-2000:]}")
+    return Played(**json.loads(output.splitlines()[-1]))
+
+
+def compare(folder: Path) -> int:
+    """Print how our files differ from the real maps; returns how many do."""
+    different = 0
+    for path in sorted(MAPS.iterdir()):
+        real = folder / path.name
+        found = [f"there is no {real}"]
+        if real.is_file():
+            ours = read_scenario(path.read_bytes())
+            found = differences(read_scenario(real.read_bytes()), ours)
+        print(f"{path.stem}: {'; '.join(found) or 'as the real map'}")
+        different += bool(found)
+    return different
+
+
+def differences(real: Scenario, ours: Scenario) -> list[str]:
+    """How one of our files differs from the real map: units, places, rules, ground."""
+    found = [
+        f"{what}: {theirs} in the real map, {own} in ours"
+        for what, theirs, own in (
+            ("units", units_of(real), units_of(ours)),
+            ("rules", real.rules, ours.rules),
+            ("area", real.playable_area, ours.playable_area),
+        )
+        if theirs != own
+    ]
+    for grid in ("walkable", "buildable", "height"):
+        if not np.array_equal(getattr(real.ground, grid), getattr(ours.ground, grid)):
+            found.append(f"the grid {grid} differs")
+    return found
+
+
+def units_of(scenario: Scenario) -> dict[tuple[str, int, object], int]:
+    """The number of units of each type, owner and place."""
+    counts: dict[tuple[str, int, object], int] = {}
+    for group in scenario.units:
+        key = group.type.name, group.owner, group.place
+        counts[key] = counts.get(key, 0) + group.count
+    return counts
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,525 @@
+"""SMAC's scenarios: the rules of its maps, its units, real maps, and SMAC's own package."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from peers.run_smac import ENVIRONMENT, MAPS, differences, installation, play
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin.data.real_map import read_scenario
+from sc2pool.standin.data.scenario import parse_scenario
+from sc2pool.standin.replays.mpq import pack
+from sc2pool.standin.simulation.paths import detours
+
+STOP, MOVE, ATTACK, HEAL = 4, 16, 23, 386
+MARAUDER, MARINE, MEDIVAC, ZEALOT, ZERGLING = 51, 48, 54, 73, 105
+COPY = {
+    **{"Colossus": 2057, "Stalker": 2058, "Zealot": 2059},
+    **{"Marauder": 2060, "Marine": 2061, "Medivac": 2062},
+    **{"Baneling": 2063, "Zergling": 2064, "Hydralisk": 2065},
+}
+"""The ids of the client's types, in the order by which SMAC tells them apart."""
+
+TEAMS = {
+    "2c_vs_64zg": (2, 64),
+    "2m_vs_1z": (2, 1),
+    "2s3z": (5, 5),
+    "2s_vs_1sc": (2, 1),
+    "3m": (3, 3),
+    "3s5z": (8, 8),
+    "3s5z_vs_3s6z": (8, 9),
+    "3s_vs_3z": (3, 3),
+    "3s_vs_4z": (3, 4),
+    "3s_vs_5z": (3, 5),
+    "5m_vs_6m": (5, 6),
+    "6h_vs_8z": (6, 8),
+    "8m": (8, 8),
+    "8m_vs_9m": (8, 9),
+    "10m_vs_11m": (10, 11),
+    "25m": (25, 25),
+    "27m_vs_30m": (27, 30),
+    "MMM": (10, 10),
+    "MMM2": (10, 12),
+    "1c3s5z": (9, 9),
+    "bane_vs_bane": (24, 24),
+    "corridor": (6, 24),
+    "so_many_baneling": (7, 32),
+}
+"""SMAC's n_agents and n_enemies."""
+
+
+def begin(session, scenario: str, seed: int = 1) -> None:
+    """Begin as SMAC does: the map as data, a computer opponent, no score."""
+    content = (MAPS / f"{scenario}.SC2Map").read_bytes()
+    request = sc_pb.RequestCreateGame(
+        local_map=sc_pb.LocalMap(map_data=content),
+        player_setup=[
+            sc_pb.PlayerSetup(type=sc_pb.Participant),
+            sc_pb.PlayerSetup(type=sc_pb.Computer, race=1, difficulty=sc_pb.VeryHard),
+        ],
+        random_seed=seed,
+    )
+    created = session.ask(create_game=request)
+    assert not created.create_game.HasField("error"), created
+    joined = session.ask(
+        join_game=sc_pb.RequestJoinGame(race=1, options=sc_pb.InterfaceOptions(raw=True))
+    )
+    assert joined.join_game.player_id == 1
+
+
+def team(session, owner: int) -> list[raw_pb.Unit]:
+    return [unit for unit in session.observe().raw_data.units if unit.owner == owner]
+
+
+def attack_nearest(session, command) -> None:
+    """What SMAC's heuristic does, without its memory."""
+    enemies = team(session, 2)
+    session.act(
+        *(
+            command([unit], ATTACK, target=min(enemies, key=lambda e: apart(unit, e)).tag)
+            for unit in team(session, 1)
+        )
+    )
+
+
+def apart(one: raw_pb.Unit, other: raw_pb.Unit) -> float:
+    return math.dist((one.pos.x, one.pos.y), (other.pos.x, other.pos.y))
+
+
+def kill_all(session) -> None:
+    session.kill([unit.tag for unit in session.observe().raw_data.units])
+
+
+@pytest.mark.parametrize("scenario", TEAMS)
+def test_teams_stand_apart_on_the_ground(offline, scenario):
+    begin(offline, scenario)
+    mine, enemies = team(offline, 1), team(offline, 2)
+    assert (len(mine), len(enemies)) == TEAMS[scenario]
+    assert {unit.unit_type for unit in mine} <= set(COPY.values())
+    assert max(unit.unit_type for unit in enemies) < min(COPY.values())
+    terrain = offline.state.playing().terrain
+    flyers = (MEDIVAC, COPY["Medivac"])
+    for unit in mine + enemies:
+        assert terrain.walkable(unit.pos.x, unit.pos.y)
+        touching = [o for o in mine + enemies if apart(unit, o) < unit.radius + o.radius - 1e-5]
+        air = unit.unit_type in flyers
+        touching = [o for o in touching if (o.unit_type in flyers) == air and o.tag != unit.tag]
+        strides = (4, COPY["Colossus"])
+        if unit.unit_type not in strides:
+            assert not [o for o in touching if o.unit_type not in strides]
+
+
+def test_every_file_is_installed_where_smac_looks(installation):
+    placed = installation / "Maps" / "SMAC_Maps"
+    assert {path.stem for path in placed.iterdir()} == set(TEAMS)
+
+
+def test_types_of_a_team_have_consecutive_ids():
+    for path in MAPS.iterdir():
+        scenario = parse_scenario(path.read_bytes())
+        ids = sorted({group.type.id for group in scenario.units if group.owner == 1})
+        assert ids == list(range(ids[0], ids[0] + len(ids)))
+
+
+def test_the_grids_are_what_smac_reads(offline):
+    """SMAC takes eight cells of a column from each byte; 3m is walkable from y 8 to y 24."""
+    begin(offline, "3m")
+    start = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw
+    assert (start.map_size.x, start.map_size.y) == (32, 32)
+    assert (start.playable_area.p0.x, start.playable_area.p1.x) == (0, 32)
+    cells = np.unpackbits(np.frombuffer(start.pathing_grid.data, np.uint8)).reshape(32, 32)
+    assert cells[8:24].all()
+    assert not cells[:8].any()
+    assert not cells[24:].any()
+    assert len(start.terrain_height.data) == 32 * 32
+
+
+def test_the_clients_units_fire_only_when_they_are_ordered_to(offline, command):
+    begin(offline, "3m")
+    for _ in range(25):
+        offline.step(8)
+    assert all(enemy.health == 45 for enemy in team(offline, 2))
+    begin(offline, "3m")
+    for _ in range(12):
+        attack_nearest(offline, command)
+        offline.step(8)
+    assert sum(enemy.health for enemy in team(offline, 2)) < 3 * 45
+
+
+def test_the_enemies_come_and_win_against_nobody(offline):
+    begin(offline, "8m")
+    while team(offline, 1):
+        offline.step(8)
+        assert offline.state.playing().world.loop < 1000
+    assert len(team(offline, 2)) == 8
+    assert offline.state.status.name == "IN_GAME", "the game never ends by itself"
+
+
+def test_the_battle_begins_anew_when_nobody_is_left(offline):
+    begin(offline, "2s3z")
+    first = {unit.tag: (unit.pos.x, unit.pos.y) for unit in offline.observe().raw_data.units}
+    offline.step(80)
+    offline.kill([unit.tag for unit in team(offline, 1)])
+    offline.step(2)
+    assert not team(offline, 1), "one side has won; nothing begins anew"
+    assert len(team(offline, 2)) == 5
+    offline.kill([unit.tag for unit in team(offline, 2)])
+    offline.step(2)
+    units = offline.observe().raw_data.units
+    assert not {unit.tag for unit in units} & set(first)
+    mine = [unit for unit in units if unit.owner == 1]
+    assert {(unit.pos.x, unit.pos.y) for unit in mine} <= set(first.values())
+    assert all(unit.health == unit.health_max and unit.shield == unit.shield_max for unit in units)
+    before = min(unit.pos.x for unit in team(offline, 2))
+    offline.step(8)
+    assert min(unit.pos.x for unit in team(offline, 2)) < before, "the enemies attack again"
+
+
+def test_the_same_seed_gives_the_same_battle_and_another_one_another(session_for, command):
+    def play(seed: int) -> list[bytes]:
+        session = session_for()
+        begin(session, "3m", seed)
+        seen = []
+        for _ in range(2):
+            for _ in range(25):
+                if not (team(session, 1) and team(session, 2)):
+                    break
+                attack_nearest(session, command)
+                session.step(8)
+                seen.append(session.ask_bytes(observation=sc_pb.RequestObservation()))
+            kill_all(session)
+            session.step(2)
+        return seen
+
+    assert play(1) == play(1)
+    assert len({tuple(play(seed)) for seed in range(4)}) == 4
+
+
+@pytest.mark.parametrize("scenario", ["corridor", "MMM"])
+def test_steps_of_any_size_give_the_same_battle(session_for, monkeypatch, scenario):
+    def play(step: int) -> bytes:
+        session = session_for()
+        begin(session, scenario)
+        for _ in range(240 // step):
+            session.step(step)
+        return session.ask_bytes(observation=sc_pb.RequestObservation())
+
+    assert play(1) == play(8) == play(240)
+    known = play(8)
+    monkeypatch.setattr(detours, "MOST_WAYS", 3)
+    detours.detours_on.cache_clear()
+    assert play(8) == known, "what is kept of the ways changes nothing"
+
+
+def test_a_replay_shows_the_battles(session_for, command):
+    session = session_for()
+    begin(session, "MMM")
+    raw = sc_pb.InterfaceOptions(raw=True)
+    for _ in range(2):
+        for _ in range(30):
+            if team(session, 1) and team(session, 2):
+                attack_nearest(session, command)
+            session.step(8)
+        kill_all(session)
+        session.step(2)
+    played = session.observe()
+    data = session.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
+    again = session_for()
+    request = sc_pb.RequestStartReplay(replay_data=data, observed_player_id=1, options=raw)
+    assert not again.ask(start_replay=request).start_replay.HasField("error")
+    again.step(played.game_loop)
+    assert list(again.observe().raw_data.units) == list(played.raw_data.units)
+
+
+def test_a_crowd_finds_no_room_and_stays_on_the_ground(offline):
+    content = json.loads((MAPS / "3m.SC2Map").read_text())
+    rows = ["#" * 32] * 14 + ["#" * 14 + "22" + "#" * 16] * 2 + ["#" * 32] * 16
+    group = {"type": "Zealot_RL", "owner": 1, "count": 9}
+    place = {"kind": "cluster", "centre": [15, 17]}
+    changes = {"ground": rows, "units": [group | {"place": place}]}
+    request = sc_pb.RequestCreateGame(
+        local_map=sc_pb.LocalMap(map_data=json.dumps(content | changes).encode()),
+        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
+    )
+    assert not offline.ask(create_game=request).create_game.HasField("error")
+    options = sc_pb.InterfaceOptions(raw=True)
+    offline.ask(join_game=sc_pb.RequestJoinGame(race=1, options=options))
+    offline.step(80)
+    units = offline.state.playing().world.units
+    assert len(units) == 9
+    assert all(14 <= unit.x <= 16 and 16 <= unit.y <= 18 for unit in units)
+
+
+def test_a_medivac_heals_for_energy_when_it_is_ordered_to(offline, command):
+    begin(offline, "MMM")
+    game = offline.state.playing()
+    kill = [unit.tag for unit in team(offline, 2)]
+    (medivac,) = offline.units(COPY["Medivac"])
+    assert (medivac.energy, medivac.energy_max, medivac.is_flying) == (50, 200, True)
+    marine, marauder = offline.units(COPY["Marine"])[0], offline.units(COPY["Marauder"])[0]
+    well = command([medivac], HEAL, target=marine.tag)
+    assert offline.act(well) == [error_pb.RequiresHealTarget]
+    offline.kill(kill)
+    hurt = debug_pb.DebugSetUnitValue(
+        unit_value=debug_pb.DebugSetUnitValue.Life, value=15, unit_tag=marine.tag
+    )
+    offline.debug(debug_pb.DebugCommand(unit_value=hurt))
+    offline.step(16)
+    assert game.world.by_tag[marine.tag].life == 15, "it is passive"
+    assert offline.act(command([medivac], HEAL, target=marine.tag)) == [1]
+    offline.step(16)
+    assert game.world.by_tag[marine.tag].life == pytest.approx(15 + 9)
+    energy = game.world.by_tag[medivac.tag].energy
+    assert energy == pytest.approx(50 + 2 * 0.5625 + 1 / 16 * 0.5625 - 9 / 3, abs=0.1)
+    offline.step(160)
+    assert game.world.by_tag[marine.tag].life == 45
+    (medivac,) = offline.units(COPY["Medivac"])
+    assert not medivac.orders
+    assert offline.act(command([marauder], ATTACK, target=medivac.tag)) == [
+        error_pb.CantTargetFriendlyUnits
+    ]
+
+
+def test_an_enemy_medivac_heals_by_itself(offline):
+    begin(offline, "MMM")
+    enemy = next(unit for unit in team(offline, 2) if unit.unit_type == MARAUDER)
+    (medivac,) = [unit for unit in team(offline, 2) if unit.unit_type == MEDIVAC]
+    hurt = debug_pb.DebugSetUnitValue(
+        unit_value=debug_pb.DebugSetUnitValue.Life, value=60, unit_tag=enemy.tag
+    )
+    offline.debug(debug_pb.DebugCommand(unit_value=hurt))
+    offline.step(48)
+    seen = {unit.tag: unit for unit in team(offline, 2)}
+    assert 75 < seen[enemy.tag].health < 60 + 48 * 9 / 16
+    assert seen[medivac.tag].energy < 50
+
+
+def test_a_ground_weapon_cannot_be_aimed_at_a_flyer(offline, command):
+    begin(offline, "MMM")
+    (medivac,) = [unit for unit in team(offline, 2) if unit.unit_type == MEDIVAC]
+    marauder, marine = offline.units(COPY["Marauder"])[0], offline.units(COPY["Marine"])[0]
+    results = offline.act(
+        command([marauder], ATTACK, target=medivac.tag),
+        command([marine], ATTACK, target=medivac.tag),
+    )
+    assert results == [error_pb.CantTargetAirUnits, 1]
+
+
+def test_shields_and_zerg_life_come_back(session_for):
+    def play(step: int) -> tuple[float, float]:
+        session = session_for()
+        begin(session, "corridor")
+        zealot, zergling = team(session, 1)[0], team(session, 2)[0]
+        session.kill(
+            [u.tag for u in team(session, 1) + team(session, 2) if u.tag != zealot.tag][:5]
+        )
+        values = (
+            (debug_pb.DebugSetUnitValue.Shields, 10, zealot.tag),
+            (debug_pb.DebugSetUnitValue.Life, 20, zergling.tag),
+        )
+        session.debug(
+            *(
+                debug_pb.DebugCommand(
+                    unit_value=debug_pb.DebugSetUnitValue(unit_value=k, value=v, unit_tag=tag)
+                )
+                for k, v, tag in values
+            )
+        )
+        for _ in range(32 // step):
+            session.step(step)
+        by_tag = session.state.playing().world.by_tag
+        return by_tag[zealot.tag].shields, by_tag[zergling.tag].life
+
+    shields, life = play(1)
+    assert shields == 10 + 32 * 0.125
+    assert life == pytest.approx(20 + 2 * 0.2734)
+    assert play(8) == play(32) == (shields, life)
+
+
+def test_a_colossus_hits_a_line_of_enemies_and_walks_over_cliffs(offline, command):
+    begin(offline, "2c_vs_64zg")
+    colossi = offline.units(COPY["Colossus"])
+    offline.act(command(colossi, MOVE, (16, 30)))
+    before = len(offline.units(ZERGLING))
+    offline.step(8)
+    hits = []
+    for _ in range(12):
+        attack_nearest(offline, command)
+        lives = {unit.tag: unit.health for unit in offline.units(ZERGLING)}
+        offline.step(1)
+        after = {unit.tag: unit.health for unit in offline.units(ZERGLING)}
+        hits.append(sum(after.get(tag, 0.0) < life for tag, life in lives.items()))
+    assert max(hits) > len(colossi), "a shot hits more than its target"
+    assert len(offline.units(ZERGLING)) <= before
+    begin(offline, "2c_vs_64zg")
+    offline.kill([unit.tag for unit in team(offline, 2)])
+    offline.act(command(offline.units(COPY["Colossus"]), MOVE, (16, 8)))
+    terrain = offline.state.playing().terrain
+    over_a_cliff = False
+    for _ in range(12):
+        offline.step(8)
+        units = offline.units(COPY["Colossus"])
+        over_a_cliff |= any(not terrain.walkable(u.pos.x, u.pos.y) for u in units)
+    assert over_a_cliff
+    assert all(abs(u.pos.y - 8) < 1.5 for u in offline.units(COPY["Colossus"]))
+
+
+def test_zerglings_take_the_ramps(offline):
+    begin(offline, "2c_vs_64zg")
+    terrain = offline.state.playing().terrain
+    for _ in range(20):
+        offline.step(8)
+        zerglings = offline.state.playing().world.owned_by(2)
+        assert all(terrain.walkable(unit.x, unit.y) for unit in zerglings)
+    assert max(unit.y for unit in zerglings) > 14, "some are up"
+
+
+def test_units_walk_around_cliffs(offline, command):
+    begin(offline, "corridor")
+    offline.kill([unit.tag for unit in team(offline, 2)])
+    offline.step()
+    zealots = team(offline, 1)
+    game = offline.state.playing()
+    offline.act(command(zealots, MOVE, (2, 11)))
+    for _ in range(45):
+        offline.step(8)
+        assert all(game.terrain.walkable(unit.x, unit.y) for unit in game.world.owned_by(1))
+    assert all(math.dist((u.pos.x, u.pos.y), (2, 11)) < 3 for u in team(offline, 1))
+
+
+def test_an_enemy_that_cannot_walk_fires_from_where_it_is(offline):
+    begin(offline, "2s_vs_1sc")
+    (crawler,) = team(offline, 2)
+    near = team(offline, 1)[0]
+    offline.create((MARINE, 1, crawler.pos.x + 3, crawler.pos.y))
+    offline.step(40)
+    (after,) = team(offline, 2)
+    assert not offline.units(MARINE), "two hits of 25 kill it"
+    assert (after.pos.x, after.pos.y) == (crawler.pos.x, crawler.pos.y)
+    assert near.tag in {unit.tag for unit in team(offline, 1)}
+
+
+def test_the_client_may_name_a_map_of_its_own(offline):
+    """A real map, as far as the stand-in reads one, plays as our file does."""
+    session_map = real_map()
+    offline_scenario = read_scenario(session_map)
+    ours = parse_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes())
+    assert differences(offline_scenario, ours) == []
+    request = sc_pb.RequestCreateGame(
+        local_map=sc_pb.LocalMap(map_data=session_map),
+        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
+    )
+    assert not offline.ask(create_game=request).create_game.HasField("error")
+    joined = offline.ask(
+        join_game=sc_pb.RequestJoinGame(race=1, options=sc_pb.InterfaceOptions(raw=True))
+    )
+    assert joined.join_game.player_id == 1
+    assert sorted((u.pos.x, u.pos.y) for u in team(offline, 1)) == [(13, 12), (19, 12)]
+
+
+SCRIPT = """
+void gf_Spawn () {
+    libNtve_gf_CreateUnitsWithDefaultFacing(1, "Marine_RL", 0, 1, PointFromId(1));
+    libNtve_gf_CreateUnitsWithDefaultFacing(1, "Marine_RL", 0, 1, PointFromId(2));
+    libNtve_gf_CreateUnitsWithDefaultFacing(1, "Zealot", 0, 2, PointFromId(3));
+}
+void gf_EnemyAttack () {
+    UnitGroupIssueOrder(everyone, OrderTargetingPoint(AbilityCommand("attack", 0),
+"""
+BETWEEN = (
+    "libNtve_gf_RandomPointBetweenPoints(PointFromId(1), PointFromId(2))), c_orderQueueReplace);"
+)
+OBJECTS = "".join(
+    f'<ObjectPoint Id="{number}" Position="{x},{y},0" Type="Normal"/>\r\n'
+    for number, x, y in ((1, 13, 12), (2, 19, 12), (3, 16, 19))
+)
+
+
+def real_map(**changes: bytes) -> bytes:
+    """An archive with the files that are read of a real map; 2m_vs_1z without any changes."""
+    ground = parse_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes()).ground
+    assert ground is not None
+    levels = np.where(ground.walkable, 64, 0).astype("<u2")
+    flags = np.where(ground.walkable, 2, 3).astype("u1")
+    files = {
+        "MapScript.galaxy": (SCRIPT.rstrip() + " " + BETWEEN).encode(),
+        "Objects": OBJECTS.encode(),
+        "t3SyncCliffLevel": struct.pack("<4sIII16x", b"CLIF", 100, 32, 32) + levels.tobytes(),
+        "t3CellFlags": struct.pack("<4sI16xII", b"LFCT", 102, 32, 32) + flags.tobytes(),
+    }
+    named = {name.partition(".")[0]: name for name in files}
+    files |= {named[name]: content for name, content in changes.items()}
+    return pack({name: content for name, content in files.items() if content})
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"MPQ\x1a", "a broken MPQ archive"),
+        (real_map()[:-40], "cut off"),
+        (real_map(Objects=b""), "the archive has no Objects"),
+        (real_map(Objects=b"<x/>"), "the map has no point 1"),
+        (real_map(MapScript=b"void InitMap () {}"), "creates no units"),
+        (real_map(MapScript=SCRIPT.replace("Zealot", "Archon").encode()), "no Archon"),
+        (real_map(MapScript=SCRIPT.replace("0, 2", "0, 3").encode()), "third player"),
+        (real_map(t3CellFlags=b"LFCT"), "t3CellFlags is cut off"),
+        (real_map(t3CellFlags=bytes(24) + struct.pack("<II", 32, 32)), "no grid of 32 x 32"),
+        (real_map(t3SyncCliffLevel=bytes(8) + struct.pack("<II", 4000, 4000) + bytes(16)), "4000"),
+        (real_map(t3CellFlags=bytes(24) + struct.pack("<II", 32, 32) + b"\3" * 1024), "can walk"),
+    ],
+)
+def test_a_map_that_cannot_be_read_says_why(offline, content, expected):
+    request = sc_pb.RequestCreateGame(
+        local_map=sc_pb.LocalMap(map_data=content),
+        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
+    )
+    reply = offline.ask(create_game=request).create_game
+    assert reply.error == sc_pb.ResponseCreateGame.InvalidMapData
+    assert expected in reply.error_details
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("ground", ["22"], "32 rows of 32 characters"),
+        ("ground", ["#" * 32] * 32, "no place for units"),
+        ("ground", ["?" * 32] * 32, "must be made of"),
+        ("rules", [{"kind": "battle", "attack": "everyone"}], "attack must be one of units"),
+        ("rules", [{"kind": "battle"}], "attack is missing"),
+        ("rules", [{"kind": "battle", "attack": [[1, 2, 3]]}], "pairs"),
+    ],
+)
+def test_a_wrong_scenario_file_says_where(offline, key, value, expected):
+    content = json.loads((MAPS / "3m.SC2Map").read_text()) | {key: value}
+    request = sc_pb.RequestCreateGame(
+        local_map=sc_pb.LocalMap(map_data=json.dumps(content).encode()),
+        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
+    )
+    assert expected in offline.ask(create_game=request).create_game.error_details
+
+
+SMAC = Path(os.environ.get("SC2POOL_SMAC", ENVIRONMENT))
+
+
+@pytest.mark.skipif(
+    not (SMAC / "prepared").exists(),
+    reason=f"no SMAC in {SMAC}: `scripts/peers/run_smac.py play` makes the environment",
+)
+@pytest.mark.parametrize("player", ["random", "heuristic"])
+def test_smac_plays_as_it_is_published(player):
+    """The long form is `scripts/peers/run_smac.py play`."""
+    with installation() as game:
+        played = play(SMAC / "bin" / "python", game, "3m", player, episodes=3, seed=1)
+    assert played.forced_restarts == 0
+    assert len(played.returns) == 3
+    assert all(0 <= one <= 20.001 for one in played.returns)
