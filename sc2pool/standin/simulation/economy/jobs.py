@@ -22,6 +22,10 @@ class Errand:
     """True for a worker that puts up a structure; its next orders wait."""
 
 
+LAST_LOOP = 1 << 60
+"""When an errand ends that something else ends."""
+
+
 @dataclass(slots=True)
 class Deposit:
     """What is left in a mineral field, a geyser or a refinery."""
@@ -35,7 +39,10 @@ class Deposit:
 class Site:
     """A structure that is being put up."""
 
-    done_at: int
+    left: int
+    """Loops of work that are left."""
+    builder: int = 0
+    """Tag of the worker that puts it up, 0 if none does."""
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Mining: workers walk to a deposit, wait for their turn, gather, and bring it home.
 
 Figures: a trip brings 5 minerals or 4 gas; a worker occupies a mineral field for 2.786 s of 16
-loops and stands for half a second more, a refinery for 1.981 s. The time to turn and to speed up is
-fitted: one worker on a near field brings 39 to 45 minerals in 960 loops.
+loops and stands for half a second more, a refinery for 1.981 s. The time to turn and to speed up
+(`walking`) is fitted: one worker on a near field brings 39 to 45 minerals in 960 loops.
 
 Rule it keeps: one worker at a time gathers from a deposit; one that finds it occupied goes to a
 field near it that has fewer workers, and waits if there is none.
@@ -10,7 +10,6 @@ field near it that has fewer workers, and waits if there is none.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -18,15 +17,14 @@ from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.unit_types import COMMAND_CENTER, UnitType
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.economy.jobs import Deposit, Errand, Site
-from sc2pool.standin.simulation.world import ME, Order, Unit, World, way_to
+from sc2pool.standin.simulation.economy.walking import Walking
+from sc2pool.standin.simulation.world import Order, Unit, World, way_to
 
 MINERALS_A_TRIP, VESPENE_A_TRIP = 5, 4
 MINERAL_LOOPS, VESPENE_LOOPS = 45, 32
 """How long a worker occupies a mineral field and a refinery, in loops."""
 PAUSE_LOOPS = 8
 """How long a worker stands after it has gathered minerals, in loops."""
-START_LOOPS = 13
-"""Time to turn and to speed up before each walk, in loops; fitted, see above."""
 NEAR_CELLS = 10.0
 """How far from its deposit a worker looks for another one, in cells."""
 
@@ -37,42 +35,48 @@ MINERALS_LEFT, VESPENE_LEFT = 1800, 2250
 class Mining:
     """The workers that gather, in one episode."""
 
-    def __init__(self, world: World, earn: Callable[[int, int], None]) -> None:
-        self._world = world
+    def __init__(self, world: World, walking: Walking, earn: Callable[[int, int], None]) -> None:
+        self._world, self._walking = world, walking
         self._earn = earn
         """Called with the minerals and the gas that a worker has brought home."""
 
     def gather(self, worker: Unit) -> None:
         """Begin a trip to the deposit of the worker's order."""
         if any(worker.cargo):
+            worker.workplace = worker.order.target_tag
             self.bring_home(worker)
             return
-        deposit = self._deposit(worker.order.target_tag) or self._other(worker)
+        deposit = self._deposit(worker) or self._other(worker)
         if deposit is None:
             orders.finish(self._world, worker)
             return
         worker.workplace = deposit.tag
         if worker.order.target_tag != deposit.tag:
             worker.order = Order(OrderKind.GATHER, 0.0, 0.0, deposit.tag)
-        walk_to(self._world, worker, deposit, self._arrive)
+        self._walking.walk_to(worker, deposit, self._arrive)
 
     def bring_home(self, worker: Unit) -> None:
         """Begin the way back."""
         homes = [
             unit
             for unit in self._world.units
-            if unit.type is COMMAND_CENTER and unit.owner == ME and not isinstance(unit.job, Site)
+            if unit.type is COMMAND_CENTER
+            and unit.owner == worker.owner
+            and not isinstance(unit.job, Site)
         ]
         if not homes or not any(worker.cargo):
             orders.finish(self._world, worker)
             return
         home = min(homes, key=lambda unit: way_to(worker, unit.x, unit.y)[2])
         worker.order = Order(OrderKind.RETURN, 0.0, 0.0, home.tag)
-        walk_to(self._world, worker, home, self._deliver)
+        if self._walking.touches(worker, home):
+            self._deliver(worker)
+        else:
+            self._walking.walk_to(worker, home, self._deliver)
 
     def _arrive(self, worker: Unit) -> None:
         """The worker is at its deposit: gather, or look for a free one."""
-        loop, deposit = self._world.loop, self._deposit(worker.order.target_tag)
+        loop, deposit = self._world.loop, self._deposit(worker)
         if deposit is None:
             self.gather(worker)
             return
@@ -92,7 +96,7 @@ class Mining:
 
     def _take(self, worker: Unit) -> None:
         """The worker has gathered: load it, and bring it home."""
-        deposit = self._deposit(worker.order.target_tag)
+        deposit = self._deposit(worker)
         if deposit is None:
             self.gather(worker)
             return
@@ -116,10 +120,10 @@ class Mining:
         worker.order = Order(OrderKind.GATHER, 0.0, 0.0, worker.workplace)
         self.gather(worker)
 
-    def _deposit(self, tag: int) -> Unit | None:
-        """The unit with this tag, if something can be gathered from it."""
-        unit = self._world.by_tag.get(tag)
-        if unit is None or not can_gather(unit):
+    def _deposit(self, worker: Unit) -> Unit | None:
+        """The target of a worker's order, if something can be gathered from it."""
+        unit = self._world.by_tag.get(worker.order.target_tag)
+        if unit is None or not can_gather(unit, worker.owner):
             return None
         return unit if isinstance(unit.job, Deposit) and unit.job.left > 0 else None
 
@@ -146,33 +150,9 @@ class Mining:
         return nearest
 
 
-def can_gather(unit: Unit) -> bool:
-    """True for mineral fields and for refineries that are finished."""
+def can_gather(unit: Unit, owner: int) -> bool:
+    """True for mineral fields, and for the owner's refineries that are finished."""
     kind: UnitType = unit.type
     return kind.has_minerals or (
-        kind.has_vespene and unit.owner == ME and isinstance(unit.job, Deposit)
+        kind.has_vespene and unit.owner == owner and isinstance(unit.job, Deposit)
     )
-
-
-def walk_to(world: World, worker: Unit, target: Unit, then: Callable[[Unit], None]) -> None:
-    """Let a worker walk until it touches a unit."""
-    walk(world, worker, (target.x, target.y), worker.type.radius + target.type.radius, then)
-
-
-def walk(
-    world: World,
-    worker: Unit,
-    goal: tuple[float, float],
-    touch: float,
-    then: Callable[[Unit], None],
-) -> None:
-    """Let a worker walk until it is within `touch` of a point."""
-    way_x, way_y, distance = way_to(worker, *goal)
-    left = max(0.0, distance - touch)
-    if left == 0.0:
-        worker.job = Errand(world.loop + 1, then)
-        return
-    loops = START_LOOPS + math.ceil(left / worker.type.step)
-    share = left / distance / loops
-    worker.facing = math.atan2(way_y, way_x) % math.tau
-    worker.job = Errand(world.loop + loops, then, way_x * share, way_y * share)

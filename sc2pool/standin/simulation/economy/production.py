@@ -13,8 +13,9 @@ from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.unit_types import UnitType
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.economy.jobs import Factory
+from sc2pool.standin.simulation.paths.routes import Routes
 from sc2pool.standin.simulation.terrain import Terrain
-from sc2pool.standin.simulation.world import ME, STOPPED, Order, Point, Unit, World, way_to
+from sc2pool.standin.simulation.world import STOPPED, Order, Point, Unit, World, way_to
 
 RINGS, PLACES_A_RING = 12, 16
 """Places around a structure that are tried for a new unit."""
@@ -27,8 +28,16 @@ PLACES = 5
 class Production:
     """The structures that train, in one episode."""
 
-    def __init__(self, world: World, terrain: Terrain, created: Callable[[UnitType], None]) -> None:
-        self._world, self._terrain, self._created = world, terrain, created
+    def __init__(
+        self,
+        world: World,
+        terrain: Terrain,
+        routes: Routes,
+        owner: int,
+        created: Callable[[UnitType], None],
+    ) -> None:
+        self._world, self._terrain, self._routes = world, terrain, routes
+        self._owner, self._created = owner, created
 
     def has_place(self, factory: Unit) -> bool:
         """True if one more unit can be ordered."""
@@ -41,18 +50,42 @@ class Production:
         else:
             factory.order = order
 
+    def cancel(self, factory: Unit, place: int) -> UnitType | None:
+        """Take the unit at this place out of the queue; None if there is none."""
+        orders_made = [factory.order, *factory.queue]
+        if not (isinstance(factory.job, Factory) and 0 <= place < len(orders_made)):
+            return None
+        kind = orders_made.pop(place).makes
+        if kind is None:
+            return None
+        if place == 0:
+            factory.job.done_at = 0
+        factory.order, factory.queue[:] = (orders_made or [STOPPED])[0], orders_made[1:]
+        return kind
+
     def food_begun(self) -> float:
         """Supply of the units in production."""
         return sum(
             unit.order.makes.food
-            for unit in self._world.units
+            for unit in self._world.structures[self._owner]
             if isinstance(unit.job, Factory) and unit.job.done_at and unit.order.makes
         )
 
-    def advance(self, factories: list[Unit], free_food: Callable[[], float]) -> None:
+    def cancel_last(self, factory: Unit) -> UnitType | None:
+        """Cancel the unit that was ordered last; returns its type, None if there is none."""
+        if factory.order.makes is None:
+            return None
+        if factory.queue:
+            return factory.queue.pop().makes
+        kind, factory.order = factory.order.makes, STOPPED
+        if isinstance(factory.job, Factory):
+            factory.job.done_at = 0
+        return kind
+
+    def advance(self, free_food: Callable[[], float]) -> None:
         """Begin and finish units, for one loop."""
         loop = self._world.loop
-        for factory in factories:
+        for factory in self._world.structures[self._owner]:
             job, kind = factory.job, factory.order.makes
             if not isinstance(job, Factory) or kind is None:
                 continue
@@ -79,20 +112,14 @@ class Production:
         return front
 
     def _is_free(self, x: float, y: float, radius: float) -> bool:
-        world = self._world
-        return (
-            self._terrain.walkable(x, y)
-            and all(
-                abs(unit.x - x) >= unit.type.footprint[0]
-                or abs(unit.y - y) >= unit.type.footprint[1]
-                for unit in world.structures
-            )
-            and all(way_to(unit, x, y)[2] >= unit.type.radius + radius for unit in world.walkers)
+        return not self._routes.is_blocked(x, y) and all(
+            way_to(unit, x, y)[2] >= unit.type.radius + radius for unit in self._world.walkers
         )
 
     def _create(self, factory: Unit, kind: UnitType, job: Factory) -> None:
         """Put a new unit in front of its structure."""
-        unit = self._world.spawn(kind, ME, [self._place(factory, kind)])[0]
+        self._routes.update()
+        unit = self._world.spawn(kind, self._owner, [self._place(factory, kind)])[0]
         self._created(kind)
         for order in job.rally:
             orders.give(self._world, unit, order, queued=False)

@@ -1,0 +1,208 @@
+"""Plays python-sc2's own example bots, unmodified, on the stand-in's melee.
+
+    python scripts/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [--seeds 3]
+
+REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2): its package has no examples.
+The `sc2` that plays is the installed one. Each bot plays each seed in a process of its own, and
+one line of a table says how its games ended. The exit status is 1 if a bot raised an error, or did
+not do its job.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, Any]
+TIMEOUT_S = 1800
+"""Longest time of a game: ramp_wall draws the whole map at each of its steps."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A bot of the repository, and what it has to show."""
+
+    module: str
+    bot: str
+    race: str
+    difficulty: str
+    minutes: float
+    """Length of the game at most; what lasts longer is a tie, as in the repository's own tests."""
+    did_its_job: Callable[[Figures], bool]
+
+
+def _no_error(_figures: Figures) -> bool:
+    return True
+
+
+EXAMPLES = {
+    "worker_rush": Example(
+        *("examples.worker_rush", "WorkerRushBot", "Zerg", "Medium", 10),
+        lambda it: it["killed"] > 0 or it["lost"] > 0,
+    ),
+    "distributed_workers": Example(
+        *("examples.distributed_workers", "TerranBot", "Terran", "VeryEasy", 8),
+        # It trains SCVs without end: no town hall may lack some while another has too many.
+        lambda it: it["town_halls"] >= 2 and (it["most_surplus"] <= 4 or it["least_surplus"] >= -4),
+    ),
+    "proxy_rax": Example(
+        *("examples.terran.proxy_rax", "ProxyRaxBot", "Terran", "VeryEasy", 20),
+        lambda it: it["result"] == "Victory",
+    ),
+    "ramp_wall": Example(
+        *("examples.terran.ramp_wall", "RampWallBot", "Terran", "VeryEasy", 1),
+        lambda it: it["wall_depots"] == 2 and it["barracks"] == 1,
+    ),
+    "cyclone_push": Example(
+        *("examples.terran.cyclone_push", "CyclonePush", "Terran", "VeryEasy", 4), _no_error
+    ),
+    "mass_reaper": Example(
+        *("examples.terran.mass_reaper", "MassReaperBot", "Terran", "VeryEasy", 15),
+        # Without an orbital command, which it wants, it has few SCVs; it does not always win.
+        lambda it: it["result"] == "Victory" or it["killed"] >= 500,
+    ),
+    "onebase_battlecruiser": Example(
+        *("examples.terran.onebase_battlecruiser", "BCRushBot", "Terran", "VeryEasy", 4), _no_error
+    ),
+    "worker_stack_bot": Example(
+        *("examples.worker_stack_bot", "WorkerStackBot", "Protoss", "Medium", 3),
+        lambda it: it["collected"] > 2000,
+    ),
+    "zerg_rush": Example(
+        *("examples.zerg.zerg_rush", "ZergRushBot", "Zerg", "VeryEasy", 2), _no_error
+    ),
+    "warpgate_push": Example(
+        *("examples.protoss.warpgate_push", "WarpGateBot", "Protoss", "VeryEasy", 2), _no_error
+    ),
+}
+
+
+def main() -> int:
+    options = parse_arguments()
+    if options.play:
+        print(json.dumps(play(EXAMPLES[options.play], options.seeds)))
+        return 0
+    failed = False
+    print("| bot | seed | result | loops | killed | lost | job done |")
+    print("|---|---|---|---|---|---|---|")
+    for name in options.bots:
+        for seed in range(1, options.seeds + 1):
+            figures, error = play_apart(options.repository, name, seed)
+            done = figures is not None and EXAMPLES[name].did_its_job(figures)
+            failed |= not done
+            if figures is None:
+                print(f"| {name} | {seed} | error: {error} | | | | no |", flush=True)
+                continue
+            cells = (figures[key] for key in ("result", "loops", "killed", "lost"))
+            words = " | ".join(map(str, cells))
+            print(f"| {name} | {seed} | {words} | {'yes' if done else 'no'} |", flush=True)
+            if not done:
+                print(figures, file=sys.stderr)
+    return int(failed)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("repository", type=Path, help="a clone of python-sc2")
+    parser.add_argument("--bots", nargs="+", choices=list(EXAMPLES), default=list(EXAMPLES))
+    parser.add_argument("--seeds", type=int, default=1, help="games of each bot")
+    parser.add_argument("--play", choices=list(EXAMPLES), help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, str]:
+    """Play one game in another process; its figures, or None and the error."""
+    from sc2pool.standin.install import install  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="python-sc2-") as folder:
+        install(Path(folder) / "game")
+        player = subprocess.Popen(
+            [
+                *(sys.executable, __file__, str(repository), "--play", name),
+                *("--seeds", str(seed)),
+            ],
+            env=os.environ | {"SC2PATH": str(Path(folder) / "game"), "SC2PF": "Linux"},
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            output, errors = player.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(player.pid, signal.SIGKILL)  # its game, too
+            player.communicate()
+            return None, f"not over after {TIMEOUT_S} s"
+    last = (output.splitlines() or [""])[-1]
+    if player.returncode or not last.startswith("{") or "Traceback" in errors:
+        return None, (errors.strip().splitlines() or ["no output"])[-1][:200]
+    figures: Figures = json.loads(last)
+    return figures, ""
+
+
+def play(example: Example, seed: int) -> Figures:
+    """Play one game in this process."""
+    from sc2 import maps  # noqa: PLC0415
+    from sc2.data import Difficulty, Race  # noqa: PLC0415
+    from sc2.main import run_game  # noqa: PLC0415
+    from sc2.player import Bot, Computer  # noqa: PLC0415
+
+    sys.path.append(str(parse_arguments().repository))  # at the end: the installed sc2 comes first
+    bot_class = getattr(import_module(example.module), example.bot)
+    figures: Figures = {}
+
+    class Watched(bot_class):  # type: ignore[misc]
+        """The bot, with one more event: it notes its last state before each step."""
+
+        wall_places: tuple[Any, ...] = ()
+
+        async def on_step(self, iteration: int) -> None:
+            # A copy: a bot may take places out of python-sc2's own set.
+            self.wall_places = self.wall_places or tuple(self.main_base_ramp.corner_depots)
+            figures.update(figures_of(self))
+            await super().on_step(iteration)
+
+    result = run_game(
+        maps.get("Simple64"),
+        [Bot(Race[example.race], Watched()), Computer(Race.Terran, Difficulty[example.difficulty])],
+        realtime=False,
+        random_seed=seed,
+        game_time_limit=int(example.minutes * 60),
+    )
+    return figures | {"result": getattr(result, "name", str(result))}
+
+
+def figures_of(bot: Any) -> Figures:
+    """What a bot has at a step."""
+    score = bot.state.score
+    surplus = [hall.surplus_harvesters for hall in bot.townhalls.ready]
+    return {
+        "loops": bot.state.game_loop,
+        "killed": score.killed_value_units + score.killed_value_structures,
+        "lost": score.lost_minerals_army + score.lost_minerals_economy,
+        "collected": score.collected_minerals,
+        "town_halls": bot.townhalls.ready.amount,
+        "most_surplus": max(surplus, default=0),
+        "least_surplus": min(surplus, default=0),
+        "barracks": sum(one.type_id.name == "BARRACKS" for one in bot.structures),
+        "wall_depots": sum(
+            one.type_id.name.startswith("SUPPLYDEPOT")
+            and any(one.distance_to(place) < 1 for place in bot.wall_places)
+            for one in bot.structures
+        ),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

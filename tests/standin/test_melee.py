@@ -1,0 +1,489 @@
+"""A melee: two towns, what can be built where, and how it is won and lost."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from s2clientprotocol import score_pb2 as score_pb
+from sc2.game_info import GameInfo
+
+from sc2pool.standin.simulation.computer.levels import EASY, LEVELS, VERY_EASY
+from sc2pool.standin.simulation.computer.plan import Holdings, Step, next_steps
+
+CENTER, DEPOT, LOWERED, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = (
+    *(18, 19, 47, 20, 21, 45, 48, 341, 342),
+)
+SMART, STOP, MOVE, ATTACK, GATHER = 1, 4, 16, 23, 3666
+BUILD_CENTER, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS = 318, 319, 320, 321
+TRAIN_SCV, TRAIN_MARINE, LOWER, RAISE = 524, 560, 556, 558
+CANCEL, CANCEL_LAST, HALT = 3659, 3671, 3660
+STARTS = {(19.5, 76.5), (68.5, 19.5)}
+
+
+@pytest.fixture
+def melee(session_for):
+    """Begins a melee against a computer, or alone."""
+
+    def begin(
+        difficulty: sc_pb.Difficulty.ValueType | None = sc_pb.VeryEasy,
+        *,
+        seed: int = 1,
+        race: common.Race.ValueType = common.Terran,
+        disable_fog: bool = False,
+    ):
+        session = session_for()
+        players = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
+        if difficulty is not None:
+            players.append(
+                sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=difficulty)
+            )
+        create = sc_pb.RequestCreateGame(
+            local_map=sc_pb.LocalMap(map_path="Melee/Simple64.SC2Map"),
+            player_setup=players,
+            random_seed=seed,
+            disable_fog=disable_fog,
+        )
+        assert not session.ask(create_game=create).create_game.HasField("error")
+        options = sc_pb.InterfaceOptions(raw=True, score=True)
+        join = sc_pb.RequestJoinGame(race=race, options=options)
+        assert session.ask(join_game=join).join_game.player_id == 1
+        return session
+
+    return begin
+
+
+def _rich(session, minerals: int = 5000) -> None:
+    session.state.game.world.minerals = minerals
+
+
+def _mine(session, unit_type: int) -> list[raw_pb.Unit]:
+    return [unit for unit in session.units(unit_type) if unit.alliance == raw_pb.Self]
+
+
+def _step_until(session, condition, limit: int = 3000) -> int:
+    """Step until the condition holds; the number of loops."""
+    for loops in range(0, limit, 8):
+        if condition():
+            return loops
+        session.step(8)
+    raise AssertionError(f"not within {limit} loops")
+
+
+def _can_place(session, ability_id: int, *places: tuple[float, float]) -> list[int]:
+    asked = [
+        query_pb.RequestQueryBuildingPlacement(
+            ability_id=ability_id, target_pos=common.Point2D(x=x, y=y)
+        )
+        for x, y in places
+    ]
+    reply = session.ask(query=query_pb.RequestQuery(placements=asked))
+    return [one.result for one in reply.query.placements]
+
+
+def _info(session) -> GameInfo:
+    info = GameInfo(session.ask(game_info=sc_pb.RequestGameInfo()).game_info)
+    info.map_ramps, info.vision_blockers = info._find_ramps_and_vision_blockers()
+    return info
+
+
+def _free_place(session, ability_id: int, near: raw_pb.Unit) -> tuple[float, float]:
+    places = [
+        (near.pos.x + dx, near.pos.y + dy)
+        for dx in range(-10, 11, 2)
+        for dy in range(-10, 11, 2)
+        if max(abs(dx), abs(dy)) >= 6
+    ]
+    results = _can_place(session, ability_id, *places)
+    return places[results.index(error_pb.Success)]
+
+
+def test_the_start_is_the_recorded_games(melee):
+    session = melee()
+    seen = session.observe()
+    player = seen.player_common
+    assert (player.minerals, player.food_used, player.food_cap) == (50, 12, 15)
+    (center,) = _mine(session, CENTER)
+    assert (center.pos.x, center.pos.y) in STARTS
+    assert (center.assigned_harvesters, center.ideal_harvesters) == (12, 16)
+    assert center.pos.z == pytest.approx(11.98, abs=0.05)
+    workers = _mine(session, SCV)
+    assert len(workers) == 12
+    assert {order.ability_id for one in workers for order in one.orders} == {295}
+    assert len(center.rally_targets) == 1
+    assert seen.score.score_type == score_pb.Score.Melee
+    assert seen.score.score == 1050
+    details = seen.score.score_details
+    assert (details.total_value_units, details.total_value_structures) == (600, 400)
+    assert details.used_minerals.economy == details.total_used_minerals.economy == 1000
+    assert all(unit.alliance != raw_pb.Enemy for unit in seen.raw_data.units)
+    assert len(session.units(FIELD)) == 48
+
+
+def test_both_starts_are_drawn(melee):
+    centers = [_mine(melee(seed=seed), CENTER)[0].pos for seed in range(6)]
+    assert {(pos.x, pos.y) for pos in centers} == STARTS
+
+
+def test_two_games_with_a_seed_are_one(melee):
+    frames = []
+    for steps in ([8] * 100, [200] * 4):
+        session = melee(sc_pb.Hard, disable_fog=True)
+        for count in steps:
+            session.step(count)
+        frames.append(session.ask_bytes(observation=sc_pb.RequestObservation()))
+    assert frames[0] == frames[1]
+
+
+def test_all_races_get_a_terran_town_and_are_told_so(melee):
+    session = melee(race=common.Zerg)
+    me, them = session.ask(game_info=sc_pb.RequestGameInfo()).game_info.player_info
+    assert (me.race_requested, me.race_actual) == (common.Zerg, common.Terran)
+    assert (them.race_requested, them.race_actual) == (common.Zerg, common.NoRace)
+    assert len(_mine(session, SCV)) == 12
+
+
+def test_ramps_and_places_for_a_wall(melee):
+    session = melee()
+    info = _info(session)
+    (center,) = _mine(session, CENTER)
+    assert {tuple(place) for place in info.start_locations} == STARTS - {
+        (center.pos.x, center.pos.y)
+    }
+    assert not info.vision_blockers
+    assert sorted(len(ramp.upper) for ramp in info.map_ramps) == [2, 2, 6, 6]
+    for ramp in info.map_ramps:
+        if len(ramp.upper) == 2:
+            assert _can_place(session, BUILD_DEPOT, *ramp.corner_depots) == [1, 1]
+            barracks = [ramp.barracks_in_middle, ramp.barracks_correct_placement]
+            assert _can_place(session, BUILD_BARRACKS, *barracks) == [1, 1]
+            assert _can_place(session, BUILD_DEPOT, *ramp.upper, *ramp.lower) == [44] * 4
+
+
+def test_where_a_command_center_can_stand(melee):
+    session = melee()
+    natural, far = (19.5, 39.5), (19.5, 15.5)
+    assert _can_place(session, BUILD_CENTER, natural, far, (68.5, 56.5), (68.5, 80.5)) == [1] * 4
+    towards_minerals = (18.5, 39.5)
+    assert _can_place(session, BUILD_CENTER, towards_minerals) == [
+        error_pb.CantBuildTooCloseToResources
+    ]
+    (center,) = _mine(session, CENTER)
+    start = center.pos.x, center.pos.y
+    blocked = _can_place(session, BUILD_CENTER, start, (2.5, 2.5), (38.5, 60.5))
+    assert set(blocked) == {error_pb.CantBuildLocationInvalid}
+    assert _can_place(session, BUILD_DEPOT, (17.0, 39.0)) == [error_pb.Success]
+
+
+def test_what_is_seen_blocks_a_place_and_what_is_not_does_not(melee):
+    session = melee(None)
+    (center,) = _mine(session, CENTER)
+    near = _free_place(session, BUILD_DEPOT, center)
+    far = 44.5, 48.5
+    session.create((SCV, 1, *near), (MARINE, 2, *far), (DEPOT, 2, 44.0, 40.0))
+    session.step()
+    assert _can_place(session, BUILD_DEPOT, near, far, (44.0, 40.0)) == [1, 1, 1]
+    session.create((MARINE, 2, *near), (SCV, 1, 44.0, 45.0))
+    session.step()
+    session.observe()
+    blocked = _can_place(session, BUILD_DEPOT, near, far, (44.0, 40.0))
+    assert set(blocked) == {error_pb.CantBuildLocationInvalid}
+
+
+def test_a_way_leads_over_the_ramps(melee):
+    session = melee()
+    start, natural = common.Point2D(x=19.5, y=76.5), common.Point2D(x=19.5, y=39.5)
+    cliff = common.Point2D(x=35.5, y=80.5)
+    pairs = ((start, natural), (natural, start), (start, cliff))
+    paths = [query_pb.RequestQueryPathing(start_pos=a, end_pos=b) for a, b in pairs]
+    reply = session.ask(query=query_pb.RequestQuery(pathing=paths))
+    there, back, none = (one.distance for one in reply.query.pathing)
+    assert 40 < there < 50  # straight it is 37
+    assert there == pytest.approx(back, rel=0.02)
+    assert none == 0
+
+
+def test_a_wall_closes_the_ramp_until_a_depot_is_lowered(melee, command):
+    session = melee(None)
+    info = _info(session)
+    (center,) = _mine(session, CENTER)
+    ramp = min(
+        (ramp for ramp in info.map_ramps if len(ramp.upper) == 2),
+        key=lambda ramp: math.dist(ramp.top_center, (center.pos.x, center.pos.y)),
+    )
+    places = [(DEPOT, *place) for place in ramp.corner_depots]
+    places.append((BARRACKS, *ramp.barracks_in_middle))
+    session.create(*((kind, 1, x, y) for kind, x, y in places))
+    session.step()
+    inside = common.Point2D(x=center.pos.x, y=center.pos.y)
+    outside = common.Point2D(x=44, y=48)
+    path = query_pb.RequestQuery(
+        pathing=[query_pb.RequestQueryPathing(start_pos=inside, end_pos=outside)]
+    )
+    assert session.ask(query=path).query.pathing[0].distance == 0
+    depot = _mine(session, DEPOT)[0]
+    assert session.act(command([depot], LOWER)) == [1]
+    session.step()
+    assert session.ask(query=path).query.pathing[0].distance > 40
+    (lowered,) = _mine(session, LOWERED)
+    assert lowered.tag == depot.tag
+    assert session.act(command([lowered], RAISE)) == [1]
+    session.step()
+    assert session.ask(query=path).query.pathing[0].distance == 0
+
+
+def test_a_second_command_center_is_built_and_mined_from(melee, command):
+    session = melee(None)
+    _rich(session, 400)
+    (center,) = _mine(session, CENTER)
+    natural = (19.5, 39.5) if center.pos.y > 48 else (68.5, 56.5)
+    workers = _mine(session, SCV)
+    assert session.act(command(workers[:1], BUILD_CENTER, natural)) == [1]
+    _step_until(session, lambda: len(_mine(session, CENTER)) == 2)
+    site = next(one for one in _mine(session, CENTER) if one.tag != center.tag)
+    assert (site.pos.x, site.pos.y) == natural
+    _step_until(
+        session, lambda: all(one.build_progress == 1 for one in _mine(session, CENTER)), 2000
+    )
+    assert session.observe().player_common.food_cap == 30
+    near = [
+        field
+        for field in session.units(FIELD)
+        if math.dist((field.pos.x, field.pos.y), natural) < 10
+    ]
+    assert len(near) == 8
+    session.act(command(workers[:6], GATHER, target=near[0].tag))
+    session.step(900)
+    second = next(one for one in _mine(session, CENTER) if one.tag == site.tag)
+    assert (second.assigned_harvesters, second.ideal_harvesters) == (6, 16)
+
+
+def test_construction_is_halted_resumed_and_cancelled(melee, command):
+    session = melee(None)
+    _rich(session, 200)
+    (center,) = _mine(session, CENTER)
+    builder, other = _mine(session, SCV)[:2]
+    place = _free_place(session, BUILD_DEPOT, center)
+    session.act(command([builder], BUILD_DEPOT, place))
+    _step_until(session, lambda: _mine(session, DEPOT))
+    session.step(100)
+    before = _mine(session, DEPOT)[0].build_progress
+    assert session.act(command([builder], HALT)) == [1]
+    session.step(50)
+    halted = _mine(session, DEPOT)[0]
+    assert halted.build_progress == pytest.approx(before, abs=0.01)
+    assert session.act(command([other], SMART, target=halted.tag)) == [1]
+    session.step(400)
+    assert _mine(session, DEPOT)[0].build_progress > before + 0.3
+    minerals = session.observe().player_common.minerals
+    assert session.act(command([halted], CANCEL)) == [1]
+    session.step(2)
+    assert not _mine(session, DEPOT)
+    assert session.observe().player_common.minerals >= minerals + 75
+    assert not next(one for one in _mine(session, SCV) if one.tag == other.tag).orders
+
+
+def test_a_structure_is_paid_for_when_it_is_ordered(melee, command):
+    session = melee(None)
+    (center,) = _mine(session, CENTER)
+    place = _free_place(session, BUILD_DEPOT, center)
+    worker, other = _mine(session, SCV)[:2]
+    _rich(session, 250)
+    build = command([worker], BUILD_DEPOT, place)
+    for asked, left in ((build, 150), (build, 150), (command([worker], STOP), 250)):
+        assert session.act(asked) == [1]
+        session.step(2)
+        earned = session.state.game.economy.collected[0]
+        assert session.observe().player_common.minerals == left + earned
+    assert session.act(build, command([other], BUILD_DEPOT, place)) == [1, 1]
+    _step_until(session, lambda: _mine(session, DEPOT))
+    session.step(200)  # the other one finds the place taken
+    earned = session.state.game.economy.collected[0]
+    assert session.observe().player_common.minerals == 150 + earned
+    session.act(command([other], BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center)))
+    session.step()
+    session.kill([other.tag])
+    session.step(2)
+    earned = session.state.game.economy.collected[0]
+    assert session.observe().player_common.minerals == 150 + earned
+
+
+def test_a_lost_builder_leaves_its_site(melee, command):
+    session = melee(None)
+    _rich(session, 200)
+    (center,) = _mine(session, CENTER)
+    builder = _mine(session, SCV)[0]
+    session.act(command([builder], BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center)))
+    _step_until(session, lambda: _mine(session, DEPOT))
+    session.kill([builder.tag])
+    session.step(100)
+    before = _mine(session, DEPOT)[0].build_progress
+    session.step(100)
+    assert _mine(session, DEPOT)[0].build_progress == before < 1
+
+
+def test_a_queue_and_what_is_cancelled(melee, command):
+    session = melee(None)
+    _rich(session, 500)
+    (center,) = _mine(session, CENTER)
+    train = command([center], TRAIN_SCV)
+    assert [session.act(train)[0] for _ in range(3)] == [1, 1, 1]
+    session.step(10)
+    assert len(_mine(session, CENTER)[0].orders) == 3
+    minerals = session.observe().player_common.minerals
+    assert session.act(command([center], CANCEL_LAST)) == [1]
+    session.step()
+    assert len(_mine(session, CENTER)[0].orders) == 2
+    assert session.observe().player_common.minerals >= minerals + 50
+
+
+def test_errors_as_the_game_names_them(melee, command):
+    session = melee(None)
+    (center,) = _mine(session, CENTER)
+    worker = _mine(session, SCV)[:1]
+    place = _free_place(session, BUILD_DEPOT, center)
+    assert session.act(command(worker, BUILD_DEPOT, place)) == [error_pb.NotEnoughMinerals]
+    _rich(session, 5000)
+    assert session.act(command(worker, BUILD_BARRACKS, place)) == [error_pb.TechRequirementsNotMet]
+    assert session.act(command(worker, BUILD_DEPOT, (center.pos.x, center.pos.y))) == [
+        error_pb.CantBuildLocationInvalid
+    ]
+    for _ in range(3):
+        assert session.act(command([center], TRAIN_SCV)) == [1]
+        session.step(280)
+    assert session.act(command([center], TRAIN_SCV)) == [error_pb.NotEnoughFood]
+
+
+def _abilities(session, unit: raw_pb.Unit, *, free: bool = False) -> set[int]:
+    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
+    query = query_pb.RequestQuery(abilities=asked, ignore_resource_requirements=free)
+    (reply,) = session.ask(query=query).query.abilities
+    return {one.ability_id for one in reply.abilities}
+
+
+def test_what_units_can_do_now(melee, command):
+    session = melee(None)
+    (center,), worker = _mine(session, CENTER), _mine(session, SCV)[0]
+    builds = {BUILD_CENTER, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS}
+    assert not _abilities(session, worker) & builds
+    assert _abilities(session, worker, free=True) & builds == builds - {BUILD_BARRACKS}
+    assert TRAIN_SCV in _abilities(session, center)
+    assert 306 not in _abilities(session, center)
+    session.act(command([center], TRAIN_SCV))
+    session.step()
+    assert TRAIN_SCV not in _abilities(session, center)
+    assert {TRAIN_SCV, 306} <= _abilities(session, center, free=True)
+
+
+def test_a_replay_of_a_melee_is_the_game(melee, command):
+    session = melee(sc_pb.VeryHard)
+    workers = _mine(session, SCV)
+    session.step(100)
+    session.act(command(workers, ATTACK, (44.0, 48.0)))
+    frames = []
+    for _ in range(6):
+        session.step(100)
+        frames.append(session.observe().SerializeToString(deterministic=True))
+    data = session.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
+    options = sc_pb.InterfaceOptions(raw=True, score=True)
+    start = sc_pb.RequestStartReplay(replay_data=data, observed_player_id=1, options=options)
+    session.ask(leave_game=sc_pb.RequestLeaveGame())
+    assert not session.ask(start_replay=start).start_replay.HasField("error")
+    session.observe()  # an observation explores what is in sight
+    session.step(100)
+    for frame in frames:
+        session.step(100)
+        assert session.observe().SerializeToString(deterministic=True) == frame
+
+
+def test_a_snapshot_can_be_gathered_from(melee, command):
+    session = melee(None)
+    (center,) = _mine(session, CENTER)
+    far = max(
+        session.units(FIELD),
+        key=lambda field: math.dist((field.pos.x, field.pos.y), (center.pos.x, center.pos.y)),
+    )
+    assert far.display_type == raw_pb.Snapshot
+    worker = _mine(session, SCV)[:1]
+    assert session.act(command(worker, GATHER, target=far.tag)) == [1]
+    session.step()
+    (order,) = next(one for one in _mine(session, SCV) if one.tag == worker[0].tag).orders
+    assert order.target_unit_tag == far.tag - (1 << 32) - 2
+
+
+def test_marines_destroy_a_town_and_win(melee, command):
+    session = melee(sc_pb.VeryEasy, disable_fog=True)
+    there = next(unit for unit in session.units(CENTER) if unit.alliance == raw_pb.Enemy)
+    x, y = there.pos.x, there.pos.y
+    session.create((MARINE, 1, x + 6, y, 20))
+    session.step()
+    marines = _mine(session, MARINE)
+    session.act(command(marines, ATTACK, (x, y)))
+    for _ in range(400):
+        session.step(8)
+        if session.state.game.result is not None:
+            break
+        idle = [unit for unit in _mine(session, MARINE) if not unit.orders]
+        enemies = [u for u in session.observe().raw_data.units if u.alliance == raw_pb.Enemy]
+        if idle and enemies:
+            goal = enemies[-1].pos
+            session.act(command(idle, ATTACK, (goal.x, goal.y)))
+    reply = session.ask(observation=sc_pb.RequestObservation()).observation
+    results = {one.player_id: one.result for one in reply.player_result}
+    assert results == {1: sc_pb.Victory, 2: sc_pb.Defeat}
+    details = reply.observation.score.score_details
+    assert details.killed_value_structures >= 400
+    assert details.killed_minerals.economy >= 400
+
+
+def test_who_does_nothing_loses(melee):
+    session = melee(sc_pb.VeryHard)
+    for _ in range(60):
+        session.step(200)
+        if session.state.game.result is not None:
+            break
+    assert session.state.game.result == sc_pb.Defeat
+    assert not session.state.game.world.structures[1]
+
+
+def test_a_stronger_computer_has_more(melee):
+    soldiers = []
+    for difficulty in (sc_pb.VeryEasy, sc_pb.Medium, sc_pb.VeryHard):
+        session = melee(difficulty)
+        session.step(4600)
+        army = session.state.game.world.armies[2]
+        soldiers.append(army.soldiers)
+        assert army.workers >= 12
+    assert soldiers == sorted(soldiers)
+    assert soldiers[-1] >= soldiers[0] + 8
+
+
+def _holdings(**changes: float) -> Holdings:
+    nothing = dict.fromkeys(Holdings.__dataclass_fields__, 0)
+    return Holdings(**{**nothing, "minerals": 50, "free_food": 3, "workers": 12, **changes})
+
+
+def test_the_computers_plan():
+    assert next_steps(_holdings(idle_halls=1), EASY) == [Step.TRAIN_SCV]
+    assert next_steps(_holdings(idle_halls=1, minerals=150), EASY) == [
+        Step.TRAIN_SCV,
+        Step.BUILD_DEPOT,
+    ]
+    rich = {"minerals": 1000, "depots": 1, "workers": 99}
+    assert next_steps(_holdings(**rich, loop=3000), EASY) == [Step.BUILD_BARRACKS]
+    assert next_steps(_holdings(**rich, loop=2999), EASY) == []
+    assert next_steps(_holdings(**rich, depots_coming=1, barracks=2, idle_barracks=1), EASY) == [
+        Step.TRAIN_MARINE
+    ]
+    ready = {"idle_marines": 8, "loop": 10_000, "minerals": 0}
+    assert Step.ATTACK in next_steps(_holdings(**ready), EASY)
+    assert Step.ATTACK not in next_steps(_holdings(**ready, attacks=1), EASY)
+    assert Step.ATTACK not in next_steps(_holdings(**ready | {"loop": 100}), EASY)
+    assert VERY_EASY.thinks_every_loops > max(
+        level.thinks_every_loops for level in LEVELS.values() if level is not VERY_EASY
+    )
