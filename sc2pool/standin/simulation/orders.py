@@ -16,7 +16,11 @@ QUEUE_LIMIT = 32
 
 def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
     """Give a unit an order, now or after its queued orders; False if its queue is full."""
-    busy = unit.job is not None and isinstance(unit.job, Errand) and unit.job.constructing
+    busy = isinstance(unit.job, Errand) and unit.job.constructing
+    if busy and order.kind == OrderKind.IDLE:  # it leaves its site as it is
+        unit.queue.clear()
+        finish(world, unit)
+        return True
     if busy or (queued and unit.order.kind != OrderKind.IDLE):
         if is_full(unit):
             return False

@@ -1,6 +1,6 @@
-"""The fog of war: what the client's units see, what they have seen, and what it remembers.
+"""The fog of war: what a player's units see, what they have seen, and what it remembers.
 
-Buildings and scenery stay where they are, so the client remembers them where it saw them last; the
+Buildings and scenery stay where they are, so the player remembers them where it saw them last; the
 neutral ones it knows from the start, as in the real game. Only an episode with fog has a `Sight`.
 
 Rules it keeps: a look is taken every LOOK_LOOPS loops, in steps of any size; an observation between
@@ -16,15 +16,18 @@ from numpy.typing import NDArray
 
 from sc2pool.standin.data.unit_types import STRUCTURE
 from sc2pool.standin.simulation.terrain import Terrain
-from sc2pool.standin.simulation.world import ME, NEUTRAL, Unit, World
+from sc2pool.standin.simulation.world import NEUTRAL, Unit, World
 
 LOOK_LOOPS = 8
 """Loops between two looks: a unit walks about one cell meanwhile."""
 
+SNAPSHOT_TAG = (1 << 32) + 2
+"""What a remembered unit's tag has more than the unit's own; the real game's tags differ, too."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A unit where the client saw it last; the unit itself may be dead or elsewhere."""
+    """A unit where the player saw it last; the unit itself may be dead or elsewhere."""
 
     unit: Unit
     x: float
@@ -32,10 +35,10 @@ class Snapshot:
 
 
 class Sight:
-    """The fog of one episode."""
+    """The fog of one player in one episode."""
 
-    def __init__(self, world: World, terrain: Terrain) -> None:
-        self._world, self._terrain = world, terrain
+    def __init__(self, world: World, terrain: Terrain, player: int) -> None:
+        self._world, self._terrain, self._player = world, terrain, player
         self._looked_at = (-1, -1)
         """Loop and population of the last look."""
         self.next_look = LOOK_LOOPS
@@ -45,7 +48,7 @@ class Sight:
         self.explored = self.lit.copy()
         """The cells that were in sight once."""
         self.in_sight: list[Unit] = []
-        """The units that the client sees, its own among them, in the order of creation."""
+        """The units that the player sees, its own among them, in the order of creation."""
         self._remembered = {
             unit.tag: Snapshot(unit, unit.x, unit.y)
             for unit in world.units
@@ -54,7 +57,7 @@ class Sight:
 
     @property
     def snapshots(self) -> list[Snapshot]:
-        """The units that the client remembers and does not see."""
+        """The units that the player remembers and does not see."""
         return [one for one in self._remembered.values() if not self._is_lit(one)]
 
     def look(self) -> None:
@@ -65,13 +68,14 @@ class Sight:
         if self._looked_at == now:
             return
         self._looked_at = now
-        self.lit = self._terrain.seen_from((u.x, u.y, u.type.sight) for u in world.owned_by(ME))
+        mine = self._player
+        self.lit = self._terrain.seen_from((u.x, u.y, u.type.sight) for u in world.owned_by(mine))
         self.explored |= self.lit
-        self.in_sight = [unit for unit in world.units if unit.owner == ME or self._is_lit(unit)]
+        self.in_sight = [unit for unit in world.units if unit.owner == mine or self._is_lit(unit)]
         for tag in [tag for tag, one in self._remembered.items() if self._is_lit(one)]:
             del self._remembered[tag]
         for unit in self.in_sight:
-            if unit.owner != ME and _stays(unit):
+            if unit.owner != mine and _stays(unit):
                 self._remembered[unit.tag] = Snapshot(unit, unit.x, unit.y)
 
     def _is_lit(self, one: Unit | Snapshot) -> bool:

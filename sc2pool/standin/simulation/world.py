@@ -10,6 +10,7 @@ Rules it keeps:
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -20,7 +21,9 @@ from sc2pool.standin.data.unit_types import SCV, STRUCTURE, UnitType
 from sc2pool.standin.simulation.economy.jobs import Job, Site
 
 ME, ENEMY, NEUTRAL = 1, 2, 16
-"""Owners: the one client, its opponent, and the owner of scenery."""
+"""Owners: player 1, player 2, and the owner of scenery. Player 1 is a client, unless two computers
+play; player 2 is its opponent, a computer or another client."""
+PLAYERS = (ME, ENEMY)
 
 Point = tuple[float, float]
 
@@ -73,6 +76,8 @@ class Unit:
     """Loop of the last hit on its shields or life."""
     engaged: int = 0
     """Tag of the unit that the weapon is aimed at, 0 for none."""
+    noticed: int = 0
+    """Tag of the unit that it last chose to fire at by itself, 0 for none."""
     order: Order = STOPPED
     queue: list[Order] = field(default_factory=list)
     """The orders after the current one."""
@@ -97,7 +102,7 @@ def way_to(unit: Unit, x: float, y: float) -> Way:
 
 @dataclass(frozen=True)
 class Army:
-    """Totals over the client's units."""
+    """Totals over a player's units."""
 
     count: int = 0
     minerals: float = 0.0
@@ -113,7 +118,7 @@ class Army:
 
 @dataclass
 class Ledger:
-    """The sums that the score details report, for the client's side."""
+    """The sums that the score details report, for the side of player 1."""
 
     killed_value: float = 0.0
     killed_minerals: float = 0.0
@@ -124,16 +129,41 @@ class Ledger:
     dealt_shields: float = 0.0
     taken_life: float = 0.0
     taken_shields: float = 0.0
+    killed: Counter[UnitType] = field(default_factory=Counter)
+    lost: Counter[UnitType] = field(default_factory=Counter)
+
+    def mirrored(self) -> Ledger:
+        """The same sums for the side of player 2."""
+        return Ledger(
+            killed_value=self.lost_minerals + self.lost_vespene,
+            killed_minerals=self.lost_minerals,
+            killed_vespene=self.lost_vespene,
+            lost_minerals=self.killed_minerals,
+            lost_vespene=self.killed_vespene,
+            dealt_life=self.taken_life,
+            dealt_shields=self.taken_shields,
+            taken_life=self.dealt_life,
+            taken_shields=self.dealt_shields,
+            killed=self.lost,
+            lost=self.killed,
+        )
 
 
 class World:
-    """The units, the loop, and the events since the last observation."""
+    """The units, the loop, and the events since the last observation.
 
-    def __init__(self, seed: int = 0) -> None:
+    Args:
+        seed: for what is random within a loop.
+        clients: the players that clients play; computers play the others.
+    """
+
+    def __init__(self, seed: int = 0, clients: frozenset[int] = frozenset({ME})) -> None:
+        self.clients = clients
         self.loop = 0
         self.chance = Random(seed)
         """Random numbers for what happens within a loop; one is cheaper here than from numpy."""
-        self.score = 0
+        self.score = self.rival_score = 0
+        """The scores of player 1 and of player 2."""
         self.minerals = 0
         self.ledger = Ledger()
         self.dead_tags: list[int] = []
@@ -142,15 +172,20 @@ class World:
         self.units: list[Unit] = []
         self.by_tag: dict[int, Unit] = {}
         self.walkers: list[Unit] = []
-        """The units that can walk and are on no errand, in the order of creation."""
+        """The units that can walk or fire and are on no errand, in the order of creation."""
         self.workers: list[Unit] = []
         """The units on an errand of the economy."""
-        self.structures: list[Unit] = []
-        """The client's structures."""
-        self.shielded: list[Unit] = []
-        """The units that have shields."""
+        self.structures: dict[int, list[Unit]] = {owner: [] for owner in PLAYERS}
+        """The structures of each player."""
+        self.recovering: list[Unit] = []
+        """The units whose shields, life or energy come back."""
         self.army = Army()
+        """The client's totals."""
+        self.armies = dict.fromkeys(PLAYERS, self.army)
+        """The totals of each player."""
 
+        self.reaction_loops = 0
+        """Longest time that a unit needs to aim at a target that it chooses by itself."""
         self.doomed: list[int] = []
         """Tags of the units that die at the end of this loop."""
         self.population_version = 0
@@ -164,6 +199,18 @@ class World:
     def owned_by(self, owner: int) -> list[Unit]:
         """The units of one owner, in the order of creation."""
         return [unit for unit in self.units if unit.owner == owner]
+
+    def army_of(self, player: int) -> Army:
+        """The totals over the units of a client."""
+        return self.armies[player]
+
+    def score_of(self, player: int) -> int:
+        """The score of a client."""
+        return self.score if player == ME else self.rival_score
+
+    def ledger_of(self, player: int) -> Ledger:
+        """The sums of a client's side."""
+        return self.ledger if player == ME else self.ledger.mirrored()
 
     def orders_changed(self) -> None:
         """An order changed: movement must plan again."""
@@ -179,7 +226,8 @@ class World:
         before = len(self.units)
         for x, y in points:
             unit = Unit(
-                self._next_tag, kind, owner, float(x), float(y), DOWN, kind.life, kind.shields
+                *(self._next_tag, kind, owner, float(x), float(y), DOWN),
+                *(kind.life, kind.shields, kind.energy_at_start),
             )
             self._next_tag += _TAG_STEP
             self.units.append(unit)
@@ -191,6 +239,11 @@ class World:
         for unit, (x, y) in zip(units, points, strict=True):
             unit.x, unit.y = x, y
         self.population_version += 1
+
+    def become(self, unit: Unit, kind: UnitType) -> None:
+        """Change a unit's type."""
+        unit.type = kind
+        self._population_changed()
 
     def bury(self, dead: list[Unit]) -> None:
         """Remove units and record their deaths."""
@@ -208,16 +261,18 @@ class World:
     def _account_death(self, unit: Unit) -> None:
         kind = unit.type
         if unit.owner == ENEMY:
+            self.ledger.killed[kind] += 1
             self.ledger.killed_value += kind.minerals + kind.vespene
             self.ledger.killed_minerals += kind.minerals
             self.ledger.killed_vespene += kind.vespene
         elif unit.owner == ME:
+            self.ledger.lost[kind] += 1
             self.ledger.lost_minerals += kind.minerals
             self.ledger.lost_vespene += kind.vespene
 
     def _population_changed(self) -> None:
         self.by_tag = {unit.tag: unit for unit in self.units}
-        self.shielded = [unit for unit in self.units if unit.type.shields]
+        self.recovering = [unit for unit in self.units if unit.type.recovers]
         self.count_units()
         self.sort_walkers()
         self.disturb()
@@ -225,29 +280,34 @@ class World:
     def sort_walkers(self) -> None:
         """Sort the units that can walk: a unit was created, or began or ended an errand."""
         self.population_version += 1
-        walkers = [unit for unit in self.units if unit.type.mobile]
+        walkers = [unit for unit in self.units if unit.type.mobile or unit.type.weapon is not None]
         self.workers = [unit for unit in walkers if unit.order.kind >= OrderKind.GATHER]
         if self.workers:
             walkers = [unit for unit in walkers if unit.order.kind < OrderKind.GATHER]
         self.walkers = walkers
 
     def count_units(self) -> None:
-        """Count the client's units: one was created or died, or a structure was finished."""
-        mine = self.owned_by(ME)
-        self.structures = [unit for unit in mine if STRUCTURE in unit.type.attributes]
-        sites = [unit.type for unit in self.structures if isinstance(unit.job, Site)]
-        types = [unit.type for unit in mine]
+        """Count the players' units: one was created or died, or a structure was finished."""
+        self.armies = {owner: self._count(owner) for owner in PLAYERS}
+        self.army = self.armies[ME]
+
+    def _count(self, owner: int) -> Army:
+        units = self.owned_by(owner)
+        structures = [unit for unit in units if STRUCTURE in unit.type.attributes]
+        self.structures[owner] = structures
+        sites = [unit.type for unit in structures if isinstance(unit.job, Site)]
+        types = [unit.type for unit in units]
         provided = sum(kind.food_provided for kind in types)
         workers = types.count(SCV)
-        self.army = Army(
+        return Army(
             count=len(types),
             minerals=float(sum(kind.minerals for kind in types)),
             vespene=float(sum(kind.vespene for kind in types)),
             food=float(sum(kind.food for kind in types)),
             food_provided=float(provided - sum(kind.food_provided for kind in sites)),
-            structure_minerals=float(sum(unit.type.minerals for unit in self.structures)),
+            structure_minerals=float(sum(unit.type.minerals for unit in structures)),
             workers=workers,
-            soldiers=len(types) - len(self.structures) - workers,
+            soldiers=len(types) - len(structures) - workers,
             mobile=any(kind.mobile for kind in types),
             armed=any(kind.mobile and kind.weapon is not None for kind in types),
         )

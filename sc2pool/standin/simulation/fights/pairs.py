@@ -16,7 +16,7 @@ from math import sqrt
 
 import numpy as np
 
-from sc2pool.standin.simulation.world import ENEMY, NEUTRAL, Point, Unit, World
+from sc2pool.standin.simulation.world import NEUTRAL, Point, Unit, World
 
 MANY = 26
 """Number of units from which on arrays are faster, in fights of equal sides."""
@@ -28,6 +28,9 @@ SCAN_MARGIN = 0.5
 PUSH_SHARE = 0.25
 """Share of an overlap that each of the two units moves away in one loop."""
 TINY = 1e-9
+
+NO_TOUCH = -1.0
+"""Distance at which a unit touches another one that it passes over, or under: never."""
 
 STILL = (0.0, 0.0)
 
@@ -42,15 +45,19 @@ class Pairs(ABC):
         self.version = world.population_version
         self.units = units = world.walkers
         self.index = {unit.tag: i for i, unit in enumerate(units)}
-        enemies = {
-            owner: dict.fromkeys(i for i, unit in enumerate(units) if hostile(owner, unit.owner))
-            for owner in {unit.owner for unit in units}
+        kinds = {(unit.owner, unit.type): unit for unit in units}
+        targets = {
+            kind: dict.fromkeys(i for i, other in enumerate(units) if is_target(unit, other))
+            for kind, unit in kinds.items()
         }
-        self.hostile = any(enemies.values())
+        self.hostile = any(targets.values())
         """True if some of the units are enemies."""
-        self._enemies = [enemies[unit.owner] for unit in units]
-        """The enemies of each unit, by index, in ascending order."""
-        self.scan = [_scan(unit) for unit in units]
+        self._targets = [targets[unit.owner, unit.type] for unit in units]
+        """The enemies that each unit can fire at, by index, in ascending order."""
+        self.weapons = [unit.type.weapon for unit in units]
+        self.healers = [i for i, unit in enumerate(units) if unit.type.heals is not None]
+        """The units that heal others, by index."""
+        self.scan = [_scan(unit, world.clients) for unit in units]
         """Distance at which each unit notices an enemy, edge to edge; 0 without a weapon."""
         self._radius = [unit.type.radius for unit in units]
         self._x: list[float] = []
@@ -98,13 +105,21 @@ def hostile(owner: int, other: int) -> bool:
     return owner != other and NEUTRAL not in (owner, other)
 
 
-def _scan(unit: Unit) -> float:
+def is_target(unit: Unit, other: Unit) -> bool:
+    """True if a unit may fire at another one."""
+    weapon = unit.type.weapon
+    return hostile(unit.owner, other.owner) and (weapon is None or weapon.hits(other.type))
+
+
+def _scan(unit: Unit, clients: frozenset[int]) -> float:
     weapon = unit.type.weapon
     if weapon is None:
         return 0.0
+    if not unit.type.mobile:
+        return weapon.range
     scan = max(weapon.range + SCAN_MARGIN, MIN_SCAN)
-    # The opponent's units scan as far as they see.
-    return max(unit.type.sight, scan) if unit.owner == ENEMY else scan
+    # A computer's units scan as far as they see.
+    return scan if unit.owner in clients else max(unit.type.sight, scan)
 
 
 class Few(Pairs):
@@ -118,14 +133,20 @@ class Few(Pairs):
         gap at which one notices the other."""
         for i in range(len(self.units)):
             for j in range(i + 1, len(self.units)):
-                notice = max(scan[i], scan[j]) if j in self._enemies[i] else 0.0
-                self._pairs.append((i, j, radius[i] + radius[j], notice))
+                notice = max(
+                    scan[i] if j in self._targets[i] else 0.0,
+                    scan[j] if i in self._targets[j] else 0.0,
+                )
+                touch = radius[i] + radius[j]
+                if self.units[i].type.aloft != self.units[j].type.aloft:
+                    notice, touch = notice + touch - NO_TOUCH, NO_TOUCH
+                self._pairs.append((i, j, touch, notice))
 
     def nearest_enemy(self, i: int) -> tuple[int, float]:
         xs, ys, radius = self._x, self._y, self._radius
         x, y, own_radius = xs[i], ys[i], radius[i]
         nearest, least = -1, math.inf
-        for j in self._enemies[i]:
+        for j in self._targets[i]:
             dx, dy = xs[j] - x, ys[j] - y
             gap = sqrt(dx * dx + dy * dy) - (own_radius + radius[j])
             if gap < least:
@@ -165,7 +186,9 @@ class Few(Pairs):
         for i in range(n):
             x, y = sum_x[i] * PUSH_SHARE, sum_y[i] * PUSH_SHARE
             if x != 0.0 or y != 0.0:
-                pushes[i] = _limited(x, y, self.units[i].type.step / 2)
+                push = _limited(x, y, self.units[i].type.step / 2)
+                if push != STILL:  # what cannot walk is not pushed either
+                    pushes[i] = push
         return pushes
 
     def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
@@ -199,13 +222,19 @@ class Many(Pairs):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        owner = np.array([unit.owner for unit in self.units])
+        n = len(self.units)
         radius, scan = np.array(self._radius), np.array(self.scan)
         self._radius_sum = radius[:, None] + radius
         np.fill_diagonal(self._radius_sum, -np.inf)  # a unit does not collide with itself
-        hostile = (owner[:, None] != owner) & (owner != NEUTRAL) & (owner != NEUTRAL)[:, None]
-        self._not_an_enemy = np.where(hostile, 0.0, np.inf)
-        self._notice = np.where(hostile, np.maximum(scan[:, None], scan), 0.0)
+        is_target = np.zeros((n, n), dtype=np.bool_)
+        for i, targets in enumerate(self._targets):
+            is_target[i, list(targets)] = True
+        self._no_target = np.where(is_target, 0.0, np.inf)
+        notice = np.where(is_target, scan[:, None], 0.0)
+        self._notice = np.maximum(notice, notice.T)
+        aloft = np.array([unit.type.aloft for unit in self.units])
+        self._apart = None if not aloft.any() or aloft.all() else aloft[:, None] != aloft
+        """The pairs that do not collide; None if all others do."""
         self._half_step = np.array([unit.type.step / 2 for unit in self.units])
 
     def measure(self) -> None:
@@ -219,7 +248,7 @@ class Many(Pairs):
 
     def nearest_enemy(self, i: int) -> tuple[int, float]:
         if not self._nearest:
-            gap = self._gap + self._not_an_enemy
+            gap = self._gap + self._no_target
             nearest = gap.argmin(axis=1)
             least = gap[np.arange(len(gap)), nearest]
             self._nearest = list(zip(nearest.tolist(), least.tolist(), strict=True))
@@ -227,6 +256,8 @@ class Many(Pairs):
 
     def pushes(self) -> Pushes | None:
         overlap = np.minimum(self._gap, 0.0)
+        if self._apart is not None:
+            overlap[self._apart] = 0.0
         if not overlap.any():
             return None
         distance = np.maximum(self._distance, TINY)
@@ -246,6 +277,10 @@ class Many(Pairs):
         velocity = np.array([moving.get(unit, STILL) for unit in self.units])
         closing = velocity[:, None, :] - velocity
         speed = np.sqrt(closing[:, :, 0] ** 2 + closing[:, :, 1] ** 2)
+        slack = self._gap - self._notice
+        if self._apart is not None:
+            notice = self._notice + self._radius_sum - NO_TOUCH
+            slack = np.where(self._apart, self._distance - NO_TOUCH - notice, slack)
         with np.errstate(divide="ignore", invalid="ignore"):
-            loops = np.where(speed > 0.0, (self._gap - self._notice) / speed, np.inf)
+            loops = np.where(speed > 0.0, slack / speed, np.inf)
         return float(loops.min())

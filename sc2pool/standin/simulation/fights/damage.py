@@ -2,6 +2,7 @@
 
 Rules it keeps:
 - damage takes the shields first, then the life; a unit without life dies at the end of the loop;
+- a beam also hits the target's neighbours, on a line across the shot;
 - a unit whose weapon has a splash explodes once, when it attacks or when damage kills it, and dies;
   the explosion hits all its enemies within the splash, and may kill one that explodes in turn.
 """
@@ -9,7 +10,7 @@ Rules it keeps:
 from __future__ import annotations
 
 from sc2pool.standin.data.unit_types import HIT
-from sc2pool.standin.simulation.pairs import hostile
+from sc2pool.standin.simulation.fights.pairs import TINY, hostile, is_target
 from sc2pool.standin.simulation.world import ME, Unit, World, way_to
 
 
@@ -32,6 +33,21 @@ def harm(world: World, target: Unit, damage: float) -> bool:
     world.doomed.append(target.tag)
     weapon = target.type.weapon
     return to_life > 0.0 and weapon is not None and weapon.splash > 0.0
+
+
+def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list[Unit]:
+    """The other enemies that a beam hits: across the shot, within `reach` of the target."""
+    x, y, length = way_to(shooter, target.x, target.y)
+    x, y = x / max(length, TINY), y / max(length, TINY)
+    found = []
+    for unit in units:
+        off_x, off_y = unit.x - target.x, unit.y - target.y
+        along, across = abs(off_x * x + off_y * y), abs(off_x * y - off_y * x)
+        radius = unit.type.radius
+        near = along <= radius and across - radius <= reach
+        if near and unit is not target and is_target(shooter, unit):
+            found.append(unit)
+    return found
 
 
 def explode(world: World, units: list[Unit], exploding: list[Unit]) -> None:

@@ -6,11 +6,13 @@ keeps its distance to those that are there.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sc2pool.standin.data.fields import Point, Region
-from sc2pool.standin.data.places import Circle, Column, Points, Ring, Scatter
+from sc2pool.standin.data.places import Circle, Cluster, Column, Points, Ring, Scatter
 from sc2pool.standin.data.scenario import Group
 from sc2pool.standin.simulation.terrain import Terrain
 from sc2pool.standin.simulation.world import ME, Unit, World
@@ -23,6 +25,8 @@ LINE_SPACING = 1.5
 """Distance between neighbours in a line, in cells, if there is room for it."""
 LINE_JITTER = 0.25
 """Maximum random offset of a unit from its place in a line, so that waves differ."""
+_TOUCH = 1e-6
+"""Overlap of two neighbours that is a rounding error, in cells."""
 CANDIDATES = 128
 """Points tried for each unit of a scattered group; if none fits, the one with the least lack."""
 
@@ -31,6 +35,7 @@ class Placement:
     """Finds places for units, with the episode's random generator."""
 
     def __init__(self, terrain: Terrain, rng: np.random.Generator) -> None:
+        self._terrain = terrain
         self._edge_low, self._edge_high = terrain.low, terrain.high
         self._low = terrain.low + EDGE_MARGIN
         self._high = terrain.high - EDGE_MARGIN
@@ -43,6 +48,11 @@ class Placement:
         """Choose at random which of the two sides `side` means from now on."""
         self._side = int(self._rng.integers(2))
         self._middles.clear()
+
+    @property
+    def side(self) -> int:
+        """The side that `side` means: 0 or 1."""
+        return self._side
 
     def points(self, group: Group, count: int, units: list[Unit]) -> Floats:
         """Places for a group of `count` units, on a map with these units."""
@@ -61,6 +71,8 @@ class Placement:
                 points = self._column(place, count)
             case Points(choices):
                 points = np.array(choices[self._rng.integers(len(choices))])
+            case Cluster(centre):
+                points = self._cluster(centre, group, units)
             case side:
                 points = self._line(count, opposite=side == "opposite")
         return points
@@ -97,6 +109,22 @@ class Placement:
             others.append(tuple(candidates[np.argmax(np.minimum(spare, 0.0))].tolist()))
         return np.array(others[-count:])
 
+    def _cluster(self, centre: Point, group: Group, units: list[Unit]) -> Floats:
+        """The free places nearest to the centre, on a square grid of the units' diameter."""
+        kind, there = group.type, [unit for unit in units if unit.type.aloft == group.type.aloft]
+        taken = [(unit.x, unit.y, unit.type.radius) for unit in there]
+        points: list[Point] = []
+        for x, y in _grid(centre, 2.0 * kind.radius, group.count + len(there)):
+            touch = kind.radius - _TOUCH
+            free = all(math.hypot(x - at_x, y - at_y) >= r + touch for at_x, at_y, r in taken)
+            if free and (kind.aloft or self._terrain.walkable(x, y)):
+                points.append((x, y))
+                taken.append((x, y, kind.radius))
+                if len(points) == group.count:
+                    return np.array(points)
+        # There is no room for all: they push each other apart.
+        return np.array(points + [centre] * (group.count - len(points)))
+
 
 def place_group(world: World, placement: Placement, group: Group, more: int = 0) -> list[Unit]:
     """Create the units of a group, and some more of them."""
@@ -110,6 +138,14 @@ def _polar(centre: Point, distances: Floats, degrees: Floats) -> Floats:
     angles = np.radians(degrees)
     directions = np.column_stack([np.cos(angles), np.sin(angles)])
     return np.asarray(centre + directions * distances[:, None])
+
+
+def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
+    """The points of a square grid, at least four times as many, the nearest to the centre first."""
+    reach = math.isqrt(count) + 2
+    steps = [(i, j) for i in range(-reach, reach + 1) for j in range(-reach, reach + 1)]
+    steps.sort(key=lambda step: (step[0] ** 2 + step[1] ** 2, abs(step[0]), step[1]))
+    return [(centre[0] + spacing * i, centre[1] + spacing * j) for i, j in steps]
 
 
 def _nearest(points: Floats, others: list[Point]) -> Floats:

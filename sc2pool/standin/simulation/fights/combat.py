@@ -5,9 +5,12 @@ Rules it keeps:
   once; all hits of a loop count, including those of units that die in that loop;
 - each cooldown is a little shorter or longer, at random, as in the real game: without it two equal
   fights would be one;
-- a unit with a move order does not fire; a unit that holds its position does not walk;
+- a unit with a move order does not fire; a unit that holds its position does not walk; a passive
+  unit fires only with an attack order;
 - a unit without a named target keeps its current target while that target is in range; otherwise
-  it takes the nearest enemy within its scan range. The opponent's units scan as far as they see.
+  it takes the nearest enemy within its scan range, and a bystander if there is no other. The
+  opponent's units scan as far as they see;
+- a worker only attacks if it is ordered to.
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ from __future__ import annotations
 import math
 
 from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.data.unit_types import HIT, WeaponType
-from sc2pool.standin.simulation.damage import explode, harm
-from sc2pool.standin.simulation.pairs import Pairs
+from sc2pool.standin.data.unit_types import HIT, SCV, WeaponType
+from sc2pool.standin.simulation.fights.bystanders import Bystanders
+from sc2pool.standin.simulation.fights.damage import beside, explode, harm
+from sc2pool.standin.simulation.fights.pairs import Pairs
+from sc2pool.standin.simulation.paths.routes import Routes
 from sc2pool.standin.simulation.world import Unit, Way, World, way_to
 
 SHORTEST_DELAY_LOOPS, LONGEST_DELAY_LOOPS = -1.0, 2.0
@@ -26,55 +31,87 @@ _DELAY_SPAN_LOOPS = LONGEST_DELAY_LOOPS - SHORTEST_DELAY_LOOPS
 _HOLD, _MOVE, _ATTACK = OrderKind.HOLD, OrderKind.MOVE, OrderKind.ATTACK
 
 
-def fight(world: World, pairs: Pairs, ways: list[Way | None]) -> bool:
+def fight(
+    world: World,
+    pairs: Pairs,
+    bystanders: Bystanders | None,
+    routes: Routes | None,
+    ways: list[Way | None],
+) -> bool:
     """Choose targets and fire the weapons that are ready; true if any unit has a target.
 
     Changes the way of each unit with a target: it stands if the target is in range, otherwise it
     walks to it.
     """
     fights = False
+    if bystanders is not None:
+        bystanders.measure()
     shots: list[tuple[Unit, WeaponType, Unit]] = []
-    for i, unit in enumerate(pairs.units):
-        weapon = unit.type.weapon
-        if weapon is None or unit.order.kind == _MOVE:
+    loop, reaction_loops = world.loop, world.reaction_loops
+    for i, (unit, weapon) in enumerate(zip(pairs.units, pairs.weapons, strict=True)):
+        order = unit.order.kind
+        if weapon is None or order == _MOVE or (order != _ATTACK and unit.type.passive):
             unit.engaged = 0
             continue
-        j, gap = _choose_target(pairs, i, weapon.range)
-        if j < 0:
+        target, gap = _choose_target(pairs, bystanders, i, weapon.range)
+        if target is None:
             unit.engaged = 0
             continue
         fights = True
-        target = pairs.units[j]
         if gap > weapon.range:
             unit.engaged = 0
-            ways[i] = way_to(unit, target.x, target.y)
+            if routes is None or unit.type.aloft:
+                ways[i] = way_to(unit, target.x, target.y)
+            elif unit.order.target_tag != target.tag:
+                ways[i] = routes.way(unit, target.x, target.y, target)
             continue
         unit.engaged = target.tag
         ways[i] = None
-        if unit.ready_at <= world.loop:
+        if reaction_loops and target.tag not in (unit.noticed, unit.order.target_tag):
+            unit.noticed = target.tag
+            unit.ready_at = max(unit.ready_at, loop + reaction_loops * world.chance.random())
+        if unit.ready_at <= loop:
             shots.append((unit, weapon, target))
     if shots:
         _fire(world, pairs, shots)
     return fights
 
 
-def _choose_target(pairs: Pairs, i: int, weapon_range: float) -> tuple[int, float]:
-    """The target of an armed unit that has no move order, and the gap to it; -1 for none."""
+def _choose_target(
+    pairs: Pairs, bystanders: Bystanders | None, i: int, weapon_range: float
+) -> tuple[Unit | None, float]:
+    """The target of an armed unit that has no move order, and the gap to it; or None."""
     unit = pairs.units[i]
     order = unit.order
     kind = order.kind
     if kind == _ATTACK and order.target_tag:
-        named = pairs.index.get(order.target_tag, -1)
-        return named, pairs.gap(i, named) if named >= 0 else 0.0
+        return _named(pairs, bystanders, i, order.target_tag)
+    if unit.type is SCV and kind != _ATTACK:
+        return None, 0.0
     if unit.engaged:
         kept = pairs.index.get(unit.engaged, -1)
         if kept >= 0:
             gap = pairs.gap(i, kept)
             if gap <= weapon_range:
-                return kept, gap
+                return pairs.units[kept], gap
     nearest, gap = pairs.nearest_enemy(i)
     reach = weapon_range if kind == _HOLD else pairs.scan[i]
-    return (nearest, gap) if gap <= reach else (-1, 0.0)
+    if gap <= reach:
+        return pairs.units[nearest], gap
+    return (None, 0.0) if bystanders is None else bystanders.choose(i, weapon_range, reach)
+
+
+def _named(
+    pairs: Pairs, bystanders: Bystanders | None, i: int, tag: int
+) -> tuple[Unit | None, float]:
+    """The target with a tag, and the gap to it; None if it cannot be attacked now."""
+    j = pairs.index.get(tag, -1)
+    if j >= 0:
+        return pairs.units[j], pairs.gap(i, j)
+    target = None if bystanders is None else bystanders.by_tag.get(tag)
+    if bystanders is None or target is None:
+        return None, 0.0
+    return target, bystanders.gap(pairs.units[i], target)
 
 
 def _fire(world: World, pairs: Pairs, shots: list[tuple[Unit, WeaponType, Unit]]) -> None:
@@ -86,6 +123,9 @@ def _fire(world: World, pairs: Pairs, shots: list[tuple[Unit, WeaponType, Unit]]
             exploding.append(shooter)
             continue
         damage[target] = damage.get(target, 0.0) + HIT[shooter.type, target.type]
+        if weapon.beam:
+            for other in beside(pairs.units, shooter, target, weapon.beam):
+                damage[other] = damage.get(other, 0.0) + HIT[shooter.type, other.type]
         # A weapon that became ready within the last loop keeps the fraction of a loop that it
         # waited, so that continuous fire has exactly the weapon's period.
         ready = shooter.ready_at

@@ -8,11 +8,12 @@ nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from heapq import heapreplace
 from operator import attrgetter
 
 from sc2pool.standin.data.scenario import Collect, Group, Waves
-from sc2pool.standin.simulation.placement import Placement, place_group
+from sc2pool.standin.simulation.rules.placement import Placement, place_group
 from sc2pool.standin.simulation.world import ENEMY, ME, NEUTRAL, NEVER, Unit, World
 
 
@@ -87,10 +88,12 @@ class CollectRule:
 
 
 class WavesRule:
-    """Sends the next wave when no enemy is left."""
+    """Sends the next wave when no enemy is left; `begun` is called after it."""
 
-    def __init__(self, rule: Waves, world: World, placement: Placement) -> None:
-        self._rule = rule
+    def __init__(
+        self, rule: Waves, world: World, placement: Placement, begun: Callable[[], None] | None
+    ) -> None:
+        self._rule, self._begun = rule, begun
         self._world = world
         self._placement = placement
 
@@ -106,9 +109,11 @@ class WavesRule:
         if self._rule.survivors == "rejoin":
             for group in self._rule.units:
                 self._rejoin(group)
-            return NEVER
-        for group in self._rule.units:
-            place_group(world, self._placement, group)
+        else:
+            for group in self._rule.units:
+                place_group(world, self._placement, group)
+        if self._begun is not None:
+            self._begun()
         return NEVER
 
     def _rejoin(self, group: Group) -> None:

@@ -1,0 +1,9 @@
+"""Fights: who attacks whom, and what comes of it.
+
+pairs        who is near whom, and who is hostile
+bystanders   structures and workers at work, which do not fight back
+combat       targets and shots
+damage       what a hit or an explosion takes
+healing      medivacs
+recovery     shields, life and energy that come back
+"""
