@@ -41,6 +41,8 @@ BUILT_IN: dict[str, str] = {
     "CollectMineralsAndGasImage": "sc2pool.tasks.minigames.towns.images:CollectMineralsAndGasImage",
     "BuildMarines": "sc2pool.tasks.minigames.towns.build_marines:BuildMarines",
     "BuildMarinesImage": "sc2pool.tasks.minigames.towns.images:BuildMarinesImage",
+    "Melee": "sc2pool.tasks.melee.melee:Melee",
+    "MeleeImage": "sc2pool.tasks.melee.images:MeleeImage",
 }
 
 

@@ -19,11 +19,13 @@ from gymnasium import spaces
 
 import sc2pool
 from sc2pool.cli.bench.output import markdown, tell
+from sc2pool.tasks.melee.scripted import play_melee
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
 from sc2pool.tasks.minigames.scripted import SCRIPTED
 from sc2pool.tasks.registry import resolve
 
 Policy = Callable[[Any], Any]
+PLAYERS: dict[str, Policy] = SCRIPTED | {"Melee": play_melee}
 
 HEAD = (
     *("task", "random mean (max)", "scripted mean (min–max)", "human", "grandmaster"),
@@ -35,11 +37,11 @@ def main() -> None:
     options = parse_arguments()
     rows = []
     for task in options.task:
-        published = PUBLISHED[resolve(task).map_name]
+        published = PUBLISHED.get(resolve(task).map_name)
         env = sc2pool.SC2GymEnv(task=task, game=options.game)
         try:
             random_scores = play(env, random_policy(env.action_space), options.episodes)
-            scripted_scores = play(env, SCRIPTED[task], options.episodes)
+            scripted_scores = play(env, PLAYERS[task], options.episodes)
             version = env.stats().game_version
         finally:
             env.close()
@@ -53,7 +55,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--game", default="auto", help="auto, real, or an installation's path")
     parser.add_argument("--episodes", type=int, default=20, help="per task and player")
-    parser.add_argument("--task", nargs="+", choices=list(SCRIPTED), default=list(SCRIPTED))
+    parser.add_argument("--task", nargs="+", choices=list(PLAYERS), default=list(SCRIPTED))
     return parser.parse_args()
 
 
@@ -78,10 +80,14 @@ def play(env: Any, policy: Policy, episodes: int) -> list[float]:
 
 
 def row(
-    task: str, random: list[float], scripted: list[float], published: PublishedScores
+    task: str, random: list[float], scripted: list[float], published: PublishedScores | None
 ) -> tuple[str, ...]:
     """One line of the table."""
     random_mean, scripted_mean = mean(random), mean(scripted)
+    if published is None:
+        measured = ((random_mean, random), (scripted_mean, scripted))
+        cells = (f"{middle:.2f} ({min(all_):.2f}–{max(all_):.2f})" for middle, all_ in measured)
+        return (task, *cells, "–", "–", "–", "–")
     lowest, highest = 0.85 * published.human, 1.2 * published.grandmaster
     return (
         task,

@@ -16,8 +16,8 @@ ALWAYS_THE_SAME = {"CollectMineralsAndGas", "BuildMarines"}
 """Tasks that are played with one seed: little on their maps is random, and they take long."""
 GOOD_STEPS = {"CollectMineralsAndGas", "BuildMarines"}
 """Tasks whose random player is good, as each action is a whole step of a growing town."""
-LONG = {"BuildMarines", "BuildMarinesImage"}
-"""Tasks of 1800 steps."""
+LONG = {"BuildMarines", "BuildMarinesImage", "MeleeImage"}
+"""Tasks that are played for many steps."""
 IMAGES = [name for name in BUILT_IN if name.endswith("Image")]
 TOO_GOOD = {
     "DefeatZerglingsAndBanelings": "survivors join the next wave, so good targets pay more and more"

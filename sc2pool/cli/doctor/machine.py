@@ -68,7 +68,7 @@ def probe_maps(
     maps = installation.maps or installation.root / "Maps"
     for name, players in tasks.items():
         path = locate(installation, name)
-        belongs_to = maps / "mini_games" / f"{name}{MAP_SUFFIX}"
+        belongs_to = maps / ("mini_games" if name in PUBLISHED else "Melee") / f"{name}{MAP_SUFFIX}"
         findings.note(checks.map_check(name), path, belongs_to, players)
         if path is not None and playable is None:
             setup = resolve(players[0]).game_setup() if players else GameSetup(name)

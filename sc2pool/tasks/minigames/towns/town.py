@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,14 +59,21 @@ class Town:
     """The learner's units and money in one observation.
 
     Attributes:
-        area: where the town is.
+        area: where the town is. `ground` are the cells (y, x) on which structures can stand, None
+            for all; `passage_cells` stay free between two structures.
         minerals, vespene: what can be spent.
         food_used, food_cap: supply.
         workers: all SCVs; `idle` those without an order.
     """
 
-    def __init__(self, area: PlayableArea) -> None:
+    def __init__(
+        self,
+        area: PlayableArea,
+        ground: NDArray[np.bool_] | None = None,
+        passage_cells: float = 0.0,
+    ) -> None:
         self.area = area
+        self._ground, self._passage = ground, passage_cells
         self._reserved: list[tuple[int, float, float, int]] = []
         """Places of structures that were ordered: the loop at which it ends, x, y, the type."""
         self.look(sc_pb.Observation())
@@ -238,23 +244,30 @@ class Town:
         odd = half % 1.0
         columns = np.arange(math.ceil(area.left), math.floor(area.right)) + odd
         rows = np.arange(math.ceil(area.bottom), math.floor(area.top)) + odd
-        places = [
-            (math.dist((x, y), centre), x, y)
-            for x, y in product(columns.tolist(), rows.tolist())
-            if area.left <= x - half
-            and x + half <= area.right
-            and area.bottom <= y - half
-            and y + half <= area.top
-        ]
-        taken = list(self._taken())
+        x, y = (axis.ravel() for axis in np.meshgrid(columns, rows, indexing="ij"))
+        free = (area.left <= x - half) & (x + half <= area.right)
+        free &= (area.bottom <= y - half) & (y + half <= area.top)
+        taken = np.array(list(self._taken()), dtype=np.float64).reshape(-1, 4)
+        apart = half + self._passage
+        free &= (
+            (abs(x[:, None] - taken[:, 0]) >= apart + taken[:, 2])
+            | (abs(y[:, None] - taken[:, 1]) >= apart + taken[:, 3])
+        ).all(axis=1)
         resources = [u.pos for u in (*self.all(MINERAL_FIELD), *self.all(GEYSER))]
-        for _, x, y in sorted(places):
-            if all(
-                abs(x - other_x) >= half + wide or abs(y - other_y) >= half + high
-                for other_x, other_y, wide, high in taken
-            ) and all(math.dist((x, y), (pos.x, pos.y)) >= FROM_RESOURCES for pos in resources):
-                return x, y
-        return None
+        points = np.array([(pos.x, pos.y) for pos in resources], dtype=np.float64).reshape(-1, 2)
+        away = np.hypot(x[:, None] - points[:, 0], y[:, None] - points[:, 1])
+        free &= (away >= FROM_RESOURCES).all(axis=1)
+        x, y = x[free], y[free]
+        nearest_first = np.lexsort((y, x, np.hypot(x - centre[0], y - centre[1])))
+        places = zip(x[nearest_first].tolist(), y[nearest_first].tolist(), strict=True)
+        return next((place for place in places if self._is_ground(*place, half)), None)
+
+    def _is_ground(self, x: float, y: float, half: float) -> bool:
+        """True if structures can stand on these cells."""
+        if self._ground is None:
+            return True
+        columns, rows = (slice(int(at - half), int(at + half)) for at in (x, y))
+        return bool(self._ground[rows, columns].all())
 
     def _taken(self) -> Iterable[tuple[float, float, float, float]]:
         """Middle, half width and half height of all that is built, or will be."""

@@ -1,0 +1,20 @@
+"""Grids: bits and bytes, whole or cut short."""
+
+from __future__ import annotations
+
+from s2clientprotocol import common_pb2
+
+from sc2pool.tasks.melee.grid import bits_of, bytes_of
+
+
+def test_bits_and_bytes():
+    grid = common_pb2.ImageData(size=common_pb2.Size2DI(x=8, y=2), data=b"\x80\x01")
+    assert bits_of(grid).tolist() == [[True] + [False] * 7, [False] * 7 + [True]]
+    grid = common_pb2.ImageData(size=common_pb2.Size2DI(x=2, y=2), data=b"\x01\x02\x03\x04\x05")
+    assert bytes_of(grid).tolist() == [[1, 2], [3, 4]]
+
+
+def test_what_is_missing_is_zero():
+    grid = common_pb2.ImageData(size=common_pb2.Size2DI(x=4, y=2), data=b"\xff")
+    assert bytes_of(grid).tolist() == [[255, 0, 0, 0], [0] * 4]
+    assert bits_of(common_pb2.ImageData()).shape == (0, 0)
