@@ -7,11 +7,13 @@ says what it simulates.
     process/      the socket (`server`), one client's status machine (`session`), the state
                   between two requests (`state`)
     requests/     one handler per request
+    multiplayer/  two clients in one game, each in a process of its own
     replays/      what is recorded of an episode, its file, and playing it again
     view/         what the client sees of the world, as messages
     simulation/   one episode (`game`), its units (`world`), one file per mechanism
     data/         unit types, abilities, the data tables, the format of map files
     maps/         the map files
 
-Imports run one way: `session` → `requests` → `state` → `view`, `replays` → `simulation` → `data`.
+Imports run one way: `session` → `requests` → `multiplayer` → `state` → `view`, `replays` →
+`simulation` → `data`.
 """

@@ -1,7 +1,9 @@
 """Writes an installation of the stand-in, with the layout of StarCraft II.
 
     DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in
-    DIR/Maps/mini_games/<name>.SC2Map     the maps
+    DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
+    DIR/Maps/Melee/<name>.SC2Map          the map of a melee
+    DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's scenarios, where its package looks for them
     DIR/sc2pool-standin.txt               marks the directory as ours
 
 Rules it keeps: a directory with other contents is not changed; every file is replaced atomically,
@@ -45,10 +47,12 @@ def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path
         directory.mkdir(parents=True, exist_ok=True)
         # The marker comes first, so that an unfinished installation is recognised as ours.
         _write(directory / MARKER, _MARKER_TEXT.encode(), 0o644)
-        maps = directory / "Maps" / "mini_games"
-        for source in resources.files("sc2pool.standin").joinpath("maps").iterdir():
-            if source.name.endswith(".SC2Map"):
-                _write(maps / source.name, source.read_bytes(), 0o644)
+        ours = resources.files("sc2pool.standin").joinpath("maps")
+        rooms = {"mini_games": ours, "Melee": ours / "melee", "SMAC_Maps": ours / "smac"}
+        for folder, sources in rooms.items():
+            for source in sources.iterdir():
+                if source.name.endswith(".SC2Map"):
+                    _write(directory / "Maps" / folder / source.name, source.read_bytes(), 0o644)
         executable = directory / "Versions" / f"Base{BASE_BUILD}" / "SC2_x64"
         _write(executable, _launcher(after_stop).encode(), 0o755)
     except OSError as error:

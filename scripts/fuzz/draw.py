@@ -11,8 +11,11 @@ import random
 from collections.abc import Callable
 
 from google.protobuf.message import DecodeError
+from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
+from s2clientprotocol import spatial_pb2 as spatial_pb
+from s2clientprotocol import ui_pb2 as ui_pb
 
 from sc2pool.protocol.status import LEGAL, Status, is_legal
 
@@ -23,6 +26,7 @@ ABILITIES = (
     17,
     18,
     23,
+    386,
     3665,
     3674,
     3793,
@@ -32,15 +36,27 @@ ABILITIES = (
     203,
     295,
     296,
+    306,
+    314,
+    318,
     319,
     320,
     321,
     524,
+    348,
+    556,
+    558,
     560,
+    561,
+    3660,
     3666,
     3667,
+    3671,
 )
-UNIT_TYPES = (9, 18, 19, 20, 21, 45, 48, 51, 73, 74, 105, 110, 317, 341, 342, 1680, 9999)
+UNIT_TYPES = (
+    *(4, 9, 18, 19, 20, 21, 45, 47, 48, 49, 51, 54, 73, 74, 98, 105, 107, 110),
+    *(317, 341, 342, 1680, 9999),
+)
 NUMBERS = (0.0, -1.0, 0.5, 45.0, 1e9, -1e30, math.nan, math.inf)
 LOOPS = (0, 1, 1, 2, 8, 8, 22, 64)
 MOST_LOOPS = 64
@@ -144,6 +160,9 @@ class Draw:
         else:
             create.local_map.map_path = self._maps[self._games % len(self._maps)]
             self._games += 1
+        if len(create.player_setup) > 1 and create.player_setup[1].type == sc_pb.Participant:
+            # It is refused. On a map for two players the game would wait for the other one.
+            create.local_map.map_path = "mini_games/MoveToBeacon.SC2Map"
 
     def _join_game(self, request: sc_pb.Request) -> None:
         rng, join = self._rng, request.join_game
@@ -152,8 +171,19 @@ class Draw:
         options = join.options
         options.raw = options.score = rng.random() < 0.95
         options.raw_crop_to_playable_area = rng.random() < 0.1
-        if rng.random() < 0.1:
-            options.feature_layer.resolution.x = 84
+        options.raw_affects_selection = rng.random() < 0.2
+        for screen in (options.feature_layer, options.render):
+            if rng.random() < 0.15:
+                self._screen(screen)
+
+    def _screen(self, setup: sc_pb.SpatialCameraSetup) -> None:
+        """Layers or images, small ones most of the time."""
+        rng = self._rng
+        for size in (setup.resolution, setup.minimap_resolution):
+            size.x, size.y = rng.choice((16, 33)), rng.choice((16, 16, 40, 0))
+        setup.width = rng.choice((24, 24, 7.5, 0, math.nan))
+        setup.crop_to_playable_area = rng.random() < 0.5
+        setup.allow_cheating_layers = rng.random() < 0.5
 
     def _observation(self, request: sc_pb.Request) -> None:
         request.observation.disable_fog = self._rng.random() < 0.1
@@ -188,8 +218,10 @@ class Draw:
                     action.action_raw.camera_move.center_world_space.x = rng.choice(NUMBERS)
                 case 2:
                     action.action_raw.toggle_autocast.ability_id = self._ability()
-                case 3:
-                    action.action_feature_layer.camera_move.center_minimap.x = rng.randint(-9, 99)
+                case 3 | 4:
+                    self._click(rng.choice((action.action_feature_layer, action.action_render)))
+                case 5 | 6:
+                    self._press(action.action_ui)
                 case _:
                     command = action.action_raw.unit_command
                     command.ability_id = self._ability()
@@ -200,6 +232,53 @@ class Draw:
                         point.x, point.y = self._place()
                     elif rng.random() < 0.7:
                         command.target_unit_tag = self._tag()
+
+    def _click(self, spatial: spatial_pb.ActionSpatial) -> None:
+        """An action on a screen."""
+        rng = self._rng
+        match rng.randrange(4):
+            case 0:
+                self._pixel(spatial.camera_move.center_minimap)
+            case 1:
+                self._pixel(spatial.unit_selection_point.selection_screen_coord)
+                spatial.unit_selection_point.type = rng.randint(1, 4)
+            case 2:
+                for _ in range(rng.randint(0, 2)):
+                    corners = spatial.unit_selection_rect.selection_screen_coord.add()
+                    self._pixel(corners.p0)
+                    self._pixel(corners.p1)
+                spatial.unit_selection_rect.selection_add = rng.random() < 0.5
+            case _:
+                spatial.unit_command.ability_id = self._ability()
+                spatial.unit_command.queue_command = rng.random() < 0.4
+                if rng.random() < 0.6:
+                    self._pixel(spatial.unit_command.target_screen_coord)
+                elif rng.random() < 0.5:
+                    self._pixel(spatial.unit_command.target_minimap_coord)
+
+    def _pixel(self, point: common.PointI) -> None:
+        point.x, point.y = self._rng.randint(-3, 40), self._rng.randint(-3, 40)
+
+    def _press(self, ui: ui_pb.ActionUI) -> None:
+        """A button of the user interface."""
+        rng = self._rng
+        match rng.randrange(7):
+            case 0:
+                ui.select_army.selection_add = rng.random() < 0.5
+            case 1:
+                ui.select_idle_worker.type = rng.randint(1, 4)
+            case 2:
+                ui.control_group.action = rng.randint(1, 5)
+                ui.control_group.control_group_index = rng.randint(0, 10)
+            case 3:
+                ui.multi_panel.type = rng.randint(1, 4)
+                ui.multi_panel.unit_index = rng.randint(-1, 12)
+            case 4:
+                ui.production_panel.unit_index = rng.randint(-1, 5)
+            case 5:
+                ui.select_larva.SetInParent()
+            case _:
+                ui.toggle_autocast.ability_id = self._ability()
 
     def _query(self, request: sc_pb.Request) -> None:
         rng, query = self._rng, request.query

@@ -90,17 +90,23 @@ class OfflineSession:
     def ask(self, **request: Any) -> sc_pb.Response:
         return sc_pb.Response.FromString(self.ask_bytes(**request))
 
-    def start(self, map_name: str = "MoveToBeacon", seed: int = 1, **create: Any) -> None:
+    def start(
+        self,
+        map_name: str = "MoveToBeacon",
+        seed: int = 1,
+        interface: sc_pb.InterfaceOptions = RAW,
+        **create: Any,
+    ) -> None:
         created = self.ask(create_game=create_request(map_name, seed, **create))
         assert not created.create_game.HasField("error"), created
-        assert self.ask(join_game=join_request()).join_game.player_id == 1
+        assert self.ask(join_game=join_request(interface)).join_game.player_id == 1
 
-    def arena(self, *units: Spawn, **changes: Any) -> None:
+    def arena(self, *units: Spawn, interface: sc_pb.InterfaceOptions = RAW, **changes: Any) -> None:
         """Play on an empty map, but for these units."""
         content = json.dumps(EMPTY_MAP | changes).encode()
         request = create_request("", local_map=sc_pb.LocalMap(map_data=content))
         assert self.ask(create_game=request).status == sc_pb.init_game
-        assert self.ask(join_game=join_request()).status == sc_pb.in_game
+        assert self.ask(join_game=join_request(interface)).status == sc_pb.in_game
         self.create(*units)
 
     def create(self, *units: Spawn) -> None:
@@ -143,8 +149,8 @@ def _spawn(
     )
 
 
-def join_request() -> sc_pb.RequestJoinGame:
-    return sc_pb.RequestJoinGame(race=1, options=RAW)
+def join_request(interface: sc_pb.InterfaceOptions = RAW) -> sc_pb.RequestJoinGame:
+    return sc_pb.RequestJoinGame(race=1, options=interface)
 
 
 @pytest.fixture(scope="session")

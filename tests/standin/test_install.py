@@ -15,7 +15,7 @@ from sc2pool.standin.version import BASE_BUILD
 MAPS = {
     *("MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "Canned"),
     *("FindAndDefeatZerglings", "DefeatZerglingsAndBanelings"),
-    *("CollectMineralsAndGas", "BuildMarines"),
+    *("CollectMineralsAndGas", "BuildMarines", "MarineDuel"),
 }
 
 

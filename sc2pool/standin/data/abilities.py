@@ -22,7 +22,7 @@ class OrderKind(IntEnum):
     """What a unit is doing: the values of `Order.kind`. MOVE and all later kinds have a goal.
 
     GATHER and all later kinds belong to an economy: a walking unit with such an order is a worker
-    on an errand. A RALLY is carried out when it is given.
+    on an errand. RALLY and all later kinds are carried out when they are given.
     """
 
     IDLE = 0
@@ -30,16 +30,24 @@ class OrderKind(IntEnum):
     MOVE = 2
     ATTACK = 3
     PATROL = 4
-    GATHER = 5
-    RETURN = 6
-    BUILD = 7
-    TRAIN = 8
-    RALLY = 9
+    HEAL = 5
+    GATHER = 6
+    RETURN = 7
+    BUILD = 8
+    TRAIN = 9
+    RALLY = 10
+    MORPH = 11
+    CANCEL = 12
 
 
 SMART, STOP, MOVE, PATROL, HOLD, ATTACK = 1, 4, 16, 17, 18, 23
+HEAL = 386
 RALLY_UNITS, RALLY_WORKERS, GATHER, RETURN = 195, 203, 295, 296
-BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS, TRAIN_SCV, TRAIN_MARINE = 319, 320, 321, 524, 560
+BUILD_COMMAND_CENTER, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS = 318, 319, 320, 321
+TRAIN_SCV, TRAIN_MARINE, TRAIN_REAPER = 524, 560, 561
+LOWER_DEPOT, RAISE_DEPOT = 556, 558
+CANCEL_QUEUED, CANCEL_SITE, HALT = 306, 314, 348
+GENERAL_CANCEL_QUEUED, GENERAL_CANCEL_SITE, GENERAL_HALT = 3671, 3659, 3660
 GENERAL_GATHER, GENERAL_RETURN, GENERAL_RALLY_UNITS, GENERAL_RALLY_WORKERS = 3666, 3667, 3673, 3690
 GENERAL_STOP, GENERAL_ATTACK, GENERAL_HOLD, GENERAL_MOVE, GENERAL_PATROL = (
     3665,
@@ -71,6 +79,7 @@ ABILITIES: tuple[Ability, ...] = (
     Ability(PATROL, "move", 1, "MovePatrol", "Patrol Patrol", POINT_OR_UNIT, "P", GENERAL_PATROL),
     Ability(HOLD, "move", 2, "MoveHoldPosition", "HoldPosition Hold", NO_TARGET, "H", GENERAL_HOLD),
     Ability(ATTACK, "attack", 0, "Attack", "Attack Attack", POINT_OR_UNIT, "A", GENERAL_ATTACK),
+    Ability(HEAL, "MedivacHeal", 0, "Heal", "Effect Heal", UNIT, "E"),
     Ability(
         *(RALLY_UNITS, "Rally", 0, "Rally", "Rally Building", POINT_OR_UNIT, "Y"),
         GENERAL_RALLY_UNITS,
@@ -84,11 +93,33 @@ ABILITIES: tuple[Ability, ...] = (
         *(RETURN, "SCVHarvest", 1, "ReturnCargo", "Harvest Return SCV", NO_TARGET, "C"),
         GENERAL_RETURN,
     ),
+    Ability(
+        BUILD_COMMAND_CENTER, "TerranBuild", 0, "CommandCenter", "Build CommandCenter", POINT, "BC"
+    ),
     Ability(BUILD_DEPOT, "TerranBuild", 1, "SupplyDepot", "Build SupplyDepot", POINT, "BS"),
     Ability(BUILD_REFINERY, "TerranBuild", 2, "Refinery", "Build Refinery", UNIT, "BR"),
     Ability(BUILD_BARRACKS, "TerranBuild", 3, "Barracks", "Build Barracks", POINT, "BB"),
     Ability(TRAIN_SCV, "CommandCenterTrain", 0, "SCV", "Train SCV", NO_TARGET, "S"),
     Ability(TRAIN_MARINE, "BarracksTrain", 0, "Marine", "Train Marine", NO_TARGET, "A"),
+    Ability(TRAIN_REAPER, "BarracksTrain", 1, "Reaper", "Train Reaper", NO_TARGET, "R"),
+    Ability(
+        *(LOWER_DEPOT, "SupplyDepotLower", 0, "Lower", "Morph SupplyDepot Lower", NO_TARGET, "R"),
+    ),
+    Ability(
+        *(RAISE_DEPOT, "SupplyDepotRaise", 0, "Raise", "Morph SupplyDepot Raise", NO_TARGET, "R"),
+    ),
+    Ability(
+        *(CANCEL_QUEUED, "que5", 0, "Cancel", "Cancel Queue5", NO_TARGET, "Escape"),
+        GENERAL_CANCEL_QUEUED,
+    ),
+    Ability(
+        *(CANCEL_SITE, "BuildInProgress", 0, "Cancel", "Cancel BuildInProgress", NO_TARGET),
+        *("Escape", GENERAL_CANCEL_SITE),
+    ),
+    Ability(*(HALT, "TerranBuild", 30, "Cancel", "Halt TerranBuild", NO_TARGET, "T", GENERAL_HALT)),
+    Ability(GENERAL_CANCEL_QUEUED, "CancelLast", 0, "CancelLast", "Cancel Last", NO_TARGET),
+    Ability(GENERAL_CANCEL_SITE, "Cancel", 0, "Cancel", "Cancel", NO_TARGET),
+    Ability(GENERAL_HALT, "Halt", 0, "Halt", "Halt", NO_TARGET),
     Ability(GENERAL_GATHER, "HarvestGather", 0, "HarvestGather", "Harvest Gather", UNIT),
     Ability(GENERAL_RETURN, "HarvestReturn", 0, "HarvestReturn", "Harvest Return", NO_TARGET),
     Ability(
@@ -113,28 +144,48 @@ KIND_BY_ABILITY = {
     ATTACK: OrderKind.ATTACK,
     PATROL: OrderKind.PATROL,
     HOLD: OrderKind.HOLD,
+    HEAL: OrderKind.HEAL,
     GATHER: OrderKind.GATHER,
     RETURN: OrderKind.RETURN,
+    BUILD_COMMAND_CENTER: OrderKind.BUILD,
     BUILD_DEPOT: OrderKind.BUILD,
     BUILD_REFINERY: OrderKind.BUILD,
     BUILD_BARRACKS: OrderKind.BUILD,
     TRAIN_SCV: OrderKind.TRAIN,
     TRAIN_MARINE: OrderKind.TRAIN,
+    TRAIN_REAPER: OrderKind.TRAIN,
     RALLY_UNITS: OrderKind.RALLY,
     RALLY_WORKERS: OrderKind.RALLY,
+    LOWER_DEPOT: OrderKind.MORPH,
+    RAISE_DEPOT: OrderKind.MORPH,
+    CANCEL_QUEUED: OrderKind.CANCEL,
+    CANCEL_SITE: OrderKind.CANCEL,
+    HALT: OrderKind.CANCEL,
 }
 ABILITY_BY_KIND = {kind: ability for ability, kind in KIND_BY_ABILITY.items()}
 
 WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
-"""The abilities of a mobile unit without a weapon, and with one."""
+HEALER_ABILITIES = (*WALKER_ABILITIES, HEAL)
+"""The abilities of a mobile unit without a weapon, with one, and of one that heals."""
 
 
 _OF_THE_ECONOMY = {
-    "SCV": (*FIGHTER_ABILITIES, GATHER, RETURN, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS),
-    "CommandCenter": (SMART, TRAIN_SCV, RALLY_WORKERS),
-    "Barracks": (SMART, TRAIN_MARINE, RALLY_UNITS),
+    "SCV": (
+        *(*FIGHTER_ABILITIES, GATHER, RETURN, HALT, BUILD_COMMAND_CENTER),
+        *(BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS),
+    ),
+    "CommandCenter": (SMART, TRAIN_SCV, RALLY_WORKERS, CANCEL_QUEUED, CANCEL_SITE),
+    "SupplyDepot": (LOWER_DEPOT, CANCEL_SITE),
+    "SupplyDepotLowered": (RAISE_DEPOT,),
+    "Refinery": (CANCEL_SITE,),
+    "Barracks": (SMART, TRAIN_MARINE, TRAIN_REAPER, RALLY_UNITS, CANCEL_QUEUED, CANCEL_SITE),
 }
+
+
+def needs_target(ability_id: int) -> bool:
+    """True if the ability is used on a point or a unit."""
+    return bool(ABILITY_BY_ID[ability_id].target != NO_TARGET)
 
 
 def specific(ability_id: int) -> int:
@@ -151,4 +202,6 @@ def available_to(kind: UnitType) -> tuple[int, ...]:
         return _OF_THE_ECONOMY[kind.name]
     if not kind.mobile:
         return ()
+    if kind.heals is not None:
+        return HEALER_ABILITIES
     return WALKER_ABILITIES if kind.weapon is None else FIGHTER_ABILITIES

@@ -8,6 +8,8 @@ from sc2pool.standin.data.fields import Fields, Point
 from sc2pool.standin.data.unit_types import TYPE_BY_NAME, UnitType
 
 MAX_MONEY = 1_000_000
+CARRIES_MINERALS, CARRIES_VESPENE = 271, 273
+"""Ids of the buffs of a worker with cargo."""
 
 
 @dataclass(frozen=True)

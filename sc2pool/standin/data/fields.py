@@ -50,6 +50,9 @@ class Fields:
             raise ScenarioError(f"{self._where}.{key} must be 1 to {most}, not {value}")
         return value
 
+    def count_or(self, key: str, most: int, default: int) -> int:
+        return self.count(key, most) if key in self._left else default
+
     def distance(self, key: str) -> float:
         return self.number(key, MAX_SIDE_CELLS)
 
@@ -122,6 +125,12 @@ class Fields:
     def point_or_none(self, key: str) -> Point | None:
         return self.point(key) if key in self._left else None
 
+    def points_or_none(self, key: str) -> tuple[Point, ...] | None:
+        """The list of points under a key that may also have a value of another type."""
+        if not isinstance(self._left.get(key), list):
+            return None
+        return tuple(self._point(point, key) for point in self.take(key, list))
+
     def region(self, key: str) -> Region:
         corners = self.take(key, list)
         if len(corners) != 2:
@@ -136,6 +145,22 @@ class Fields:
         if not lists or not all(isinstance(one, list) and one for one in lists):
             raise ScenarioError(f"{self._where}.{key} must be made of lists of points")
         return tuple(tuple(self._point(point, key) for point in one) for one in lists)
+
+    def points(self, key: str, count: int) -> tuple[Point, ...]:
+        values = self.take(key, list)
+        if len(values) != count:
+            raise ScenarioError(f"{self._where}.{key} must be {count} points")
+        return tuple(self._point(value, key) for value in values)
+
+    def rows(self, key: str, size: tuple[int, int]) -> list[str] | None:
+        """A picture of the map, row by row; None if the key is missing."""
+        if key not in self._left:
+            return None
+        width, height = size
+        rows = self.take(key, list)
+        if len(rows) != height or not all(isinstance(r, str) and len(r) == width for r in rows):
+            raise ScenarioError(f"{self._where}.{key} must be {height} rows of {width} characters")
+        return rows
 
     def finish(self) -> None:
         if self._left:

@@ -67,7 +67,14 @@ class Points:
     choices: tuple[tuple[Point, ...], ...]
 
 
-Place = Named | Circle | Ring | Scatter | Column | Points
+@dataclass(frozen=True)
+class Cluster:
+    """Side by side around a centre, as close as the units' sizes and those that are there allow."""
+
+    centre: Point
+
+
+Place = Named | Circle | Ring | Scatter | Column | Points | Cluster
 
 
 def read_place(fields: Fields, key: str) -> Place:
@@ -118,6 +125,10 @@ def _points(fields: Fields) -> Points:
     return Points(fields.lists_of_points("choices"))
 
 
+def _cluster(fields: Fields) -> Cluster:
+    return Cluster(centre=fields.point("centre"))
+
+
 _NAMED: dict[str, Named] = {"random": "random", "side": "side", "opposite": "opposite"}
 _SIDES: dict[str, Side] = {"side": "side", "opposite": "opposite"}
 _KINDS: dict[str, Callable[[Fields], Place]] = {
@@ -126,4 +137,5 @@ _KINDS: dict[str, Callable[[Fields], Place]] = {
     "scatter": _scatter,
     "column": _column,
     "points": _points,
+    "cluster": _cluster,
 }

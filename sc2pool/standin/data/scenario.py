@@ -16,12 +16,16 @@ from typing import Literal
 
 from sc2pool.standin.cost import StepCost
 from sc2pool.standin.data.economy import EconomyRules, read_economy
-from sc2pool.standin.data.fields import Fields, ScenarioError
+from sc2pool.standin.data.fields import Fields, Point, ScenarioError
+from sc2pool.standin.data.ground import Ground, read_ground
+from sc2pool.standin.data.liberty import BY_NAME
+from sc2pool.standin.data.melee import MeleeRules, read_melee
 from sc2pool.standin.data.places import Place, Points, read_place
-from sc2pool.standin.data.unit_types import TYPE_BY_NAME, UnitType
+from sc2pool.standin.data.unit_types import UnitType
 
 FORMAT = "sc2pool-standin-scenario/1"
 MAX_UNITS = 400
+MAX_PLAYERS = 2
 
 Taken = Literal["moves", "vanishes"]
 Survivors = Literal["stay", "rejoin"]
@@ -90,7 +94,19 @@ class Created:
     score: int
 
 
-Rule = Collect | Bounty | Waves | Income | Created
+@dataclass(frozen=True)
+class Battle:
+    """The enemies attack; when nobody is left on either side, the map's units are created anew.
+
+    The game does not end when the client's last unit dies.
+    """
+
+    attack: tuple[Point, ...] | Literal["units"]
+    """Where the enemies attack: at one point, at a random one between two, or nowhere if there is
+    none; or the client's units."""
+
+
+Rule = Collect | Bounty | Waves | Income | Created | Battle
 
 
 @dataclass(frozen=True)
@@ -106,10 +122,19 @@ class Scenario:
     rules: tuple[Rule, ...]
     stamp: bool = False
     """True if each observation carries a stamp of its origin; see `requests.observe`."""
+    players: int = 1
+    """Number of clients that can play it. With two, a player without units has lost."""
     canned: bool = False
     """True if nothing ever happens and observations are prepared; see `process.canned`."""
     step_cost: StepCost | None = None
     economy: EconomyRules | None = None
+    army_selected: bool = False
+    """True if the client's units are selected at the start and after each wave."""
+    camera_on_workers: bool = False
+    """True if the camera begins at the client's workers, as in melee; else at the area's middle."""
+    ground: Ground | None = None
+    """None if the map is flat, and open inside its playable area."""
+    melee: MeleeRules | None = None
 
 
 def parse_scenario(content: bytes) -> Scenario:
@@ -133,16 +158,28 @@ def parse_scenario(content: bytes) -> Scenario:
         units=tuple(_group(item) for item in fields.items("units")),
         rules=tuple(_rule(item) for item in fields.items("rules")),
         stamp=fields.flag("stamp"),
+        players=fields.count_or("players", MAX_PLAYERS, 1),
         canned=fields.flag("canned"),
         step_cost=_step_cost(fields.part("step_cost")),
         economy=_economy(fields.part("economy")),
+        army_selected=fields.flag("army_selected"),
+        camera_on_workers=fields.flag("camera_on_workers"),
+        ground=read_ground(fields, size),
+        melee=_melee(fields.part("melee")),
     )
     fields.finish()
+    if scenario.melee is not None and scenario.economy is None:
+        raise ScenarioError("map.melee needs an economy, and there is no map.economy")
+    x0, y0, x1, y1 = scenario.playable_area
+    if scenario.ground is not None and not scenario.ground.walkable[y0:y1, x0:x1].any():
+        raise ScenarioError("map.ground has no place for units in the playable area")
     scored = any(isinstance(rule, Income | Created) for rule in scenario.rules)
     if scored and scenario.economy is None:
         raise ScenarioError("map.rules score an economy, and there is no map.economy")
     if scenario.canned and (scenario.fog or scenario.stamp):
         raise ScenarioError("map.canned goes with neither map.fog nor map.stamp")
+    if scenario.canned and scenario.players > 1:
+        raise ScenarioError("map.canned is for one player")
     return scenario
 
 
@@ -152,7 +189,7 @@ _SURVIVORS: dict[str, Survivors] = {"stay": "stay", "rejoin": "rejoin"}
 
 def _group(fields: Fields) -> Group:
     group = Group(
-        type=fields.one_of("type", TYPE_BY_NAME),
+        type=fields.one_of("type", BY_NAME),
         owner=fields.count("owner", 16),
         count=fields.count("count", MAX_UNITS),
         place=read_place(fields, "place"),
@@ -176,9 +213,13 @@ def _economy(fields: Fields | None) -> EconomyRules | None:
     return None if fields is None else read_economy(fields)
 
 
+def _melee(fields: Fields | None) -> MeleeRules | None:
+    return None if fields is None else read_melee(fields)
+
+
 def _collect(fields: Fields) -> Collect:
     return Collect(
-        target=fields.one_of("target", TYPE_BY_NAME),
+        target=fields.one_of("target", BY_NAME),
         count=fields.count("count", MAX_UNITS),
         place=read_place(fields, "place"),
         reach=fields.distance("reach"),
@@ -190,7 +231,7 @@ def _collect(fields: Fields) -> Collect:
 
 def _bounty(fields: Fields) -> Bounty:
     return Bounty(
-        type=fields.one_of("type", TYPE_BY_NAME),
+        type=fields.one_of("type", BY_NAME),
         owner=fields.count("owner", 16),
         score=fields.take("score", int),
     )
@@ -208,15 +249,22 @@ def _income(fields: Fields) -> Income:
 
 
 def _created(fields: Fields) -> Created:
-    return Created(type=fields.one_of("type", TYPE_BY_NAME), score=fields.take("score", int))
+    return Created(type=fields.one_of("type", BY_NAME), score=fields.take("score", int))
 
 
+def _battle(fields: Fields) -> Battle:
+    points = fields.points_or_none("attack")
+    return Battle(attack=fields.one_of("attack", _ATTACKED) if points is None else points)
+
+
+_ATTACKED: dict[str, Literal["units"]] = {"units": "units"}
 _RULES: dict[str, Callable[[Fields], Rule]] = {
     "collect": _collect,
     "bounty": _bounty,
     "waves": _waves,
     "income": _income,
     "created": _created,
+    "battle": _battle,
 }
 
 

@@ -17,6 +17,7 @@ LOOPS_PER_SECOND = 16
 
 LIGHT, ARMORED = data_pb.Light, data_pb.Armored
 BIOLOGICAL, MECHANICAL, STRUCTURE = data_pb.Biological, data_pb.Mechanical, data_pb.Structure
+MASSIVE = data_pb.Massive
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,33 @@ class WeaponType:
     targets: data_pb.Weapon.TargetType.ValueType = data_pb.Weapon.Ground
     bonus: tuple[data_pb.Attribute.ValueType, float] | None = None
     splash: float = 0.0
+    beam: float = 0.0
+    """Distance to both sides of the target, across the shot, at which other enemies are hit."""
 
     @cached_property
     def cooldown_loops(self) -> float:
         """Loops from one attack to the next."""
         return self.cooldown_s * LOOPS_PER_SECOND
+
+    def hits(self, target: UnitType) -> bool:
+        """True if the weapon can be aimed at units of this type."""
+        if self.targets == data_pb.Weapon.Any:
+            return True
+        return target.flies != (self.targets == data_pb.Weapon.Ground)
+
+
+@dataclass(frozen=True)
+class HealType:
+    """What heals wounded biological units of the same owner."""
+
+    range: float
+    life_per_s: float
+    life_per_energy: float
+
+    @cached_property
+    def life_per_loop(self) -> float:
+        """Life that comes back in a loop."""
+        return self.life_per_s / LOOPS_PER_SECOND
 
 
 @dataclass(frozen=True, eq=False)  # there is one object of each type
@@ -69,11 +92,40 @@ class UnitType:
     """Half the width and height of the cells that the unit stands on, for structures."""
     tech_requirement_id: int = 0
     """The type of the structure without which this one cannot be made, 0 for none."""
+    tech_alias_id: int = 0
+    """The type that this one also counts as, 0 for none."""
+    life_per_s: float = 0.0
+    """Life that comes back by itself."""
+    energy: float = 0.0
+    """The most energy that the unit can have."""
+    energy_at_start: float = 0.0
+    energy_per_s: float = 0.0
+    heals: HealType | None = None
+    flies: bool = False
+    strides: bool = False
+    """True if cliffs and other ground units are no obstacle."""
+    passive: bool = False
+    """True if the unit fires and heals only when it is ordered to."""
 
     @cached_property
     def mobile(self) -> bool:
         """True if the unit can walk."""
         return self.speed_per_s > 0
+
+    @cached_property
+    def blocks(self) -> bool:
+        """True if no unit walks over what this one stands on."""
+        return self.footprint[0] > 0 and self.name != "SupplyDepotLowered"
+
+    @cached_property
+    def recovers(self) -> bool:
+        """True if shields, life or energy come back by themselves."""
+        return self.shields > 0 or self.life_per_s > 0 or self.energy_per_s > 0
+
+    @cached_property
+    def aloft(self) -> bool:
+        """True if the unit passes over cliffs and ground units; it collides with its like."""
+        return self.flies or self.strides
 
     @cached_property
     def invulnerable(self) -> bool:
@@ -119,6 +171,28 @@ COMMAND_CENTER = UnitType(
 
 UNIT_TYPES: tuple[UnitType, ...] = (
     UnitType(
+        id=4,
+        name="Colossus",
+        race=common.Protoss,
+        life=200,
+        shields=150,
+        armor=1,
+        radius=1.0,
+        speed_per_s=2.25,
+        sight=10,
+        weapon=WeaponType(
+            damage=10, range=7, cooldown_s=1.5, attacks=2, bonus=(LIGHT, 5), beam=1.4
+        ),
+        attributes=(ARMORED, MECHANICAL, MASSIVE),
+        minerals=300,
+        vespene=200,
+        food=6,
+        cargo_size=8,
+        build_time_loops=1200,
+        build_ability_id=978,
+        strides=True,
+    ),
+    UnitType(
         id=9,
         name="Baneling",
         race=common.Zerg,
@@ -150,6 +224,22 @@ UNIT_TYPES: tuple[UnitType, ...] = (
         build_ability_id=560,
     ),
     UnitType(
+        id=49,
+        name="Reaper",
+        race=common.Terran,
+        life=60,
+        speed_per_s=3.75,
+        sight=9,
+        weapon=WeaponType(damage=4, range=5, cooldown_s=1.10009766, attacks=2),
+        attributes=(LIGHT, BIOLOGICAL),
+        minerals=50,
+        vespene=50,
+        food=1,
+        cargo_size=1,
+        build_time_loops=720,
+        build_ability_id=561,
+    ),
+    UnitType(
         id=51,
         name="Marauder",
         race=common.Terran,
@@ -166,6 +256,27 @@ UNIT_TYPES: tuple[UnitType, ...] = (
         cargo_size=2,
         build_time_loops=480,
         build_ability_id=563,
+    ),
+    UnitType(
+        id=54,
+        name="Medivac",
+        race=common.Terran,
+        life=150,
+        armor=1,
+        radius=0.75,
+        speed_per_s=2.5,
+        sight=11,
+        attributes=(ARMORED, MECHANICAL),
+        minerals=100,
+        vespene=100,
+        food=2,
+        build_time_loops=672,
+        build_ability_id=620,
+        energy=200,
+        energy_at_start=50,
+        energy_per_s=0.5625,
+        heals=HealType(range=4, life_per_s=9, life_per_energy=3),
+        flies=True,
     ),
     UnitType(
         id=73,
@@ -211,6 +322,22 @@ UNIT_TYPES: tuple[UnitType, ...] = (
         build_ability_id=917,
     ),
     UnitType(
+        id=98,
+        name="SpineCrawler",
+        race=common.Zerg,
+        life=300,
+        armor=2,
+        radius=1.125,
+        sight=11,
+        weapon=WeaponType(damage=25, range=7, cooldown_s=1.85, bonus=(ARMORED, 5)),
+        attributes=(ARMORED, BIOLOGICAL, STRUCTURE),
+        minerals=150,
+        build_time_loops=800,
+        build_ability_id=1166,
+        footprint=(1.0, 1.0),
+        life_per_s=0.2734,
+    ),
+    UnitType(
         id=105,
         name="Zergling",
         race=common.Zerg,
@@ -224,6 +351,24 @@ UNIT_TYPES: tuple[UnitType, ...] = (
         cargo_size=1,
         build_time_loops=384,
         build_ability_id=1343,
+    ),
+    UnitType(
+        id=107,
+        name="Hydralisk",
+        race=common.Zerg,
+        life=90,
+        radius=0.625,
+        speed_per_s=2.25,
+        sight=9,
+        weapon=WeaponType(damage=12, range=5, cooldown_s=0.824951172, targets=data_pb.Weapon.Any),
+        attributes=(LIGHT, BIOLOGICAL),
+        minerals=100,
+        vespene=50,
+        food=2,
+        cargo_size=2,
+        build_time_loops=528,
+        build_ability_id=1345,
+        life_per_s=0.2734,
     ),
     UnitType(
         id=110,
@@ -259,6 +404,22 @@ UNIT_TYPES: tuple[UnitType, ...] = (
         build_time_loops=480,
         build_ability_id=319,
         footprint=(1.0, 1.0),
+    ),
+    UnitType(
+        id=47,
+        name="SupplyDepotLowered",
+        race=common.Terran,
+        life=400,
+        armor=1,
+        radius=1.25,
+        sight=9,
+        attributes=(ARMORED, MECHANICAL, STRUCTURE),
+        minerals=100,
+        food_provided=8,
+        build_time_loops=20.80078125,
+        build_ability_id=556,
+        footprint=(1.0, 1.0),
+        tech_alias_id=19,
     ),
     UnitType(
         id=20,
@@ -325,10 +486,15 @@ def hit(weapon: WeaponType, target: UnitType) -> float:
     return max(MIN_HIT, weapon.damage + bonus - target.armor) * weapon.attacks
 
 
-HIT = {
-    (unit, target): hit(unit.weapon, target)
-    for unit in UNIT_TYPES
-    if unit.weapon is not None
-    for target in UNIT_TYPES
-}
+class _Hits(dict[tuple[UnitType, UnitType], float]):
+    """Each damage is computed when it is asked for the first time."""
+
+    def __missing__(self, pair: tuple[UnitType, UnitType]) -> float:
+        attacker, target = pair
+        damage = 0.0 if attacker.weapon is None else hit(attacker.weapon, target)
+        self[pair] = damage
+        return damage
+
+
+HIT = _Hits()
 """Damage of one whole attack, by attacker and target."""

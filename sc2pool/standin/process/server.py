@@ -2,13 +2,15 @@
 
 Rules it keeps: it listens only at the given address; it has one client at a time; it refuses a
 client whose `Origin` is not this server (a web page); it answers requests in the order of arrival,
-and while one waits for its loop the later ones wait too; a text message is no request.
+and while one waits for its loop the later ones wait too; a text message is read as a binary one,
+because websocket-client, with which pysc2 and SMAC play the real game, sends text.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import struct
@@ -31,8 +33,9 @@ from picows import (
 )
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.standin.multiplayer.meeting import Invitation, Meeting, begin_meeting
 from sc2pool.standin.process import session
-from sc2pool.standin.process.state import Fate, State
+from sc2pool.standin.process.state import Fate, Hooks, State
 from sc2pool.standin.process.stops import AfterStop, FrozenStops
 
 if sys.platform != "win32":
@@ -45,7 +48,6 @@ WHOLE_BINARY = 0x82
 TURN_S = 0.1
 """Longest time to answer requests without a break; then frames and timers get their turn."""
 _BINARY, _PING, _PONG, _CLOSE = WSMsgType.BINARY, WSMsgType.PING, WSMsgType.PONG, WSMsgType.CLOSE
-_TEXT = WSMsgType.TEXT
 _LENGTH_16, _LENGTH_64 = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
 
 
@@ -56,11 +58,10 @@ class Client(WSListener):
         self._server = server
         self._transport: WSTransport | None = None
         self._fragments: list[bytes] = []
-        self._is_text = False
-        """True if the fragments belong to a text message."""
         self._waiting: deque[tuple[sc_pb.Request | None, bytes]] = deque()
         """The requests that are not answered yet, and the bytes of each."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        """What answers the waiting requests next; None if they wait for another player."""
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         """The handshake has succeeded; from now on other clients are refused."""
@@ -80,13 +81,10 @@ class Client(WSListener):
         elif kind is _PING:
             transport.send_pong(frame.get_payload_as_bytes())
         elif kind is not _PONG:
-            if not self._fragments:
-                self._is_text = kind is _TEXT
             self._fragments.append(frame.get_payload_as_bytes())
             if frame.fin:
                 content = b"".join(self._fragments)
-                request = None if self._is_text else session.decode(content)
-                self._waiting.append((request, content))
+                self._waiting.append((session.decode(content), content))
                 self._fragments.clear()
         # Requests that arrived together are answered together: one system call, one wake-up.
         if frame.last_in_buffer and self._timer is None:
@@ -97,6 +95,11 @@ class Client(WSListener):
         self._transport = None
         self.forget_waiting()
         self._server.client_left(self)
+
+    def go_on(self) -> None:
+        """Answer the waiting requests that can be answered by now."""
+        if self._waiting and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_soon(self._answer_waiting)
 
     def forget_waiting(self) -> None:
         """Drop the requests that are not answered yet."""
@@ -112,6 +115,8 @@ class Client(WSListener):
         turn_ends_s = time.monotonic() + TURN_S
         while self._waiting:
             wait_s = session.wait_s(state, self._waiting[0][0])
+            if wait_s == math.inf:
+                break
             if wait_s > 0.0 or time.monotonic() > turn_ends_s:
                 self._timer = asyncio.get_running_loop().call_later(wait_s, self._answer_waiting)
                 break
@@ -137,7 +142,7 @@ class GameServer:
     """The listening socket, the one client, and the end of the process."""
 
     def __init__(self, data_dir: Path, temp_dir: Path | None, after_stop: AfterStop) -> None:
-        self.state = State(data_dir, temp_dir)
+        self.state = State(data_dir, temp_dir, Hooks(self._meet, self._wake))
         self._after_stop = after_stop
         self._client: Client | None = None
         self._origins: set[str] = set()
@@ -174,6 +179,7 @@ class GameServer:
             print("Startup Phase 3 complete. Ready for commands.", flush=True)
         await self._ended.wait()
         server.close()
+        self.state.forget_game()
         return 0
 
     def client_came(self, client: Client) -> None:
@@ -184,6 +190,18 @@ class GameServer:
         """Forget the client; the next one is admitted."""
         if self._client is client:
             self._client = None
+            if self.state.meeting is not None:
+                self.state.meeting.cancel()
+                self.state.meeting = None
+            if self.state.match is not None:
+                self.state.match.end_step()
+
+    def _wake(self) -> None:
+        if self._client is not None:
+            self._client.go_on()
+
+    def _meet(self, invitation: Invitation) -> Meeting:
+        return begin_meeting(invitation, self._wake)
 
     def meet(self, fate: Fate) -> bool:
         """Carry out a fate, now or after its delay; True if the request is still answered."""

@@ -10,6 +10,7 @@ This file touches neither the socket nor the process; `server` does.
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
 
@@ -21,6 +22,8 @@ from sc2pool.standin.process import canned
 from sc2pool.standin.process.state import RequestRefused, State
 from sc2pool.standin.replays.recording import RECORDED
 from sc2pool.standin.requests import HANDLERS, IN_BYTES
+from sc2pool.standin.requests.join import invitation
+from sc2pool.standin.requests.lifecycle import loops_asked
 
 _WHY_ILLEGAL = {
     Status.LAUNCHED: "Not in a game",
@@ -37,13 +40,20 @@ _ALLOWED = {name: tuple(statuses) for name, statuses in LEGAL.items()}
 
 
 def wait_s(state: State, request: sc_pb.Request | None) -> float:
-    """Seconds until a request can be answered; more than 0 only in real time.
+    """Seconds until a request can be answered; more than 0 only in real time and with two clients.
+
+    Infinity stands for a request that waits for the other player; then `Hooks.wake` is called.
 
     An observation may ask for a future loop. The wait is split into single loops, so that the game
     goes on meanwhile and an early end is noticed.
     """
     game, clock = state.game, state.clock
-    if clock is None or game is None:
+    if game is None:
+        return _meeting_wait_s(state, request)
+    if state.match is not None:
+        loops = loops_asked(request.step) if request is not None else 0
+        return state.match.wait_s(request, loops)
+    if clock is None:
         return 0.0
     state.catch_up()
     if request is None or state.clock is None or not request.HasField("observation"):
@@ -51,6 +61,16 @@ def wait_s(state: State, request: sc_pb.Request | None) -> float:
     if request.observation.game_loop <= game.world.loop:
         return 0.0
     return clock.wait_s(game.world.loop + 1)
+
+
+def _meeting_wait_s(state: State, request: sc_pb.Request | None) -> float:
+    """The same between two games: join_game waits for the other player, if there is one."""
+    if request is None or not request.HasField("join_game") or state.hooks.meet is None:
+        return 0.0
+    if state.meeting is None and state.status in _ALLOWED["join_game"]:
+        invited = invitation(state, request.join_game)
+        state.meeting = None if invited is None else state.hooks.meet(invited)
+    return 0.0 if state.meeting is None or state.meeting.done else math.inf
 
 
 def decode(frame: bytes) -> sc_pb.Request | None:
@@ -89,12 +109,17 @@ def _carried_out(
     name = request.WhichOneof("request")
     if name is None:
         raise RequestRefused("The Request is empty, or of a kind this version does not know")
-    if name in _ALLOWED and state.status not in _ALLOWED[name]:
+    if name in _ALLOWED and state.status not in _ALLOWED[name] and not _was_legal(state, name):
         raise RequestRefused(_WHY_ILLEGAL[state.status])
     reply = _handled(state, name, request)
     if name in (canned.RECORDED if state.canned else RECORDED):
         state.note(frame)
     return reply
+
+
+def _was_legal(state: State, name: str) -> bool:
+    """True for a step during which the game has ended: it was legal when it came."""
+    return name == "step" and state.match is not None and state.match.is_stepping
 
 
 def _handled(state: State, name: str, request: sc_pb.Request) -> sc_pb.Response | bytes:

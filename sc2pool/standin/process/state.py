@@ -9,11 +9,12 @@ from __future__ import annotations
 import secrets
 import zlib
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from s2clientprotocol import common_pb2 as common
@@ -21,18 +22,20 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.status import Status
 from sc2pool.standin.data.scenario import Scenario
+from sc2pool.standin.layers.window import SCREENS, ClickPart, camera_action
 from sc2pool.standin.process.clock import RealtimeClock
 from sc2pool.standin.replays.playback import Playback
 from sc2pool.standin.replays.recording import Recording
+from sc2pool.standin.simulation.console import Controls
 from sc2pool.standin.simulation.game import Game
-from sc2pool.standin.simulation.world import ME
+from sc2pool.standin.simulation.world import ENEMY, ME
 from sc2pool.standin.view import View
 from sc2pool.standin.view.crop import Crop
 from sc2pool.standin.view.prepared import PreparedObservation, action_done
 
-PLAYER_ID = ME
-"""The one participant; the API counts players from 1."""
-
+if TYPE_CHECKING:
+    from sc2pool.standin.multiplayer.match import Match
+    from sc2pool.standin.multiplayer.meeting import Invitation, Meeting
 
 KEPT = 10_000
 """Longest list of what the next observation tells, so that a client may do without observations."""
@@ -59,7 +62,17 @@ class Setup:
     seed: int
     fog: bool
     realtime: bool
+    clients: int
+    """Number of clients that play it; 0 if one watches two computers."""
     computer: sc_pb.PlayerSetup | None
+    """Player 2, if it is a computer."""
+    first_computer: sc_pb.PlayerSetup | None = None
+    """Player 1, if it is a computer."""
+
+    @property
+    def has_opponent(self) -> bool:
+        """True if there is a player 2."""
+        return self.clients > 1 or self.computer is not None
 
 
 @dataclass
@@ -91,24 +104,63 @@ class Provenance:
 
 
 class Done(NamedTuple):
-    """An action that was carried out, and the loop at which."""
+    """An action that was carried out, and the loop that is shown for it."""
 
     action: sc_pb.Action
     loop: int
 
-    def shown(self) -> bytes:
-        """The action as the next observation shows it, serialized."""
-        return action_done(self.action.SerializeToString(deterministic=True), self.loop)
+    def shown(self, options: sc_pb.InterfaceOptions) -> bytes:
+        """The action as an interface shows it, serialized; empty if it has no part of it."""
+        hidden: list[ClickPart | Literal["action_raw"]] = [
+            part
+            for setup, part in SCREENS
+            if self.action.HasField(part) and not options.HasField(setup)
+        ]
+        if self.action.HasField("action_raw") and not options.raw:
+            hidden.append("action_raw")
+        action = self.action
+        if hidden:
+            action = sc_pb.Action()
+            action.CopyFrom(self.action)
+            for part in hidden:
+                action.ClearField(part)
+            if not action.ListFields():
+                return b""
+        return action_done(action.SerializeToString(deterministic=True), self.loop)
+
+
+CENTRED_AT = 2
+"""The loop at which the real game reports its own first move of the camera, in melee."""
+
+
+@dataclass
+class Hooks:
+    """What a state needs of its process: the socket of another player, a signal to go on."""
+
+    meet: Callable[[Invitation], Meeting] | None = None
+    """Begins to look for the other player of a game."""
+    wake: Callable[[], None] = lambda: None
+    """To be called when a request that waits can go on."""
 
 
 @dataclass
 class State:
-    """The process as its client sees it."""
+    """The process as its client sees it; with two clients also what it knows of the other one."""
 
     data_dir: Path
     temp_dir: Path | None = None
     """The process's folder for temporary files; maps may be in it."""
+    hooks: Hooks = field(default_factory=Hooks)
     status: Status = Status.LAUNCHED
+    player_id: int = ME
+    """The API counts players from 1."""
+    other: State | None = None
+    """The other client of the game: its own state is in another process, here is what is needed to
+    carry out its requests."""
+    meeting: Meeting | None = None
+    """Set while join_game waits for the other player."""
+    match: Match | None = None
+    """Set while a game of two clients is played."""
     setup: Setup | None = None
     episodes: int = 0
     """Episodes begun since create_game."""
@@ -120,6 +172,8 @@ class State:
     clock: RealtimeClock | None = None
     """Set while a real-time episode runs."""
     options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
+    player_options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
+    """The interface of the player who acts; another one than `options` if a replay is watched."""
     race: common.Race.ValueType = common.Terran
     player_name: str = ""
     action_errors: deque[sc_pb.ActionError] = field(default_factory=partial(deque, maxlen=KEPT))
@@ -142,11 +196,23 @@ class State:
     fate: Fate | None = None
     fate_delay_s: float = 0.0
 
+    def players(self) -> list[State]:
+        """The clients of the game, in the order of their ids."""
+        if self.other is None:
+            return [self]
+        return [self, self.other] if self.player_id < self.other.player_id else [self.other, self]
+
     def playing(self) -> Game:
         """The current episode. Raises RequestRefused if there is none."""
         if self.game is None:
             raise RequestRefused("Not in a game")
         return self.game
+
+    @property
+    def controls(self) -> Controls:
+        """The player's console; that of the player whom an observer watches."""
+        game = self.playing()
+        return game.controls.get(self.player_id, game.controls[game.viewer])
 
     def created(self) -> Setup:
         """The settings of create_game. Raises RequestRefused if no game was created."""
@@ -157,7 +223,7 @@ class State:
     def seen(self) -> View:
         """What the client sees of the current episode. Raises RequestRefused if there is none."""
         if self.view is None:
-            self.view = View(self.playing(), raw=self.options.raw, score=self.options.score)
+            self.view = View(self.playing(), self.options)
         return self.view
 
     def crop_for(self, options: sc_pb.InterfaceOptions) -> Crop | None:
@@ -165,13 +231,32 @@ class State:
         wanted = options.raw and options.raw_crop_to_playable_area
         return Crop(self.playing().terrain) if wanted else None
 
+    def ask(self, deed: Callable[[], None]) -> None:
+        """Do this for the player in a later loop."""
+        self.playing().ask(deed, self.player_id)
+
     def begin_episode(self, loops_before: int) -> None:
         """Start the next episode of the created game, with a seed derived from the game's seed."""
         setup = self.created()
         seed = np.random.SeedSequence(setup.seed, spawn_key=(self.episodes,))
-        self.game = Game(setup.scenario, seed, fog=setup.fog, loops_before=loops_before)
+        computers = {
+            player: one.difficulty or sc_pb.VeryEasy
+            for player, one in ((ME, setup.first_computer), (ENEMY, setup.computer))
+            if one is not None
+        }
+        self.game = Game(
+            setup.scenario,
+            seed,
+            fog=setup.fog,
+            loops_before=loops_before,
+            clients=frozenset(one.player_id for one in self.players() if setup.clients),
+            computers=computers,
+            viewer=self.player_id if setup.clients else ME,
+        )
         self.view = self.playback = None
-        self.crop = self.crop_for(self.options)
+        for player in self.players():
+            player.game = self.game
+            player.crop = player.crop_for(player.options)
         self.recorded().begin(self.episodes, loops_before)
         self.episodes += 1
         self.provenance.begin_episode()
@@ -180,6 +265,10 @@ class State:
         self.prepared = None
         for told in (self.action_errors, self.actions_done, self.chat):
             told.clear()
+        if setup.scenario.camera_on_workers:
+            camera = self.controls.now.camera
+            centred = camera_action(camera, self.options, self.game.terrain)
+            self.actions_done.append(Done(centred, CENTRED_AT))
         self.results_sent = False
         self.status = Status.IN_GAME
 
@@ -204,21 +293,41 @@ class State:
         return self.recording
 
     def note(self, request: bytes) -> None:
-        """Record a serialized request that was carried out."""
+        """Record a serialized request that was carried out, and tell the other player."""
         if self.recording is not None and self.game is not None:
-            self.recording.note(self.game.world.loop, request)
+            self.recording.note(self.game.world.loop, self.player_id, request)
+        if self.match is not None:
+            self.match.tell(request)
+
+    def forget_game(self) -> None:
+        """Leave the game, if there is one."""
+        if self.match is not None:
+            self.match.leave()
+        self.game = self.clock = self.playback = self.other = self.match = None
+        self.player_id = ME
+
+    def was_done(self, action: sc_pb.Action) -> None:
+        """Keep an action that is carried out now, for the observation after this loop.
+
+        It shows the loop after the one in which the client asked, whatever the delay is.
+        """
+        game = self.playing()
+        self.actions_done.append(Done(action, game.world.loop + 1 - game.delay_loops))
 
     def _must_stop(self) -> bool:
         return self.fate is not None
 
-    def step(self, loops: int) -> None:
-        """Play a step of this many loops, with the map's step cost."""
-        self.advance(loops)
+    def pay_for_step(self) -> None:
+        """Take the time that a step costs on this map."""
         cost = self.created().scenario.step_cost
         if cost is not None:
             cost.pay()
 
     def catch_up(self) -> None:
         """Play the loops that are due, in real time."""
-        if self.clock is not None and self.game is not None:
+        if self.clock is None or self.game is None:
+            return
+        if self.match is not None:
+            self.match.play_to(self.clock.loops_due())
+        else:
             self.advance(self.clock.loops_due() - self.game.world.loop)

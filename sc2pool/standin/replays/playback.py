@@ -14,14 +14,14 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.standin.replays.recording import Replay
 from sc2pool.standin.simulation.game import Game
 
-Perform = Callable[[sc_pb.Request], None]
+Perform = Callable[[int, sc_pb.Request], None]
 
 
 class Playback:
     """A replay that is being watched.
 
     Args:
-        perform: carries out a recorded request.
+        perform: carries out a recorded request of a player.
 
     Attributes:
         sees_all: True if it is watched without fog.
@@ -44,12 +44,12 @@ class Playback:
         while game.world.loop < end and game.result is None and not stop():
             until = end
             while self._done < len(self._requests):
-                loop, request = self._requests[self._done]
+                loop, player, request = self._requests[self._done]
                 if loop > game.world.loop:
                     until = min(end, loop)
                     break
                 self._done += 1
-                self._perform(request)
+                self._perform(player, request)
             game.advance(until - game.world.loop, stop)
         if game.result is None and game.world.loop >= self._last_loop:
             game.result = sc_pb.Undecided

@@ -1,17 +1,18 @@
 """What a replay consists of, and the file that holds it.
 
 An episode is determined by how its game was created and joined, its number, and the requests that
-changed it, each at its loop. The file is an MPQ archive:
+changed it, each of a player and at its loop. The file is an MPQ archive:
 
     replay.gamemetadata.json   versions, length, players, as in replays of the real game
     sc2pool.info               `ResponseReplayInfo`, serialized
     sc2pool.episode.json       our format, and the episode's number
-    sc2pool.requests           loop, size and bytes of each `Request`; the first two are
-                               create_game, with the map and the seed, and join_game
+    sc2pool.requests           loop, player, size and bytes of each `Request`; first comes
+                               create_game, with the map and the seed, then join_game of each player
 
 Rules it keeps: a request is recorded as the bytes that arrived, which costs a step next to nothing;
 the record is bounded, and an episode that is too long for it has no replay; a file is checked
-before anything is played.
+before anything is played; the requests of a loop are in the order of the players, as both of their
+processes must write the same file.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -30,17 +32,21 @@ from sc2pool.standin.replays import mpq
 
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests that change an episode, apart from steps."""
+_PLAYABLE = RECORDED | {"leave_game"}
+"""What a file may hold: one of two players may leave."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Largest record of an episode, in memory: a command every loop for three hours."""
 _ENTRY_BYTES: Final = 150
 """Memory of a recorded request beside its bytes."""
-_FORMAT: Final = "sc2pool-standin-replay/2"
+_FORMAT: Final = "sc2pool-standin-replay/3"
 _METADATA, _INFO = "replay.gamemetadata.json", "sc2pool.info"
 _EPISODE, _REQUESTS = "sc2pool.episode.json", "sc2pool.requests"
 LAST_LOOP: Final = 1 << 19
 """Loops since create_game at which every game ends."""
-_HEAD = struct.Struct("<II")
-"""Loop and size of a request."""
+HEAD: Final = struct.Struct("<IBI")
+"""Loop, player and size of a request."""
+Entry = tuple[int, int, sc_pb.Request]
+"""Loop, player and request."""
 
 
 class ReplayError(ValueError):
@@ -51,15 +57,17 @@ class Recording:
     """The requests of the current episode."""
 
     def __init__(self, create: sc_pb.RequestCreateGame) -> None:
-        self._create = create
-        self._join = sc_pb.RequestJoinGame()
+        self.create = create
+        """How the game was created, with the map and the seed."""
+        self._joins: dict[int, sc_pb.RequestJoinGame] = {}
         self._episode = self._loops_before = 0
-        self._requests: list[tuple[int, bytes]] = []
+        self._requests: list[tuple[int, int, bytes]] = []
         self._bytes = 0
 
-    def joined(self, join: sc_pb.RequestJoinGame) -> None:
-        """Remember how the game was joined."""
-        self._join.CopyFrom(join)
+    def joined(self, player: int, join: sc_pb.RequestJoinGame) -> None:
+        """Remember how a player joined the game."""
+        self._joins[player] = sc_pb.RequestJoinGame()
+        self._joins[player].CopyFrom(join)
 
     def begin(self, episode: int, loops_before: int) -> None:
         """Forget the last episode's requests."""
@@ -67,20 +75,21 @@ class Recording:
         self._requests.clear()
         self._bytes = 0
 
-    def note(self, loop: int, request: bytes) -> None:
-        """Remember a serialized request that was carried out at this loop."""
+    def note(self, loop: int, player: int, request: bytes) -> None:
+        """Remember a player's serialized request that was carried out at this loop."""
         if self._bytes <= MAX_BYTES:
-            self._requests.append((loop, request))
+            self._requests.append((loop, player, request))
             self._bytes += _ENTRY_BYTES + len(request)
 
     def file(self, info: sc_pb.ResponseReplayInfo) -> bytes:
         """The replay file; raises ReplayError if the episode was too long to be recorded."""
         if self._bytes > MAX_BYTES:
             raise ReplayError("the episode has too many commands for a replay")
-        requests = [
-            (0, sc_pb.Request(create_game=self._create)),
-            (0, sc_pb.Request(join_game=self._join)),
-            *((loop, _without_ends(content)) for loop, content in self._requests),
+        changes = sorted(self._requests, key=itemgetter(0, 1))  # those of a player stay in order
+        requests: list[Entry] = [
+            (0, 0, sc_pb.Request(create_game=self.create)),
+            *((0, n, sc_pb.Request(join_game=join)) for n, join in sorted(self._joins.items())),
+            *((loop, player, without_ends(content)) for loop, player, content in changes),
         ]
         episode = {
             "format": _FORMAT,
@@ -92,7 +101,7 @@ class Recording:
                 _METADATA: json.dumps(_metadata(info)).encode(),
                 _INFO: info.SerializeToString(deterministic=True),
                 _EPISODE: json.dumps(episode).encode(),
-                _REQUESTS: b"".join(_entry(loop, request) for loop, request in requests),
+                _REQUESTS: b"".join(entry(*request) for request in requests),
             }
         )
 
@@ -107,9 +116,10 @@ class Replay:
     loops_before: int
     """Loops played before this episode since create_game."""
     create: sc_pb.RequestCreateGame
-    join: sc_pb.RequestJoinGame
-    requests: tuple[tuple[int, sc_pb.Request], ...]
-    """The requests that changed the episode, each with its loop, in order."""
+    joins: dict[int, sc_pb.RequestJoinGame]
+    """How each player joined."""
+    requests: tuple[Entry, ...]
+    """The requests that changed the episode, in order."""
 
 
 def read(content: bytes) -> Replay:
@@ -121,19 +131,26 @@ def read(content: bytes) -> Replay:
         if episode["format"] != _FORMAT:
             raise ReplayError(f"its format is {episode['format']!r}, expected {_FORMAT!r}")
         number, loops_before = episode["episode"], episode["loops_before"]
-        (_, create), (_, join), *changes = requests
+        (_, _, create), *others = requests
+        joins = {n: one.join_game for _, n, one in others if one.HasField("join_game")}
+        changes = others[len(joins) :]
     except (DecodeError, struct.error, ValueError, LookupError, TypeError, RecursionError) as error:
         raise ReplayError(f"not a replay of the stand-in: {error}") from None
-    loops = [loop for loop, _request in changes]
-    kinds = {request.WhichOneof("request") for _loop, request in changes}
-    if any(_ends_process(request) for _loop, request in changes):
+    loops = [loop for loop, _, _ in changes]
+    kinds = {request.WhichOneof("request") for _, _, request in changes}
+    if any(_ends_process(request) for _, _, request in changes):
         raise ReplayError("not a replay of the stand-in: it would end the process")
-    if not (create.HasField("create_game") and join.HasField("join_game") and kinds <= RECORDED):
+    if not (create.HasField("create_game") and kinds <= _PLAYABLE):
         raise ReplayError("not a replay of the stand-in: it has other requests")
+    clients = sum(setup.type == sc_pb.Participant for setup in create.create_game.player_setup)
+    if sorted(joins) != list(range(1, max(1, clients) + 1)) or {n for _, n, _ in changes} - set(
+        joins
+    ):
+        raise ReplayError("not a replay of the stand-in: it has other players")
     counts_fit = _is_count(number) and _is_count(loops_before) and loops_before <= LAST_LOOP
     if not counts_fit or loops != sorted(loops):
         raise ReplayError("not a replay of the stand-in: its numbers are wrong")
-    return Replay(info, number, loops_before, create.create_game, join.join_game, tuple(changes))
+    return Replay(info, number, loops_before, create.create_game, joins, tuple(changes))
 
 
 def _is_count(number: object) -> bool:
@@ -146,7 +163,7 @@ def _ends_process(request: sc_pb.Request) -> bool:
     )
 
 
-def _without_ends(content: bytes) -> sc_pb.Request:
+def without_ends(content: bytes) -> sc_pb.Request:
     """A request without the commands that crash, hang or end the process."""
     request: sc_pb.Request = sc_pb.Request.FromString(content)
     if not _ends_process(request):
@@ -155,17 +172,19 @@ def _without_ends(content: bytes) -> sc_pb.Request:
     return sc_pb.Request(debug=sc_pb.RequestDebug(debug=kept))
 
 
-def _entry(loop: int, request: sc_pb.Request) -> bytes:
+def entry(loop: int, player: int, request: sc_pb.Request) -> bytes:
+    """The bytes of a request, with its loop and its player."""
     content = request.SerializeToString(deterministic=True)
-    return bytes(_HEAD.pack(loop, len(content)) + content)
+    return bytes(HEAD.pack(loop, player, len(content)) + content)
 
 
-def _entries(log: bytes) -> list[tuple[int, sc_pb.Request]]:
+def _entries(log: bytes) -> list[Entry]:
     entries, place = [], 0
     while place < len(log):
-        loop, size = _HEAD.unpack_from(log, place)
-        place += _HEAD.size + size
-        entries.append((loop, sc_pb.Request.FromString(log[place - size : place])))
+        loop, player, size = HEAD.unpack_from(log, place)
+        place += HEAD.size + size
+        request = sc_pb.Request.FromString(log[place - size : place])
+        entries.append((loop, player, request))
     return entries
 
 

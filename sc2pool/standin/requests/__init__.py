@@ -13,7 +13,17 @@ from typing import Any
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.process.state import State
-from sc2pool.standin.requests import actions, debug, info, lifecycle, observe, queries, replays
+from sc2pool.standin.requests import (
+    actions,
+    debug,
+    info,
+    join,
+    lifecycle,
+    observe,
+    queries,
+    replays,
+    save_map,
+)
 
 # `Any` is the request's own message, e.g. RequestStep for "step"; the response is the whole one.
 Handler = Callable[[State, Any, sc_pb.Response], None]
@@ -29,8 +39,9 @@ HANDLERS: dict[str, Handler] = {
     "available_maps": info.available_maps,
     "game_info": info.game_info,
     "data": info.data,
+    "save_map": save_map.save_map,
     "create_game": lifecycle.create_game,
-    "join_game": lifecycle.join_game,
+    "join_game": join.join_game,
     "restart_game": lifecycle.restart_game,
     "leave_game": lifecycle.leave_game,
     "quit": lifecycle.quit_process,

@@ -15,17 +15,20 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.data import abilities
 from sc2pool.standin.data.abilities import KIND_BY_ABILITY, OrderKind
-from sc2pool.standin.process.state import PLAYER_ID, Done, State
-from sc2pool.standin.requests.errands import rally, read_errand
+from sc2pool.standin.process.state import State
+from sc2pool.standin.requests.console import on_screen
+from sc2pool.standin.requests.errands import find, obey_at_once, read_errand
 from sc2pool.standin.requests.text import text
 from sc2pool.standin.simulation import orders
+from sc2pool.standin.simulation.fights.healing import is_wounded
+from sc2pool.standin.simulation.fights.pairs import hostile as are_hostile
 from sc2pool.standin.simulation.game import Game
-from sc2pool.standin.simulation.world import ENEMY, ME, Order, Unit
+from sc2pool.standin.simulation.world import Order, Unit
 from sc2pool.standin.view.crop import Crop
 from sc2pool.standin.view.prepared import action_reply, reply_tail
 
 Success = error_pb.Success
-_TRAIN = OrderKind.TRAIN
+_BUILD = OrderKind.BUILD
 _WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
 
 
@@ -49,30 +52,38 @@ def _uncropped(crop: Crop, one: sc_pb.Action) -> sc_pb.Action:
 
 def _perform(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType:
     if one.HasField("action_raw"):
-        raw = one.action_raw
-        if raw.HasField("unit_command"):
-            return _command(state, one, raw.unit_command)
-        if raw.WhichOneof("action") is None:
-            return error_pb.Error
-        # Camera moves and autocast toggles have no effect on these maps.
-        state.playing().ask(partial(_note, state, one))
-        return Success
+        return _perform_raw(state, one)
     if one.HasField("action_chat"):
-        state.playing().ask(partial(_say, state, one))
+        state.ask(partial(_say, state, one))
         return Success
-    # Feature layers, rendered screens and the user interface are not simulated.
-    return error_pb.NotSupported
+    acted = on_screen.act(state, one)
+    if isinstance(acted, sc_pb.Action):
+        return _command(state, acted, acted.action_raw.unit_command)
+    return acted
 
 
-def _note(state: State, one: sc_pb.Action) -> None:
-    """Keep an action that was carried out for the next observation."""
-    state.actions_done.append(Done(one, state.playing().world.loop + 1))
+def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType:
+    raw = one.action_raw
+    kind = raw.WhichOneof("action")
+    if kind == "unit_command":
+        result = _command(state, one, raw.unit_command)
+        if result == Success and state.player_options.raw_affects_selection:
+            on_screen.select(state, raw.unit_command.unit_tags)
+        return result
+    if kind == "camera_move":
+        return on_screen.look_at(state, one)
+    if kind is None:
+        return error_pb.Error
+    # Autocast toggles have no effect on these maps.
+    state.ask(partial(state.was_done, one))
+    return Success
 
 
 def _say(state: State, one: sc_pb.Action) -> None:
-    _note(state, one)
-    said = sc_pb.ChatReceived(player_id=PLAYER_ID, message=text(one.action_chat.message))
-    state.chat.append(said)
+    state.was_done(one)
+    said = sc_pb.ChatReceived(player_id=state.player_id, message=text(one.action_chat.message))
+    for player in state.players():
+        player.chat.append(said)
 
 
 def _command(
@@ -87,7 +98,7 @@ def _command(
     failed = []
     for tag in dict.fromkeys(command.unit_tags):
         unit = by_tag.get(tag)
-        order = _order_for(game, unit, ability_id, command, queued)
+        order = _order_for(state, unit, ability_id, command, queued)
         if not isinstance(order, Order):
             failed.append(order)
             _note_error(state, command, tag, order)
@@ -97,7 +108,7 @@ def _command(
         return failed[0] if failed else error_pb.Error
     if len(given) < len(command.unit_tags) or ability_id != command.ability_id:
         one = _obeyed(one, ability_id, [unit for unit, _order in given])
-    game.ask(partial(_give, state, one, given, queued))
+    state.ask(partial(_give, state, one, given, queued))
     return Success
 
 
@@ -137,22 +148,25 @@ def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queu
         return
     if len(obeyed) < len(given):
         one = _obeyed(one, command.ability_id, obeyed)
-    state.actions_done.append(Done(one, game.world.loop + 1))
+    state.was_done(one)
 
 
 def _obey(game: Game, unit: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
     """Let a unit carry out or queue an order; Success, or why it cannot."""
-    if order.kind < _TRAIN or game.economy is None:
+    economy = game.economies.get(unit.owner)
+    if order.kind < _BUILD or economy is None:
         accepted = orders.give(game.world, unit, order, queued=queued)
         return Success if accepted else error_pb.OrderQueueIsFull
+    if order.kind == OrderKind.BUILD:
+        return economy.building.order(unit, order, queued=queued)
     if order.kind == OrderKind.TRAIN:
-        return game.economy.train(unit, order)
-    rally(unit, order)
+        return economy.train(unit, order)
+    obey_at_once(game, economy, unit, order)
     return Success
 
 
 def _order_for(
-    game: Game,
+    state: State,
     unit: Unit | None,
     ability_id: int,
     command: raw_pb.ActionRawUnitCommand,
@@ -161,10 +175,11 @@ def _order_for(
     """The order that a command gives to one unit, or the reason why it gives none."""
     if unit is None:
         return error_pb.Error
-    if unit.owner != ME:
+    if unit.owner != state.player_id:
         return error_pb.YouCantIssueCommandsToThatUnit
     if ability_id not in abilities.available_to(unit.type):
         return error_pb.NotSupported
+    game = state.playing()
     errand = read_errand(game, unit, ability_id, command)
     order = _read_order(game, unit, ability_id, command) if errand is None else errand
     if queued and isinstance(order, Order) and orders.is_full(unit):
@@ -180,34 +195,40 @@ def _read_order(
         return Order(KIND_BY_ABILITY[ability_id], 0.0, 0.0, 0)
     if target == "target_unit_tag":
         return _order_on_unit(game, unit, ability_id, command.target_unit_tag)
-    if target == "target_world_space_pos":
+    if target == "target_world_space_pos" and ability_id != abilities.HEAL:
         point = command.target_world_space_pos
         if not game.terrain.on_map(point.x, point.y):
             return error_pb.MustTargetWalkableLocation
         kind = OrderKind.MOVE if ability_id == abilities.SMART else KIND_BY_ABILITY[ability_id]
-        return Order(kind, *game.terrain.clamp(point.x, point.y), 0)
+        return Order(kind, *game.terrain.clamp(point.x, point.y, unit.type.aloft), 0)
     return error_pb.MustTargetUnit
 
 
 def _order_on_unit(
     game: Game, unit: Unit, ability_id: int, target_tag: int
 ) -> Order | error_pb.ActionResult.ValueType:
-    target = game.world.by_tag.get(target_tag)
+    target = find(game, target_tag)
     if target is None:
         return error_pb.MustTargetVisibleUnit
     if target is unit:
         return error_pb.CantTargetThatUnit
-    scenery = target.type.invulnerable
-    hostile = target.owner == ENEMY and not scenery
-    armed = unit.type.weapon is not None
-    if ability_id == abilities.ATTACK and not hostile:
-        if scenery:
-            return error_pb.CantTargetInvulnerableUnits
-        return error_pb.CantTargetFriendlyUnits
+    hostile = are_hostile(unit.owner, target.owner) and not target.type.invulnerable
+    weapon = unit.type.weapon
+    armed = weapon is not None and weapon.hits(target.type)
+    if ability_id == abilities.HEAL and not (target.owner == unit.owner and is_wounded(target)):
+        return error_pb.RequiresHealTarget
+    if ability_id == abilities.ATTACK and not (hostile and armed):
+        return _why_no_attack(target, hostile=hostile)
     kind = KIND_BY_ABILITY.get(ability_id, OrderKind.MOVE)
     if ability_id == abilities.SMART and hostile and armed:
         kind = OrderKind.ATTACK
-    if scenery or kind == OrderKind.PATROL:
+    if target.type.invulnerable or kind == OrderKind.PATROL:
         # Scenery blocks no unit: walking to it means walking to its position.
-        return Order(kind, *game.terrain.clamp(target.x, target.y), 0)
-    return Order(kind, 0.0, 0.0, target_tag)
+        return Order(kind, *game.terrain.clamp(target.x, target.y, unit.type.aloft), 0)
+    return Order(kind, 0.0, 0.0, target.tag)
+
+
+def _why_no_attack(target: Unit, *, hostile: bool) -> error_pb.ActionResult.ValueType:
+    if target.type.invulnerable:
+        return error_pb.CantTargetInvulnerableUnits
+    return error_pb.CantTargetAirUnits if hostile else error_pb.CantTargetFriendlyUnits

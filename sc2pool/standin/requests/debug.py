@@ -18,7 +18,7 @@ from sc2pool.standin.data.scenario import MAX_UNITS
 from sc2pool.standin.data.unit_types import TYPE_BY_ID, UNIT_TYPES
 from sc2pool.standin.process.state import Fate, RequestRefused, State
 from sc2pool.standin.simulation.game import Game
-from sc2pool.standin.simulation.world import NEUTRAL
+from sc2pool.standin.simulation.world import ME, NEUTRAL
 
 MAX_SCORE = 1_000_000_000
 _FATES = {
@@ -44,13 +44,13 @@ def debug(state: State, request: sc_pb.RequestDebug, response: sc_pb.Response) -
     for command in request.debug:
         _check_numbers(command)
     births = [command.create_unit for command in request.debug if command.HasField("create_unit")]
-    _check_births(game, births)
-    game.units_asked += _count(births)
+    _check_births(state, births)
+    game.units_asked[state.player_id] += _count(births)
     for kind, command in zip(kinds, request.debug, strict=True):
         if kind == "test_process":
             _test_process(state, command.test_process)
         elif kind in _COMMANDS:
-            game.ask(partial(_COMMANDS[kind], game, getattr(command, kind)))
+            state.ask(partial(_COMMANDS[kind], game, state.player_id, getattr(command, kind)))
 
 
 def _check_numbers(command: debug_pb.DebugCommand) -> None:
@@ -64,7 +64,8 @@ def _count(births: list[debug_pb.DebugCreateUnit]) -> int:
     return sum(max(1, birth.quantity) for birth in births)
 
 
-def _check_births(game: Game, births: list[debug_pb.DebugCreateUnit]) -> None:
+def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
+    game = state.playing()
     for birth in births:
         if birth.unit_type not in TYPE_BY_ID:
             known = ", ".join(f"{unit.id} {unit.name}" for unit in UNIT_TYPES)
@@ -73,22 +74,24 @@ def _check_births(game: Game, births: list[debug_pb.DebugCreateUnit]) -> None:
             raise RequestRefused(f"No such player: {birth.owner}")
         if not game.terrain.on_map(birth.pos.x, birth.pos.y):
             raise RequestRefused(f"({birth.pos.x}, {birth.pos.y}) is not on the map")
-    if len(game.world.units) + game.units_asked + _count(births) > MAX_UNITS:
+    # Not those that another client asked for: when its requests arrive is random.
+    asked = game.units_asked[state.player_id] + _count(births)
+    if len(game.world.units) + asked > MAX_UNITS:
         raise RequestRefused(f"Too many units: the stand-in's limit is {MAX_UNITS}")
 
 
-def _create_unit(game: Game, create: debug_pb.DebugCreateUnit) -> None:
+def _create_unit(game: Game, _player: int, create: debug_pb.DebugCreateUnit) -> None:
     place = game.terrain.clamp(create.pos.x, create.pos.y)
     points = [place] * max(1, create.quantity)
-    game.world.spawn(TYPE_BY_ID[create.unit_type], create.owner, points)
+    game.employ(game.world.spawn(TYPE_BY_ID[create.unit_type], create.owner, points))
 
 
-def _kill_unit(game: Game, kill: debug_pb.DebugKillUnit) -> None:
+def _kill_unit(game: Game, _player: int, kill: debug_pb.DebugKillUnit) -> None:
     world = game.world
     world.doomed += [tag for tag in kill.tag if tag in world.by_tag]
 
 
-def _set_unit_value(game: Game, change: debug_pb.DebugSetUnitValue) -> None:
+def _set_unit_value(game: Game, _player: int, change: debug_pb.DebugSetUnitValue) -> None:
     world = game.world
     unit = world.by_tag.get(change.unit_tag)
     if unit is None:
@@ -105,12 +108,15 @@ def _set_unit_value(game: Game, change: debug_pb.DebugSetUnitValue) -> None:
         unit.energy = max(change.value, 0.0)
 
 
-def _set_score(game: Game, score: debug_pb.DebugSetScore) -> None:
-    game.world.score = int(score.score)
+def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
+    if player == ME:
+        game.world.score = int(score.score)
+    else:
+        game.world.rival_score = int(score.score)
 
 
-def _end_game(game: Game, end: debug_pb.DebugEndGame) -> None:
-    game.end(_RESULTS[end.end_result])
+def _end_game(game: Game, player: int, end: debug_pb.DebugEndGame) -> None:
+    game.end(player, _RESULTS[end.end_result])
 
 
 def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
@@ -119,7 +125,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
 
 
 # Drawing and `game_state` commands are accepted and change nothing.
-_COMMANDS: dict[str, Callable[[Game, Any], None]] = {
+_COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,
     "unit_value": _set_unit_value,

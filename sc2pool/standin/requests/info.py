@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.data.tables import tables
-from sc2pool.standin.process.state import PLAYER_ID, State
+from sc2pool.standin.process.state import State
+from sc2pool.standin.simulation.game import Game
+from sc2pool.standin.simulation.paths.blocks import cells_under
+from sc2pool.standin.simulation.world import ENEMY, ME
 from sc2pool.standin.version import BASE_BUILD, DATA_VERSION, GAME_VERSION
 
 MOD_NAMES = [f"Mods/{name}.SC2Mod" for name in ("Core", "Liberty", "Swarm", "Void", "VoidMulti")]
@@ -34,7 +38,8 @@ def available_maps(
 def game_info(state: State, _request: sc_pb.RequestGameInfo, response: sc_pb.Response) -> None:
     """The map, the players and the interface."""
     setup = state.created()
-    terrain = state.playing().terrain
+    game = state.playing()
+    terrain = game.terrain
     reply = response.game_info
     reply.map_name = setup.scenario.name
     reply.mod_names.extend(MOD_NAMES)
@@ -43,37 +48,80 @@ def game_info(state: State, _request: sc_pb.RequestGameInfo, response: sc_pb.Res
     if state.options.raw:
         start = reply.start_raw
         start.map_size.x, start.map_size.y = terrain.width, terrain.height
-        _fill_grid(start.pathing_grid, terrain.width, terrain.height, 1, terrain.open_bits)
+        _fill_grid(start.pathing_grid, terrain.width, terrain.height, 1, _pathing_bits(game))
         _fill_grid(start.terrain_height, terrain.width, terrain.height, 8, terrain.height_bytes)
-        _fill_grid(start.placement_grid, terrain.width, terrain.height, 1, terrain.open_bits)
+        _fill_grid(start.placement_grid, terrain.width, terrain.height, 1, terrain.building_bits)
         area = start.playable_area
         area.p0.x, area.p0.y, area.p1.x, area.p1.y = setup.scenario.playable_area
-        if setup.computer is not None:
-            start.start_locations.add(x=terrain.x1 - 2.5, y=terrain.y1 - 2.5)
+        if game.starts is not None:
+            x, y = game.starts[0 if game.viewer == ENEMY else 1]
+            start.start_locations.add(x=x, y=y)
+        elif setup.has_opponent:
+            if state.player_id == ME:
+                start.start_locations.add(x=terrain.x1 - 2.5, y=terrain.y1 - 2.5)
+            else:
+                start.start_locations.add(x=terrain.x0 + 2.5, y=terrain.y0 + 2.5)
         if state.crop is not None:
             state.crop.start(start)
     reply.options.CopyFrom(state.options)
 
 
-def player_infos(state: State) -> list[sc_pb.PlayerInfo]:
-    """The client, and the computer if there is one."""
-    computer = state.created().computer
-    client = sc_pb.PlayerInfo(
-        player_id=PLAYER_ID,
+def _pathing_bits(game: Game) -> bytes:
+    """The pathing grid: the ground without what the client sees or remembers on it."""
+    terrain, sight, mine = game.terrain, game.sight, game.viewer
+    if game.routes is None:
+        return terrain.open_bits
+    places = [
+        (one.type, one.x, one.y) for one in game.world.units if sight is None or one.owner == mine
+    ]
+    if sight is not None:
+        seen = [(one, one.x, one.y) for one in sight.in_sight if one.owner != mine]
+        seen += [(one.unit, one.x, one.y) for one in sight.snapshots]
+        places += [(one.type, x, y) for one, x, y in seen]
+    cells = terrain.open_cells.copy()
+    for kind, x, y in places:
+        for column, row in cells_under(kind, x, y) if kind.blocks else ():
+            cells[row, column] = False
+    return np.packbits(cells).tobytes()
+
+
+def player_infos(state: State, *, is_replay: bool = False) -> list[sc_pb.PlayerInfo]:
+    """The two players, or the only one; a replay tells what a player does not know of the other."""
+    setup = state.created()
+    infos = []
+    if setup.clients:
+        infos += [
+            _client_info(
+                player, knows_race=is_replay or player is state, melee=bool(setup.scenario.melee)
+            )
+            for player in state.players()
+        ]
+    if setup.first_computer is not None:
+        infos.append(_computer_info(ME, setup.first_computer))
+    if setup.computer is not None:
+        infos.append(_computer_info(ENEMY, setup.computer))
+    return infos
+
+
+def _client_info(player: State, *, knows_race: bool, melee: bool) -> sc_pb.PlayerInfo:
+    # All towns are Terran, whatever was asked for.
+    actual = common.Terran if melee else player.race
+    return sc_pb.PlayerInfo(
+        player_id=player.player_id,
         type=sc_pb.Participant,
-        race_requested=state.race,
-        race_actual=state.race,
-        player_name=state.player_name or None,
+        race_requested=player.race,
+        race_actual=actual if knows_race else None,
+        player_name=player.player_name or None,
     )
-    if computer is None:
-        return [client]
-    opponent = sc_pb.PlayerInfo(
-        player_id=PLAYER_ID + 1,
+
+
+def _computer_info(player_id: int, computer: sc_pb.PlayerSetup) -> sc_pb.PlayerInfo:
+    return sc_pb.PlayerInfo(
+        player_id=player_id,
         type=sc_pb.Computer,
         race_requested=computer.race or common.Random,
         difficulty=computer.difficulty or sc_pb.VeryEasy,
     )
-    return [client, opponent]
 
 
 def _fill_grid(

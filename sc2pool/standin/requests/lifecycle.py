@@ -9,15 +9,16 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.status import Status
 from sc2pool.standin.data.fields import ScenarioError
-from sc2pool.standin.data.scenario import parse_scenario
-from sc2pool.standin.process.state import PLAYER_ID, Fate, RequestRefused, Setup, State
+from sc2pool.standin.data.real_map import read_scenario
+from sc2pool.standin.data.scenario import MAX_PLAYERS
+from sc2pool.standin.layers.window import SCREENS, is_possible
+from sc2pool.standin.process.state import Fate, RequestRefused, Setup, State
 from sc2pool.standin.replays.recording import Recording
 from sc2pool.standin.requests.text import text
 from sc2pool.standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
 from sc2pool.standin.view.prepared import reply_tail, step_reply
 
 CreateError = sc_pb.ResponseCreateGame.Error
-JoinError = sc_pb.ResponseJoinGame.Error
 MAX_MAP_BYTES = 1 << 20
 
 
@@ -41,12 +42,19 @@ def create_game(state: State, request: sc_pb.RequestCreateGame, response: sc_pb.
 
 def create(state: State, request: sc_pb.RequestCreateGame) -> None:
     """Set up a game; raises CannotCreate, and then changes nothing."""
-    _check_players([player.type for player in request.player_setup])
+    types = [player.type for player in request.player_setup]
+    _check_players(types)
     content = _map_content(state, request)
     try:
-        scenario = parse_scenario(content)
+        scenario = read_scenario(content)
     except ScenarioError as error:
         raise CannotCreate(CreateError.InvalidMapData, str(error)) from None
+    clients = types.count(sc_pb.Participant)
+    if clients > scenario.players:
+        raise CannotCreate(
+            CreateError.InvalidPlayerSetup,
+            f"{scenario.name} is a map for {scenario.players} participant, not for {clients}",
+        )
     computers = [p for p in request.player_setup if p.type == sc_pb.Computer]
     seed = request.random_seed if request.HasField("random_seed") else secrets.randbits(32)
     state.setup = Setup(
@@ -55,13 +63,15 @@ def create(state: State, request: sc_pb.RequestCreateGame) -> None:
         seed=seed,
         fog=scenario.fog and not request.disable_fog,
         realtime=request.realtime,
-        computer=computers[0] if computers else None,
+        clients=clients,
+        computer=computers[-1] if computers else None,
+        first_computer=None if clients else computers[0],
     )
     recorded = sc_pb.RequestCreateGame()
     recorded.CopyFrom(request)
     recorded.random_seed, recorded.local_map.map_data = seed, content
+    state.forget_game()
     state.recording = Recording(recorded)
-    state.game = state.clock = state.playback = None
     state.episodes = 0
     state.status = Status.INIT_GAME
 
@@ -70,16 +80,22 @@ def _check_players(types: list[sc_pb.PlayerType.ValueType]) -> None:
     if not types:
         raise CannotCreate(CreateError.MissingPlayerSetup, "player_setup is empty")
     participants = types.count(sc_pb.Participant)
-    if participants > 1:
+    if participants > MAX_PLAYERS:
         raise CannotCreate(
             CreateError.MultiplayerUnsupported,
-            f"the stand-in plays with one participant, not {participants}",
+            f"the stand-in plays with two participants at most, not {participants}",
         )
-    if participants == 0 or types.count(sc_pb.Computer) > 1 or sc_pb.Observer in types:
+    computers, observers = types.count(sc_pb.Computer), types.count(sc_pb.Observer)
+    if (participants, computers, observers) not in _CASTS:
         raise CannotCreate(
             CreateError.InvalidPlayerSetup,
-            "the stand-in plays with one participant and at most one computer",
+            "the stand-in plays with a participant, alone or with another one or a computer, "
+            "or with two computers and an observer",
         )
+
+
+_CASTS = ((1, 0, 0), (1, 1, 0), (2, 0, 0), (0, 2, 1))
+"""Numbers of participants, computers and observers that a game may have."""
 
 
 def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
@@ -98,6 +114,9 @@ def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     path = maps / text(local.map_path)  # an absolute map_path stays what it is
     try:
         path = path.resolve()  # symbolic links and `..` are followed before the comparison
+        if state.temp_dir is not None:
+            saved = (state.temp_dir / text(local.map_path)).resolve()
+            path = saved if saved.is_file() else path
         if not any(path.is_relative_to(f.resolve()) for f in (maps, state.temp_dir) if f):
             raise CannotCreate(
                 CreateError.InvalidMapPath,
@@ -114,45 +133,33 @@ def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     return content
 
 
-def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Response) -> None:
-    """Join as the one participant and begin the episode."""
-    reply = response.join_game
-    reply.SetInParent()
-    problem = _join_problem(request)
-    if problem is not None:
-        reply.error, reply.error_details = problem
-        return
-    take_seat(state, request, request.options)
-    state.begin_episode(loops_before=0)
-    reply.player_id = PLAYER_ID
-
-
 def take_seat(
     state: State, request: sc_pb.RequestJoinGame, options: sc_pb.InterfaceOptions
 ) -> None:
     """Remember the player of the next episode, and the interface of who plays or watches it."""
-    state.options.CopyFrom(options)
-    # game_info lists what the client gets: it would wait for layers and images in vain.
-    state.options.ClearField("feature_layer")
-    state.options.ClearField("render")
-    # A random race may depend on the map alone: all of these maps are Terran.
-    state.race = common.Terran if request.race == common.Random else request.race
+    state.options.CopyFrom(possible(options))
+    state.player_options.CopyFrom(possible(request.options))
+    state.race = race_of(request)
     state.player_name = text(request.player_name)
-    state.recorded().joined(request)
+    state.recorded().joined(state.player_id, request)
 
 
-def _join_problem(
-    request: sc_pb.RequestJoinGame,
-) -> tuple[JoinError.ValueType, str] | None:
-    if request.WhichOneof("participation") is None:
-        return JoinError.MissingParticipation, "neither race nor observed_player_id is set"
-    if request.HasField("observed_player_id"):
-        return JoinError.FeatureUnsupported, "the stand-in cannot be observed, only played"
-    if not request.HasField("options"):
-        return JoinError.MissingOptions, "options is missing: which interface is wanted?"
-    if request.client_ports or request.HasField("server_ports"):
-        return JoinError.FeatureUnsupported, "the stand-in has no multiplayer"
-    return None
+def race_of(request: sc_pb.RequestJoinGame) -> common.Race.ValueType:
+    # A random race may depend on the map alone: all of these maps are Terran.
+    return common.Terran if request.race == common.Random else request.race
+
+
+def possible(options: sc_pb.InterfaceOptions) -> sc_pb.InterfaceOptions:
+    """The interface without the images that there cannot be.
+
+    game_info lists what the client gets: it would wait for the others in vain.
+    """
+    given = sc_pb.InterfaceOptions()
+    given.CopyFrom(options)
+    for screen, _part in SCREENS:
+        if not is_possible(getattr(given, screen)):
+            given.ClearField(screen)
+    return given
 
 
 def restart_game(
@@ -163,6 +170,10 @@ def restart_game(
         raise RequestRefused("Not supported in a replay: start it again")
     reply = response.restart_game
     reply.SetInParent()
+    if state.match is not None:
+        reply.error = sc_pb.ResponseRestartGame.LaunchError
+        reply.error_details = "a game of two participants cannot be restarted; create another one"
+        return
     loops = state.playing().simulation_loop
     if loops > HARD_RESET_LOOPS:
         reply.need_hard_reset = True
@@ -176,7 +187,8 @@ def restart_game(
 def leave_game(state: State, _request: sc_pb.RequestLeaveGame, response: sc_pb.Response) -> None:
     """Back to the main menu."""
     response.leave_game.SetInParent()
-    state.setup = state.game = state.clock = state.recording = state.playback = None
+    state.forget_game()
+    state.setup = state.recording = None
     state.status = Status.LAUNCHED
 
 
@@ -190,7 +202,11 @@ def step(state: State, request: sc_pb.Request) -> bytes:
     """Advance by `count` loops, by one if it is not set."""
     if state.clock is not None:
         raise RequestRefused("Not supported in realtime: the game steps by itself")
-    state.step(loops_asked(request.step))
+    if state.match is None:
+        state.advance(loops_asked(request.step))
+    else:
+        state.match.end_step()  # it was played while the request waited
+    state.pay_for_step()
     return step_reply(state.playing().simulation_loop, reply_tail(request, state.status))
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.process.state import PLAYER_ID, State
+from sc2pool.standin.process.state import State
+from sc2pool.standin.simulation.game import OPPOSITE
+from sc2pool.standin.simulation.world import ENEMY, ME
 from sc2pool.standin.view.prepared import observation_reply, reply_tail
 
 
@@ -37,7 +39,9 @@ def whole_observation(state: State, request: sc_pb.RequestObservation) -> sc_pb.
 
 def _seen(state: State, request: sc_pb.RequestObservation) -> sc_pb.Observation:
     """The observation itself; it is valid until the next one."""
-    sees_all = request.disable_fog or (state.playback is not None and state.playback.sees_all)
+    sees_all = request.disable_fog or not state.created().clients
+    if state.playback is not None:
+        sees_all = sees_all or state.playback.sees_all
     return state.seen().update(fog=not sees_all)
 
 
@@ -45,8 +49,10 @@ def _before(state: State) -> bytes:
     """The fields before the observation itself: what the client did."""
     fields = b""
     if state.actions_done:
-        fields = b"".join([done.shown() for done in state.actions_done])
+        loop, all_done = state.playing().world.loop, list(state.actions_done)
+        fields = b"".join([done.shown(state.options) for done in all_done if done.loop <= loop])
         state.actions_done.clear()
+        state.actions_done.extend(done for done in all_done if done.loop > loop)
     if state.action_errors:
         errors = sc_pb.ResponseObservation(action_errors=state.action_errors)
         fields += errors.SerializeToString(deterministic=True)
@@ -62,7 +68,7 @@ def _after(state: State) -> bytes:
     fields = sc_pb.ResponseObservation(player_result=player_results(state), chat=state.chat)
     state.chat.clear()
     if stamp:
-        fields.chat.add(player_id=PLAYER_ID, message=state.provenance.text(game.world.loop))
+        fields.chat.add(player_id=state.player_id, message=state.provenance.text(game.world.loop))
     return bytes(fields.SerializeToString(deterministic=True))
 
 
@@ -79,15 +85,7 @@ def results(state: State) -> list[sc_pb.PlayerResult]:
     result = state.playing().result
     if result is None:
         result = sc_pb.Undecided
-    found = [sc_pb.PlayerResult(player_id=PLAYER_ID, result=result)]
-    if state.created().computer is not None:
-        found.append(sc_pb.PlayerResult(player_id=PLAYER_ID + 1, result=_OPPOSITE[result]))
+    found = [sc_pb.PlayerResult(player_id=ME, result=result)]
+    if state.created().has_opponent:
+        found.append(sc_pb.PlayerResult(player_id=ENEMY, result=OPPOSITE[result]))
     return found
-
-
-_OPPOSITE = {
-    sc_pb.Victory: sc_pb.Defeat,
-    sc_pb.Defeat: sc_pb.Victory,
-    sc_pb.Tie: sc_pb.Tie,
-    sc_pb.Undecided: sc_pb.Undecided,
-}

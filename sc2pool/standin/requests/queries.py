@@ -10,9 +10,9 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.data import abilities
 from sc2pool.standin.process.state import State
-from sc2pool.standin.requests.errands import MADE_BY
+from sc2pool.standin.requests.errands import MADE_BY, can_use, hidden_units
 from sc2pool.standin.simulation.game import Game
-from sc2pool.standin.simulation.world import ME
+from sc2pool.standin.simulation.world import Unit
 
 
 def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response) -> None:
@@ -23,13 +23,15 @@ def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response
     for path in request.pathing:
         reply.pathing.add(distance=_walking_distance(game, path))
     for one in request.abilities:
-        _fill_abilities(reply.abilities.add(unit_tag=one.unit_tag), game)
+        free = request.ignore_resource_requirements
+        _fill_abilities(reply.abilities.add(unit_tag=one.unit_tag), state, free=free)
+    hidden = hidden_units(game, state.player_id) if request.placements else set()
     for place in request.placements:
-        reply.placements.add(result=_placement(game, place))
+        reply.placements.add(result=_placement(game, place, hidden))
 
 
 def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
-    """Length of the path, 0 if there is none. The ground is open: the path is straight."""
+    """Length of the path, 0 if there is none. On open ground the path is straight."""
     if path.HasField("start_pos"):
         start_x, start_y = path.start_pos.x, path.start_pos.y
     else:
@@ -40,23 +42,32 @@ def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
     end_x, end_y = path.end_pos.x, path.end_pos.y
     if not (game.terrain.walkable(start_x, start_y) and game.terrain.walkable(end_x, end_y)):
         return 0.0
+    if game.routes is not None:
+        game.routes.update()
+        length = game.routes.length((start_x, start_y), (end_x, end_y))
+        return length if math.isfinite(length) else 0.0
     return math.hypot(end_x - start_x, end_y - start_y)
 
 
-def _fill_abilities(reply: query_pb.ResponseQueryAvailableAbilities, game: Game) -> None:
+def _fill_abilities(
+    reply: query_pb.ResponseQueryAvailableAbilities, state: State, *, free: bool
+) -> None:
+    """List what a unit can do now; if it is `free`, also what is too expensive."""
+    game = state.playing()
     unit = game.world.by_tag.get(reply.unit_tag)
     if unit is None:
         return
     reply.unit_type_id = unit.type.id
-    if unit.owner != ME:
+    if unit.owner != state.player_id:
         return
     for ability_id in abilities.available_to(unit.type):
-        target = abilities.ABILITY_BY_ID[ability_id].target
-        reply.abilities.add(ability_id=ability_id, requires_point=target == abilities.POINT_OR_UNIT)
+        if can_use(game, unit, ability_id, free=free):
+            point = abilities.needs_target(ability_id)
+            reply.abilities.add(ability_id=ability_id, requires_point=point)
 
 
 def _placement(
-    game: Game, place: query_pb.RequestQueryBuildingPlacement
+    game: Game, place: query_pb.RequestQueryBuildingPlacement, hidden: set[Unit]
 ) -> error_pb.ActionResult.ValueType:
     """Success if the structure can stand there, or, for other abilities, if no unit does."""
     x, y = place.target_pos.x, place.target_pos.y
@@ -65,7 +76,7 @@ def _placement(
         middle = game.economy.building.snap(made, x, y)
         if middle is None:
             return error_pb.CantBuildLocationInvalid
-        return game.economy.building.can_place(made, *middle)
+        return game.economy.building.can_place(made, *middle, hidden=hidden)
     if not game.terrain.walkable(x, y):
         return error_pb.CantBuildLocationInvalid
     for unit in game.world.units:

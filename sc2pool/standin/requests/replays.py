@@ -13,15 +13,17 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.status import Status
-from sc2pool.standin.process.state import PLAYER_ID, RequestRefused, State
+from sc2pool.standin.process.state import RequestRefused, State
 from sc2pool.standin.replays import recording
 from sc2pool.standin.replays.playback import Playback
 from sc2pool.standin.replays.recording import Replay, ReplayError
-from sc2pool.standin.requests import actions, debug
 from sc2pool.standin.requests.info import player_infos
+from sc2pool.standin.requests.join import rival
 from sc2pool.standin.requests.lifecycle import CannotCreate, create, take_seat
 from sc2pool.standin.requests.observe import results
+from sc2pool.standin.requests.perform import perform
 from sc2pool.standin.requests.text import text
+from sc2pool.standin.simulation.world import ME
 from sc2pool.standin.version import BASE_BUILD, DATA_VERSION, GAME_VERSION
 from sc2pool.standin.view.crop import Crop
 
@@ -45,12 +47,13 @@ def save_replay(state: State, _request: sc_pb.RequestSaveReplay, response: sc_pb
     setup, game = state.created(), state.playing()
     if state.playback is not None and not state.playback.may_be_saved:
         raise RequestRefused("Not supported in a replay that is not recorded (record_replay)")
+    players = player_infos(state, is_replay=True)
     info = sc_pb.ResponseReplayInfo(
         map_name=setup.scenario.name,
         local_map_path=setup.map_path,
         player_info=[
             sc_pb.PlayerInfoExtra(player_info=player, player_result=result)
-            for player, result in zip(player_infos(state), results(state), strict=True)
+            for player, result in zip(players, results(state), strict=True)
         ],
         game_duration_loops=game.world.loop,
         game_duration_seconds=game.world.loop / LOOPS_PER_S,
@@ -91,10 +94,11 @@ def _start(state: State, request: sc_pb.RequestStartReplay) -> None:
     replay = _read(state, request)
     if not request.HasField("options"):
         raise _CannotRead("MissingOptions", "options is missing: which interface is wanted?")
-    if request.observed_player_id not in (0, PLAYER_ID):
+    observed = request.observed_player_id
+    if observed and observed not in replay.joins:
         raise _CannotRead(
             "InvalidObservedPlayerId",
-            f"player {request.observed_player_id} cannot be observed, only {PLAYER_ID}, or 0: all",
+            f"player {observed} cannot be observed, only one of {sorted(replay.joins)}, or 0: all",
         )
     game = sc_pb.RequestCreateGame()
     game.CopyFrom(replay.create)
@@ -102,28 +106,35 @@ def _start(state: State, request: sc_pb.RequestStartReplay) -> None:
     if request.map_data:
         game.local_map.map_data = request.map_data
     create(state, game)
-    take_seat(state, replay.join, request.options)
+    state.player_id = observed or ME
+    for player, join in replay.joins.items():
+        if player == state.player_id:
+            take_seat(state, join, request.options)
+        else:
+            state.other = rival(state, player, join)
     state.episodes = replay.episode
     state.begin_episode(replay.loops_before)
     state.playback = Playback(
         replay,
-        partial(_perform, state, state.crop_for(replay.join.options)),
-        sees_all=request.disable_fog or not request.observed_player_id,
+        partial(_perform, state, state.crop_for(replay.joins[state.player_id].options)),
+        sees_all=request.disable_fog or not observed,
         may_be_saved=request.record_replay,
     )
     state.canned = False  # its replies are prepared for a game
     state.status = Status.IN_REPLAY
 
 
-def _perform(state: State, player: Crop | None, request: sc_pb.Request) -> None:
-    """Carry out a recorded request as if the player sent it; the reply is dropped."""
-    watching, state.crop = state.crop, player  # coordinates depend on the interface
+def _perform(state: State, crop: Crop | None, player: int, request: sc_pb.Request) -> None:
+    """Carry out a recorded request as if the player sent it; `crop` is the watched player's."""
+    content = request.SerializeToString()
+    if state.other is not None and player == state.other.player_id:
+        perform(state.other, request)
+        state.recorded().note(state.playing().world.loop, player, content)
+        return
+    watching, state.crop = state.crop, crop  # coordinates depend on the interface
     try:
-        if request.HasField("action"):
-            actions.action(state, request)
-        else:
-            debug.debug(state, request.debug, sc_pb.Response())
-        state.note(request.SerializeToString())
+        perform(state, request)
+        state.note(content)
     finally:
         state.crop = watching
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2pool.standin.data.abilities import OrderKind
+from sc2pool.standin.data.economy import CARRIES_MINERALS, CARRIES_VESPENE
+from sc2pool.standin.data.unit_types import COMMAND_CENTER
 from sc2pool.standin.simulation.economy.jobs import Deposit, Factory, Job, Site
 from sc2pool.standin.simulation.terrain import GROUND_Z
-from sc2pool.standin.simulation.world import Order, Unit, World
+from sc2pool.standin.simulation.world import Order, Unit, World, way_to
 
-CARRIES_MINERALS, CARRIES_VESPENE = 271, 273
-"""Ids of the buffs of a worker with cargo."""
+FIELD_CELLS = 14.0
+"""How far from a town hall its mineral fields lie at most, in cells."""
 HARVESTERS_A_FIELD, HARVESTERS_A_REFINERY = 2, 3
 """Ideal number of harvesters."""
 
@@ -18,22 +20,28 @@ HARVESTERS_A_FIELD, HARVESTERS_A_REFINERY = 2, 3
 def show_job(message: raw_pb.Unit, unit: Unit, job: Job, world: World) -> None:
     """Set the fields of one of the client's units that has a job."""
     if isinstance(job, Site):
-        left = (job.done_at - world.loop) / unit.type.build_time_loops
-        message.build_progress = min(max(1.0 - left, 0.0), 1.0)
-        return
-    if isinstance(job, Factory):
-        message.build_progress = 1.0
+        show_progress(message, unit, job)
+    elif isinstance(job, Factory):
+        show_progress(message, unit, job)
         _show_factory(message, unit, job, world)
     elif isinstance(job, Deposit):
         message.build_progress = 1.0
         message.assigned_harvesters = _assigned(world, {unit.tag})
         message.ideal_harvesters = HARVESTERS_A_REFINERY
         show_contents(message, unit, job)
-    else:
-        minerals, vespene = unit.cargo
-        carried = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
-        if list(message.buff_ids) != carried:
-            message.buff_ids[:] = carried
+
+
+def show_cargo(message: raw_pb.Unit, unit: Unit) -> None:
+    """Set what a worker carries, on an errand or not."""
+    minerals, vespene = unit.cargo
+    message.buff_ids[:] = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
+
+
+def show_progress(message: raw_pb.Unit, unit: Unit, job: Site | Factory) -> None:
+    """Set how far a structure is built, and its type: a supply depot can be lowered."""
+    left = job.left / unit.type.build_time_loops if isinstance(job, Site) else 0.0
+    message.build_progress = min(max(1.0 - left, 0.0), 1.0)
+    message.unit_type = unit.type.id
 
 
 def show_contents(message: raw_pb.Unit, unit: Unit, job: Deposit) -> None:
@@ -50,13 +58,31 @@ def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) 
     if made is not None and message.orders:
         left = job.done_at - world.loop if job.done_at else made.build_time_loops
         message.orders[0].progress = 1.0 - left / made.build_time_loops
-    if unit.type.food_provided:
-        fields = {one.tag for one in world.units if one.type.has_minerals}
+    if unit.type is COMMAND_CENTER:
+        fields = _fields_of(unit, world)
         message.assigned_harvesters = _assigned(world, fields)
         message.ideal_harvesters = HARVESTERS_A_FIELD * len(fields)
     del message.rally_targets[:]
     for order in job.rally:
         _show_rally(message, order, world)
+
+
+def _fields_of(hall: Unit, world: World) -> set[int]:
+    """The mineral fields that are mined from a town hall: it is the nearest one."""
+    others = [
+        one
+        for one in world.structures[hall.owner]
+        if one.type is COMMAND_CENTER and one is not hall
+    ]
+    found = set()
+    for one in world.units:
+        if one.type.has_minerals:
+            distance = way_to(one, hall.x, hall.y)[2]
+            if distance < FIELD_CELLS and all(
+                way_to(one, other.x, other.y)[2] >= distance for other in others
+            ):
+                found.add(one.tag)
+    return found
 
 
 def _show_rally(message: raw_pb.Unit, order: Order, world: World) -> None:

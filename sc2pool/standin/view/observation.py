@@ -9,38 +9,42 @@ first observation after them; the result is the same as that of a message filled
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from s2clientprotocol import common_pb2 as common
+from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.data.abilities import (
-    ABILITY_BY_ID,
-    FIGHTER_ABILITIES,
-    POINT_OR_UNIT,
-    WALKER_ABILITIES,
-    OrderKind,
-)
+from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.unit_types import SCV
+from sc2pool.standin.layers.screens import ScreensView
+from sc2pool.standin.layers.window import Window
 from sc2pool.standin.simulation.economy.economy import Economy
 from sc2pool.standin.simulation.game import Game
+from sc2pool.standin.simulation.sight import Snapshot
 from sc2pool.standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE
-from sc2pool.standin.simulation.world import ME, MOST_FOOD, Army, World
+from sc2pool.standin.simulation.world import ME, MOST_FOOD, Army, Point, Unit, World
+from sc2pool.standin.view.card import CardView
 from sc2pool.standin.view.score import ScoreView
 from sc2pool.standin.view.units import UnitsView
 
-CAMERA_BELOW = 3.0
-"""The camera stands this far below the point that it shows, in cells."""
+Grid = NDArray[np.uint8]
 
 
 class View:
-    """The observation of one episode, with the parts that the interface asked for."""
+    """A player's observation of one episode, with the parts that the interface asked for."""
 
-    def __init__(self, game: Game, *, raw: bool, score: bool) -> None:
+    def __init__(self, game: Game, options: sc_pb.InterfaceOptions) -> None:
         self._game = game
         self._seen = sc_pb.Observation()
-        self._score = ScoreView(self._seen.score, game) if score else None
-        self._raw = RawView(self._seen.raw_data, game) if raw else None
+        self._player = game.viewer
+        self._economy = game.economies.get(game.viewer)
+        self._score = ScoreView(self._seen.score, game) if options.score else None
+        self._raw = RawView(self._seen.raw_data, game) if options.raw else None
+        has_screen = options.HasField("feature_layer") or options.HasField("render")
+        self._screens = ScreensView(self._seen, game, options) if has_screen else None
+        self._card = CardView(self._seen, game.viewer, self._economy)
         self._army: Army | None = None
         self._minerals = -1
 
@@ -52,26 +56,50 @@ class View:
         """
         seen, world = self._seen, self._game.world
         seen.game_loop = world.loop
-        if self._minerals != world.minerals:
-            self._minerals = seen.player_common.minerals = world.minerals
-        if self._army is not world.army:
-            self._army = world.army
-            _fill_common(seen.player_common, world.army)
-            del seen.abilities[:]
-            if world.army.mobile:
-                seen.abilities.extend(_FIGHTERS_CAN if world.army.armed else _WALKERS_CAN)
-        if self._game.economy is not None:
-            _fill_economy(seen.player_common, self._game.economy, world)
+        minerals = world.minerals
+        if self._player != ME:
+            minerals = self._economy.minerals if self._economy is not None else 0
+        if self._minerals != minerals:
+            self._minerals = seen.player_common.minerals = minerals
+        army = world.army_of(self._player)
+        if self._army is not army:
+            self._army = army
+            _fill_common(seen.player_common, army, self._player)
+        if self._economy is not None:
+            _fill_economy(seen.player_common, self._economy, world)
         if self._score is not None:
             self._score.update()
-        if self._raw is not None:
-            self._raw.update(fog=fog)
+        controls = self._game.controls[self._player]
+        selected = controls.alive(controls.now.selected)
+        self._card.update(selected)
+        if self._raw is not None or self._screens is not None:
+            self._show_map(*self._look(fog=fog), selected)
         world.dead_tags.clear()
         return seen
 
+    def _show_map(
+        self, units: Sequence[Unit | Snapshot], grid: Grid | None, selected: tuple[Unit, ...]
+    ) -> None:
+        """Show these units, and the visibility of each cell if there is fog."""
+        if self._raw is not None:
+            self._raw.update(units, grid, selected)
+        if self._screens is not None:
+            self._screens.update(units, grid, selected)
+        if self._raw is not None and self._screens is not None:
+            self._raw.show_on_screen(self._screens.window)
 
-def _fill_common(player: sc_pb.PlayerCommon, army: Army) -> None:
-    player.player_id = ME
+    def _look(self, *, fog: bool) -> tuple[Sequence[Unit | Snapshot], Grid | None]:
+        """The units that the client sees or remembers; the visibility of each cell in a fog."""
+        sight = self._game.sight if fog else None
+        if sight is None:
+            return self._game.world.units, None
+        sight.look()
+        grid = np.where(sight.lit, VISIBLE, np.where(sight.explored, FOGGED, HIDDEN))
+        return [*sight.in_sight, *sight.snapshots], grid.astype(np.uint8)
+
+
+def _fill_common(player: sc_pb.PlayerCommon, army: Army, player_id: int) -> None:
+    player.player_id = player_id
     player.vespene = 0
     player.food_cap = min(MOST_FOOD, int(army.food_provided))
     player.food_used = int(army.food)
@@ -87,7 +115,7 @@ def _fill_economy(player: sc_pb.PlayerCommon, economy: Economy, world: World) ->
     player.vespene = economy.vespene
     player.food_used = int(economy.food_used)
     player.idle_worker_count = sum(
-        unit.type is SCV and unit.owner == ME and unit.order.kind == OrderKind.IDLE
+        unit.type is SCV and unit.owner == economy.owner and unit.order.kind == OrderKind.IDLE
         for unit in world.walkers
     )
 
@@ -97,46 +125,35 @@ class RawView:
 
     def __init__(self, raw: raw_pb.ObservationRaw, game: Game) -> None:
         self._raw, self._game = raw, game
-        self._units = UnitsView(raw, game.world)
+        self._units = UnitsView(raw, game.world, game.terrain, game.viewer)
         self._all_lit = False
         """True if the grid shown is that of a map without fog."""
+        self._camera: Point | None = None
+        """The camera shown."""
         terrain, state = game.terrain, raw.map_state
-        raw.player.camera.x = (terrain.x0 + terrain.x1) / 2
-        raw.player.camera.y = (terrain.y0 + terrain.y1) / 2 - CAMERA_BELOW
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):
             grid.bits_per_pixel = bits
             grid.size.x, grid.size.y = terrain.width, terrain.height
         state.creep.data = terrain.creep_bits
 
-    def update(self, *, fog: bool) -> None:
-        """Show the current loop."""
-        raw, world = self._raw, self._game.world
-        sight = self._game.sight if fog else None
-        if sight is not None:
-            sight.look()
-            grid = np.where(sight.lit, VISIBLE, np.where(sight.explored, FOGGED, HIDDEN))
-            raw.map_state.visibility.data = grid.astype(np.uint8).tobytes()
-            self._units.update([*sight.in_sight, *sight.snapshots])
-        else:
-            if not self._all_lit:
-                raw.map_state.visibility.data = self._game.terrain.lit_bytes
-            self._units.update(world.units)
-        self._all_lit = sight is None
+    def update(
+        self, units: Sequence[Unit | Snapshot], grid: Grid | None, selected: tuple[Unit, ...]
+    ) -> None:
+        """Show the current loop: these units, and the visibility of each cell if there is fog."""
+        raw, game = self._raw, self._game
+        camera = game.controls[game.viewer].now.camera
+        if camera != self._camera:
+            self._camera = raw.player.camera.x, raw.player.camera.y = camera
+        self._units.update(units, selected)
+        if grid is not None:
+            raw.map_state.visibility.data = grid.tobytes()
+        elif not self._all_lit:
+            raw.map_state.visibility.data = game.terrain.lit_bytes
+        self._all_lit = grid is None
         raw.ClearField("event")
-        if world.dead_tags:
-            raw.event.dead_units.extend(world.dead_tags)
+        if game.world.dead_tags:
+            raw.event.dead_units.extend(game.world.dead_tags)
 
-
-def _available(ability_ids: tuple[int, ...]) -> list[common.AvailableAbility]:
-    return [
-        common.AvailableAbility(
-            ability_id=ability_id,
-            requires_point=ABILITY_BY_ID[ability_id].target == POINT_OR_UNIT,
-        )
-        for ability_id in ability_ids
-    ]
-
-
-# The abilities of all own units together; the real game lists those of the selected units.
-_FIGHTERS_CAN = _available(FIGHTER_ABILITIES)
-_WALKERS_CAN = _available(WALKER_ABILITIES)
+    def show_on_screen(self, screen: Window) -> None:
+        """Show which units are on the screen."""
+        self._units.show_on_screen(screen)

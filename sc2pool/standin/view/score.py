@@ -9,6 +9,7 @@ from s2clientprotocol import score_pb2 as score_pb
 from sc2pool.standin.simulation.economy.economy import Economy
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import Army, Ledger
+from sc2pool.standin.view.melee_score import fill_melee
 
 _OF_LATER_BUILDS = ("current_apm", "current_effective_apm")
 """Fields that the game of the reported build does not have."""
@@ -19,24 +20,28 @@ class ScoreView:
     """The score of one episode; filled again when it has changed."""
 
     def __init__(self, score: score_pb.Score, game: Game) -> None:
-        self._score, self._world, self._economy = score, game.world, game.economy
+        self._score, self._world, self._player = score, game.world, game.viewer
+        self._economy = game.economies.get(game.viewer)
+        self._melee = game.scenario.melee is not None
         self._shown: object = None
-        score.score_type = score_pb.Score.Curriculum
+        score.score_type = score_pb.Score.Melee if self._melee else score_pb.Score.Curriculum
         _set_to_zero(score.score_details)
 
     def update(self) -> None:
         """Show the current loop."""
         world = self._world
         economy = self._economy
-        money = None if economy is None else (economy.collected, economy.spent)
-        current = (world.score, world.army, money, _SUMS(world.ledger))
+        money = None if economy is None else (economy.collected, economy.spent, economy.minerals)
+        player = self._player
+        army, ledger = world.army_of(player), world.ledger_of(player)
+        current = (world.score_of(player), army, money, _SUMS(ledger))
         if current != self._shown:
             self._shown = current
-            self._fill()
+            self._score.score = world.score_of(player)
+            self._fill_details(army, ledger)
 
-    def _fill(self) -> None:
-        army, ledger, details = self._world.army, self._world.ledger, self._score.score_details
-        self._score.score = self._world.score
+    def _fill_details(self, army: Army, ledger: Ledger) -> None:
+        details = self._score.score_details
         used_minerals = army.minerals + ledger.lost_minerals
         used_vespene = army.vespene + ledger.lost_vespene
         details.total_value_units = used_minerals + used_vespene
@@ -56,6 +61,8 @@ class ScoreView:
         details.total_damage_taken.shields = ledger.taken_shields
         if self._economy is not None:
             _fill_economy(details, army, self._economy)
+        if self._melee and self._economy is not None:
+            fill_melee(self._score, self._world, self._economy)
 
 
 def _fill_economy(details: score_pb.ScoreDetails, army: Army, economy: Economy) -> None:

@@ -8,46 +8,70 @@ orders, weapons and harvesters; the message of scenery changes only with
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2pool.standin.data.abilities import ABILITY_BY_KIND, OrderKind
-from sc2pool.standin.data.unit_types import UNIT_TYPES, UnitType
-from sc2pool.standin.simulation.economy.jobs import Deposit
-from sc2pool.standin.simulation.sight import Snapshot
-from sc2pool.standin.simulation.terrain import GROUND_Z
-from sc2pool.standin.simulation.world import ME, NEUTRAL, Order, Unit, World
-from sc2pool.standin.view.jobs import show_contents, show_job
+from sc2pool.standin.data.unit_types import UnitType
+from sc2pool.standin.layers.window import Window
+from sc2pool.standin.simulation.economy.jobs import Deposit, Factory, Site
+from sc2pool.standin.simulation.sight import SNAPSHOT_TAG, Snapshot
+from sc2pool.standin.simulation.terrain import GROUND_Z, Terrain
+from sc2pool.standin.simulation.world import NEUTRAL, Order, Unit, World
+from sc2pool.standin.view.jobs import show_cargo, show_contents, show_job, show_progress
 
 _WITHOUT_GOAL = (OrderKind.HOLD, OrderKind.RETURN, OrderKind.TRAIN)
-SNAPSHOT_TAG = (1 << 32) + 2
-"""What a remembered unit's tag has more than the unit's own; the real game's tags differ, too."""
-_ALLIANCE = {ME: raw_pb.Self, NEUTRAL: raw_pb.Neutral}
+FLYING_Z = 3.75
+"""Height of a flying unit above the ground."""
 
 
 class UnitsView:
-    """The units of one episode."""
+    """The units of one episode, as one player sees them."""
 
-    def __init__(self, raw: raw_pb.ObservationRaw, world: World) -> None:
-        self._raw, self._world = raw, world
+    def __init__(
+        self, raw: raw_pb.ObservationRaw, world: World, terrain: Terrain, player: int
+    ) -> None:
+        self._raw, self._world, self._player = raw, world, player
+        self._hills = None if terrain.flat else terrain
+        """What tells the height of units, None on flat ground."""
         self._version = -1
         self._shown: list[Unit | Snapshot] = []
+        self._selected: tuple[Unit, ...] = ()
+        """The units shown as selected."""
         self._changing: list[_Changing] = []
         self._deposits: list[tuple[Unit, raw_pb.Unit]] = []
         """Scenery that holds minerals or gas."""
 
-    def update(self, units: Sequence[Unit | Snapshot]) -> None:
+    def update(self, units: Sequence[Unit | Snapshot], selected: tuple[Unit, ...]) -> None:
         """Show these units at the current loop."""
         if self._version != self._world.population_version or self._shown != units:
             self._version = self._world.population_version
             self._replace(units)
+            self._select(selected)
+        elif self._selected != selected:
+            self._select(selected)
         loop = self._world.loop
         for one in self._changing:
             one.update(loop)
         for unit, message in self._deposits:
             if isinstance(unit.job, Deposit):
                 show_contents(message, unit, unit.job)
+
+    def show_on_screen(self, screen: Window) -> None:
+        """Show which units are on the screen."""
+        for unit, message in zip(self._shown, self._raw.units, strict=True):
+            message.is_on_screen = screen.shows(unit.x, unit.y, message.radius)
+
+    def _select(self, selected: tuple[Unit, ...]) -> None:
+        """Show which units are selected."""
+        if not selected and not self._selected:
+            return
+        self._selected, tags = selected, {unit.tag for unit in selected}
+        for unit, message in zip(self._shown, self._raw.units, strict=True):
+            if isinstance(unit, Unit):
+                message.is_selected = unit.tag in tags
 
     def _replace(self, units: Sequence[Unit | Snapshot]) -> None:
         """Remove and add messages, so that there is one for each unit."""
@@ -61,9 +85,9 @@ class UnitsView:
             shown.clear()
         for unit in units[len(shown) :]:
             if isinstance(unit, Snapshot):
-                _fill_snapshot(messages.add(), unit)
+                _fill_snapshot(messages.add(), unit, self._player, self._hills)
             else:
-                _fill(messages.add(), unit)
+                _fill(messages.add(), unit, self._player)
         self._shown = list(units)
         self._changing.clear()
         self._deposits.clear()
@@ -72,35 +96,44 @@ class UnitsView:
                 continue
             if unit.type.invulnerable:
                 message.pos.x, message.pos.y = unit.x, unit.y
+                if self._hills is not None:
+                    message.pos.z = self._hills.z_at(unit.x, unit.y)
                 if unit.job is not None:
                     self._deposits.append((unit, message))
             else:
-                self._changing.append(_Changing(unit, message, self._world))
+                changing = _Changing(unit, message, self._world, self._player, self._hills)
+                self._changing.append(changing)
 
 
 class _Changing:
     """A unit that is not scenery, and its message."""
 
     __slots__ = (
-        *("_armed", "_engaged", "_message", "_mine", "_order", "_pos", "_queue", "_unit"),
-        "_world",
+        *("_armed", "_cargo", "_engaged", "_hills", "_message", "_mine", "_order", "_pos"),
+        *("_queue", "_unit", "_world"),
     )
 
-    def __init__(self, unit: Unit, message: raw_pb.Unit, world: World) -> None:
+    def __init__(
+        self, unit: Unit, message: raw_pb.Unit, world: World, player: int, hills: Terrain | None
+    ) -> None:
         self._unit, self._message, self._pos = unit, message, message.pos
-        self._world = world
-        self._mine = unit.owner == ME
+        self._world, self._hills = world, hills
+        self._mine = unit.owner == player
         self._armed = unit.type.weapon is not None
         self._engaged = message.engaged_target_tag
         """The target shown."""
         self._order: Order | None = None
         """The order shown; None before the first update."""
+        self._cargo = None if message.buff_ids else (0, 0)
+        """The cargo shown; None if the message, of an earlier population, shows some."""
         self._queue: list[Order] = []
 
     def update(self, loop: int) -> None:
         unit, message, pos = self._unit, self._message, self._pos
         pos.x = unit.x
         pos.y = unit.y
+        if self._hills is not None:
+            pos.z = self._hills.z_at(unit.x, unit.y) + (FLYING_Z if unit.type.flies else 0.0)
         message.facing = unit.facing
         message.health = max(unit.life, 0.0)
         message.shield = unit.shields
@@ -112,9 +145,14 @@ class _Changing:
                     self._show_target(unit.engaged)
             if unit.order is not self._order or unit.queue != self._queue:
                 self._order, self._queue = unit.order, unit.queue.copy()
-                _fill_orders(message, unit)
+                _fill_orders(message, unit, self._hills)
+            if unit.cargo != self._cargo:
+                self._cargo = unit.cargo
+                show_cargo(message, unit)
             if unit.job is not None:
                 show_job(message, unit, unit.job, self._world)
+        elif isinstance(unit.job, Site | Factory):
+            show_progress(message, unit, unit.job)
 
     def _show_target(self, tag: int) -> None:
         self._engaged = tag
@@ -124,28 +162,37 @@ class _Changing:
             self._message.ClearField("engaged_target_tag")
 
 
-def _fill(message: raw_pb.Unit, unit: Unit) -> None:
+def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
     """Set what stays the same while the unit lives."""
-    message.CopyFrom(_TEMPLATES[unit.type])
+    message.CopyFrom(_template(unit.type))
     message.tag = unit.tag
     message.owner = unit.owner
-    message.alliance = _ALLIANCE.get(unit.owner, raw_pb.Enemy)
+    message.alliance = _alliance(unit.owner, player)
     message.facing = unit.facing
-    if unit.owner == ME:
+    if unit.owner == player:
         message.assigned_harvesters = message.ideal_harvesters = 0
-    if unit.owner != ME or not unit.type.mobile:
+    if unit.owner != player or not unit.type.mobile:
         message.is_powered = False
 
 
-def _fill_snapshot(message: raw_pb.Unit, seen: Snapshot) -> None:
-    """Set what the client remembers of a unit: the type, and where it was."""
+def _alliance(owner: int, player: int) -> raw_pb.Alliance.ValueType:
+    """What an owner's units are to a player."""
+    if owner == player:
+        return raw_pb.Self
+    return raw_pb.Neutral if owner == NEUTRAL else raw_pb.Enemy
+
+
+def _fill_snapshot(
+    message: raw_pb.Unit, seen: Snapshot, player: int, hills: Terrain | None
+) -> None:
+    """Set what the player remembers of a unit: the type, and where it was."""
     unit = seen.unit
     message.display_type = raw_pb.Snapshot
     message.tag = unit.tag + SNAPSHOT_TAG
     message.unit_type = unit.type.id
     message.owner = unit.owner
-    message.alliance = _ALLIANCE.get(unit.owner, raw_pb.Enemy)
-    message.pos.x, message.pos.y, message.pos.z = seen.x, seen.y, GROUND_Z
+    message.alliance = _alliance(unit.owner, player)
+    message.pos.x, message.pos.y, message.pos.z = seen.x, seen.y, _z(hills, seen.x, seen.y)
     message.facing = 0.0
     message.radius = unit.type.radius
     message.build_progress = 1.0
@@ -153,7 +200,11 @@ def _fill_snapshot(message: raw_pb.Unit, seen: Snapshot) -> None:
     message.is_on_screen = message.is_blip = message.is_powered = False
 
 
-def _fill_orders(message: raw_pb.Unit, unit: Unit) -> None:
+def _z(hills: Terrain | None, x: float, y: float) -> float:
+    return GROUND_Z if hills is None else hills.z_at(x, y)
+
+
+def _fill_orders(message: raw_pb.Unit, unit: Unit, hills: Terrain | None) -> None:
     del message.orders[:]
     if unit.order.kind == OrderKind.IDLE:
         return
@@ -165,22 +216,23 @@ def _fill_orders(message: raw_pb.Unit, unit: Unit) -> None:
             shown.target_unit_tag = order.target_tag
         elif order.kind not in _WITHOUT_GOAL:
             pos = shown.target_world_space_pos
-            pos.x, pos.y, pos.z = order.x, order.y, GROUND_Z
+            pos.x, pos.y, pos.z = order.x, order.y, _z(hills, order.x, order.y)
 
 
+@cache
 def _template(kind: UnitType) -> raw_pb.Unit:
     """The fields of a unit that depend on its type alone."""
     unit = raw_pb.Unit(
         display_type=raw_pb.Visible,
         unit_type=kind.id,
-        pos=common.Point(z=GROUND_Z),
+        pos=common.Point(z=GROUND_Z + (FLYING_Z if kind.flies else 0.0)),
         radius=kind.radius,
         build_progress=1.0,
         cloak=raw_pb.NotCloaked,
         is_selected=False,
         is_on_screen=True,
         is_blip=False,
-        is_flying=False,
+        is_flying=kind.flies,
         is_burrowed=False,
         is_hallucination=False,
         is_active=False,
@@ -188,11 +240,8 @@ def _template(kind: UnitType) -> raw_pb.Unit:
     if not kind.invulnerable:
         unit.health_max = kind.life
         unit.shield_max = kind.shields
-        unit.energy_max = 0.0
+        unit.energy_max = kind.energy
         unit.armor_upgrade_level = unit.shield_upgrade_level = 0
     if kind.weapon is not None:
         unit.attack_upgrade_level = 0
     return unit
-
-
-_TEMPLATES = {kind: _template(kind) for kind in UNIT_TYPES}
