@@ -20,6 +20,7 @@ SEED = 3
 QUICK = PoolConfig(
     limits=Limits(launch_s=30.0, create_join_s=10.0, reset_s=10.0, step_s=1.5, worker_grace_s=1.0),
     watchdog_interval_s=0.25,
+    envs_per_worker=1,  # `Bad` books the harm done to a worker for one instance
 )
 
 

@@ -11,23 +11,22 @@ from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Computer
-from sc2pool.tasks import commands
 from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.melee.front import Front
 from sc2pool.tasks.melee.home import Home
+from sc2pool.tasks.minigames.towns import steps
 from sc2pool.tasks.minigames.towns.town import TOWN_SIZE
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import BARRACKS, COMMAND_CENTER, MARINE, MINERAL_FIELD, SUPPLY_DEPOT
+from sc2pool.tasks.units import BARRACKS, MARINE
 
-WAIT = 0
-GATHER_MINERALS = 1
-TRAIN_SCV = 2
-BUILD_DEPOT = 3
-BUILD_BARRACKS = 4
-TRAIN_MARINE = 5
-ATTACK = 6
-DEFEND = 7
+WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
+ATTACK, DEFEND = 6, 7
 N_ACTIONS = 8
+STEPS = (
+    *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
+    *(steps.BUILD_DEPOT, steps.BUILD_BARRACKS, steps.TRAIN_MARINE),
+)
+"""What each action before ATTACK does."""
 OBSERVATION_SIZE = TOWN_SIZE + 9
 HOME_CELLS = 20.0
 """Enemies nearer to the command centre than this threaten it."""
@@ -120,34 +119,11 @@ class Melee(Task):
 
     def act(self, action: int) -> Commands:
         town, front = self.town, self.front
-        if action == WAIT or not self.action_masks()[action]:
-            return []
-        if action in _BUILT:
-            return town.build(_BUILT[action])
-        if action in _TRAINED:
-            return town.train(*_TRAINED[action])
-        if action == GATHER_MINERALS:
-            return town.gather_minerals()
+        if action < ATTACK:
+            return steps.take(STEPS[action], town)
         return front.attack() if action == ATTACK else front.defend(town.centre)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        town, marines = self.town, self.front.marines
-        return np.array(
-            (
-                True,
-                bool(town.idle and town.all(MINERAL_FIELD)),
-                town.can_train(COMMAND_CENTER),
-                town.can_pay(SUPPLY_DEPOT),
-                town.can_pay(BARRACKS) and bool(town.finished(SUPPLY_DEPOT)),
-                town.can_train(BARRACKS),
-                any(not one.orders for one in marines),
-                bool(marines),
-            )
-        )
-
-
-_TRAINED = {
-    TRAIN_SCV: (commands.TRAIN_SCV, COMMAND_CENTER),
-    TRAIN_MARINE: (commands.TRAIN_MARINE, BARRACKS),
-}
-_BUILT = {BUILD_DEPOT: commands.BUILD_SUPPLY_DEPOT, BUILD_BARRACKS: commands.BUILD_BARRACKS}
+        marines = self.front.marines
+        at_the_front = any(not one.orders for one in marines), bool(marines)
+        return np.append(steps.masks(STEPS, self.town), at_the_front)

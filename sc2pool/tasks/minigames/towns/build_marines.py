@@ -11,20 +11,19 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sc2pool.tasks import commands
 from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
+from sc2pool.tasks.minigames.towns import steps
 from sc2pool.tasks.minigames.towns.town import TOWN_SIZE, Town
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import BARRACKS, COMMAND_CENTER, MARINE, SUPPLY_DEPOT
+from sc2pool.tasks.units import BARRACKS, MARINE
 
-WAIT = 0
-GATHER_MINERALS = 1
-TRAIN_SCV = 2
-BUILD_DEPOT = 3
-BUILD_BARRACKS = 4
-TRAIN_MARINE = 5
-N_ACTIONS = 6
+WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
+STEPS = (
+    *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
+    *(steps.BUILD_DEPOT, steps.BUILD_BARRACKS, steps.TRAIN_MARINE),
+)
+"""What each action does."""
 OBSERVATION_SIZE = TOWN_SIZE + 5
 
 
@@ -47,7 +46,7 @@ class BuildMarines(Task):
 
     map_name: ClassVar[str] = "BuildMarines"
     max_loops: ClassVar[int | None] = 14400
-    action_space = spaces.Discrete(N_ACTIONS)
+    action_space = spaces.Discrete(len(STEPS))
     observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
 
     town: Town
@@ -77,28 +76,7 @@ class BuildMarines(Task):
         return vector.clip(0.0, 1.0, out=vector)
 
     def act(self, action: int) -> Commands:
-        town = self.town
-        if not self.action_masks()[action]:
-            return []
-        if action == GATHER_MINERALS:
-            return town.gather_minerals()
-        if action == TRAIN_SCV:
-            return town.train(commands.TRAIN_SCV, COMMAND_CENTER)
-        if action == BUILD_DEPOT:
-            return town.build(commands.BUILD_SUPPLY_DEPOT)
-        if action == BUILD_BARRACKS:
-            return town.build(commands.BUILD_BARRACKS)
-        return town.train(commands.TRAIN_MARINE, BARRACKS) if action == TRAIN_MARINE else []
+        return steps.take(STEPS[action], self.town)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        town = self.town
-        return np.array(
-            (
-                True,
-                bool(town.idle),
-                town.can_train(COMMAND_CENTER),
-                town.can_pay(SUPPLY_DEPOT),
-                town.can_pay(BARRACKS) and bool(town.finished(SUPPLY_DEPOT)),
-                town.can_train(BARRACKS),
-            )
-        )
+        return steps.masks(STEPS, self.town)

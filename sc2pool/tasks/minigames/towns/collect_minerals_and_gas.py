@@ -12,21 +12,19 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sc2pool.tasks import commands
 from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
+from sc2pool.tasks.minigames.towns import steps
 from sc2pool.tasks.minigames.towns.town import TOWN_SIZE, Town
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import COMMAND_CENTER, REFINERY, SUPPLY_DEPOT
+from sc2pool.tasks.units import REFINERY
 
-WAIT = 0
-GATHER_MINERALS = 1
-TRAIN_SCV = 2
-BUILD_DEPOT = 3
-BUILD_REFINERY = 4
-GATHER_GAS = 5
-N_ACTIONS = 6
-N_GEYSERS = 4
+WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_REFINERY, GATHER_GAS = range(6)
+STEPS = (
+    *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
+    *(steps.BUILD_DEPOT, steps.BUILD_REFINERY, steps.GATHER_GAS),
+)
+"""What each action does."""
 OBSERVATION_SIZE = TOWN_SIZE + 5
 
 
@@ -49,7 +47,7 @@ class CollectMineralsAndGas(Task):
 
     map_name: ClassVar[str] = "CollectMineralsAndGas"
     max_loops: ClassVar[int | None] = 6720
-    action_space = spaces.Discrete(N_ACTIONS)
+    action_space = spaces.Discrete(len(STEPS))
     observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
 
     town: Town
@@ -72,36 +70,18 @@ class CollectMineralsAndGas(Task):
         refineries = town.finished(REFINERY)
         places = sum(max(0, one.ideal_harvesters - one.assigned_harvesters) for one in refineries)
         more = (
-            *(town.vespene / 1000, len(refineries) / N_GEYSERS, town.coming(REFINERY) / N_GEYSERS),
-            *(places / (3 * N_GEYSERS), town.loop / 6720),
+            *(
+                town.vespene / 1000,
+                len(refineries) / steps.N_GEYSERS,
+                town.coming(REFINERY) / steps.N_GEYSERS,
+            ),
+            *(places / (3 * steps.N_GEYSERS), town.loop / 6720),
         )
         vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])
         return vector.clip(0.0, 1.0, out=vector)
 
     def act(self, action: int) -> Commands:
-        town = self.town
-        if not self.action_masks()[action]:
-            return []
-        if action == GATHER_MINERALS:
-            return town.gather_minerals()
-        if action == TRAIN_SCV:
-            return town.train(commands.TRAIN_SCV, COMMAND_CENTER)
-        if action == BUILD_DEPOT:
-            return town.build(commands.BUILD_SUPPLY_DEPOT)
-        if action == BUILD_REFINERY:
-            return town.build_refinery()
-        return town.gather_gas() if action == GATHER_GAS else []
+        return steps.take(STEPS[action], self.town)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        town = self.town
-        refineries = len(town.all(REFINERY)) + town.coming(REFINERY)
-        return np.array(
-            (
-                True,
-                bool(town.idle),
-                town.can_train(COMMAND_CENTER),
-                town.can_pay(SUPPLY_DEPOT),
-                town.can_pay(REFINERY) and refineries < N_GEYSERS,
-                town.needs_gas_worker() is not None,
-            )
-        )
+        return steps.masks(STEPS, self.town)

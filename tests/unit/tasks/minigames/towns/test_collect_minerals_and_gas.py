@@ -12,7 +12,7 @@ from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import (
     BUILD_REFINERY,
     GATHER_GAS,
     GATHER_MINERALS,
-    N_ACTIONS,
+    STEPS,
     TRAIN_SCV,
     WAIT,
     CollectMineralsAndGas,
@@ -63,7 +63,7 @@ def test_masks_follow_what_is_possible(task, minerals, food_used, busy, possible
     seen = task(minerals, food_used=food_used, busy=busy)
     seen.observe()
     assert {i for i, allowed in enumerate(seen.action_masks()) if allowed} == possible
-    for action in range(N_ACTIONS):
+    for action in range(len(STEPS)):
         assert bool(list(seen.act(action))) == (action in possible - {WAIT})
 
 

@@ -1,0 +1,64 @@
+"""What a town may do next. A task's actions are some of these steps.
+
+Rule: a step that is not possible is masked, and gives no orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sc2pool.tasks import commands
+from sc2pool.tasks.commands import Commands
+from sc2pool.tasks.minigames.towns.town import Town
+from sc2pool.tasks.units import BARRACKS, COMMAND_CENTER, MINERAL_FIELD, REFINERY, SUPPLY_DEPOT
+
+N_GEYSERS = 4
+
+
+class Step(NamedTuple):
+    """A step of a town."""
+
+    is_possible: Callable[[Town], bool]
+    orders: Callable[[Town], Commands]
+
+
+WAIT = Step(lambda _: True, lambda _: [])
+GATHER_MINERALS = Step(
+    lambda town: bool(town.idle and town.all(MINERAL_FIELD)), lambda town: town.gather_minerals()
+)
+TRAIN_SCV = Step(
+    lambda town: town.can_train(COMMAND_CENTER),
+    lambda town: town.train(commands.TRAIN_SCV, COMMAND_CENTER),
+)
+BUILD_DEPOT = Step(
+    lambda town: town.can_pay(SUPPLY_DEPOT), lambda town: town.build(commands.BUILD_SUPPLY_DEPOT)
+)
+BUILD_BARRACKS = Step(
+    lambda town: town.can_pay(BARRACKS) and bool(town.finished(SUPPLY_DEPOT)),
+    lambda town: town.build(commands.BUILD_BARRACKS),
+)
+TRAIN_MARINE = Step(
+    lambda town: town.can_train(BARRACKS),
+    lambda town: town.train(commands.TRAIN_MARINE, BARRACKS),
+)
+BUILD_REFINERY = Step(
+    lambda town: (
+        town.can_pay(REFINERY) and len(town.all(REFINERY)) + town.coming(REFINERY) < N_GEYSERS
+    ),
+    lambda town: town.build_refinery(),
+)
+GATHER_GAS = Step(lambda town: town.needs_gas_worker() is not None, lambda town: town.gather_gas())
+
+
+def take(step: Step, town: Town) -> Commands:
+    """The orders of a step, none if it is not possible."""
+    return step.orders(town) if step.is_possible(town) else []
+
+
+def masks(steps: Iterable[Step], town: Town) -> NDArray[np.bool_]:
+    """Which steps are possible."""
+    return np.array([step.is_possible(town) for step in steps])
