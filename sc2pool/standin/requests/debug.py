@@ -115,6 +115,11 @@ def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
         game.world.rival_score = int(score.score)
 
 
+def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueType) -> None:
+    if change == debug_pb.god:
+        game.world.gods ^= {player}
+
+
 def _end_game(game: Game, player: int, end: debug_pb.DebugEndGame) -> None:
     game.end(player, _RESULTS[end.end_result])
 
@@ -124,13 +129,14 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Drawing and `game_state` commands are accepted and change nothing.
+# Drawing, and other states of the game than god mode, are accepted and change nothing.
 _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,
     "unit_value": _set_unit_value,
     "score": _set_score,
     "end_game": _end_game,
+    "game_state": _set_state,
 }
 
 _CHANGING = frozenset({"create_unit", "kill_unit", "unit_value", "score"})

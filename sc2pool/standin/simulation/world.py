@@ -179,6 +179,8 @@ class World:
         """The structures of each player."""
         self.recovering: list[Unit] = []
         """The units whose shields, life or energy come back."""
+        self.gods: set[int] = set()
+        """The players whose units take no damage."""
         self.army = Army()
         """The client's totals."""
         self.armies = dict.fromkeys(PLAYERS, self.army)

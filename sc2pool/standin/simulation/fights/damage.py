@@ -2,6 +2,7 @@
 
 Rules it keeps:
 - damage takes the shields first, then the life; a unit without life dies at the end of the loop;
+- the units of a player in god mode take none;
 - a beam also hits the target's neighbours, on a line across the shot;
 - a unit whose weapon has a splash explodes once, when it attacks or when damage kills it, and dies;
   the explosion hits all its enemies within the splash, and may kill one that explodes in turn.
@@ -16,6 +17,8 @@ from sc2pool.standin.simulation.world import ME, Unit, World, way_to
 
 def harm(world: World, target: Unit, damage: float) -> bool:
     """Take damage from a unit; True if this kills a unit that explodes."""
+    if target.owner in world.gods:
+        return False
     to_shields = min(damage, target.shields)
     to_life = min(damage - to_shields, max(target.life, 0.0))
     target.hit_at = world.loop + 1  # the loop that this one becomes
