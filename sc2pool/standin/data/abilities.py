@@ -31,16 +31,17 @@ class OrderKind(IntEnum):
     ATTACK = 3
     PATROL = 4
     HEAL = 5
-    GATHER = 6
-    RETURN = 7
-    BUILD = 8
-    TRAIN = 9
-    RALLY = 10
-    MORPH = 11
-    CANCEL = 12
+    SCAN_MOVE = 6
+    GATHER = 7
+    RETURN = 8
+    BUILD = 9
+    TRAIN = 10
+    RALLY = 11
+    MORPH = 12
+    CANCEL = 13
 
 
-SMART, STOP, MOVE, PATROL, HOLD, ATTACK = 1, 4, 16, 17, 18, 23
+SMART, STOP, MOVE, PATROL, HOLD, SCAN_MOVE, ATTACK = 1, 4, 16, 17, 18, 19, 23
 HEAL = 386
 RALLY_UNITS, RALLY_WORKERS, GATHER, RETURN = 195, 203, 295, 296
 BUILD_COMMAND_CENTER, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS = 318, 319, 320, 321
@@ -78,6 +79,9 @@ ABILITIES: tuple[Ability, ...] = (
     Ability(MOVE, "move", 0, "Move", "Move Move", POINT_OR_UNIT, "M", GENERAL_MOVE),
     Ability(PATROL, "move", 1, "MovePatrol", "Patrol Patrol", POINT_OR_UNIT, "P", GENERAL_PATROL),
     Ability(HOLD, "move", 2, "MoveHoldPosition", "HoldPosition Hold", NO_TARGET, "H", GENERAL_HOLD),
+    Ability(
+        *(SCAN_MOVE, "move", 3, "AcquireMove", "Scan Move", POINT_OR_UNIT, "A"), GENERAL_ATTACK
+    ),
     Ability(ATTACK, "attack", 0, "Attack", "Attack Attack", POINT_OR_UNIT, "A", GENERAL_ATTACK),
     Ability(HEAL, "MedivacHeal", 0, "Heal", "Effect Heal", UNIT, "E"),
     Ability(
@@ -144,6 +148,7 @@ KIND_BY_ABILITY = {
     ATTACK: OrderKind.ATTACK,
     PATROL: OrderKind.PATROL,
     HOLD: OrderKind.HOLD,
+    SCAN_MOVE: OrderKind.SCAN_MOVE,
     HEAL: OrderKind.HEAL,
     GATHER: OrderKind.GATHER,
     RETURN: OrderKind.RETURN,
@@ -165,6 +170,7 @@ KIND_BY_ABILITY = {
 ABILITY_BY_KIND = {kind: ability for ability, kind in KIND_BY_ABILITY.items()}
 
 WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
+SCOUT_ABILITIES = (*WALKER_ABILITIES, SCAN_MOVE)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
 HEALER_ABILITIES = (*WALKER_ABILITIES, HEAL)
 """The abilities of a mobile unit without a weapon, with one, and of one that heals."""
@@ -188,12 +194,18 @@ def needs_target(ability_id: int) -> bool:
     return bool(ABILITY_BY_ID[ability_id].target != NO_TARGET)
 
 
-def specific(ability_id: int) -> int:
-    """The specific ability id for a general or specific id."""
+def specific(ability_id: int, kind: UnitType | None = None) -> int:
+    """The specific ability id for a general or specific id, of a unit of this type if given."""
+    if ability_id == GENERAL_ATTACK and kind is not None and kind.weapon is None:
+        return SCAN_MOVE if SCAN_MOVE in available_to(kind) else ATTACK
     return _SPECIFIC.get(ability_id, ability_id)
 
 
-_SPECIFIC = {ability.remaps_to: ability.id for ability in ABILITIES if ability.remaps_to}
+_SPECIFIC = {
+    ability.remaps_to: ability.id
+    for ability in ABILITIES
+    if ability.remaps_to and ability.id != SCAN_MOVE
+}
 
 
 def available_to(kind: UnitType) -> tuple[int, ...]:
@@ -204,4 +216,4 @@ def available_to(kind: UnitType) -> tuple[int, ...]:
         return ()
     if kind.heals is not None:
         return HEALER_ABILITIES
-    return WALKER_ABILITIES if kind.weapon is None else FIGHTER_ABILITIES
+    return SCOUT_ABILITIES if kind.weapon is None else FIGHTER_ABILITIES

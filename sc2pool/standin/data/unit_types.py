@@ -1,7 +1,9 @@
 """Every unit type the stand-in knows, as data.
 
 The numbers are the real game's at normal speed: a second here is 16 game loops, as in the API's
-`UnitTypeData`. The API lacks hit points and radii; these are the unit editor's.
+`UnitTypeData`. The API lacks hit points and radii; these are the unit editor's, but
+those of sentry, dark templar, observer and archon, and the range of detection, are from memory and
+not verified.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ LOOPS_PER_SECOND = 16
 
 LIGHT, ARMORED = data_pb.Light, data_pb.Armored
 BIOLOGICAL, MECHANICAL, STRUCTURE = data_pb.Biological, data_pb.Mechanical, data_pb.Structure
-MASSIVE = data_pb.Massive
+MASSIVE, PSIONIC = data_pb.Massive, data_pb.Psionic
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,10 @@ class UnitType:
     flies: bool = False
     strides: bool = False
     """True if cliffs and other ground units are no obstacle."""
+    cloaked: bool = False
+    """True if enemies see the unit only where they detect it."""
+    detection: float = 0.0
+    """Distance at which the unit detects cloaked ones, in cells."""
     passive: bool = False
     """True if the unit fires and heals only when it is ordered to."""
 
@@ -322,6 +328,65 @@ UNIT_TYPES: tuple[UnitType, ...] = (
         build_ability_id=917,
     ),
     UnitType(
+        id=76,
+        name="DarkTemplar",
+        race=common.Protoss,
+        life=40,
+        shields=80,
+        armor=1,
+        speed_per_s=2.8125,
+        sight=8,
+        weapon=WeaponType(damage=45, range=0.100097656, cooldown_s=1.6940918),
+        attributes=(LIGHT, BIOLOGICAL, PSIONIC),
+        minerals=125,
+        vespene=125,
+        food=2,
+        cargo_size=2,
+        build_time_loops=880,
+        build_ability_id=920,
+        cloaked=True,
+    ),
+    UnitType(  # its beam is no weapon in the API's tables, either
+        id=77,
+        name="Sentry",
+        race=common.Protoss,
+        life=40,
+        shields=40,
+        armor=1,
+        radius=0.5,
+        speed_per_s=2.25,
+        sight=10,
+        attributes=(LIGHT, MECHANICAL, PSIONIC),
+        minerals=50,
+        vespene=100,
+        food=2,
+        cargo_size=2,
+        build_time_loops=592,
+        build_ability_id=921,
+        energy=200,
+        energy_at_start=50,
+        energy_per_s=0.5625,
+    ),
+    UnitType(
+        id=82,
+        name="Observer",
+        race=common.Protoss,
+        life=40,
+        shields=30,
+        radius=0.5,
+        speed_per_s=1.875,
+        sight=11,
+        attributes=(LIGHT, MECHANICAL),
+        minerals=25,
+        vespene=75,
+        food=1,
+        build_time_loops=480,
+        build_ability_id=977,
+        flies=True,
+        cloaked=True,
+        detection=11,
+    ),
+    UnitType(
         id=98,
         name="SpineCrawler",
         race=common.Zerg,
@@ -387,6 +452,28 @@ UNIT_TYPES: tuple[UnitType, ...] = (
         cargo_size=2,
         build_time_loops=432,
         build_ability_id=1351,
+    ),
+    UnitType(
+        id=141,
+        name="Archon",
+        race=common.Protoss,
+        life=10,
+        shields=350,
+        radius=1.0,
+        speed_per_s=2.8125,
+        sight=9,
+        weapon=WeaponType(
+            damage=25,
+            range=3,
+            cooldown_s=1.75390625,
+            targets=data_pb.Weapon.Any,
+            bonus=(BIOLOGICAL, 10),
+        ),
+        attributes=(PSIONIC, MASSIVE),
+        minerals=175,
+        vespene=275,
+        food=4,
+        cargo_size=4,
     ),
     SCV,
     COMMAND_CENTER,

@@ -1,6 +1,7 @@
 """The values that units have on the layers: one row for each unit, and a first row of zeros.
 
-Rule it keeps: of a unit that the client only remembers, it sees the type and the owner.
+Rule it keeps: of a unit that the client only remembers, or that is cloaked and not detected, it
+sees the type and the owner.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.economy import CARRIES_MINERALS, CARRIES_VESPENE
 from sc2pool.standin.simulation.economy.jobs import Factory, Site
+from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.sight import Snapshot
 from sc2pool.standin.simulation.world import NEUTRAL, Unit
 
@@ -24,7 +26,7 @@ FULL = 255
 COLUMNS = (
     *("player_id", "player_relative", "unit_type", "selected"),
     *("unit_hit_points", "unit_hit_points_ratio", "unit_shields", "unit_shields_ratio"),
-    *("unit_energy", "buffs", "active", "build_progress"),
+    *("unit_energy", "buffs", "active", "build_progress", "cloaked"),
 )
 """The layers that show units, in the order of a row."""
 
@@ -71,6 +73,9 @@ def _row(
         owner = seen.unit.owner
         return owner, relative(owner, player), seen.unit.type.id, *(0,) * (len(COLUMNS) - 3)
     kind = seen.type
+    if is_hidden(seen, player):
+        zeros = (0,) * (len(COLUMNS) - 4)
+        return seen.owner, relative(seen.owner, player), kind.id, *zeros, kind.cloaked
     return (
         seen.owner,
         relative(seen.owner, player),
@@ -84,6 +89,7 @@ def _row(
         _buff(seen),
         is_producing(seen),
         int(FULL * progress(seen, loop)),
+        kind.cloaked,
     )
 
 

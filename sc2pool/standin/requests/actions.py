@@ -20,6 +20,7 @@ from sc2pool.standin.requests.console import on_screen
 from sc2pool.standin.requests.errands import find, obey_at_once, read_errand
 from sc2pool.standin.requests.text import text
 from sc2pool.standin.simulation import orders
+from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.fights.healing import is_wounded
 from sc2pool.standin.simulation.fights.pairs import hostile as are_hostile
 from sc2pool.standin.simulation.game import Game
@@ -91,13 +92,14 @@ def _command(
 ) -> error_pb.ActionResult.ValueType:
     game = state.playing()
     by_tag = game.world.by_tag
-    ability_id = abilities.specific(command.ability_id)
+    asked = command.ability_id
     # A stop is never queued.
-    queued = command.queue_command and ability_id != abilities.STOP
+    queued = command.queue_command and abilities.specific(asked) != abilities.STOP
     given: list[tuple[Unit, Order]] = []
     failed = []
     for tag in dict.fromkeys(command.unit_tags):
         unit = by_tag.get(tag)
+        ability_id = abilities.specific(asked, None if unit is None else unit.type)
         order = _order_for(state, unit, ability_id, command, queued)
         if not isinstance(order, Order):
             failed.append(order)
@@ -106,7 +108,8 @@ def _command(
             given.append((unit, order))
     if not given:
         return failed[0] if failed else error_pb.Error
-    if len(given) < len(command.unit_tags) or ability_id != command.ability_id:
+    ability_id = abilities.specific(asked, given[0][0].type)
+    if len(given) < len(command.unit_tags) or ability_id != asked:
         one = _obeyed(one, ability_id, [unit for unit, _order in given])
     state.ask(partial(_give, state, one, given, queued))
     return Success
@@ -208,7 +211,7 @@ def _order_on_unit(
     game: Game, unit: Unit, ability_id: int, target_tag: int
 ) -> Order | error_pb.ActionResult.ValueType:
     target = find(game, target_tag)
-    if target is None:
+    if target is None or is_hidden(target, unit.owner):
         return error_pb.MustTargetVisibleUnit
     if target is unit:
         return error_pb.CantTargetThatUnit

@@ -39,10 +39,11 @@ def whole_observation(state: State, request: sc_pb.RequestObservation) -> sc_pb.
 
 def _seen(state: State, request: sc_pb.RequestObservation) -> sc_pb.Observation:
     """The observation itself; it is valid until the next one."""
-    sees_all = request.disable_fog or not state.created().clients
+    sees_all = not state.created().clients
     if state.playback is not None:
         sees_all = sees_all or state.playback.sees_all
-    return state.seen().update(fog=not sees_all)
+    lifted = request.disable_fog and not sees_all
+    return state.seen().update(fog=not (sees_all or lifted), lifted=lifted)
 
 
 def _before(state: State) -> bytes:

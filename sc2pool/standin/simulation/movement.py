@@ -3,7 +3,7 @@
 A *plan* gives every unit a velocity that is valid until an expected event (an arrival, a unit that
 comes into reach) or an unexpected one (`World.orders_changed`). Between plans a loop is one
 addition for each unit that moves, so a map on which little happens is cheap; the result is the same
-as planning every loop. During combat every loop is planned.
+as planning every loop. During combat, and with cloaked units, every loop is planned.
 
 Units walk straight, at full speed from the first loop, and turn immediately. On a map with `Routes`
 they walk around what is in their way, one straight leg after the other; elsewhere the ground is
@@ -19,6 +19,7 @@ from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.fights import combat
 from sc2pool.standin.simulation.fights.bystanders import Bystanders, bystanders_of
+from sc2pool.standin.simulation.fights.cloak import detect
 from sc2pool.standin.simulation.fights.healing import heal
 from sc2pool.standin.simulation.fights.pairs import STILL, TINY, Pushes, pairs_of
 from sc2pool.standin.simulation.paths.detours import Detours
@@ -64,6 +65,8 @@ class Mover:
         world = self._world
         if world.loop < world.plan_until:
             return
+        if world.cloaked:
+            detect(world)
         if self._pairs.version != world.population_version:
             self._pairs = pairs_of(world)
             self._bystanders = bystanders_of(world)
@@ -85,7 +88,7 @@ class Mover:
             self._go_around(self._detours, pairs.units, ways)
         self._set_off(pairs.units, ways, pushes)
         world.plan_until = world.loop + 1
-        if fights or pushes is not None or self._follows:
+        if fights or pushes is not None or self._follows or world.cloaked:
             return
         loops = _loops_until_arrival(pairs.units, ways)
         if crowd and loops > 1.0:

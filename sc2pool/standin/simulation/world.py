@@ -88,6 +88,8 @@ class Unit:
     """Minerals and gas that a worker carries."""
     workplace: int = 0
     """Tag of the deposit that a worker gathers from, 0 for none."""
+    unseen: bool = False
+    """True while it is cloaked and no enemy detects it."""
 
 
 Way = tuple[float, float, float]
@@ -179,6 +181,8 @@ class World:
         """The structures of each player."""
         self.recovering: list[Unit] = []
         """The units whose shields, life or energy come back."""
+        self.cloaked: list[Unit] = []
+        """The units that enemies see only where they detect them."""
         self.gods: set[int] = set()
         """The players whose units take no damage."""
         self.army = Army()
@@ -231,6 +235,7 @@ class World:
                 *(self._next_tag, kind, owner, float(x), float(y), DOWN),
                 *(kind.life, kind.shields, kind.energy_at_start),
             )
+            unit.unseen = kind.cloaked
             self._next_tag += _TAG_STEP
             self.units.append(unit)
         self._population_changed()
@@ -275,6 +280,7 @@ class World:
     def _population_changed(self) -> None:
         self.by_tag = {unit.tag: unit for unit in self.units}
         self.recovering = [unit for unit in self.units if unit.type.recovers]
+        self.cloaked = [unit for unit in self.units if unit.type.cloaked]
         self.count_units()
         self.sort_walkers()
         self.disturb()

@@ -3,7 +3,8 @@
 The message is filled once; an update sets what may have changed since the last one. Grids that do
 not change are kept as bytes in `Terrain`.
 
-Rules it keeps: what is out of sight appears only as it is remembered; deaths appear once, in the
+Rules it keeps: what is out of sight appears only as it is remembered; a cloaked unit that is not
+detected appears only if the interface says `show_cloaked`; deaths appear once, in the
 first observation after them; the result is the same as that of a message filled anew.
 """
 
@@ -21,6 +22,7 @@ from sc2pool.standin.data.unit_types import SCV
 from sc2pool.standin.layers.screens import ScreensView
 from sc2pool.standin.layers.window import Window
 from sc2pool.standin.simulation.economy.economy import Economy
+from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.sight import Snapshot
 from sc2pool.standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE
@@ -30,6 +32,7 @@ from sc2pool.standin.view.score import ScoreView
 from sc2pool.standin.view.units import UnitsView
 
 Grid = NDArray[np.uint8]
+_NO_UNITS: frozenset[Unit] = frozenset()
 
 
 class View:
@@ -44,15 +47,17 @@ class View:
         self._raw = RawView(self._seen.raw_data, game) if options.raw else None
         has_screen = options.HasField("feature_layer") or options.HasField("render")
         self._screens = ScreensView(self._seen, game, options) if has_screen else None
+        self._shows_cloaked = options.show_cloaked
         self._card = CardView(self._seen, game.viewer, self._economy)
         self._army: Army | None = None
         self._minerals = -1
 
-    def update(self, *, fog: bool) -> sc_pb.Observation:
+    def update(self, *, fog: bool, lifted: bool = False) -> sc_pb.Observation:
         """The observation at the current loop; it is valid until the next update.
 
         Args:
             fog: False to show the whole map also in an episode with fog.
+            lifted: True to tell, without fog, which units it would hide.
         """
         seen, world = self._seen, self._game.world
         seen.game_loop = world.loop
@@ -73,20 +78,43 @@ class View:
         selected = controls.alive(controls.now.selected)
         self._card.update(selected)
         if self._raw is not None or self._screens is not None:
-            self._show_map(*self._look(fog=fog), selected)
+            self._show_map(*self._look(fog=fog), selected, self._in_fog() if lifted else _NO_UNITS)
         world.dead_tags.clear()
         return seen
 
     def _show_map(
-        self, units: Sequence[Unit | Snapshot], grid: Grid | None, selected: tuple[Unit, ...]
+        self,
+        units: Sequence[Unit | Snapshot],
+        grid: Grid | None,
+        selected: tuple[Unit, ...],
+        in_fog: frozenset[Unit],
     ) -> None:
         """Show these units, and the visibility of each cell if there is fog."""
+        if self._game.world.cloaked and not self._shows_cloaked:
+            units = [
+                one
+                for one in units
+                if isinstance(one, Snapshot) or not is_hidden(one, self._player)
+            ]
         if self._raw is not None:
-            self._raw.update(units, grid, selected)
+            self._raw.update(units, grid, selected, in_fog)
         if self._screens is not None:
             self._screens.update(units, grid, selected)
         if self._raw is not None and self._screens is not None:
             self._raw.show_on_screen(self._screens.window)
+
+    def _in_fog(self) -> frozenset[Unit]:
+        """The units that the client would not see if it did not lift the fog."""
+        sight = self._game.sight
+        if sight is None:
+            return _NO_UNITS
+        sight.look()
+        seen = set(sight.in_sight)
+        return frozenset(
+            unit
+            for unit in self._game.world.units
+            if unit not in seen and not unit.type.invulnerable
+        )
 
     def _look(self, *, fog: bool) -> tuple[Sequence[Unit | Snapshot], Grid | None]:
         """The units that the client sees or remembers; the visibility of each cell in a fog."""
@@ -137,14 +165,18 @@ class RawView:
         state.creep.data = terrain.creep_bits
 
     def update(
-        self, units: Sequence[Unit | Snapshot], grid: Grid | None, selected: tuple[Unit, ...]
+        self,
+        units: Sequence[Unit | Snapshot],
+        grid: Grid | None,
+        selected: tuple[Unit, ...],
+        in_fog: frozenset[Unit],
     ) -> None:
         """Show the current loop: these units, and the visibility of each cell if there is fog."""
         raw, game = self._raw, self._game
         camera = game.controls[game.viewer].now.camera
         if camera != self._camera:
             self._camera = raw.player.camera.x, raw.player.camera.y = camera
-        self._units.update(units, selected)
+        self._units.update(units, selected, in_fog)
         if grid is not None:
             raw.map_state.visibility.data = grid.tobytes()
         elif not self._all_lit:

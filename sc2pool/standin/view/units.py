@@ -2,7 +2,8 @@
 
 Rules it keeps: units appear in the order of their creation; only the client's own units show
 orders, weapons and harvesters; the message of scenery changes only with
-`World.population_version`; a field is set if recorded messages of the real game have it.
+`World.population_version`; a field is set if recorded messages of the real game have it; of a
+cloaked unit that the client has not detected, only what it is and where.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from sc2pool.standin.data.abilities import ABILITY_BY_KIND, OrderKind
 from sc2pool.standin.data.unit_types import UnitType
 from sc2pool.standin.layers.window import Window
 from sc2pool.standin.simulation.economy.jobs import Deposit, Factory, Site
+from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.sight import SNAPSHOT_TAG, Snapshot
 from sc2pool.standin.simulation.terrain import GROUND_Z, Terrain
 from sc2pool.standin.simulation.world import NEUTRAL, Order, Unit, World
@@ -43,9 +45,24 @@ class UnitsView:
         self._changing: list[_Changing] = []
         self._deposits: list[tuple[Unit, raw_pb.Unit]] = []
         """Scenery that holds minerals or gas."""
+        self._in_fog: frozenset[Unit] = frozenset()
+        """The units shown as hidden by the fog."""
 
-    def update(self, units: Sequence[Unit | Snapshot], selected: tuple[Unit, ...]) -> None:
-        """Show these units at the current loop."""
+    def update(
+        self,
+        units: Sequence[Unit | Snapshot],
+        selected: tuple[Unit, ...],
+        in_fog: frozenset[Unit],
+    ) -> None:
+        """Show these units at the current loop.
+
+        Args:
+            in_fog: those that are out of sight, and shown nevertheless.
+        """
+        if self._in_fog != in_fog:  # all anew: it is rare that a client lifts the fog
+            self._in_fog = in_fog
+            self._replace(())
+            self._version = -1
         if self._version != self._world.population_version or self._shown != units:
             self._version = self._world.population_version
             self._replace(units)
@@ -87,7 +104,7 @@ class UnitsView:
             if isinstance(unit, Snapshot):
                 _fill_snapshot(messages.add(), unit, self._player, self._hills)
             else:
-                _fill(messages.add(), unit, self._player)
+                self._show(messages.add(), unit)
         self._shown = list(units)
         self._changing.clear()
         self._deposits.clear()
@@ -100,17 +117,26 @@ class UnitsView:
                     message.pos.z = self._hills.z_at(unit.x, unit.y)
                 if unit.job is not None:
                     self._deposits.append((unit, message))
-            else:
-                changing = _Changing(unit, message, self._world, self._player, self._hills)
-                self._changing.append(changing)
+                continue
+            if unit.type.cloaked:  # it may be detected now, or no longer
+                self._show(message, unit)
+            changing = _Changing(unit, message, self._world, self._player, self._hills)
+            self._changing.append(changing)
+
+    def _show(self, message: raw_pb.Unit, unit: Unit) -> None:
+        """Fill a unit's message."""
+        _fill(message, unit, self._player)
+        if unit in self._in_fog:
+            message.display_type = raw_pb.Hidden
+            message.cloak = raw_pb.CloakedUnknown
 
 
 class _Changing:
     """A unit that is not scenery, and its message."""
 
     __slots__ = (
-        *("_armed", "_cargo", "_engaged", "_hills", "_message", "_mine", "_order", "_pos"),
-        *("_queue", "_unit", "_world"),
+        *("_armed", "_cargo", "_engaged", "_hidden", "_hills", "_message", "_mine", "_order"),
+        *("_pos", "_queue", "_unit", "_world"),
     )
 
     def __init__(
@@ -119,6 +145,7 @@ class _Changing:
         self._unit, self._message, self._pos = unit, message, message.pos
         self._world, self._hills = world, hills
         self._mine = unit.owner == player
+        self._hidden = is_hidden(unit, player)
         self._armed = unit.type.weapon is not None
         self._engaged = message.engaged_target_tag
         """The target shown."""
@@ -135,6 +162,8 @@ class _Changing:
         if self._hills is not None:
             pos.z = self._hills.z_at(unit.x, unit.y) + (FLYING_Z if unit.type.flies else 0.0)
         message.facing = unit.facing
+        if self._hidden:
+            return
         message.health = max(unit.life, 0.0)
         message.shield = unit.shields
         message.energy = unit.energy
@@ -164,7 +193,7 @@ class _Changing:
 
 def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
     """Set what stays the same while the unit lives."""
-    message.CopyFrom(_template(unit.type))
+    message.CopyFrom((_outline if is_hidden(unit, player) else _template)(unit.type))
     message.tag = unit.tag
     message.owner = unit.owner
     message.alliance = _alliance(unit.owner, player)
@@ -173,6 +202,19 @@ def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
         message.assigned_harvesters = message.ideal_harvesters = 0
     if unit.owner != player or not unit.type.mobile:
         message.is_powered = False
+    if unit.type.cloaked:
+        _show_cloak(message, unit, player)
+
+
+def _show_cloak(message: raw_pb.Unit, unit: Unit, player: int) -> None:
+    """Show how a player sees a cloaked unit."""
+    if unit.owner == player:
+        message.cloak = raw_pb.CloakedAllied
+    elif not unit.unseen:
+        message.cloak = raw_pb.CloakedDetected
+    else:
+        message.display_type = raw_pb.Hidden
+        message.cloak = raw_pb.Cloaked
 
 
 def _alliance(owner: int, player: int) -> raw_pb.Alliance.ValueType:
@@ -222,7 +264,22 @@ def _fill_orders(message: raw_pb.Unit, unit: Unit, hills: Terrain | None) -> Non
 @cache
 def _template(kind: UnitType) -> raw_pb.Unit:
     """The fields of a unit that depend on its type alone."""
-    unit = raw_pb.Unit(
+    unit = raw_pb.Unit()
+    unit.CopyFrom(_outline(kind))
+    if not kind.invulnerable:
+        unit.health_max = kind.life
+        unit.shield_max = kind.shields
+        unit.energy_max = kind.energy
+        unit.armor_upgrade_level = unit.shield_upgrade_level = 0
+    if kind.weapon is not None:
+        unit.attack_upgrade_level = 0
+    return unit
+
+
+@cache
+def _outline(kind: UnitType) -> raw_pb.Unit:
+    """Those of them that a client knows of a cloaked unit that it has not detected."""
+    return raw_pb.Unit(
         display_type=raw_pb.Visible,
         unit_type=kind.id,
         pos=common.Point(z=GROUND_Z + (FLYING_Z if kind.flies else 0.0)),
@@ -237,11 +294,3 @@ def _template(kind: UnitType) -> raw_pb.Unit:
         is_hallucination=False,
         is_active=False,
     )
-    if not kind.invulnerable:
-        unit.health_max = kind.life
-        unit.shield_max = kind.shields
-        unit.energy_max = kind.energy
-        unit.armor_upgrade_level = unit.shield_upgrade_level = 0
-    if kind.weapon is not None:
-        unit.attack_upgrade_level = 0
-    return unit

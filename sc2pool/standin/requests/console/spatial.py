@@ -27,6 +27,7 @@ from sc2pool.standin.layers.raster import Discs
 from sc2pool.standin.layers.window import Window
 from sc2pool.standin.requests.console import selecting
 from sc2pool.standin.simulation.console import Console, Controls
+from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import Unit
 
@@ -61,6 +62,13 @@ class Screen:
 
         They do not depend on when the client last observed: a replay is played without that.
         """
+        if not self.game.world.cloaked:
+            return self._lit
+        return [unit for unit in self._lit if not is_hidden(unit, self.console.player)]
+
+    @property
+    def _lit(self) -> Sequence[Unit]:
+        """The units that are not in the fog."""
         game, player = self.game, self.console.player
         if game.sight is None:
             return game.world.units
@@ -155,11 +163,11 @@ def _is_target(ability_id: int) -> bool:
 
 def _workable(screen: Screen, ability_id: int) -> list[Unit]:
     """The selected units that have an ability."""
-    wanted = abilities.specific(ability_id)
     return [
         unit
         for unit in screen.controls.alive(screen.console.selected)
-        if unit.owner == screen.console.player and wanted in abilities.available_to(unit.type)
+        if unit.owner == screen.console.player
+        and abilities.specific(ability_id, unit.type) in abilities.available_to(unit.type)
     ]
 
 

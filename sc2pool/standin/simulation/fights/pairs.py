@@ -39,7 +39,7 @@ Pushes = dict[int, Point]
 
 
 class Pairs(ABC):
-    """The units that walk, numbered, until one is created or dies; and their places."""
+    """The units that walk, numbered, until one is created, dies or is detected; their places."""
 
     def __init__(self, world: World) -> None:
         self.version = world.population_version
@@ -47,7 +47,9 @@ class Pairs(ABC):
         self.index = {unit.tag: i for i, unit in enumerate(units)}
         kinds = {(unit.owner, unit.type): unit for unit in units}
         targets = {
-            kind: dict.fromkeys(i for i, other in enumerate(units) if is_target(unit, other))
+            kind: dict.fromkeys(
+                i for i, other in enumerate(units) if is_target(unit, other) and not other.unseen
+            )
             for kind, unit in kinds.items()
         }
         self.hostile = any(targets.values())

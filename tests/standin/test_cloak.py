@@ -1,0 +1,165 @@
+"""Cloaked units: what their enemies see of them and attack, and what a detector changes."""
+
+from __future__ import annotations
+
+import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+ATTACK, SCAN_MOVE, GENERAL_ATTACK = 23, 19, 3674
+MARINE, TEMPLAR, SENTRY, OBSERVER, BANELING, COLOSSUS = 48, 76, 77, 82, 9, 4
+SHOWN = sc_pb.InterfaceOptions(raw=True, show_cloaked=True)
+GOD = debug_pb.DebugCommand(game_state=debug_pb.god)
+
+
+def _layers(*, show_cloaked: bool) -> sc_pb.InterfaceOptions:
+    options = sc_pb.InterfaceOptions(raw=True, show_cloaked=show_cloaked)
+    layer = options.feature_layer
+    layer.width = 24
+    layer.resolution.x = layer.resolution.y = 32
+    layer.minimap_resolution.x = layer.minimap_resolution.y = 32
+    return options
+
+
+def test_an_own_cloaked_unit_is_seen_whole(offline):
+    offline.arena((TEMPLAR, 1, 30, 30))
+    (templar,) = offline.units(TEMPLAR)
+    assert (templar.display_type, templar.cloak) == (raw_pb.Visible, raw_pb.CloakedAllied)
+    assert (templar.health, templar.shield) == (40, 80)
+
+
+def test_an_enemy_is_shown_without_details_or_not_at_all(session_for):
+    for interface, count in ((SHOWN, 1), (sc_pb.InterfaceOptions(raw=True), 0)):
+        session = session_for()
+        session.arena((MARINE, 1, 20, 30), (TEMPLAR, 2, 40, 30), interface=interface)
+        session.step()
+        templars = session.units(TEMPLAR)
+        assert len(templars) == count
+        for templar in templars:
+            assert (templar.display_type, templar.cloak) == (raw_pb.Hidden, raw_pb.Cloaked)
+            assert not templar.HasField("health")
+            assert not templar.HasField("shield_max")
+
+
+def test_a_detector_shows_it_within_its_range_and_hides_it_again(offline, command):
+    offline.arena(
+        (OBSERVER, 1, 20, 30), (SENTRY, 2, 40, 20), (TEMPLAR, 2, 36, 30), (MARINE, 1, 9, 9)
+    )
+    offline.step()
+    assert not offline.units(TEMPLAR)
+    offline.act(command(offline.units(OBSERVER), SCAN_MOVE, (26, 30)))
+    offline.step(60)
+    (templar,) = offline.units(TEMPLAR)
+    assert (templar.cloak, templar.health) == (raw_pb.CloakedDetected, 40)
+    offline.act(command(offline.units(OBSERVER), SCAN_MOVE, (20, 30)))
+    offline.step(60)
+    assert not offline.units(TEMPLAR)
+
+
+def test_steps_of_any_size_detect_in_the_same_loop(session_for, command):
+    def play(size):
+        session = session_for()
+        session.arena((OBSERVER, 1, 12, 30), (MARINE, 1, 30, 30), (TEMPLAR, 2, 44, 30))
+        session.act(command(session.units(OBSERVER), SCAN_MOVE, (40, 30)))
+        for _ in range(240 // size):
+            session.step(size)
+        return session.observe().SerializeToString(deterministic=True)
+
+    assert play(1) == play(240)
+
+
+def test_nobody_attacks_what_he_does_not_see(offline, command):
+    offline.arena((MARINE, 1, 30, 30), (TEMPLAR, 2, 31, 30), interface=SHOWN)
+    offline.debug(GOD)
+    offline.step(40)
+    (marine,), (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
+    result = offline.act(command([marine], ATTACK, target=templar.tag))
+    assert result == [error_pb.MustTargetVisibleUnit]
+    assert (marine.health, marine.engaged_target_tag) == (45, 0)
+
+
+def test_an_attack_ends_when_the_target_is_no_longer_detected(offline, command):
+    offline.arena(
+        *((MARINE, 1, 30, 30), (OBSERVER, 1, 30, 31), (TEMPLAR, 2, 34, 30)), interface=SHOWN
+    )
+    offline.debug(GOD)
+    offline.step()
+    marines, (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
+    offline.act(command(marines, ATTACK, target=templar.tag))
+    offline.step(4)
+    assert offline.units(MARINE)[0].orders[0].target_unit_tag == templar.tag
+    assert offline.units(TEMPLAR)[0].shield < 80
+    offline.kill([offline.units(OBSERVER)[0].tag])
+    offline.step(2)
+    (marine,), (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
+    assert not marine.orders
+    assert marine.engaged_target_tag == 0
+    assert templar.display_type == raw_pb.Hidden
+
+
+def test_an_explosion_hits_what_is_not_seen(offline):
+    offline.arena((TEMPLAR, 1, 30, 30), (SENTRY, 1, 30.5, 30), (BANELING, 2, 33, 30))
+    offline.step(40)
+    assert not offline.units(BANELING)
+    (templar,) = offline.units(TEMPLAR)
+    assert templar.shield < 80
+
+
+@pytest.mark.parametrize("show_cloaked", [True, False])
+def test_layers_show_that_something_is_cloaked(offline, show_cloaked):
+    offline.arena(
+        *((SENTRY, 1, 20, 24), (TEMPLAR, 2, 32, 24)), interface=_layers(show_cloaked=show_cloaked)
+    )
+    offline.step()
+    renders = offline.observe().feature_layer_data.renders
+    assert any(renders.cloaked.data) == show_cloaked
+    assert any(renders.unit_shields.data)  # the sentry's
+
+
+def test_a_click_selects_no_unit_that_is_hidden(offline):
+    offline.arena((SENTRY, 1, 12, 24), (TEMPLAR, 2, 32, 24), interface=_layers(show_cloaked=True))
+    offline.step()
+    action = sc_pb.Action()
+    rectangle = action.action_feature_layer.unit_selection_rect.selection_screen_coord.add()
+    rectangle.p1.x = rectangle.p1.y = 31
+    offline.act(action)
+    offline.step()
+    assert not offline.observe().ui_data.HasField("single")
+
+
+def test_a_client_that_lifts_the_fog_is_told_what_it_would_hide(offline):
+    offline.arena((MARINE, 1, 12, 12), (SENTRY, 2, 50, 50), (TEMPLAR, 2, 50, 40), fog=True)
+    lifted = sc_pb.RequestObservation(disable_fog=True)
+    seen = {
+        u.unit_type: u
+        for u in offline.ask(observation=lifted).observation.observation.raw_data.units
+    }
+    assert seen[MARINE].display_type == raw_pb.Visible
+    assert seen[SENTRY].display_type == raw_pb.Hidden
+    assert seen[SENTRY].cloak == raw_pb.CloakedUnknown
+    assert not offline.units(SENTRY)
+
+
+def test_units_in_god_mode_take_no_damage_until_it_ends(offline):
+    offline.arena((MARINE, 1, 30, 30), (COLOSSUS, 2, 33, 30))
+    offline.debug(GOD)
+    offline.step(20)
+    assert offline.units(MARINE)[0].health == 45
+    assert offline.units(COLOSSUS)[0].shield < 150
+    offline.debug(GOD)
+    offline.step(40)
+    assert not offline.units(MARINE)
+
+
+def test_an_unarmed_unit_scans_where_others_attack(offline, command):
+    offline.arena((MARINE, 1, 20, 20), (OBSERVER, 1, 20, 22))
+    units = [*offline.units(MARINE), *offline.units(OBSERVER)]
+    for group, shown in ((units, ATTACK), (units[1:], SCAN_MOVE)):
+        offline.act(command(group, GENERAL_ATTACK, (24, 20)))
+        offline.step()
+        observed = offline.ask(observation=sc_pb.RequestObservation()).observation
+        assert [one.action_raw.unit_command.ability_id for one in observed.actions] == [shown]
+    assert offline.units(OBSERVER)[0].orders[0].ability_id == SCAN_MOVE
+    assert offline.act(command(units[1:], ATTACK, (24, 20))) == [error_pb.NotSupported]
