@@ -73,7 +73,7 @@ def _row(
         owner = seen.unit.owner
         return owner, relative(owner, player), seen.unit.type.id, *(0,) * (len(COLUMNS) - 3)
     kind = seen.type
-    if is_hidden(seen, player):
+    if kind.cloaked and is_hidden(seen, player):
         zeros = (0,) * (len(COLUMNS) - 4)
         return seen.owner, relative(seen.owner, player), kind.id, *zeros, kind.cloaked
     return (
