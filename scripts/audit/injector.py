@@ -8,6 +8,7 @@ fault has one cause.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -32,7 +33,9 @@ BY_SIGNAL = {
     "worker TERM": signal.SIGTERM,
 }
 _NOTICED_WITHIN_S = 0.05
-_LOOK_EVERY_S = 0.001
+"""After the end of a worker no instance moves in any more once this has passed."""
+_LOOK_EVERY_S = 0.002
+_STOPS_WITHIN_S = 0.1
 BY_API = tuple(f"game {harm}" for harm in HARMS[1:])
 
 
@@ -59,6 +62,8 @@ class Injector:
         self._rng = random.Random(seed)
         self._lock = threading.Lock()
         self._wanted: list[str] = []
+        self._harmed_workers: dict[int, tuple[str, float]] = {}
+        """What was done to a worker, and until when instances may still move in."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="injector", daemon=True)
         self.done: Counter[str] = Counter()
@@ -68,11 +73,10 @@ class Injector:
         self._thread.start()
 
     def stop(self) -> None:
-        """No harm is done once this returns."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        self._wanted.clear()
+        """No harm is done once this returns; late tenants are still noted."""
+        with self._lock:
+            self._stop.set()
+            self._wanted.clear()
 
     def harms(self, envs: Sequence[int]) -> list[int]:
         """Index in `HARMS` for the next action of each of these envs."""
@@ -95,13 +99,26 @@ class Injector:
         return harms
 
     def _run(self) -> None:
-        while not self._stop.wait(self._rng.uniform(0.0, 2.0 * self._every_s)):
+        while not self._stop.is_set():
+            self._wait(self._rng.uniform(0.0, 2.0 * self._every_s))
             harm = self._rng.choice([*BY_SIGNAL, *BY_API])
             with self._lock:
+                if self._stop.is_set():
+                    break
                 if harm in BY_API:
                     self._wanted.append(harm)
                 else:
                     self._strike(harm)
+        while self._harmed_workers:
+            self._wait(_LOOK_EVERY_S)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, and note late tenants meanwhile."""
+        until_s = time.monotonic() + seconds
+        while (left_s := until_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, _LOOK_EVERY_S if self._harmed_workers else _STOPS_WITHIN_S))
+            with self._lock:
+                self._note_late_tenants()
 
     def _strike(self, harm: str) -> None:
         target = harm.split(maxsplit=1)[0]
@@ -122,17 +139,18 @@ class Injector:
                     self.done[harm] -= 1
                 return
             if target == "worker":
-                self._note_late_tenants(pid, harm, set(harmed))
+                self._harmed_workers[pid] = harm, math.inf
             return
 
-    def _note_late_tenants(self, pid: int, harm: str, known: set[int]) -> None:
-        """An instance may move into a worker that was just harmed, before the pool notices."""
-        until_s = time.monotonic() + _NOTICED_WITHIN_S
-        while time.monotonic() < until_s:
-            for instance in set(self._of_worker(pid)) - known:
-                known.add(instance)
+    def _note_late_tenants(self) -> None:
+        """An instance may move into a worker that was harmed, before the pool notices."""
+        for pid, (harm, until_s) in list(self._harmed_workers.items()):
+            for instance in set(self._of_worker(pid)) - self._ledger.injected.keys():
                 self._note(instance, harm)
-            time.sleep(_LOOK_EVERY_S)
+            if until_s == math.inf and not is_alive(pid):
+                self._harmed_workers[pid] = harm, time.monotonic() + _NOTICED_WITHIN_S
+            elif time.monotonic() > until_s:
+                del self._harmed_workers[pid]
 
     def _of_worker(self, pid: int | None) -> list[int]:
         """The instances that live in this worker."""
@@ -141,6 +159,13 @@ class Injector:
     def _note(self, instance: int, harm: str) -> None:
         self._ledger.inject(instance, harm)
         self.done[harm] += 1
+
+
+def is_alive(pid: int) -> bool:
+    """True unless the process has ended."""
+    with suppress(psutil.Error):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def pid_of(instance: InstanceStats, target: str) -> int | None:
