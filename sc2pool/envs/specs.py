@@ -41,7 +41,7 @@ EnvFns = Sequence[EnvFn] | TaskChoice | int | None
 DEFAULT_TASK = "MoveToBeacon"
 DEFAULT_N = 8
 MOST_ENVS_PER_WORKER = 8
-"""So many share one by default, because so many have its fault."""
+"""By default no more share one: a worker that dies takes all its envs with it."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@
                   ├── instance: channel, row of the board, game, folder
                   └── instance …
 
-If one of several tenants has a fault, the worker goes on: the tenant is told to leave, and its
-successor moves in. Both orders go over one socket, so a successor is hosted after its predecessor
-has left, whose row of the board it takes. Rules: a worker ends with its last tenant; one that does
-not let a tenant leave in time is hung, and is killed with all of them; what the waiter watches is
-registered and removed here.
+If one of several tenants has a fault, the worker goes on. That tenant is told to leave, and then
+its successor moves in. Both orders go over one socket, so a successor is hosted after its
+predecessor has left, whose row of the board it takes. Rules: a worker ends with its last tenant;
+one that does not let a tenant leave in time is hung, and is killed with all of them; what the
+waiter watches is registered and removed here.
 """
 
 from __future__ import annotations

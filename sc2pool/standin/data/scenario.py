@@ -96,7 +96,7 @@ class Created:
 
 @dataclass(frozen=True)
 class Battle:
-    """The enemies attack; when nobody is left on either side, the map's units are created anew.
+    """The enemies attack. Once both sides are dead, the map's units are created anew.
 
     The game does not end when the client's last unit dies.
     """

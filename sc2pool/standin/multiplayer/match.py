@@ -85,7 +85,7 @@ class Match:
         return 0.0 if is_over else math.inf
 
     def end_step(self) -> None:
-        """The step is answered, or nobody waits for its answer any more."""
+        """The step is answered, or the client that asked for it is gone."""
         self.is_stepping = False
 
     def play_to(self, loop: int) -> None:

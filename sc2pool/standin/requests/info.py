@@ -86,7 +86,7 @@ def _pathing_bits(game: Game) -> bytes:
 
 
 def player_infos(state: State, *, is_replay: bool = False) -> list[sc_pb.PlayerInfo]:
-    """The two players, or the only one; a replay tells what a player does not know of the other."""
+    """The players of the game. Only a replay tells everything about both of them."""
     setup = state.created()
     infos = []
     if setup.clients:

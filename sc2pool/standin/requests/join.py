@@ -93,7 +93,7 @@ def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
 
 
 def invitation(state: State, request: sc_pb.RequestJoinGame) -> Invitation | None:
-    """What the other player's process is told; None if there is no need to meet it."""
+    """What is needed to meet the other player's process; None if there is none to meet."""
     if not _needs_other(state) or _join_problem(state, request) is not None:
         return None
     return Invitation(

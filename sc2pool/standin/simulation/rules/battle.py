@@ -1,4 +1,4 @@
-"""A battle: two sides, the enemies attack, and all begins again when nobody is left."""
+"""A battle: the enemies attack, and once both sides are dead it begins anew."""
 
 from __future__ import annotations
 
