@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -69,15 +69,18 @@ class Player(ABC):
     Attributes:
         strict: observations must match the space in shape and dtype and be finite (tasks);
             otherwise they are cast to it (envs of the user).
-        attributes: what `set_attr` set earlier, to be set on the next new object.
+        rows: how many rows its env has in a batch: one for each of its learning players or agents.
+            The spaces are those of one row.
+        attributes: what `set_attr` set earlier, to be set on the next new object; one for each row.
         realtime: the game runs by itself.
         directory: for the temporary files of its game; None for the system's.
     """
 
     strict: bool
+    rows: int = 1
     directory: Path | None = None
     realtime = False
-    attributes: Mapping[str, Any]
+    attributes: Sequence[Mapping[str, Any]]
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
     metadata: Mapping[str, Any]
@@ -102,8 +105,8 @@ class Player(ABC):
         """Play one episode. Cancelled at `get_action` if the trainer resets before the end."""
 
     @abstractmethod
-    def target(self) -> Any:
-        """The object that `get_attr`, `set_attr` and `env_method` act on."""
+    def target(self, row: int = 0) -> Any:
+        """The object that `get_attr`, `set_attr` and `env_method` of this row act on."""
 
     def reset_kind(self) -> str:
         """How the running episode was begun: "restart" or "create" of a game, or "reset"."""

@@ -6,7 +6,9 @@
 
 There are three kinds: the pool's (shared memory, `sc2pool.pool.ipc.slot`), `QueuePair.local()` for
 a bot and a learner in two threads of one process, and `PolicyPair`, whose learner is a function.
-Rule: a transition is put before each `get_action`; the first of an episode has reward 0.
+Rules: a transition is put before each `get_action`; the first of an episode has reward 0. An env of
+several rows (two players of a match, the agents of a team) puts and gets those of all its rows at
+once, because its game goes on when all have acted.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -72,6 +74,21 @@ class QueuePair(ABC):
         Raises:
             ObservationError: in a pool, the observation does not fit the observation space.
         """
+
+    async def get_actions(self) -> Sequence[Any]:
+        """Wait for the next action of each row, in their order."""
+        return [await self.get_action()]
+
+    def put_rows(self, transitions: Sequence[Transition]) -> None:
+        """Hand the learner a transition for each row, in their order.
+
+        All say the same of the episode's end: it is one episode.
+
+        Raises:
+            ObservationError: as `put`.
+        """
+        (transition,) = transitions
+        self.put(transition)
 
     @staticmethod
     def local() -> LocalQueuePair:

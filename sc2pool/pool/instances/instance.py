@@ -193,7 +193,7 @@ class Instance:
         self.episode = episode
         self.deadline = deadline
         self.asked_at_s = time.monotonic()
-        pickled = for_worker(attributes) if attributes else b""  # mostly there are none
+        pickled = for_worker((attributes,)) if attributes else b""  # mostly there are none
         sequence = self.queue.begin_episode()
         self._send(messages.Reset(sequence, episode, pickled, self.holds))
 

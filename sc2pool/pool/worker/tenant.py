@@ -172,7 +172,8 @@ class Tenant:
         player, pair = self._its_player, self._its_pair
         player.resume_now()  # it may be held at a first observation that is no longer wanted
         pair.begin(message.sequence, hold=message.hold)
-        player.attributes = pickle.loads(message.attributes) if message.attributes else {}
+        set_before = message.attributes
+        player.attributes = pickle.loads(set_before) if set_before else ({},) * player.rows
         try:
             await player.play(message.episode, pair)
         except BaseException as error:

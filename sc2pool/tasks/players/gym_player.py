@@ -50,7 +50,7 @@ class GymPlayer(Player):
         env = self._env
         if self._is_new:  # in a new worker, after a fault or at the start
             self._is_new = False
-            for name, value in self.attributes.items():
+            for name, value in self.attributes[0].items():
                 set_attr(env, name, value)
         observation, info = env.reset(**reset_keywords(episode))
         self._check(info)
@@ -69,7 +69,7 @@ class GymPlayer(Player):
         if not self._is_a_pool:
             check_info(info)
 
-    def target(self) -> Any:
+    def target(self, row: int = 0) -> Any:  # noqa: ARG002
         return self._env
 
     def close(self) -> None:

@@ -156,7 +156,7 @@ class SC2Player(Player):
         self._seen_before_pause_s = time.monotonic()
         return observed
 
-    def new_task(self, task: TaskDefinition, episode: Episode) -> None:
+    def new_task(self, task: TaskDefinition, episode: Episode, row: int = 0) -> None:
         """Make `task` the target of `get_attr` and similar calls; set the trainer's attributes."""
         self.task = task
         task.episode = episode
@@ -164,7 +164,7 @@ class SC2Player(Player):
         task.game_version = self.game.version
         task.metadata = self.metadata
         task.render_mode = self.render_mode
-        for name, value in {**self.spec.overrides, **self.attributes}.items():
+        for name, value in {**self.spec.overrides, **self.attributes[row]}.items():
             setattr(task, name, value)
 
     def set_delay(self, task: TaskDefinition) -> None:
@@ -173,7 +173,7 @@ class SC2Player(Player):
         if tick is not None:
             task.delay_s = tick.gap_s
 
-    def target(self) -> Any:
+    def target(self, row: int = 0) -> Any:  # noqa: ARG002
         return Unstarted(self) if self.task is None else self.task
 
     def reset_kind(self) -> str:
