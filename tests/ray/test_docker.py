@@ -53,7 +53,7 @@ def test_the_image_is_made_of_what_is_there() -> None:
     for name in ("constraints.txt", "constraints-ray.txt", "docker/node"):
         assert name in dockerfile
         assert (ROOT / name).is_file()
-    extras = re.search(r"'\.\[([\w,]+)\]'", dockerfile)
+    extras = re.search(r"\.whl\)\[([\w,]+)\]", dockerfile)
     assert extras is not None
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
