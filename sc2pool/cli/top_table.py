@@ -22,6 +22,8 @@ GAP = "gap"
 """The column that only games in real time have."""
 NODE = "node"
 """The column that only games of a Ray cluster have."""
+GUEST = "guest"
+"""The column that only matches have: the pid of the second game."""
 RECYCLES = "recycles"
 _BETWEEN = " "
 _DOT = " · "
@@ -100,6 +102,7 @@ COLUMNS: Sequence[Column] = (
     Column(NODE, 11, 2, _of(NODE), str, is_text=True),
     Column("inst", 4, 10, _of("instance"), whole),
     Column("pid", 7, 9, _of("pid"), whole),
+    Column(GUEST, 7, 9, _of("guest_pid"), whole),
     Column("port", 5, 11, _of("port"), whole),
     Column("state", 9, 1, _of("state"), str, is_text=True),
     Column("episodes", 8, 3, _of("episodes"), whole),
@@ -127,6 +130,11 @@ def is_cluster(pool: Row) -> bool:
     return any(row.get(NODE) for row in pool["instances"])
 
 
+def has_guests(pool: Row) -> bool:
+    """Whether an instance is a match, which has two games."""
+    return any(row.get("other_games") for row in pool["instances"])
+
+
 def where(pool: Row) -> str:
     """The process that has the pool, or how many nodes have one."""
     if not is_cluster(pool):
@@ -137,7 +145,8 @@ def where(pool: Row) -> str:
 
 def names(pool: Row, sort: str) -> list[str]:
     """The columns that this pool has, and the one that the user has chosen."""
-    lacks = {name for name, has in ((GAP, is_realtime(pool)), (NODE, is_cluster(pool))) if not has}
+    optional = ((GAP, is_realtime(pool)), (NODE, is_cluster(pool)), (GUEST, has_guests(pool)))
+    lacks = {name for name, has in optional if not has}
     return [name for name in NAMES if name == sort or name not in lacks]
 
 
@@ -151,6 +160,7 @@ def rows(pool: Row) -> list[dict[str, Any]]:
         {
             **row,
             "pid": row["pid"] or row["worker_pid"],
+            "guest_pid": next((game["pid"] for game in row.get("other_games") or ()), None),
             "episodes": None if is_spare(row) else row["episodes"],
             "gap_s": ((late.get(row["seat"]) or {}).get("gap_s") or {}).get("p95"),
         }

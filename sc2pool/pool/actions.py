@@ -1,8 +1,9 @@
 """Checks a batch of actions before any of it is sent.
 
-Rules: an action outside its space is an `ActionError` that names the env, what was given and
-what was expected; only a Box action that overshoots its bounds is clipped, as SB3 does for its
-own policies. A batch is checked as a whole, with numpy, for this is on the path of every step.
+Rules: an action outside its space is an `ActionError` that names the env (the row, if envs have
+several), what was given and what was expected; only a Box action that overshoots its bounds is
+clipped, as SB3 does for its own policies. A batch is checked as a whole, with numpy, for this is on
+the path of every step.
 """
 
 from __future__ import annotations
@@ -19,57 +20,66 @@ from sc2pool.pool.ipc.layout import Array, Leaf
 ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
 
 
-def count(actions: Any, n_envs: int) -> None:
-    """Raise `ActionError` unless there is one action per env."""
+def count(actions: Any, n: int, each: str = "env") -> None:
+    """Raise `ActionError` unless there are n actions.
+
+    Args:
+        actions: that are given.
+        n: how many are wanted.
+        each: what one action is for.
+    """
     try:
         given = len(actions)
     except TypeError:
-        raise ActionError(f"expected {n_envs} actions, one per env, got {actions!r}") from None
-    if given != n_envs:
-        raise ActionError(f"expected {n_envs} actions, one per env, got {given}")
+        raise ActionError(f"expected {n} actions, one per {each}, got {actions!r}") from None
+    if given != n:
+        raise ActionError(f"expected {n} actions, one per {each}, got {given}")
 
 
-def is_batch_of(leaf: Leaf, actions: Any, n_envs: int) -> bool:
-    """Whether these are `n_envs` actions of this shape and dtype, in one array."""
+def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
+    """Whether these are n actions of this shape and dtype, in one array."""
     return (
         isinstance(actions, np.ndarray)
         and actions.dtype == leaf.dtype
-        and actions.shape == (n_envs, *leaf.shape)
+        and actions.shape == (n, *leaf.shape)
     )
 
 
-def check(space: spaces.Space[Any], actions: Any, envs: Sequence[int]) -> Sequence[Any] | Array:
-    """The actions, ready to be sent: an array of (len(envs), *shape) for array spaces.
+def check(
+    space: spaces.Space[Any], actions: Any, numbers: Sequence[int], each: str = "env"
+) -> Sequence[Any] | Array:
+    """The actions, ready to be sent: an array of (len(numbers), *shape) for array spaces.
 
     Args:
-        space: the action space of one env.
-        actions: one action per env.
-        envs: the indices of these envs, for the message.
+        space: of one action.
+        actions: one for each of these envs or rows.
+        numbers: their indices, for the message.
+        each: what they are, "env" or "row".
 
     Raises:
         ActionError: one of them is outside the space.
     """
-    count(actions, len(envs))
+    count(actions, len(numbers), each)
     if not isinstance(space, ARRAY_SPACES):
-        for env, action in zip(envs, actions, strict=True):
+        for number, action in zip(numbers, actions, strict=True):
             if not space.contains(action):
-                raise ActionError(f"env {env}: action {action!r} is not in {space}")
+                raise ActionError(f"{each} {number}: action {action!r} is not in {space}")
         return list(actions)
     try:
         batch = np.asarray(actions)
     except ValueError as error:
         raise ActionError(f"actions do not form an array for {space}: {error}") from None
-    shape = (len(envs), *(space.shape or ()))
+    shape = (len(numbers), *(space.shape or ()))
     if batch.shape != shape:
         raise ActionError(f"actions for {space} must have shape {shape}, got {batch.shape}")
     if isinstance(space, spaces.Box):
-        return _check_box(space, batch, envs)
+        return _check_box(space, batch, numbers, each)
     if batch.dtype.kind not in "iu" and not (
         isinstance(space, spaces.MultiBinary) and batch.dtype.kind == "b"
     ):
         raise ActionError(f"actions for {space} must be integers, got dtype {batch.dtype}")
     low, high = _integer_bounds(space)
-    _raise_where((batch < low) | (batch >= high), space, batch, envs)
+    _raise_where((batch < low) | (batch >= high), space, batch, numbers, each)
     return batch
 
 
@@ -81,15 +91,18 @@ def _integer_bounds(space: spaces.Space[Any]) -> tuple[Any, Any]:
     return 0, 2
 
 
-def _check_box(space: spaces.Box, batch: Array, envs: Sequence[int]) -> Array:
+def _check_box(space: spaces.Box, batch: Array, numbers: Sequence[int], each: str) -> Array:
     if batch.dtype.kind not in "iufb":
         raise ActionError(f"actions for {space} must be numbers, got dtype {batch.dtype}")
     if batch.dtype.kind == "f":
-        _raise_where(np.isnan(batch), space, batch, envs)
+        _raise_where(np.isnan(batch), space, batch, numbers, each)
     return np.clip(batch, space.low, space.high).astype(space.dtype, copy=False)
 
 
-def _raise_where(bad: Array, space: spaces.Space[Any], batch: Array, envs: Sequence[int]) -> None:
+def _raise_where(
+    bad: Array, space: spaces.Space[Any], batch: Array, numbers: Sequence[int], each: str
+) -> None:
     if bad.any():
-        row = int(np.argmax(bad.reshape(len(batch), -1).any(axis=1)))
-        raise ActionError(f"env {envs[row]}: action {batch[row].tolist()} is not in {space}")
+        place = int(np.argmax(bad.reshape(len(batch), -1).any(axis=1)))
+        action = batch[place].tolist()
+        raise ActionError(f"{each} {numbers[place]}: action {action} is not in {space}")

@@ -1,16 +1,17 @@
 """From the queue pairs to one batch of arrays.
 
 An `Outcome` is what one step, or the begin of an episode, brought one env; a `Batch` is that of
-some envs. Rules: a batch is made of fresh arrays and never written again once it is handed out; a
-synthetic outcome is a truncation with reward 0, marked, and never a terminal state, because a crash
-says nothing about the value of what came before it.
+some envs, row by row: of envs with two rows, rows 2i and 2i + 1 are those of the i-th. Rules: a
+batch is made of fresh arrays and never written again once it is handed out; a synthetic outcome is
+a truncation with reward 0 of every row of the env, marked, and never a terminal state, because a
+crash says nothing about the value of what came before it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,22 +29,26 @@ class Outcome:
     """What one step, or the begin of an episode, brought one env.
 
     Attributes:
+        rewards: of each of its rows.
+        infos: of each row.
+        terminated: the episode of all rows.
+        truncated: as above.
         observation: the newest observation if the space has no fixed layout.
-        final_observation: the last observation of the episode that ended; None if none did.
-        reset_info: the info of the episode that began; None if none did.
+        final_observations: each row's last of the episode that ended; None if none did.
+        reset_infos: each row's of the episode that began; None if none did.
         report: the fault that made it synthetic; None for a real one.
         tick: how late the step was, in real time.
-        episode_return: sum of the rewards of the episode that ended; None if none did, or if a
-            fault cut it short.
+        episode_return: sum of the first row's rewards in the episode that ended; None if none did,
+            or if a fault cut it short.
     """
 
-    reward: float = 0.0
+    rewards: Sequence[float]
+    infos: list[dict[str, Any]]
     terminated: bool = False
     truncated: bool = False
-    info: dict[str, Any] = field(default_factory=dict)
     observation: Any = None
-    final_observation: Any = None
-    reset_info: dict[str, Any] | None = None
+    final_observations: Sequence[Any] | None = None
+    reset_infos: Sequence[dict[str, Any]] | None = None
     report: FaultReport | None = None
     tick: Tick | None = None
     episode_return: float | None = None
@@ -52,21 +57,28 @@ class Outcome:
     def over(self) -> bool:
         return self.terminated or self.truncated
 
+    @classmethod
+    def empty(cls, rows: int) -> Outcome:
+        """Of an env with as many rows that was asked for an episode."""
+        return cls([0.0] * rows, [{} for _ in range(rows)])
+
 
 @dataclass
 class Batch:
     """What one step, or one reset, of some envs brought.
 
+    Of k envs that have r rows each, k * r rows: those of envs[0], then those of envs[1], ….
+
     Attributes:
-        envs: int64 (k,), the envs, ascending; each array's row i belongs to envs[i].
-        observations: in the space's structure; each array has shape (k, …). A tuple of k
+        envs: int64 (k,), the envs, ascending.
+        observations: in the space's structure; each array has shape (k * r, …). A tuple of k
             observations if the space has no fixed layout.
-        rewards: float64 (k,).
-        terminated: bool (k,).
-        truncated: bool (k,).
-        infos: a dict per env.
-        final_observations: the episode's last observation if it ended, else None.
-        reset_infos: the info of the new episode's reset if one began, else None.
+        rewards: float64 (k * r,).
+        terminated: bool (k * r,); the same for all rows of an env, as the next.
+        truncated: bool (k * r,).
+        infos: a dict per row.
+        final_observations: of each row, the episode's last observation if it ended, else None.
+        reset_infos: of each row, the info of the new episode's reset if one began, else None.
     """
 
     envs: Array
@@ -87,30 +99,38 @@ def real_outcome(queue: TrainerEnd, flags: int, layout: SpaceLayout) -> Outcome 
     """
     if not flags & TELLING:
         return None
-    observation, info = queue.out_of_band()
+    observation, infos = queue.out_of_band()
     outcome = Outcome(
-        reward=queue.reward(),
+        queue.rewards(),
+        infos,
         terminated=bool(flags & TERMINATED),
         truncated=bool(flags & TRUNCATED),
-        info=info,
         observation=observation,
     )
     if flags & TICK:
         outcome.tick = tick = queue.tick()
-        info.update({f"sc2pool.{name}": value for name, value in tick._asdict().items()})
+        for info in infos:
+            info.update({f"sc2pool.{name}": value for name, value in tick._asdict().items()})
     if outcome.over:
         outcome.episode_return = queue.progress().episode_return
-        outcome.final_observation = queue.observation() if layout.fixed else observation
+        outcome.final_observations = queue.observations() if layout.fixed else [observation]
     return outcome
 
 
-def synthetic_outcome(report: FaultReport, last_observation: Any) -> Outcome:
-    """The made-up outcome of an env whose instance died before it answered."""
+def synthetic_outcome(report: FaultReport, last_observations: Sequence[Any]) -> Outcome:
+    """The made-up outcome of an env whose instance died before it answered.
+
+    Args:
+        report: of the fault.
+        last_observations: each row's last good one.
+    """
+    rows = len(last_observations)
     return Outcome(
+        [0.0] * rows,
+        [{"sc2pool.synthetic": True, "sc2pool.fault": fault_info(report)} for _ in range(rows)],
         truncated=True,
-        info={"sc2pool.synthetic": True, "sc2pool.fault": fault_info(report)},
-        observation=last_observation,
-        final_observation=last_observation,
+        observation=last_observations[0],
+        final_observations=last_observations,
         report=report,
     )
 
@@ -128,28 +148,30 @@ def fault_info(report: FaultReport) -> dict[str, Any]:
 
 
 class Gatherer:
-    """Makes batches, and remembers each env's newest row, which is shown again if the env dies.
+    """Makes batches, and remembers each env's newest rows, which are shown again if the env dies.
 
     Args:
-        layout: of one env's observation.
+        layout: of the observations of one env.
         n: how many envs there are.
+        rows: how many rows each has.
     """
 
-    def __init__(self, layout: SpaceLayout, n: int) -> None:
+    def __init__(self, layout: SpaceLayout, n: int, rows: int = 1) -> None:
         self._layout = layout
-        self._n = n
+        self._rows = rows
+        self._n_rows = n * rows
         self._every = np.arange(n)
         self._shown_to_all: Batch | None = None
         self._shown: dict[int, tuple[Batch, int]] = {}
-        """Each env's newest row, if it is newer than the batch of all of them."""
+        """Where each env's newest rows are, if newer than the batch of all of them."""
 
     def gather_plain(self, rows: Rows) -> Batch:
-        """One batch of all envs, each with an observation, a reward, and nothing else.
+        """One batch of all envs, each row with an observation, a reward, and nothing else.
 
         Args:
-            rows: the envs', in their order.
+            rows: of the board, the envs', in their order.
         """
-        n = self._n
+        n = self._n_rows
         batch = Batch(
             envs=self._every.copy(),
             observations=self._layout.build(rows.observations().__getitem__),
@@ -178,34 +200,46 @@ class Gatherer:
             given: the outcome of each; None for a plain reply.
         """
         outcomes = [
-            outcome or Outcome(reward=0.0 if queue is None else queue.reward())
-            for queue, outcome in zip(queues, given, strict=True)
+            outcome or self._plain(queue) for queue, outcome in zip(queues, given, strict=True)
         ]
         for outcome in outcomes:
             if outcome.report is not None:
-                fault = outcome.info["sc2pool.fault"]
-                fault["recovery_s"] = time.monotonic() - outcome.report.at_s
+                for info in outcome.infos:
+                    recovery_s = time.monotonic() - outcome.report.at_s
+                    info["sc2pool.fault"]["recovery_s"] = recovery_s
+        none = [None] * self._rows
+        terminated = np.array([outcome.terminated for outcome in outcomes], np.bool_)
+        truncated = np.array([outcome.truncated for outcome in outcomes], np.bool_)
         batch = Batch(
             envs=np.array(envs, np.int64),
             observations=self._observations(envs, queues, outcomes),
-            rewards=np.array([outcome.reward for outcome in outcomes], np.float64),
-            terminated=np.array([outcome.terminated for outcome in outcomes], np.bool_),
-            truncated=np.array([outcome.truncated for outcome in outcomes], np.bool_),
-            infos=[outcome.info for outcome in outcomes],
-            final_observations=[outcome.final_observation for outcome in outcomes],
-            reset_infos=[outcome.reset_info for outcome in outcomes],
+            rewards=np.array([one for each in outcomes for one in each.rewards], np.float64),
+            terminated=terminated if self._rows == 1 else terminated.repeat(self._rows),
+            truncated=truncated if self._rows == 1 else truncated.repeat(self._rows),
+            infos=[info for each in outcomes for info in each.infos],
+            final_observations=[
+                one for each in outcomes for one in each.final_observations or none
+            ],
+            reset_infos=[info for each in outcomes for info in each.reset_infos or none],
         )
-        for row, env in enumerate(envs):
-            self._shown[env] = (batch, row)
+        for place, env in enumerate(envs):
+            self._shown[env] = (batch, place)
         return batch
+
+    def _plain(self, queue: TrainerEnd | None) -> Outcome:
+        """The outcome of a plain reply."""
+        outcome = Outcome.empty(self._rows)
+        if queue is not None:
+            outcome.rewards = queue.rewards()
+        return outcome
 
     def newest(self, queues: Sequence[TrainerEnd | None]) -> Any:
         """The newest observations of all envs, in the structure of a batch of all of them."""
-        outcomes = [Outcome() for _ in queues]
+        outcomes = [Outcome.empty(self._rows) for _ in queues]
         if not self._layout.fixed:
             for env, (queue, outcome) in enumerate(zip(queues, outcomes, strict=True)):
                 outcome.observation = (
-                    self.last_observation(env) if queue is None else queue.out_of_band()[0]
+                    self.last_observations(env)[0] if queue is None else queue.out_of_band()[0]
                 )
         return self._observations(range(len(queues)), queues, outcomes)
 
@@ -218,31 +252,36 @@ class Gatherer:
         leaves = self._layout.leaves
         if leaves is None:
             return tuple(outcome.observation for outcome in outcomes)
-        arrays = [np.empty((len(envs), *leaf.shape), leaf.dtype) for leaf in leaves]
-        for row, (env, queue) in enumerate(zip(envs, queues, strict=True)):
+        arrays = [np.empty((len(envs), *leaf.whole_shape), leaf.dtype) for leaf in leaves]
+        for place, (env, queue) in enumerate(zip(envs, queues, strict=True)):
             if queue is not None:
-                queue.copy_row(arrays, row)
+                queue.copy_rows(arrays, place)
                 continue
-            shown, shown_row = self._newest_row(env)  # the last good observation once more
-            for array, (_, part) in zip(
-                arrays, self._layout.parts(shown.observations), strict=True
+            shown, shown_at = self._newest(env)  # the last good observations once more
+            for leaf, array, (_, part) in zip(
+                leaves, arrays, self._layout.parts(shown.observations), strict=True
             ):
-                array[row] = part[shown_row]
-        return self._layout.build(lambda index: arrays[index])
+                by_env = part.reshape(len(part) // self._rows, *leaf.whole_shape)
+                array[place] = by_env[shown_at]
+        n_rows = len(envs) * self._rows
+        return self._layout.build(lambda index: arrays[index].reshape(n_rows, *leaves[index].shape))
 
-    def _newest_row(self, env: int) -> tuple[Batch, int]:
+    def _newest(self, env: int) -> tuple[Batch, int]:
+        """The batch that has shown the env last, and its place among that batch's envs."""
         shown = self._shown.get(env)
         if shown is None:
             assert self._shown_to_all is not None, "no batch has shown this env yet"
             return self._shown_to_all, env
         return shown
 
-    def last_observation(self, env: int) -> Any:
-        """The observation the env was last shown with, copied."""
-        return self.row(*self._newest_row(env))
+    def last_observations(self, env: int) -> list[Any]:
+        """Each row's observation that the env was last shown with, copied."""
+        batch, place = self._newest(env)
+        first = place * self._rows
+        return [self.row(batch, row) for row in range(first, first + self._rows)]
 
     def row(self, batch: Batch, row: int) -> Any:
-        """One env's observation out of a batch, copied."""
+        """One row's observation out of a batch, copied."""
         if not self._layout.fixed:
             return batch.observations[row]
         parts = [part for _, part in self._layout.parts(batch.observations)]

@@ -18,6 +18,9 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED
 from sc2pool.pool.ipc import messages
 
+Target = tuple[Seat, int]
+"""An env's seat, and one of the env's rows."""
+
 
 class Calls:
     """The calls of one pool.
@@ -34,18 +37,18 @@ class Calls:
         self._made = 0
 
     def run(
-        self, seats: Sequence[Seat], operation: str, payload: bytes, deadline: Deadline
+        self, targets: Sequence[Target], operation: str, payload: bytes, deadline: Deadline
     ) -> list[messages.Answer]:
-        """Run an operation of `sc2pool.tasks.players.operations` on these seats' targets.
+        """Run an operation of `sc2pool.tasks.players.operations` on these targets.
 
         Args:
-            seats: whose; one may be asked more than once.
+            targets: one may be asked more than once.
             operation: its name.
             payload: its pickled arguments.
             deadline: until when all must have answered; `NEVER` for the limit of each call.
 
         Returns:
-            The answers, in the order of the seats; each is a result or an error.
+            The answers, in the order of the targets; each is a result or an error.
 
         Raises:
             multiprocessing.TimeoutError: not all have answered in time.
@@ -56,7 +59,7 @@ class Calls:
         hung: set[int] = set()
 
         def answered() -> bool:
-            for place, seat in enumerate(seats):
+            for place, (seat, row) in enumerate(targets):
                 instance, number = asked.get(place, (None, -1))
                 if number in self._answers:
                     answers[place] = self._answers.pop(number)
@@ -67,21 +70,22 @@ class Calls:
                 elif seat.instance.hello is not None and seat.instance.state not in AWAITED:
                     self._made += 1
                     asked[place] = (seat.instance, self._made)
-                    seat.instance.call(self._made, operation, payload, self._limit(deadline))
-            return len(answers) + len(hung) == len(seats)
+                    limit = self._limit(deadline)
+                    seat.instance.call(self._made, row, operation, payload, limit)
+            return len(answers) + len(hung) == len(targets)
 
         self._loop.wait_until(answered, deadline)
         if hung:
-            names = ", ".join(dict.fromkeys(seats[place].name for place in sorted(hung)))
+            names = ", ".join(dict.fromkeys(targets[place][0].name for place in sorted(hung)))
             raise multiprocessing.TimeoutError(
                 f"{operation}: {names} did not answer within {self._limit_s:g} s (Limits.call_s) "
                 "and will go on with a new instance"
             )
-        if len(answers) < len(seats):
+        if len(answers) < len(targets):
             raise multiprocessing.TimeoutError(
-                f"{len(seats) - len(answers)} of {len(seats)} envs have not answered in time"
+                f"{len(targets) - len(answers)} of {len(targets)} envs have not answered in time"
             )
-        return [answers[place] for place in range(len(seats))]
+        return [answers[place] for place in range(len(targets))]
 
     def _limit(self, deadline: Deadline) -> Deadline:
         """When an instance that is asked now hangs: later than the caller's own deadline."""

@@ -31,12 +31,12 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.calls import Calls
+from sc2pool.pool.calls import Calls, Target
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.watchdog import memory_warning
-from sc2pool.pool.ipc.layout import Array, slot_layout, space_layout
+from sc2pool.pool.ipc.layout import Array, slot_layout
 from sc2pool.pool.ipc.messages import Hello, Raised
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.remote_errors import to_result
@@ -51,12 +51,13 @@ log = logging.getLogger(__name__)
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:
-    """What all players said of their spaces: one batch has one shape.
+    """What all players said of their spaces and rows: one batch has one shape.
 
     Raises:
-        ConfigError: two of them differ; names both envs and both spaces.
+        ConfigError: two of them differ; names both envs and what they said.
     """
     first = hellos[0]
+    check_rows(hellos)
     for env, hello in enumerate(hellos):
         for name in ("observation_space", "action_space"):
             given, expected = getattr(hello, name), getattr(first, name)
@@ -65,8 +66,23 @@ def agreed(hellos: Sequence[Hello]) -> Hello:
     return first
 
 
+def check_rows(hellos: Sequence[Hello]) -> None:
+    """Check that the envs of all these players have as many rows.
+
+    Raises:
+        ConfigError: one has more or fewer than the first.
+    """
+    for env, hello in enumerate(hellos):
+        if hello.rows != hellos[0].rows:
+            raise ConfigError(f"env {env}: rows is {hello.rows}, but env 0 has {hellos[0].rows}")
+
+
 class Pool:
     """Owns n envs and their spares, and steps them together.
+
+    An env may have several rows: its learning players, or the agents of a team. Actions and batches
+    are by row, env after env: with two rows, 2i and 2i + 1 are env i's. The rows of an env are sent
+    together and come together.
 
     Args:
         specs: a player for each env.
@@ -80,6 +96,13 @@ class Pool:
             takes them to be; raises if they do not fit together.
         task: the task's name, for the statistics; None for envs of the user.
         system: makes what the operating system has to give.
+
+    Attributes:
+        n: how many envs there are.
+        rows: how many rows each has.
+        n_rows: how many rows there are in all.
+        observation_space: of one row.
+        action_space: of one row.
 
     Raises:
         ConfigError: the players do not agree on their spaces, a game cannot be started, the
@@ -120,7 +143,10 @@ class Pool:
             self._pauses = Pauses(loop)
             loop.serve_metrics()
             first = agree(loop.wait_for_hellos())
-            loop.fit_board(slot_layout(first.observation_space, first.action_space))
+            layout = slot_layout(first.observation_space, first.action_space, first.rows)
+            loop.fit_board(layout)
+            self.rows = first.rows
+            self.n_rows = self.n * self.rows
             self.observation_space: spaces.Space[Any] = first.observation_space
             self.action_space: spaces.Space[Any] = first.action_space
             self.metadata: Mapping[str, Any] = first.metadata
@@ -131,16 +157,16 @@ class Pool:
             self._stepping = Stepping(
                 loop,
                 self._episodes,
-                space_layout(self.observation_space, 0),
+                layout,
                 autoreset=autoreset,
                 realtime=first.realtime,
                 max_concurrency=max_concurrency,
             )
             self._lockstep = self._stepping.lockstep
-            actions = space_layout(self.action_space, 0)
+            actions = layout.action
             self._action_leaf = actions.leaves[0] if actions.is_array and actions.leaves else None
             warning = memory_warning(
-                loop.roster.first_game_bytes(), self.n + spares, system.available_bytes()
+                loop.roster.first_games_bytes(), self.n + spares, system.available_bytes()
             )
             if warning is not None:
                 warnings.warn(warning, stacklevel=3)
@@ -242,10 +268,10 @@ class Pool:
     # Steps.
 
     def send(self, actions: Any, envs: Iterable[int] | None = None) -> None:
-        """Send one action to each of these envs; `recv` brings what came of them.
+        """Send one action to each row of these envs; `recv` brings what came of them.
 
         Args:
-            actions: as many as there are envs, in their order.
+            actions: as many as these envs have rows, in their order.
             envs: indices; None for all.
 
         Raises:
@@ -258,13 +284,15 @@ class Pool:
         numbers = self._every if envs is None else [int(env) for env in envs]
         if not in_lockstep:
             self._require_episodes(numbers)
+        each = "env" if self.rows == 1 else "row"
+        of_what = numbers if self.rows == 1 else self.rows_of(numbers)
         if self.strict:
-            actions = action_checks.check(self.action_space, actions, numbers)
+            actions = action_checks.check(self.action_space, actions, of_what, each)
         else:
-            action_checks.count(actions, len(numbers))
+            action_checks.count(actions, len(of_what), each)
         leaf = self._action_leaf
         fits = leaf is not None and (
-            self.strict or action_checks.is_batch_of(leaf, actions, len(numbers))
+            self.strict or action_checks.is_batch_of(leaf, actions, len(of_what))
         )
         if in_lockstep and fits:
             try:
@@ -276,6 +304,9 @@ class Pool:
             with self._bookkeeping:
                 if self._pauses:
                     self._pauses.end(numbers)
+                if self.rows > 1:
+                    starts = range(0, len(actions), self.rows)
+                    actions = [actions[start : start + self.rows] for start in starts]
                 self._stepping.send(numbers, actions)
         if self._episodes.want_spares:
             with self._bookkeeping:
@@ -376,22 +407,26 @@ class Pool:
 
     # Everything beside the step path.
 
+    def rows_of(self, envs: Sequence[int]) -> list[int]:
+        """The rows of these envs, in their order."""
+        return [row for env in envs for row in range(env * self.rows, (env + 1) * self.rows)]
+
     def row(self, batch: Batch, row: int) -> Any:
-        """One env's observation out of a batch, copied."""
+        """One row's observation out of a batch, copied."""
         return self._stepping.gatherer.row(batch, row)
 
     def newest_observations(self) -> Any:
-        """The newest observation of every env, in the structure of a batch of all of them."""
+        """The newest observation of every row, in the structure of a batch of all of them."""
         return self._stepping.newest_observations()
 
-    def action_mask(self, env: int) -> Array | None:
-        """The mask that came with the env's newest observation; None if there was none."""
-        return self._stepping.action_mask(env)
+    def action_mask(self, row: int) -> Array | None:
+        """The mask that came with the row's newest observation; None if there was none."""
+        return self._stepping.action_mask(*divmod(row, self.rows))
 
     def call(
-        self, envs: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
+        self, rows: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
     ) -> list[Any]:
-        """Run an operation of `sc2pool.tasks.players.operations` on the targets of these envs.
+        """Run an operation of `sc2pool.tasks.players.operations` on the targets of these rows.
 
         A method of an env may have to ask its game: paused games go on while it runs.
 
@@ -401,16 +436,21 @@ class Pool:
                 which the env's next transition shows as a fault, and the call is given up.
         """
         self._check_usable()
-        seats = [self._supervisor.env_seats[env] for env in envs]
+        targets = self._targets(rows)
         payload = for_worker(arguments)
         deadline = Deadline.after(timeout_s)
+        envs = list(dict.fromkeys(row // self.rows for row in rows))
         resumed = self._pauses.suspended(envs) if operation == "env_method" else nullcontext()
         with self._bookkeeping, resumed:
-            answers = self._calls.run(seats, operation, payload, deadline)
+            answers = self._calls.run(targets, operation, payload, deadline)
         return [to_result(answer) for answer in answers]
 
-    def render(self, envs: Sequence[int]) -> list[Any]:
-        """A frame of each of these envs.
+    def _targets(self, rows: Sequence[int]) -> list[Target]:
+        seats = self._supervisor.env_seats
+        return [(seats[row // self.rows], row % self.rows) for row in rows]
+
+    def render(self, rows: Sequence[int]) -> list[Any]:
+        """A frame of each of these rows, as its task sees the game.
 
         If a task's game has died since its last step there is nothing to draw: the frame shown
         before is shown again, or a black one if there was none.
@@ -420,24 +460,25 @@ class Pool:
         """
         if self._is_task and not self._stepping.began:
             raise ResetNeeded("call reset() before render()")
-        frames = self.call(envs, "render")
-        for row, env in enumerate(envs):
-            if frames[row] is not None:
-                self._frames[env] = frames[row]
+        frames = self.call(rows, "render")
+        for place, row in enumerate(rows):
+            if frames[place] is not None:
+                self._frames[row] = frames[place]
             elif self._is_task:
-                frames[row] = self._frames.get(env, np.zeros(FRAME_SHAPE, np.uint8))
+                frames[place] = self._frames.get(row, np.zeros(FRAME_SHAPE, np.uint8))
         return frames
 
-    def set_attr(self, envs: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute, now and in every later task object or instance of these envs."""
-        seats = [self._supervisor.env_seats[env] for env in envs]
-        before = [seat.attributes for seat in seats]
-        for seat in seats:  # an episode that begins during the call has it, too
-            seat.attributes = seat.attributes | {name: value}
+    def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
+        """Set an attribute, now and in every later task object or instance of these rows."""
+        targets = self._targets(rows)
+        before = [(seat, seat.attributes) for seat, _ in targets]
+        for seat, row in targets:  # an episode that begins during the call has it, too
+            of_row = seat.attributes.get(row, {}) | {name: value}
+            seat.attributes = seat.attributes | {row: of_row}
         try:
-            self.call(envs, "set_attr", name, value)
+            self.call(rows, "set_attr", name, value)
         except BaseException:
-            for seat, attributes in zip(seats, before, strict=True):
+            for seat, attributes in before:
                 seat.attributes = attributes
             raise
         with self._bookkeeping:

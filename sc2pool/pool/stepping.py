@@ -36,7 +36,7 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State
 from sc2pool.pool.instances.supervisor import Listener
 from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.layout import Array, SpaceLayout
+from sc2pool.pool.ipc.layout import Array, SlotLayout
 from sc2pool.pool.ipc.slot import TELLING
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
 from sc2pool.protocol.game_time import LOOPS_PER_S
@@ -94,7 +94,7 @@ class Stepping(Listener):
     Args:
         loop: waits for the instances.
         episodes: begins the next ones.
-        layout: of the observations.
+        layout: of an env's slot.
         autoreset: whether an env that is over goes on to its next episode in the same step.
         realtime: whether the games run by themselves.
         max_concurrency: how many envs may be busy at one time; None for all.
@@ -104,7 +104,7 @@ class Stepping(Listener):
         self,
         loop: EventLoop,
         episodes: Episodes,
-        layout: SpaceLayout,
+        layout: SlotLayout,
         *,
         autoreset: bool,
         realtime: bool,
@@ -114,17 +114,18 @@ class Stepping(Listener):
         self._supervisor = supervisor = loop.supervisor
         self._stats = supervisor.stats
         self._episodes = episodes
-        self._layout = layout
+        self._layout = layout.observation
+        self._rows = layout.rows
         self._autoreset = autoreset
         self._steps = [EnvStep(seat) for seat in supervisor.env_seats]
-        self.gatherer = Gatherer(layout, len(self._steps))
+        self.gatherer = Gatherer(layout.observation, len(self._steps), layout.rows)
         self._realtime = realtime
         self._aligned = Alignment(LOOPS_PER_S) if realtime and len(self._steps) > 1 else None
         n = len(self._steps)
         self._max_busy = max_concurrency if max_concurrency and max_concurrency < n else None
         # Not in real time, where no reply is plain and a step may delay a game.
         fits = not realtime and self._max_busy is None
-        self.lockstep = Lockstep(self._steps if fits else [], loop, self.gatherer)
+        self.lockstep = Lockstep(self._steps if fits else [], loop, self.gatherer, layout.rows)
         loop.bookkeeping.begins = self.lockstep.leave
         self._queued: deque[Callable[[], None]] = deque()
         self._together: list[EnvStep] = []
@@ -161,7 +162,12 @@ class Stepping(Listener):
             )
 
     def send(self, envs: Sequence[int], actions: Sequence[Any] | Array) -> None:
-        """Send an action to each of these envs, which are idle."""
+        """Send an action to each of these envs, which are idle.
+
+        Args:
+            envs: their indices.
+            actions: one for each; of envs with several rows, a sequence of one for each row.
+        """
         now_s = time.monotonic()
         deadline = self._supervisor.step_deadline(now_s)
         delays = self._delays_loops(envs)
@@ -206,7 +212,7 @@ class Stepping(Listener):
         for row, env in enumerate(envs):
             step = self._steps[env]
             request = None if requests is None else requests[row]
-            step.outcome = Outcome()
+            step.outcome = Outcome.empty(self._rows)
             step.is_reset = True
             self._ask(step, partial(self._begin, step, request))
         if requests is not None:
@@ -277,7 +283,7 @@ class Stepping(Listener):
         report, seat.fault = seat.fault, None
         assert report is not None, "what has failed has a fault that explains it"
         step.queue = None
-        self._answer(step, synthetic_outcome(report, self.gatherer.last_observation(seat.index)))
+        self._answer(step, synthetic_outcome(report, self.gatherer.last_observations(seat.index)))
 
     def _answer(self, step: EnvStep, outcome: Outcome | None) -> None:
         step.outcome = outcome
@@ -313,11 +319,12 @@ class Stepping(Listener):
         seat.instance.on(Event.TAKEN)
         seat.episode = None
         step.queue = seat.instance.queue
-        outcome.observation, info = step.queue.out_of_band()
+        outcome.observation, infos = step.queue.out_of_band()
         if seat.fault is not None:
-            info["sc2pool.fault"] = fault_info(seat.fault)
+            for info in infos:
+                info["sc2pool.fault"] = fault_info(seat.fault)
             seat.fault = None
-        outcome.reset_info = info
+        outcome.reset_infos = infos
         step.stage = Stage.SETTLED
 
     # What the trainer receives.
@@ -386,14 +393,14 @@ class Stepping(Listener):
         self._align(outcomes)
         for step in steps:
             outcome = step.outcome
-            began = outcome is None or not outcome.over or outcome.reset_info is not None
+            began = outcome is None or not outcome.over or outcome.reset_infos is not None
             step.stage = Stage.IDLE if began else Stage.OVER
             step.outcome = None
             if outcome is not None:
                 if outcome.over:
                     self._stats.count_episode(step.seat.name, outcome.episode_return)
-                self._supervisor.keep_replay(step.seat, outcome.info)
-            self._stats.env_steps += not step.is_reset
+                self._supervisor.keep_replay(step.seat, outcome.infos[0])
+            self._stats.env_steps += 0 if step.is_reset else self._rows
         return self.gatherer.gather(envs, [step.queue for step in steps], outcomes)
 
     def _delays_loops(self, envs: Sequence[int]) -> list[int] | None:
@@ -415,10 +422,10 @@ class Stepping(Listener):
         """The newest observation of every env, in the structure of a batch of all of them."""
         return self.gatherer.newest([step.queue for step in self._steps])
 
-    def action_mask(self, env: int) -> Array | None:
-        """The mask that came with the env's newest observation; None if there was none."""
+    def action_mask(self, env: int, row: int) -> Array | None:
+        """The mask that came with this row's newest observation; None if there was none."""
         queue = self._steps[env].queue
-        return None if queue is None else queue.mask()
+        return None if queue is None else queue.mask(row)
 
 
 @dataclass(slots=True)
@@ -442,15 +449,20 @@ class Lockstep:
         steps: the records of all envs; none if this path never fits them.
         loop: waits for the instances.
         gatherer: makes the batches.
+        rows: how many rows each env has.
     """
 
-    def __init__(self, steps: Sequence[EnvStep], loop: EventLoop, gatherer: Gatherer) -> None:
+    def __init__(
+        self, steps: Sequence[EnvStep], loop: EventLoop, gatherer: Gatherer, rows: int = 1
+    ) -> None:
         self._steps = steps
         self._loop = loop
         self._board = loop.board
         self._bookkeeping = loop.bookkeeping
         self._supervisor = loop.supervisor
         self._gatherer = gatherer
+        self._rows = rows
+        self._n_rows = len(steps) * rows
         self._flight: Flight | None = None
         self._is_arranged = False
         """False if anything may have happened to the envs since they were all found waiting."""
@@ -487,11 +499,13 @@ class Lockstep:
         return bool(self._steps)
 
     def send(self, actions: Array) -> None:
-        """Send each env its row of an array that fits an action space of one array.
+        """Send each row its action, of an array that fits an action space of one array.
 
         It must be `possible`.
         """
         actions = actions.copy()  # the trainer may write into them
+        if self._rows > 1:
+            actions = actions.reshape(len(self._steps), self._rows, *actions.shape[1:])
         self._bookkeeping.torn = True  # as a `with` block, but on the path of each step
         self._board.batch.send(actions)
         for bell in self._bells:
@@ -518,7 +532,7 @@ class Lockstep:
         self._bookkeeping.torn = True
         self._flight = None
         self._actions.append(flight.actions)
-        self._supervisor.stats.env_steps += len(self._instances)
+        self._supervisor.stats.env_steps += self._n_rows
         self._bookkeeping.torn = False
         return self._gatherer.gather_plain(board.batch)
 

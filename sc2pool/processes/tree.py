@@ -101,21 +101,24 @@ def kill_group(leader: subprocess.Popen[bytes]) -> None:
 
 
 class ProcessTree:
-    """A tree that can be paused.
+    """A tree that can be paused, or several as one.
 
     Args:
-        pid: of the root.
-        with_root: whether the root is stopped too.
+        pids: of the roots.
+        with_root: whether the roots are stopped too.
 
     Raises:
         PauseError: there is no such process.
     """
 
-    def __init__(self, pid: int, *, with_root: bool = True) -> None:
-        try:
-            self._root = psutil.Process(pid)
-        except psutil.NoSuchProcess as error:
-            raise PauseError(f"there is no process {pid} to be stopped") from error
+    def __init__(self, *pids: int, with_root: bool = True) -> None:
+        self._roots = []
+        for pid in pids:
+            try:
+                self._roots.append(psutil.Process(pid))
+            except psutil.NoSuchProcess as error:
+                raise PauseError(f"there is no process {pid} to be stopped") from error
+        self._names = ", ".join(map(str, pids))
         self._with_root = with_root
         self._held: list[psutil.Process] = []
         """The processes that this object has stopped."""
@@ -130,9 +133,7 @@ class ProcessTree:
             self._stop(deadline)
         except OSError as error:
             self.resume()
-            raise PauseError(
-                f"processes below {self._root.pid} cannot be listed: {error}"
-            ) from error
+            raise PauseError(f"processes below {self._names} cannot be listed: {error}") from error
         except BaseException:
             self.resume()
             raise
@@ -147,7 +148,7 @@ class ProcessTree:
                 return
             if deadline.expired():
                 names = ", ".join(str(process.pid) for process in [*moving, *new])
-                raise PauseError(f"processes below {self._root.pid} did not stop in time: {names}")
+                raise PauseError(f"processes below {self._names} did not stop in time: {names}")
             for process in new:
                 self._suspend(process)
             if moving and not new:
@@ -162,11 +163,13 @@ class ProcessTree:
             self._held.append(process)
 
     def _members(self) -> list[psutil.Process]:
-        with suppress(psutil.NoSuchProcess):
-            if self._root.is_running():  # else the pid may be another process's by now
-                below = descendants(self._root)
-                return [self._root, *below] if self._with_root else below
-        return []
+        members = []
+        for root in self._roots:
+            with suppress(psutil.NoSuchProcess):
+                if root.is_running():  # else the pid may be another process's by now
+                    below = descendants(root)
+                    members += [root, *below] if self._with_root else below
+        return members
 
     def resume(self) -> None:
         """Let all that this object has stopped go on; may be called again."""

@@ -87,18 +87,18 @@ class Player(ABC):
     render_mode: str | None
     _paused: ProcessTree | None = None
 
-    async def launch(self, deadline: Deadline) -> GameFacts | None:  # noqa: ARG002
-        """Start the game, if the player has one."""
-        return None
+    async def launch(self, deadline: Deadline) -> Sequence[GameFacts]:  # noqa: ARG002
+        """Start its games: one, two for a match, none if the player has none."""
+        return ()
 
     def exit_fault(self) -> GameFault:
-        """The fault to report when `exited_fd` has become readable."""
+        """The fault to report when one of `exited_fds` has become readable."""
         return GameFault(FaultKind.GAME_EXITED, "the game's process ended")
 
     @property
-    def exited_fd(self) -> int | None:
-        """A descriptor that becomes readable when the game ends; None without a game."""
-        return None
+    def exited_fds(self) -> Sequence[int]:
+        """A descriptor for each of its games, which becomes readable when that game ends."""
+        return ()
 
     @abstractmethod
     async def play(self, episode: Episode, pair: QueuePair) -> None:
@@ -148,16 +148,16 @@ class Player(ABC):
         # Only a worker that is paused needs psutil.
         from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
-        root_pid, with_root = self.processes
-        tree = ProcessTree(root_pid, with_root=with_root)
+        roots, with_root = self.processes
+        tree = ProcessTree(*roots, with_root=with_root)
         tree.stop(Deadline.after(STOPS_WITHIN_S))
         self._paused = tree
 
     @property
-    def processes(self) -> tuple[int, bool]:
-        """The pid of a process below which its own are, and whether that is one of them."""
+    def processes(self) -> tuple[Sequence[int], bool]:
+        """The pids of processes below which its own are, and whether those are among them."""
         # Not the worker itself: it must receive the message to resume.
-        return os.getpid(), False
+        return (os.getpid(),), False
 
     async def resume(self) -> int | None:
         """Let every stopped process go on.
@@ -175,7 +175,7 @@ class Player(ABC):
             tree.resume()
 
     def log_tail(self) -> str:
-        """The last lines of the game's log; empty without a game."""
+        """The last lines of the log of each of its games; empty without a game."""
         return ""
 
     def close(self) -> None:  # noqa: B027 - not every player has something to close

@@ -126,7 +126,7 @@ class Worker:
                 self._world.harm += 1
                 self.report(FaultKind.LAUNCH_FAILED)
             else:
-                self._say(messages.Launched(None))
+                self._say(messages.Launched(()))
         elif self._reset is not None:
             self._begin_episode(how)
         elif self._episode is not None and self._asked():
@@ -213,7 +213,7 @@ class Worker:
         self._episode = reset.episode
         self._step = 0
         if reset.attributes:
-            self._attribute = pickle.loads(reset.attributes).get("attribute", 0)
+            self._attribute = pickle.loads(reset.attributes)[0].get("attribute", 0)
         else:
             self._attribute = 0
         self._put(0, how if how in ("info", "late") else "plain")

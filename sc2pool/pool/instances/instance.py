@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -49,7 +50,7 @@ _PHASES = {
 
 
 class Instance:
-    """One player and, if it has one, its game.
+    """One player and, if it has any, its games: one, or two of a match.
 
     Args:
         number: of the instance.
@@ -68,7 +69,7 @@ class Instance:
         channel: to it, once it does.
         queue: its player's queue pair.
         hello: what the worker said of its player; None until it has.
-        facts: of the game, once it runs.
+        games: facts of its games, once they run.
         episode: the episode it plays or prepares.
         reset_kind: how that episode was reached.
         holds: it was asked to stop its game at that episode's first observation.
@@ -91,7 +92,7 @@ class Instance:
         self.asked_at_s = 0.0
         self.start_not_before_s = 0.0
         self.hello: messages.Hello | None = None
-        self.facts: GameFacts | None = None
+        self.games: Sequence[GameFacts] = ()
         self.episode: Episode | None = None
         self.reset_kind = ""
         self.holds = False
@@ -106,7 +107,8 @@ class Instance:
         self.channel: Channel
         self.queue = TrainerEnd(board, row)
         self.worker: Worker | None = None
-        self._game_created_s: float | None = None
+        self._roots: list[tuple[int, float]] = []
+        """Of each game that could be looked at: the root's pid, and when it was created."""
 
     def start(self, directory: Path, workers: Workers) -> None:
         """Have a worker host it.
@@ -170,7 +172,8 @@ class Instance:
             ConfigError: its spaces are not those of the pool's other players.
         """
         assert self.hello is not None, "its spaces are known"
-        self.queue.attach(slot_layout(self.hello.observation_space, self.hello.action_space))
+        hello = self.hello
+        self.queue.attach(slot_layout(hello.observation_space, hello.action_space, hello.rows))
         self._send(messages.UseMemory(self.queue.offset_bytes))
 
     def launch(self, timeout_s: float, grace_s: float) -> None:
@@ -181,11 +184,17 @@ class Instance:
         self._send(messages.Launch(timeout_s))
 
     def reset(
-        self, episode: Episode, attributes: dict[str, Any], deadline: Deadline, *, hold: bool
+        self,
+        episode: Episode,
+        attributes: Mapping[int, Mapping[str, Any]],
+        deadline: Deadline,
+        *,
+        hold: bool,
     ) -> None:
         """Play this episode; the worker drops what it plays now.
 
         Args:
+            attributes: as `Seat` has them.
             hold: stop the game at its first observation, if it would not wait by itself.
         """
         self.on(Event.RESET)
@@ -193,7 +202,10 @@ class Instance:
         self.episode = episode
         self.deadline = deadline
         self.asked_at_s = time.monotonic()
-        pickled = for_worker((attributes,)) if attributes else b""  # mostly there are none
+        pickled = b""
+        if attributes:  # mostly there are none
+            assert self.hello is not None, "it is up"
+            pickled = for_worker([attributes.get(row, {}) for row in range(self.hello.rows)])
         sequence = self.queue.begin_episode()
         self._send(messages.Reset(sequence, episode, pickled, self.holds))
 
@@ -234,11 +246,13 @@ class Instance:
         self.deadline = deadline
         self._send(messages.Resume())
 
-    def call(self, number: int, operation: str, payload: bytes, deadline: Deadline) -> None:
-        """Have the worker run an operation on its player's target."""
+    def call(
+        self, number: int, row: int, operation: str, payload: bytes, deadline: Deadline
+    ) -> None:
+        """Have the worker run an operation on its player's target of this row."""
         self._unanswered_calls += 1
         self.call_deadline = deadline
-        self._send(messages.Call(number, operation, payload))
+        self._send(messages.Call(number, operation, payload, row))
 
     def answered(self) -> None:
         """A call is answered."""
@@ -271,13 +285,15 @@ class Instance:
         """What it does, as faults name it."""
         return _PHASES.get(self.state, Phase.IDLE)
 
-    def launched(self, facts: GameFacts | None) -> None:
-        """Its player is up, with its game if it has one."""
+    def launched(self, games: Sequence[GameFacts]) -> None:
+        """Its player is up, with its games if it has any."""
         self.on(Event.LAUNCHED)
-        self.facts = facts
+        self.games = games
         self.deadline = NEVER
-        if facts is not None:
-            self._game_created_s = created_at_s(facts.root_pid)
+        for game in games:
+            created_s = created_at_s(game.root_pid)
+            if created_s is not None:
+                self._roots.append((game.root_pid, created_s))
 
     def exit_fault(self) -> Fault:
         """The channel ended: why, as far as the worker's exit status says."""
@@ -287,15 +303,16 @@ class Instance:
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
 
     def kill(self, *, with_worker: bool) -> None:
-        """SIGKILL to its game; to its worker and all in its group if no other instance lives there.
+        """SIGKILL to its games; to its worker and all in its group if no other lives there.
 
         Args:
             with_worker: also if others do.
         """
-        worker, facts, created_s = self.worker, self.facts, self._game_created_s
+        worker = self.worker
         if worker is None:
             return
         if with_worker or worker.alone:
             worker.kill()
-        elif facts is not None and created_s is not None:
-            end_orphan(facts.root_pid, created_s)
+            return
+        for root_pid, created_s in self._roots:
+            end_orphan(root_pid, created_s)

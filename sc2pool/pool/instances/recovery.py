@@ -96,9 +96,9 @@ class Recovery:
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         self._roster.replace(seat)
-        successor = "a new game" if instance.facts else "a new instance"
+        successor = successor_of(len(instance.games))
         end = "\n" if "\n" in fault.detail else "; "  # the detail may hold lines of the game's log
-        log_instance(*about, "%s%s%s takes over", fault, end, successor)
+        log_instance(*about, "%s%s%s", fault, end, successor)
         wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s)
         seat.instance.start_not_before_s = now_s + wait_s
         return None
@@ -136,7 +136,14 @@ class Recovery:
             state=str(instance.state),
             episode=instance.episode,
             reset_kind=instance.reset_kind,
-            game=instance.facts,
+            games=instance.games,
             last_actions=list(instance.last_actions),
         )
         return fault_reports.write(self._fault_report_dir, fault, about, evidence)
+
+
+def successor_of(games: int) -> str:
+    """What takes the place of an instance with this many games, in words."""
+    if games > 1:
+        return f"{games} new games take over"
+    return "a new game takes over" if games else "a new instance takes over"

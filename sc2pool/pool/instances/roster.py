@@ -105,11 +105,11 @@ class Roster:
         self._run_dir.note_process(instance.number, instance.worker_pid)
 
     def launched(self, instance: Instance) -> None:
-        """Its player is up, with its game if it has one."""
+        """Its player is up, with its games if it has any."""
         if self._first_launch_s is None:
             self._first_launch_s = time.monotonic() - instance.asked_at_s
-        if instance.facts is not None:
-            self._run_dir.note_process(instance.number, instance.facts.pid)
+        for game in instance.games:
+            self._run_dir.note_process(instance.number, game.pid)
 
     def kill_hung_workers(self) -> None:
         """Kill the workers that have not let an instance leave in time."""
@@ -218,13 +218,13 @@ class Roster:
             worker_pid = instance.worker_pid
             if state not in LIVE or worker_pid is None:
                 continue
-            game_pid = instance.facts.root_pid if instance.facts else None
+            game_pids = [game.root_pid for game in instance.games]
             awaited_s = instance.asked_at_s if state in limits_s else None
             watched.append(
                 Watched(
                     instance.number,
                     worker_pid,
-                    game_pid,
+                    game_pids,
                     awaited_s,
                     limits_s.get(state, 0.0),
                     state in STOPPED or (state is State.RESETTING and instance.holds),
@@ -234,13 +234,12 @@ class Roster:
             )
         return watched
 
-    def first_game_bytes(self) -> int:
-        """Resident memory of a game that has come up; 0 if players have none."""
+    def first_games_bytes(self) -> list[int]:
+        """Resident memory of each game of an instance that has come up; none without games."""
         for seat in self.seats:
-            facts = seat.instance.facts
-            if facts is not None:
-                return bytes_of(facts.root_pid)
-        return 0
+            if seat.instance.games:
+                return [bytes_of(game.root_pid) for game in seat.instance.games]
+        return []
 
 
 def launches_at_once(cores: int, first_launch_s: float | None) -> int:

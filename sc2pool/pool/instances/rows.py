@@ -38,7 +38,8 @@ def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
 
 def row(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceStats:
     """What one seat's instance is and does."""
-    facts, episode = instance.facts, instance.episode
+    games, episode = instance.games, instance.episode
+    first = games[0] if games else None
     progress = instance.queue.progress()
     return InstanceStats(
         seat=seat.name,
@@ -48,12 +49,13 @@ def row(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceStats:
         steps=progress.steps,
         episode_steps=progress.episode_steps,
         episode_return=finite(progress.episode_return),
-        pid=facts.pid if facts else None,
+        pid=first.pid if first else None,
         worker_pid=instance.worker_pid,
-        port=facts.port if facts else None,
-        listener=None if facts is None else "proven" if facts.listener_proven else "unproven",
+        port=first.port if first else None,
+        listener=None if first is None else "proven" if first.listener_proven else "unproven",
         memory_bytes=memory_bytes(sample) if sample else None,
         cpu_s=cpu_s(sample) if sample else None,
+        other_games=[{"pid": game.pid, "port": game.port} for game in games[1:]],
     )
 
 

@@ -262,10 +262,10 @@ class Supervisor:
 
     def _on_launched(self, seat: Seat, message: messages.Launched) -> None:
         instance = seat.instance
-        instance.launched(message.facts)
+        instance.launched(message.games)
         self._roster.launched(instance)
-        self.stats.count_launch(seat.name, instance.number, message.facts)
-        log_launch(seat.name, instance.number, message.facts)
+        self.stats.count_launch(seat.name, instance.number, message.games)
+        log_launch(seat.name, instance.number, message.games)
         if seat.episode is not None and not seat.paused:
             self._reset(seat)
 

@@ -26,6 +26,7 @@ import psutil
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
 from sc2pool.game.hang_detection import IDLE_CPU_SHARE
+from sc2pool.game.match.blame import Side
 from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.processes.table import Processes, ProcessRow, process_table
 
@@ -42,8 +43,8 @@ class Watched:
     Attributes:
         instance: its number.
         worker_pid: of its worker.
-        game_pid: of its game, as the worker started it; None if the player has none, or it is not
-            up yet.
+        game_pids: of its games, as the worker started them; none if the player has none, or they
+            are not up yet.
         awaited_since_s: monotonic time since which a reply is awaited; None if none is.
         limit_s: how long that may last without progress.
         paused: the pool itself has stopped the game, or is about to.
@@ -53,7 +54,7 @@ class Watched:
 
     instance: int
     worker_pid: int
-    game_pid: int | None
+    game_pids: Sequence[int]
     awaited_since_s: float | None
     limit_s: float
     paused: bool = False
@@ -78,6 +79,8 @@ class Sample:
     watched: Watched
     worker: ProcessSample | None
     game: ProcessSample | None
+    stopped_games: Sequence[int] = ()
+    """Which of several games are stopped, as places in `watched.game_pids`."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,11 @@ def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy)
     for name in ("worker",) if by_us else ("game", "worker"):
         before, after = getattr(previous, name), getattr(now, name)
         if before is not None and after is not None and before.stopped and after.stopped:
+            sides = set(previous.stopped_games) & set(now.stopped_games) if name == "game" else ()
+            which = " and ".join(side for i, side in enumerate(Side) if i in sides)
             detail = f"the {name} was stopped by a signal and not continued"
+            if which:
+                detail = f"{which}: {detail}"
             return Verdict(now.watched.instance, FaultKind.STOPPED, detail, name == "worker")
     return None
 
@@ -131,8 +138,9 @@ def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy)
 def _too_large(_: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy) -> Verdict | None:
     limit = policy.hard_memory_bytes
     rss = memory_bytes(now)
-    if limit is None or rss <= limit:
+    if limit is None or rss <= limit * _games(now):
         return None
+    limit *= _games(now)
     detail = f"{rss / 1e6:,.0f} MB resident, over the hard limit of {limit / 1e6:,.0f} MB"
     return Verdict(now.watched.instance, FaultKind.MEMORY, detail, now.game is None)
 
@@ -153,7 +161,7 @@ def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) ->
 
 def _grown(first: Sample, _: Sample | None, now: Sample, policy: RecyclePolicy) -> Verdict | None:
     rss = memory_bytes(now)
-    if policy.soft_memory_bytes is not None and rss > policy.soft_memory_bytes:
+    if policy.soft_memory_bytes is not None and rss > policy.soft_memory_bytes * _games(now):
         detail = f"{rss / 1e6:,.0f} MB resident, over the soft limit"
         return Verdict(now.watched.instance, None, detail)
     growth = rss - memory_bytes(first)
@@ -171,14 +179,19 @@ _RULES: Sequence[Callable[[Sample, Sample | None, Sample, RecyclePolicy], Verdic
 """The first rule with a verdict wins, so the graver ones come first."""
 
 
+def _games(sample: Sample) -> int:
+    """How many games the limits of one game are for; a player without a game counts as one."""
+    return len(sample.watched.game_pids) or 1
+
+
 def memory_bytes(sample: Sample) -> int:
-    """Resident memory of the game; of the worker and its children if there is no game."""
+    """Resident memory of the games; of the worker and its children if there is none."""
     process = sample.game or sample.worker
     return process.rss_bytes if process else 0
 
 
 def cpu_s(sample: Sample) -> float:
-    """CPU time of worker and game together."""
+    """CPU time of worker and games together."""
     return sum(process.cpu_s for process in (sample.worker, sample.game) if process)
 
 
@@ -281,16 +294,31 @@ def look_at(watched: Watched, processes: Processes) -> Sample:
     """Sample an instance; all below a worker without a game counts as its own."""
     worker = processes.at(watched.worker_pid)
     if not watched.alone:
-        game = [] if watched.game_pid is None else processes.tree(watched.game_pid)
-        return Sample(time.monotonic(), watched, as_one([worker] if worker else []), as_one(game))
+        game = [row for pid in watched.game_pids for row in processes.tree(pid)]
+        own = as_one([worker] if worker else [])
+        stopped = _stopped_games(watched, processes)
+        return Sample(time.monotonic(), watched, own, as_one(game), stopped)
     below = processes.below(watched.worker_pid)
-    if watched.game_pid is None:
+    if not watched.game_pids:
         # What an env of the user's does with its processes, stops included, is its own affair.
-        stopped = worker is not None and worker.stopped
+        is_stopped = worker is not None and worker.stopped
         whole = as_one([worker, *below] if worker else [])
-        own = whole and replace(whole, stopped=stopped)
+        own = whole and replace(whole, stopped=is_stopped)
         return Sample(time.monotonic(), watched, own, None)
-    return Sample(time.monotonic(), watched, as_one([worker] if worker else []), as_one(below))
+    return Sample(
+        time.monotonic(),
+        watched,
+        as_one([worker] if worker else []),
+        as_one(below),
+        _stopped_games(watched, processes),
+    )
+
+
+def _stopped_games(watched: Watched, processes: Processes) -> Sequence[int]:
+    if len(watched.game_pids) < 2:
+        return ()  # there is nothing to tell apart
+    trees = [processes.tree(pid) for pid in watched.game_pids]
+    return [i for i, tree in enumerate(trees) if any(row.stopped for row in tree)]
 
 
 def as_one(rows: Sequence[ProcessRow]) -> ProcessSample | None:
@@ -311,14 +339,20 @@ def bytes_of(pid: int) -> int:
     return 0
 
 
-def memory_warning(game_bytes: int, games: int, free_bytes: int) -> str | None:
-    """The warning for `games` games if one of them is running; None if the others will fit."""
-    more_bytes = game_bytes * (games - 1)
-    if more_bytes <= free_bytes:
+def memory_warning(first: Sequence[int], instances: int, free_bytes: int) -> str | None:
+    """The warning for as many instances if one of them is running; None if the others will fit.
+
+    Args:
+        first: the memory of each of its games.
+        instances: of envs and spares.
+        free_bytes: for those that do not run yet.
+    """
+    if sum(first) * (instances - 1) <= free_bytes:
         return None
+    running = "the first is" if len(first) == 1 else f"the first {len(first)} are"
     return (
-        f"{games} games of {game_bytes / 1e6:,.0f} MB each will not fit: the first is running, "
-        f"and {free_bytes / 1e6:,.0f} MB are free; take fewer envs or spares"
+        f"{len(first) * instances} games of {max(first) / 1e6:,.0f} MB each will not fit: "
+        f"{running} running, and {free_bytes / 1e6:,.0f} MB are free; take fewer envs or spares"
     )
 
 

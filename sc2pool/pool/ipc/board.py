@@ -3,6 +3,8 @@
     row 0   header │ action │ observation │ mask │ …      a worker maps its own row,
     row 1   header │ action │ observation │ mask │ …      the trainer maps them all
 
+If an env has several rows in a batch, all of them are in its instance's one row here.
+
 The trainer sees each field of all rows as one array, so one comparison tells which instances have
 replied, and one copy takes a batch. Rules: it is sized once, when the players' spaces are known; a
 row begins on a page of its own; a row belongs to one instance at a time, and is cleared for the
@@ -23,7 +25,7 @@ import numpy as np
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.ipc import memory
-from sc2pool.pool.ipc.layout import Array, SlotLayout
+from sc2pool.pool.ipc.layout import Array, SlotLayout, SpaceLayout
 from sc2pool.pool.ipc.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD
 
 
@@ -68,6 +70,9 @@ class Board:
         def column(dtype: type[Any], word: int) -> Array:
             return np.ndarray((self._n_rows,), dtype, whole, 8 * word, (row_bytes,))
 
+        def leaves(space: SpaceLayout) -> list[Array]:
+            return [leaf.column(whole, self._n_rows, row_bytes) for leaf in space.leaves or ()]
+
         self._layout = layout
         self._rows = [
             whole[start : start + layout.size_bytes]
@@ -78,11 +83,12 @@ class Board:
             column(np.uint64, REQUEST_WORD),
             column(np.uint64, REPLY_WORD),
             column(np.uint64, FLAGS_WORD),
-            column(np.float64, REWARD_WORD),
-            *(
-                [leaf.column(whole, self._n_rows, row_bytes) for leaf in space.leaves or ()]
-                for space in (layout.action, layout.observation)
-            ),
+            column(np.float64, REWARD_WORD)
+            if layout.rewards is None
+            else layout.rewards.column(whole, self._n_rows, row_bytes),
+            leaves(layout.action),
+            leaves(layout.observation),
+            layout.rows,
         )
         self.row_bytes = row_bytes
 
@@ -126,7 +132,10 @@ class Board:
 
 @dataclass(frozen=True)
 class Columns:
-    """What a step of all envs needs of every row, each as one array: (rows, …)."""
+    """What a step of all envs needs of every slot, each as one array: (slots, …).
+
+    Actions, observations and rewards of envs with several rows are (slots, rows, …).
+    """
 
     sequences: Array
     requests: Array
@@ -135,6 +144,7 @@ class Columns:
     rewards: Array
     actions: list[Array]
     observations: list[Array]
+    rows: int = 1
 
     def first(self, rows: int) -> Columns:
         """Of the first rows only."""
@@ -146,6 +156,7 @@ class Columns:
             self.rewards[:rows],
             [leaf[:rows] for leaf in self.actions],
             [leaf[:rows] for leaf in self.observations],
+            self.rows,
         )
 
 
@@ -163,7 +174,11 @@ class Rows:
         self._columns = columns.first(len(rows)) if self._in_order else columns
 
     def send(self, actions: Array) -> None:
-        """Write an action into each row; each fits an action space of one array. No bell rings."""
+        """Write an action into each row, or those of its env's rows; no bell rings.
+
+        Args:
+            actions: each fits an action space of one array: (k, …), or (k, rows, …).
+        """
         at, columns = self._at, self._columns
         columns.actions[0][at] = actions
         columns.sequences[at] += 1
@@ -182,12 +197,15 @@ class Rows:
         return reduce(or_, flags)
 
     def rewards(self) -> Array:
-        """The rows' newest rewards, copied: float64 (k,)."""
+        """The rows' newest rewards, copied: float64 (k,), or (k * rows,)."""
         return self._copied(self._columns.rewards)
 
     def observations(self) -> list[Array]:
-        """Each leaf of the rows' newest observations, copied: (k, …)."""
+        """Each leaf of the rows' newest observations, copied: (k, …), or (k * rows, …)."""
         return [self._copied(leaf) for leaf in self._columns.observations]
 
     def _copied(self, column: Array) -> Array:
-        return column.copy() if self._in_order else column[self._at]
+        copied = column.copy() if self._in_order else column[self._at]
+        if self._columns.rows == 1:
+            return copied
+        return copied.reshape(len(copied) * self._columns.rows, *column.shape[2:])

@@ -3,8 +3,9 @@
 Both sides compute the same layout from the same spaces. A space is flattened into *leaves* of
 fixed shape and dtype (Dict in the space's own order, Tuple by index, nested as deep as it goes);
 a space with a part of no fixed layout (Text, Sequence, Graph, …) has no leaves and travels
-pickled beside the slot. Rules: offsets are multiples of 64 bytes, so that no two leaves share a
-cache line; a layout holds no memory of its own.
+pickled beside the slot. If an env has several rows, each leaf holds those of all of them, one after
+the other. Rules: offsets are multiples of 64 bytes, so that no two leaves share a cache line; a
+layout holds no memory of its own; several rows have a fixed layout.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from sc2pool.errors import ConfigError
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Path = tuple[str | int, ...]
 
@@ -25,26 +28,42 @@ ALIGNMENT_BYTES = 64
 
 @dataclass(frozen=True)
 class Leaf:
-    """One array of fixed shape and dtype inside an observation or an action."""
+    """One array of fixed shape and dtype inside an observation or an action.
+
+    Attributes:
+        path: its keys and indices in the space.
+        shape: of one row.
+        dtype: of its elements.
+        offset_bytes: where it begins in a slot.
+        is_discrete: whether its space is a Discrete.
+        rows: how many rows of an env it holds.
+    """
 
     path: Path
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     offset_bytes: int
     is_discrete: bool = False
+    rows: int = 1
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """The shape of all rows of an env together: (rows, …), or that of its only row."""
+        return self.shape if self.rows == 1 else (self.rows, *self.shape)
 
     @property
     def size_bytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return int(np.prod(self.whole_shape, dtype=np.int64)) * self.dtype.itemsize
 
     def view(self, memory: memoryview) -> Array:
-        """This leaf's array, without a copy, in a slot's memory."""
-        return np.ndarray(self.shape, self.dtype, memory, self.offset_bytes)
+        """This leaf's array, of `whole_shape`, without a copy, in a slot's memory."""
+        return np.ndarray(self.whole_shape, self.dtype, memory, self.offset_bytes)
 
-    def column(self, memory: memoryview, rows: int, row_bytes: int) -> Array:
-        """This leaf of as many slots in a row, without a copy, as one array."""
-        strides = (row_bytes, *self.view(memory).strides)
-        return np.ndarray((rows, *self.shape), self.dtype, memory, self.offset_bytes, strides)
+    def column(self, memory: memoryview, slots: int, slot_bytes: int) -> Array:
+        """This leaf of as many slots one behind the other, without a copy, as one array."""
+        view = self.view(memory)
+        strides = (slot_bytes, *view.strides)
+        return np.ndarray((slots, *view.shape), self.dtype, memory, self.offset_bytes, strides)
 
     def copied(self, array: Array) -> Any:
         """The leaf of one observation, as envs return it: an int for a Discrete, else an array."""
@@ -116,15 +135,15 @@ def _flat(space: spaces.Space[Any], path: Path) -> Iterator[tuple[Path, spaces.S
 _FIXED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
-def space_layout(space: spaces.Space[Any], start_bytes: int) -> SpaceLayout:
-    """Lay out `space` from `start_bytes` on."""
+def space_layout(space: spaces.Space[Any], start_bytes: int, rows: int = 1) -> SpaceLayout:
+    """Lay out as many values of `space` from `start_bytes` on."""
     leaves: list[Leaf] = []
     offset = start_bytes
     for path, sub in _flat(space, ()):
         if not isinstance(sub, _FIXED):
             return SpaceLayout(space, None)
         shape, dtype = tuple(sub.shape or ()), np.dtype(sub.dtype)
-        leaf = Leaf(path, shape, dtype, offset, isinstance(sub, spaces.Discrete))
+        leaf = Leaf(path, shape, dtype, offset, isinstance(sub, spaces.Discrete), rows)
         leaves.append(leaf)
         offset = align(offset + leaf.size_bytes)
     return SpaceLayout(space, tuple(leaves))
@@ -159,12 +178,23 @@ def mask_size(space: spaces.Space[Any]) -> int:
 
 @dataclass(frozen=True)
 class SlotLayout:
-    """The whole memory of one queue pair: header, action, observation, action mask."""
+    """The whole memory of one queue pair: header, action, observation, action mask, rewards.
+
+    Attributes:
+        action: see above.
+        observation: see above.
+        mask: see above.
+        rewards: float64; None if there is one row, whose reward is in the header.
+        size_bytes: of all of it.
+        rows: how many rows the env has.
+    """
 
     action: SpaceLayout
     observation: SpaceLayout
     mask: Leaf
+    rewards: Leaf | None
     size_bytes: int
+    rows: int = 1
 
     @property
     def leaves(self) -> tuple[tuple[Leaf, ...] | None, ...]:
@@ -176,13 +206,34 @@ HEADER_BYTES = 2 * ALIGNMENT_BYTES
 
 
 def slot_layout(
-    observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
+    observation_space: spaces.Space[Any], action_space: spaces.Space[Any], rows: int = 1
 ) -> SlotLayout:
-    """Lay out the queue pair of an env with these spaces."""
+    """Lay out the queue pair of an env with these spaces.
+
+    Args:
+        observation_space: of one row.
+        action_space: of one row.
+        rows: of the env.
+
+    Raises:
+        ConfigError: there are several rows, and a space has no fixed layout.
+    """
     offset = HEADER_BYTES
-    action = space_layout(action_space, offset)
+    action = space_layout(action_space, offset, rows)
     offset = end_bytes(action, offset)
-    observation = space_layout(observation_space, offset)
+    observation = space_layout(observation_space, offset, rows)
     offset = end_bytes(observation, offset)
-    mask = Leaf((), (mask_size(action_space),), np.dtype(np.bool_), offset)
-    return SlotLayout(action, observation, mask, align(offset + mask.size_bytes))
+    if rows > 1:
+        for name, layout in (("action_space", action), ("observation_space", observation)):
+            if not layout.fixed:
+                raise ConfigError(
+                    f"{name} of an env with {rows} rows must be made of Box, Discrete, "
+                    f"MultiDiscrete, MultiBinary, Dict and Tuple, got {layout.space}"
+                )
+    mask = Leaf((), (mask_size(action_space),), np.dtype(np.bool_), offset, rows=rows)
+    offset = align(offset + mask.size_bytes)
+    rewards = None
+    if rows > 1:
+        rewards = Leaf((), (), np.dtype(np.float64), offset, rows=rows)
+        offset = align(offset + rewards.size_bytes)
+    return SlotLayout(action, observation, mask, rewards, offset, rows)

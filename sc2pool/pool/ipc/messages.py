@@ -12,7 +12,7 @@ Rule: fields named `payload` are pickled by the user's rules and only opened whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class Launch:
 class Reset:
     """Play this episode; its first observation answers request `sequence`.
 
-    `attributes` are pickled: name to value, as `set_attr` left them for this env; empty if it
+    `attributes` are pickled: for each row name to value, as `set_attr` left them; empty if it
     left none. With `hold` the game is stopped at that observation, until `Resume`.
     """
 
@@ -91,11 +91,12 @@ class ActionOutOfBand:
 
 @dataclass(frozen=True)
 class Call:
-    """Run `operation` (a key of `worker.OPERATIONS`) on the player's target."""
+    """Run `operation` (a key of `OPERATIONS`) on the player's target of this row."""
 
     number: int
     operation: str
     payload: bytes
+    row: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,18 +124,22 @@ class Hello:
     render_mode: str | None
     strict: bool
     realtime: bool
+    rows: int = 1
 
 
 @dataclass(frozen=True)
 class Launched:
-    """The game is up; None if the player has no game."""
+    """The games are up: one, two of a match, none if the player has none."""
 
-    facts: GameFacts | None
+    games: Sequence[GameFacts]
 
 
 @dataclass(frozen=True)
 class OutOfBand:
-    """The pickled (observation or None, info) that belongs to reply `sequence`."""
+    """The pickled (observation or None, info) that belongs to reply `sequence`.
+
+    Of an env of several rows: (None, the infos of all rows).
+    """
 
     sequence: int
     payload: bytes
@@ -172,7 +177,7 @@ class NotHeld:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a worker knows of a fault: the log of its game, its traceback, the replay."""
+    """What a worker knows of a fault: the logs of its games, its traceback, the replay."""
 
     log_tail: str = ""
     traceback: str = ""

@@ -7,7 +7,8 @@
 Rules: a slot has one writer; the sequence number is published last, so a torn row is never taken
 for a whole one; numbers start anew with each instance, so no message outlives it. What has no
 place in a slot (an info that is not empty, a value without fixed layout) travels *out of band*, on
-the instance's channel: the doorbell first, then the bytes.
+the instance's channel: the doorbell first, then the bytes. The rows of an env that has several have
+one queue pair: one number answers for all of them.
 """
 
 from __future__ import annotations
@@ -62,20 +63,36 @@ class Slot:
         self.actions = [leaf.view(buffer) for leaf in layout.action.leaves or ()]
         self.observations = [leaf.view(buffer) for leaf in layout.observation.leaves or ()]
         self.mask = layout.mask.view(buffer)
-        self.action = _reader(layout.action, self.actions)
-        """The action by itself, copied."""
+        self.rewards = None if layout.rewards is None else layout.rewards.view(buffer)
+        self.action = _reader(layout, self.actions)
+        """The action by itself, copied; of several rows, a list of one for each."""
 
     def copied(self) -> Slot:
         """The same content in memory of this process alone."""
         return Slot(memoryview(bytearray(self._buffer)), self.layout)
 
-    def observation(self) -> Any:
-        """The observation by itself, copied."""
-        return self.layout.observation.copied(self.observations.__getitem__)
+    def observation(self, row: int) -> Any:
+        """The observation of this row by itself, copied."""
+        views = of_row(self.observations, self.layout.rows, row)
+        return self.layout.observation.copied(views.__getitem__)
 
 
-def _reader(layout: SpaceLayout, views: list[Array]) -> Callable[[], Any]:
+def of_row(views: list[Array], rows: int, row: int) -> list[Array]:
+    """Of views of all rows of an env, the views of one."""
+    return views if rows == 1 else [view[row, ...] for view in views]
+
+
+def _reader(layout: SlotLayout, views: list[Array]) -> Callable[[], Any]:
     """A function that copies an action out of its views; on each step's path, so chosen once."""
+    if layout.rows == 1:
+        return _reader_of_row(layout.action, views)
+    each = [
+        _reader_of_row(layout.action, of_row(views, layout.rows, row)) for row in range(layout.rows)
+    ]
+    return lambda: [read() for read in each]
+
+
+def _reader_of_row(layout: SpaceLayout, views: list[Array]) -> Callable[[], Any]:
     if layout.is_array:
         (view,) = views
         return view.copy if view.ndim else partial(view.__getitem__, ())

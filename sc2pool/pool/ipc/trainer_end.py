@@ -17,7 +17,7 @@ import numpy as np
 from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.layout import Array, SlotLayout
+from sc2pool.pool.ipc.layout import Array, SlotLayout, SpaceLayout
 from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.ipc.slot import (
     DELAY_WORD,
@@ -34,6 +34,7 @@ from sc2pool.pool.ipc.slot import (
     REWARD_WORD,
     SKIPPED_WORD,
     Slot,
+    of_row,
 )
 
 
@@ -53,7 +54,7 @@ class Progress:
 
 
 class TrainerEnd:
-    """The trainer's end of one player's queue pair.
+    """The trainer's end of the queue pair of one instance.
 
     Args:
         board: the pool's shared memory.
@@ -75,7 +76,7 @@ class TrainerEnd:
         self._episodes = 0
         self._episode_began = 0
         self._out_of_band: OutOfBand | None = None
-        self._unpickled: tuple[Any, dict[str, Any]] | None = None
+        self._unpickled: tuple[Any, Any] | None = None
 
     def open(self, request_bell: Doorbell) -> None:
         """Wake the worker by this doorbell, which is the worker's."""
@@ -120,22 +121,29 @@ class TrainerEnd:
         self.request_bell.ring()
 
     def try_send(self, action: Any) -> bool:
-        """Send any action through the slot; False if its shape or kind has no place there."""
+        """Send any action through the slot; False if its shape or kind has no place there.
+
+        Args:
+            action: of an env with several rows, a sequence of one for each.
+        """
         assert self._slot is not None
-        layout = self._slot.layout.action
-        if not layout.fixed:
+        layout = self._slot.layout
+        if not layout.action.fixed:
             return False
         try:
-            for view, (_, part) in zip(self._actions, layout.parts(action), strict=True):
-                value = np.asarray(part)
-                if value.shape != view.shape or not np.can_cast(value.dtype, view.dtype, "safe"):
-                    return False
-                view[...] = value
+            if layout.rows == 1:
+                fits = _write(layout.action, self._actions, action)
+            else:
+                fits = all(
+                    _write(layout.action, of_row(self._actions, layout.rows, row), of_one)
+                    for row, of_one in zip(range(layout.rows), action, strict=True)
+                )
         except (KeyError, IndexError, TypeError, ValueError):
             return False
-        self._words[REQUEST_WORD] = self.next_sequence()
-        self.ring()
-        return True
+        if fits:
+            self._words[REQUEST_WORD] = self.next_sequence()
+            self.ring()
+        return fits
 
     def next_sequence(self) -> int:
         """Number the request for a step; the caller sends it on the channel."""
@@ -171,33 +179,47 @@ class TrainerEnd:
         """The flags of the newest reply."""
         return self._words[FLAGS_WORD]
 
-    def reward(self) -> float:
-        return self._reals[REWARD_WORD]
+    @property
+    def rows(self) -> int:
+        """How many rows its env has in a batch."""
+        assert self._slot is not None
+        return self._slot.layout.rows
 
-    def out_of_band(self) -> tuple[Any, dict[str, Any]]:
-        """Observation (None if it is in the slot) and info of the newest reply."""
+    def rewards(self) -> list[float]:
+        """The newest reward of each row."""
+        assert self._slot is not None
+        rewards = self._slot.rewards
+        if rewards is None:
+            return [self._reals[REWARD_WORD]]
+        return rewards.tolist()  # type: ignore[no-any-return]
+
+    def out_of_band(self) -> tuple[Any, list[dict[str, Any]]]:
+        """Observation (None if it is in the slot) of the newest reply, and each row's info."""
         if not self.flags() & OUT_OF_BAND or self._out_of_band is None:
-            return None, {}
+            return None, [{} for _ in range(self.rows)]
         unpickled, self._unpickled = self._unpickled, None
         # Each caller gets objects of its own.
         observation, info = unpickled or pickle.loads(self._out_of_band.payload)
-        return observation, info
+        return observation, [info] if self.rows == 1 else info
 
-    def observation(self) -> Any:
-        """The observation in the slot, copied."""
+    def observations(self) -> list[Any]:
+        """Each row's observation in the slot, copied."""
         assert self._slot is not None
-        return self._slot.observation()
+        return [self._slot.observation(row) for row in range(self.rows)]
 
-    def copy_row(self, batch: list[Array], row: int) -> None:
-        """Copy the observation's leaves into row `row` of a batch's leaves."""
+    def copy_rows(self, batch: list[Array], place: int) -> None:
+        """Copy the observations' leaves to this place of a batch's leaves: (k, …), (k, rows, …)."""
         assert self._slot is not None
         for leaf, view in zip(batch, self._slot.observations, strict=True):
-            leaf[row] = view
+            leaf[place] = view
 
-    def mask(self) -> Array | None:
-        """The action mask of the newest observation, copied; None if it has none."""
+    def mask(self, row: int) -> Array | None:
+        """The action mask of a row's newest observation, copied; None if it has none."""
         assert self._slot is not None
-        return self._slot.mask.copy() if self.flags() & MASKED else None
+        if not self.flags() & MASKED:
+            return None
+        (mask,) = of_row([self._slot.mask], self.rows, row)
+        return mask.copy()
 
     def tick(self) -> Tick:
         """How late the newest step was, if its flags have `TICK`."""
@@ -232,3 +254,17 @@ class TrainerEnd:
         for name in ("_words", "_reals", "_actions"):
             vars(self).pop(name, None)
         self._slot = None
+
+
+def _write(layout: SpaceLayout, views: list[Array], action: Any) -> bool:
+    """Write an action into its views; False if a part has another shape, or would be rounded.
+
+    Raises:
+        KeyError, IndexError, TypeError, ValueError: a part is missing, or is no array.
+    """
+    for view, (_, part) in zip(views, layout.parts(action), strict=True):
+        value = np.asarray(part)
+        if value.shape != view.shape or not np.can_cast(value.dtype, view.dtype, "safe"):
+            return False
+        view[...] = value
+    return True

@@ -52,7 +52,7 @@ class FaultedInstance:
         state: its state when it failed.
         episode: that it played or prepared; None if there was none.
         reset_kind: how that episode was begun; empty if it was not yet.
-        game: None if none was running.
+        games: that were running.
         last_actions: the newest actions it was sent, oldest first.
     """
 
@@ -61,7 +61,7 @@ class FaultedInstance:
     state: str
     episode: Episode | None
     reset_kind: str
-    game: GameFacts | None
+    games: Sequence[GameFacts]
     last_actions: Sequence[Any]
 
 

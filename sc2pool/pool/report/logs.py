@@ -11,6 +11,7 @@ formatted only if a handler takes it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from sc2pool.errors import Phase
@@ -19,14 +20,14 @@ from sc2pool.tasks.player import GameFacts
 log = logging.getLogger("sc2pool")
 
 
-def log_launch(seat: str, instance: int, facts: GameFacts | None) -> None:
-    """Log that an instance is up, with its game if it has one."""
+def log_launch(seat: str, instance: int, games: Sequence[GameFacts]) -> None:
+    """Log that an instance is up, with its games if it has any."""
     about = (logging.INFO, seat, instance, Phase.LAUNCHING)
-    if facts is None:
+    if not games:
         log_instance(*about, "up, without a game")
-        return
-    words = "up: %s, process %d, port %d"
-    log_instance(*about, words, facts.version, facts.pid, facts.port)
+    for game in games:
+        words = "up: %s, process %d, port %d"
+        log_instance(*about, words, game.version, game.pid, game.port)
 
 
 def log_instance(

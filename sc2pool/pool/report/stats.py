@@ -113,9 +113,10 @@ class InstanceStats:
         episode: the number of the episode that it plays or prepares; None if there is none.
         steps: steps in all its episodes.
         episode_steps: steps in this episode.
-        episode_return: sum of this episode's rewards; None if it is not finite.
+        episode_return: sum of this episode's rewards, of several rows the first one's; None if it
+            is not finite.
         pid: of the game, the process that listens, also if a script started it; None if there is
-            none.
+            none. Of a match, the host's.
         worker_pid: of the worker; None until it is started.
         port: the game listens on it; None if there is no game.
         listener: "proven" if the operating system says that the game's process holds this port,
@@ -129,6 +130,7 @@ class InstanceStats:
         faults: how many of them failed.
         episodes: episodes that ended in this env, synthetic endings included.
         node: of a Ray cluster, which plays it; empty on this machine.
+        other_games: "pid" and "port" of each game beside the first: of a match, the guest's.
     """
 
     seat: str
@@ -154,6 +156,7 @@ class InstanceStats:
     faults: int = 0
     episodes: int = 0
     node: str = ""
+    other_games: list[dict[str, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -167,12 +170,12 @@ class PoolStats:
         task: its name; None for envs of the user.
         game_version: begins with "standin" on the stand-in; None for envs of the user.
         base_build: the game's build; None for envs of the user.
-        env_steps: transitions handed to the trainer.
+        env_steps: transitions handed to the trainer, one for each row.
         steps_per_s: the same per second, over the newest 5 s; None if the watchdog has not looked
             twice yet.
         episodes: episodes that ended, synthetic endings included.
         mean_return: of the newest hundred whole episodes, those that no fault cut short; None
-            before the first.
+            before the first. If envs have several rows, it is that of their first ones.
         launches: instances whose game came up.
         resets: episodes that were begun, by envs and spares.
         recycles: replaced instances by cause: the kind of fault, or "soft-" and a soft limit.
@@ -257,11 +260,11 @@ class Counters:
         self._events: deque[PoolEvent] = deque(maxlen=_EVENTS_KEPT)
         self._lock = threading.Lock()
 
-    def count_launch(self, seat: str, instance: int, facts: GameFacts | None) -> None:
-        """Count an instance that is up, with its game if it has one."""
+    def count_launch(self, seat: str, instance: int, games: Sequence[GameFacts]) -> None:
+        """Count an instance that is up, with its games if it has any."""
         with self._lock:
             self.launches += 1
-            self.newest_game = facts
+            self.newest_game = games[0] if games else None
             self._events.append(PoolEvent("launch", time.monotonic(), seat, instance))
 
     def count_reset(self, kind: str, took_s: float) -> None:

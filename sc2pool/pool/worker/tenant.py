@@ -10,7 +10,7 @@ import asyncio
 import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class Tenant:
         self._newest_reset: messages.Reset | None = None
         self._launching: asyncio.Task[None] | None = None
         self._pausing: asyncio.Task[None] | None = None
-        self._watched_game: int | None = None
+        self._watched_games: Sequence[int] = ()
         self._over = False
         self._handlers: dict[type, Callable[[Any], None]] = {
             messages.Start: self._start,
@@ -119,6 +119,7 @@ class Tenant:
                 player.render_mode,
                 player.strict,
                 player.realtime,
+                player.rows,
             )
         )
 
@@ -129,7 +130,7 @@ class Tenant:
 
     def _use_memory(self, message: messages.UseMemory) -> None:
         player = self._its_player
-        layout = slot_layout(player.observation_space, player.action_space)
+        layout = slot_layout(player.observation_space, player.action_space, player.rows)
         row = memory.map_memory(self._memory_fd, layout.size_bytes, message.offset_bytes)
         self._pair = WorkerEnd(
             Slot(memoryview(row), layout),
@@ -148,11 +149,11 @@ class Tenant:
     async def _run_launch(self, timeout_s: float) -> None:
         player = self._its_player
         try:
-            facts = await player.launch(Deadline.after(timeout_s))
-            self._watched_game = player.exited_fd
-            if self._watched_game is not None:
-                self._loop.add_reader(self._watched_game, self._on_game_exit)
-            self._channel.send(messages.Launched(facts))
+            games = await player.launch(Deadline.after(timeout_s))
+            self._watched_games = player.exited_fds
+            for game in self._watched_games:
+                self._loop.add_reader(game, self._on_game_exit)
+            self._channel.send(messages.Launched(games))
         except BaseException as error:
             self._report(error)
 
@@ -192,7 +193,8 @@ class Tenant:
     def _call(self, message: messages.Call) -> None:
         try:
             arguments = pickle.loads(message.payload)
-            result = OPERATIONS[message.operation](self._its_player.target(), *arguments)
+            target = self._its_player.target(message.row)
+            result = OPERATIONS[message.operation](target, *arguments)
             self._channel.send(messages.Answer(message.number, for_trainer(result)))
         except (ChannelClosedError, GameFault):
             raise
@@ -264,8 +266,8 @@ class Tenant:
         """Let go of the game, the channel and the row."""
         self._over = True
         self._loop.remove_reader(self._channel.fileno())
-        if self._watched_game is not None:
-            self._loop.remove_reader(self._watched_game)
+        for game in self._watched_games:
+            self._loop.remove_reader(game)
         if self._pair is not None:
             self._pair.abandon()
         if self.player is not None:

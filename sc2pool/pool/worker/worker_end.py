@@ -1,21 +1,21 @@
 """The worker's end of a queue pair: what players get and put. See `slot`.
 
-Rules: an observation is checked before it is published, and an error names the part that is wrong
-by its path; a transition answers one request, and none is put unasked; the wait for an action
-blocks the worker if nothing else in it wants a turn (`sc2pool.waiting`).
+Rules: an observation is checked before it is published (`writing`); a transition answers one
+request, and none is put unasked; all rows answer it together; the wait for an action blocks the
+worker if nothing else in it wants a turn (`sc2pool.waiting`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc.layout import Array, Leaf, SpaceLayout
+from sc2pool.pool.ipc.layout import Leaf
 from sc2pool.pool.ipc.pickling import for_trainer
 from sc2pool.pool.ipc.slot import (
     DELAY_WORD,
@@ -38,8 +38,10 @@ from sc2pool.pool.ipc.slot import (
     TICK,
     TRUNCATED,
     Slot,
+    of_row,
 )
 from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.writing import write_mask, write_observation
 from sc2pool.tasks.player import Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
@@ -50,7 +52,7 @@ class WorkerEnd(QueuePair):
     Args:
         player: says how strictly to check, how an episode was reached, whether its game is to be
             replaced, and how late a step was.
-        send_out_of_band: sends (sequence, pickled (observation, info)) to the trainer.
+        send_out_of_band: sends (sequence, payload of an `OutOfBand`) to the trainer.
         hold: stops the game at its first observation; returns whether it could.
     """
 
@@ -69,7 +71,13 @@ class WorkerEnd(QueuePair):
         self._player = player
         self._strict = strict = player.strict
         observation = slot.layout.observation
-        self._leaf = observation.leaves[0] if observation.is_array and observation.leaves else None
+        rows = slot.layout.rows
+        self._views = [
+            (of_row(slot.observations, rows, row), of_row([slot.mask], rows, row)[0])
+            for row in range(rows)
+        ]
+        one_array = rows == 1 and observation.is_array
+        self._leaf = observation.leaves[0] if one_array and observation.leaves else None
         self._must_be_finite = strict and self._leaf is not None and self._leaf.dtype.kind == "f"
         self._send_out_of_band = send_out_of_band
         self._realtime = player.realtime
@@ -135,6 +143,10 @@ class WorkerEnd(QueuePair):
             self._player.delay(self._words[DELAY_WORD])
         return action
 
+    async def get_actions(self) -> Sequence[Any]:
+        actions = await self.get_action()
+        return actions if self._slot.layout.rows > 1 else [actions]
+
     def _is_plain(self, leaf: Leaf, observation: Any) -> bool:
         """Whether it can be copied as it is; where not, `write_observation` casts or complains."""
         return (
@@ -146,44 +158,95 @@ class WorkerEnd(QueuePair):
 
     def put(self, transition: Transition) -> None:
         if self._phase is Phase.IDLE:
-            raise UserCodeError("a transition was put that no action had asked for")
+            raise UserCodeError(_UNASKED)
         observation, reward, terminated, truncated, info, mask = transition
         slot = self._slot
-        flags = 0
-        if terminated or truncated:
-            flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
-            if self._player.recycle_due:
-                flags |= RECYCLE_DUE
+        flags = self._flags_of_end(terminated, truncated) if terminated or truncated else 0
         out_of_band = bool(info)
         leaf = self._leaf
         if leaf is not None and self._is_plain(leaf, observation):
             slot.observations[0][...] = observation
             observation = None
+        elif slot.layout.rows > 1:
+            raise UserCodeError(f"its env has {slot.layout.rows} rows: use put_rows, not put")
         elif slot.layout.observation.fixed:
             write_observation(slot.layout.observation, slot.observations, observation, self._strict)
             observation = None
         else:
             out_of_band = True
         if mask is not None:
-            _write_mask(slot.layout.mask, slot.mask, mask)
+            write_mask(slot.layout.mask, slot.mask, mask)
             flags |= MASKED
-        if self._realtime:
-            flags |= self._write_tick(self._player.tick())
         slot.reals[REWARD_WORD] = reward
         # Pickled before anything is published: it may fail, and is part of the step then.
-        payload = for_trainer((observation, dict(info))) if out_of_band else b""
+        self._publish(
+            flags, reward, for_trainer((observation, dict(info))) if out_of_band else None
+        )
+
+    def put_rows(self, transitions: Sequence[Transition]) -> None:
+        slot, layout = self._slot, self._slot.layout
+        if len(transitions) != layout.rows:
+            raise UserCodeError(
+                f"{len(transitions)} transitions were put, expected one for each of "
+                f"{layout.rows} rows"
+            )
+        first = transitions[0]
+        if layout.rows == 1:
+            self.put(first)
+            return
+        if self._phase is Phase.IDLE:
+            raise UserCodeError(_UNASKED)
+        flags = self._flags_of_end(first.terminated, first.truncated)
+        for row, one in enumerate(transitions):
+            if (one.terminated, one.truncated) != (first.terminated, first.truncated):
+                raise UserCodeError(
+                    "the rows of an env have one episode: row 0 says terminated="
+                    f"{first.terminated}, truncated={first.truncated}, and row {row} "
+                    f"terminated={one.terminated}, truncated={one.truncated}"
+                )
+            if (one.action_masks is None) != (first.action_masks is None):
+                raise ObservationError(
+                    "either all rows of an env have action masks, or none: row 0 and row "
+                    f"{row} differ"
+                )
+            observation, mask = self._views[row]
+            name = f"row {row}: "
+            write_observation(layout.observation, observation, one.observation, self._strict, name)
+            if one.action_masks is not None:
+                write_mask(layout.mask, mask, one.action_masks, name)
+                flags |= MASKED
+        assert slot.rewards is not None, "several rows have an array of them"
+        slot.rewards[...] = [one.reward for one in transitions]
+        infos = [dict(one.info) for one in transitions]
+        self._publish(flags, first.reward, for_trainer((None, infos)) if any(infos) else None)
+
+    def _flags_of_end(self, terminated: bool, truncated: bool) -> int:
+        flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
+        return flags | RECYCLE_DUE if flags and self._player.recycle_due else flags
+
+    def _publish(self, flags: int, reward: float, payload: bytes | None) -> None:
+        """Complete what is in the slot, and answer the request with it.
+
+        Args:
+            flags: what is known so far.
+            reward: the first row's.
+            payload: what goes out of band; None for nothing.
+        """
+        slot = self._slot
+        if self._realtime:
+            flags |= self._write_tick(self._player.tick())
         if self._phase is Phase.RESETTING:
             self._return = 0.0
             self._words[RESET_KIND_WORD] = RESET_KINDS.index(self._player.reset_kind())
             if self._to_be_held:
                 flags |= HELD if self._hold() else NOT_HELD
-        self._words[FLAGS_WORD] = flags | OUT_OF_BAND * out_of_band
+        self._words[FLAGS_WORD] = flags if payload is None else flags | OUT_OF_BAND
         self._return += reward
         slot.reals[RETURN_WORD] = self._return
         self._phase = Phase.IDLE
         self._words[REPLY_WORD] = self._sequence
         self._bells.ring()
-        if out_of_band:
+        if payload is not None:
             self._send_out_of_band(self._sequence, payload)
 
     def _write_tick(self, tick: Tick | None) -> int:
@@ -195,47 +258,4 @@ class WorkerEnd(QueuePair):
         return TICK
 
 
-def write_observation(
-    layout: SpaceLayout, views: list[Array], observation: Any, strict: bool
-) -> None:
-    """Copy an observation into its views.
-
-    Raises:
-        ObservationError: a part is missing or of another shape; where `strict`, also another
-            dtype, or a value that is not finite.
-    """
-    try:
-        parts = list(layout.parts(observation))
-    except (KeyError, IndexError, TypeError) as error:
-        raise ObservationError(
-            f"observation of type {type(observation).__name__} does not have the parts of "
-            f"{layout.space}: {error!r}"
-        ) from error
-    for view, (leaf, part) in zip(views, parts, strict=True):
-        value = np.asarray(part)
-        if value.shape != leaf.shape or (strict and value.dtype != leaf.dtype):
-            raise ObservationError(
-                f"observation{_where(leaf)} has shape {value.shape} and dtype {value.dtype}, "
-                f"expected shape {leaf.shape} and dtype {leaf.dtype}"
-            )
-        if strict and value.dtype.kind == "f" and not np.isfinite(value).all():
-            bad = np.argwhere(~np.isfinite(value))[0].tolist()
-            raise ObservationError(
-                f"observation{_where(leaf)} is not finite at index {bad}: "
-                f"{value[tuple(bad)]}; expected finite values"
-            )
-        view[...] = value
-
-
-def _write_mask(leaf: Leaf, view: Array, mask: Array) -> None:
-    value = np.asarray(mask)
-    if value.shape != leaf.shape or value.dtype != leaf.dtype:
-        raise ObservationError(
-            f"action mask has shape {value.shape} and dtype {value.dtype}, "
-            f"expected shape {leaf.shape} and dtype {leaf.dtype}"
-        )
-    view[...] = value
-
-
-def _where(leaf: Leaf) -> str:
-    return "".join(f"[{key!r}]" for key in leaf.path)
+_UNASKED = "a transition was put that no action had asked for"

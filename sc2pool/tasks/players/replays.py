@@ -5,11 +5,13 @@
 
 The game saves the replay before the last transition is put, so the file that the info names exists
 even if the trainer's next call closes the pool. Rules: an episode that is not chosen costs one
-addition a step; if the game does not send its replay in time, only the replay is lost.
+addition a step; if the game does not send its replay in time, only the replay is lost; of an env of
+several rows, the first one's return chooses, and its info has the replay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,13 +41,13 @@ class LastHeld(QueuePair):
     """Passes on every transition except the episode's last.
 
     Attributes:
-        last: the last transition, once it was put.
-        episode_return: sum of the rewards so far.
+        last: the last transition of each row, once they were put.
+        episode_return: sum of the first row's rewards so far.
     """
 
     def __init__(self, pair: QueuePair) -> None:
         self._pair = pair
-        self.last: Transition | None = None
+        self.last: Sequence[Transition] = ()
         self.episode_return = 0.0
 
     async def get_action(self) -> Any:
@@ -54,9 +56,20 @@ class LastHeld(QueuePair):
     def put(self, transition: Transition) -> None:
         self.episode_return += transition.reward
         if transition.terminated or transition.truncated:
-            self.last = transition
+            self.last = [transition]
         else:
             self._pair.put(transition)
+
+    async def get_actions(self) -> Sequence[Any]:
+        return await self._pair.get_actions()
+
+    def put_rows(self, transitions: Sequence[Transition]) -> None:
+        first = transitions[0]
+        self.episode_return += first.reward
+        if first.terminated or first.truncated:
+            self.last = transitions
+        else:
+            self._pair.put_rows(transitions)
 
 
 class Chooser:

@@ -133,6 +133,16 @@ def test_without_a_game_the_worker_stands_for_it():
     assert shown["pid"] == 99
 
 
+def test_a_match_shows_the_pids_of_both_games():
+    match = row("env 0", other_games=[{"pid": 101, "port": 5001}])
+    view = TableView(told(instances=[match, row("env 1")]), "env")
+    head, *lines = drawn(view)[4:7]
+    assert "PID   GUEST" in head
+    assert " 100     101 " in lines[0]
+    assert f" 100       {table.NONE} " in lines[1]
+    assert "GUEST" not in drawn(TableView(told(), "env"))[4]
+
+
 def test_the_whole_table():
     fault = FAULT | {"detail": "no reply\nfor 10 s"}
     view = TableView(told(events=[{"event": "launch", "at_s": 1000.0}, fault]), "env")

@@ -97,19 +97,19 @@ def test_a_real_outcome_of_an_episodes_end(pair, flags):
         value(3), 1.5, bool(flags & TERMINATED), bool(flags & TRUNCATED), {"step": "info"}
     )
     outcome = real_outcome(queue, queue.reply(), space_layout(SPACE, 0))
-    assert (outcome.reward, outcome.info, outcome.report) == (1.5, {"step": "info"}, None)
+    assert (outcome.rewards, outcome.infos, outcome.report) == ([1.5], [{"step": "info"}], None)
     assert (outcome.terminated, outcome.truncated) == (bool(flags & 1), bool(flags & 2))
     assert outcome.over
-    np.testing.assert_equal(outcome.final_observation, value(3))
+    np.testing.assert_equal(outcome.final_observations[0], value(3))
     both.answer(value(4))
-    np.testing.assert_equal(outcome.final_observation, value(3))  # it is a copy
+    np.testing.assert_equal(outcome.final_observations[0], value(3))  # it is a copy
 
 
 def test_an_info_is_an_outcome_in_the_middle_of_an_episode(pair):
     queue = pair().answer(value(3), 1.5, info={"step": "info"})
     outcome = real_outcome(queue, queue.reply(), space_layout(SPACE, 0))
-    assert (outcome.reward, outcome.info, outcome.over) == (1.5, {"step": "info"}, False)
-    assert outcome.final_observation is None
+    assert (outcome.rewards, outcome.infos, outcome.over) == ([1.5], [{"step": "info"}], False)
+    assert outcome.final_observations is None
 
 
 def test_a_plain_reply_is_no_outcome(pair):
@@ -120,15 +120,15 @@ def test_a_plain_reply_is_no_outcome(pair):
 def test_a_real_outcome_without_fixed_layout_comes_out_of_band(pair):
     queue = pair(UNFIXED).answer("hello", terminated=True)
     outcome = real_outcome(queue, queue.reply(), space_layout(UNFIXED, 0))
-    assert (outcome.observation, outcome.final_observation) == ("hello", "hello")
+    assert (outcome.observation, outcome.final_observations[0]) == ("hello", "hello")
 
 
 def test_a_synthetic_outcome_is_a_marked_truncation():
-    outcome = synthetic_outcome(REPORT, "last")
-    assert (outcome.reward, outcome.terminated, outcome.truncated) == (0.0, False, True)
-    assert outcome.final_observation == "last"
-    assert outcome.info["sc2pool.synthetic"] is True
-    assert outcome.info["sc2pool.fault"]["kind"] == "hung"
+    outcome = synthetic_outcome(REPORT, ["last"])
+    assert (outcome.rewards, outcome.terminated, outcome.truncated) == ([0.0], False, True)
+    assert outcome.final_observations[0] == "last"
+    assert outcome.infos[0]["sc2pool.synthetic"] is True
+    assert outcome.infos[0]["sc2pool.fault"]["kind"] == "hung"
     assert outcome.report is REPORT
 
 
@@ -148,16 +148,18 @@ def test_a_fault_in_an_info_is_plain_data():
 def test_rows_belong_to_the_envs_that_are_gathered(pair):
     queues = [pair().answer(value(number)) for number in range(3)]
     gatherer = Gatherer(space_layout(SPACE, 0), 3)
-    batch = gatherer.gather([0, 2], [queues[0], queues[2]], [Outcome(reward=1), Outcome(reward=2)])
+    batch = gatherer.gather(
+        [0, 2], [queues[0], queues[2]], [Outcome([1], [{}]), Outcome([2], [{}])]
+    )
     assert batch.envs.tolist() == [0, 2]
     assert batch.observations["b"].tolist() == [0, 2]
     assert batch.observations["a"].dtype == np.float32
     assert batch.rewards.tolist() == [1, 2]
     assert batch.rewards.dtype == np.float64
     np.testing.assert_equal(gatherer.row(batch, 1), value(2))
-    np.testing.assert_equal(gatherer.last_observation(2), value(2))
+    np.testing.assert_equal(gatherer.last_observations(2)[0], value(2))
     with pytest.raises(AssertionError, match="no batch has shown"):
-        gatherer.last_observation(1)
+        gatherer.last_observations(1)[0]
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
@@ -171,7 +173,7 @@ def test_the_fast_path_gathers_what_the_general_one_does(pair, rows):
     for name in vars(expected):
         np.testing.assert_equal(getattr(given, name), getattr(expected, name), err_msg=name)
         assert type(getattr(given, name)) is type(getattr(expected, name))
-    np.testing.assert_equal(fast.last_observation(2), value(rows[2]))
+    np.testing.assert_equal(fast.last_observations(2)[0], value(rows[2]))
 
 
 def test_the_last_row_shown_is_of_the_newest_batch_that_has_the_env(pair):
@@ -181,23 +183,23 @@ def test_the_last_row_shown_is_of_the_newest_batch_that_has_the_env(pair):
     gatherer.gather_plain(pair.board.batch)
     queues[1] = pair._made[1].answer(value(5))
     gatherer.gather([1], [queues[1]], [None])
-    shown = [gatherer.last_observation(env)["b"] for env in range(3)]
+    shown = [gatherer.last_observations(env)[0]["b"] for env in range(3)]
     assert shown == [0, 5, 2]
     pair._made[1].answer(value(6))
     batch = gatherer.gather_plain(pair.board.batch)
-    assert [gatherer.last_observation(env)["b"] for env in range(3)] == [0, 6, 2]
+    assert [gatherer.last_observations(env)[0]["b"] for env in range(3)] == [0, 6, 2]
     assert batch.observations["b"].base is None, "nothing of the board"
 
 
 def test_a_batch_is_never_written_again(pair):
     both = pair()
     gatherer = Gatherer(space_layout(SPACE, 0), 1)
-    first = gatherer.gather([0], [both.answer(value(1))], [Outcome()])
-    second = gatherer.gather([0], [both.answer(value(2))], [Outcome()])
+    first = gatherer.gather([0], [both.answer(value(1))], [Outcome.empty(1)])
+    second = gatherer.gather([0], [both.answer(value(2))], [Outcome.empty(1)])
     assert (first.observations["b"].tolist(), second.observations["b"].tolist()) == ([1], [2])
-    row = gatherer.last_observation(0)
+    row = gatherer.last_observations(0)[0]
     row["a"][:] = 9
-    np.testing.assert_equal(gatherer.last_observation(0), value(2))
+    np.testing.assert_equal(gatherer.last_observations(0)[0], value(2))
 
 
 def test_the_last_good_row_is_repeated_if_nothing_new_can_come(pair):
@@ -208,15 +210,17 @@ def test_the_last_good_row_is_repeated_if_nothing_new_can_come(pair):
     gatherer.gather([0, 1], queues, [None, None])
     alive.answer(value(7))
     for _ in range(2):
-        batch = gatherer.gather([0, 1], [alive.queue, None], [None, Outcome(truncated=True)])
+        batch = gatherer.gather(
+            [0, 1], [alive.queue, None], [None, Outcome([0], [{}], truncated=True)]
+        )
         assert batch.observations["b"].tolist() == [7, 6]
-        np.testing.assert_equal(gatherer.last_observation(1), value(6))
+        np.testing.assert_equal(gatherer.last_observations(1)[0], value(6))
 
 
 def test_observations_without_fixed_layout_are_a_tuple():
     gatherer = Gatherer(space_layout(UNFIXED, 0), 2)
-    outcomes = [Outcome(observation="one"), Outcome(observation="two")]
+    outcomes = [Outcome([0], [{}], observation="one"), Outcome([0], [{}], observation="two")]
     batch = gatherer.gather([0, 1], [None, None], outcomes)
     assert batch.observations == ("one", "two")
     assert gatherer.row(batch, 1) == "two"
-    assert gatherer.last_observation(0) == "one"
+    assert gatherer.last_observations(0)[0] == "one"

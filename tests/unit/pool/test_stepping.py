@@ -22,7 +22,7 @@ from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.layout import slot_layout, space_layout
+from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.memory import map_memory
 from sc2pool.pool.ipc.slot import Slot
 from sc2pool.pool.ipc.trainer_end import TrainerEnd
@@ -46,7 +46,8 @@ class Simulated(Instance):
         self.deadline = NEVER
         self.start_not_before_s = 0.0
         self.hello = SimpleNamespace(realtime=realtime)
-        self.facts = self.episode = None
+        self.games = ()
+        self.episode = None
         self.reset_kind = self.memory_problem = self.pause_problem = ""
         self.holds = self.was_spare = False
         self.episodes = self.pauses = 0
@@ -104,7 +105,7 @@ class Simulation:
         self.stepping = Stepping(
             self,
             self.episodes,
-            space_layout(SPACE, 0),
+            LAYOUT,
             autoreset=options.pop("autoreset", True),
             realtime=realtime,
             max_concurrency=options.pop("max_concurrency", None),

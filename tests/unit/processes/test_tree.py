@@ -137,6 +137,17 @@ def test_the_root_may_be_left_out(family):
     assert all(stopped(process) for process in below)
 
 
+def test_several_trees_stop_as_one(family, breeder):
+    everyone = [family, *family.children(recursive=True), breeder]
+    tree = ProcessTree(family.pid, breeder.pid)
+    tree.stop(soon())
+    assert all(stopped(process) for process in everyone)
+    tree.resume()
+    assert not any(stopped(process) for process in everyone)
+    with pytest.raises(PauseError, match="there is no process 4194305"):
+        ProcessTree(family.pid, 4194305)
+
+
 def test_no_child_slips_through_while_the_tree_grows(breeder):
     tree = ProcessTree(breeder.pid)
     for _ in range(5):

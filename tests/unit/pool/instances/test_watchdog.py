@@ -33,7 +33,7 @@ POLICY = RecyclePolicy(
 UNLIMITED = RecyclePolicy(soft_memory_bytes=None, hard_memory_bytes=None, growth_bytes=None)
 GAME = ProcessSample(stopped=False, rss_bytes=100 * MB, cpu_s=5.0)
 WORKER = ProcessSample(stopped=False, rss_bytes=60 * MB, cpu_s=2.0)
-WATCHED = Watched(instance=7, worker_pid=1, game_pid=2, awaited_since_s=None, limit_s=10.0)
+WATCHED = Watched(instance=7, worker_pid=1, game_pids=[2], awaited_since_s=None, limit_s=10.0)
 BEFORE = Sample(99.0, WATCHED, WORKER, GAME)
 NOW = Sample(100.0, WATCHED, WORKER, GAME)
 
@@ -266,7 +266,7 @@ def next_verdict(dog: Watchdog) -> Verdict:
 
 
 def test_the_thread_sees_a_stopped_process_and_rings(child):
-    dog = watch(Watched(3, child.pid, None, None, 0.0))
+    dog = watch(Watched(3, child.pid, [], None, 0.0))
     try:
         assert dog.verdicts() == []
         child.suspend()
@@ -279,7 +279,7 @@ def test_the_thread_sees_a_stopped_process_and_rings(child):
 
 
 def test_the_thread_sees_an_idle_process_hang(child):
-    dog = watch(Watched(3, child.pid, None, awaited_since_s=0.0, limit_s=0.1))
+    dog = watch(Watched(3, child.pid, [], awaited_since_s=0.0, limit_s=0.1))
     try:
         assert next_verdict(dog).kind is FaultKind.HUNG
     finally:
@@ -294,7 +294,7 @@ def test_the_thread_survives_what_it_cannot_look_at(child, caplog):
         for error in looks:
             raise error
         again.set()
-        return [Watched(0, child.pid, None, None, 0.0)]
+        return [Watched(0, child.pid, [], None, 0.0)]
 
     dog = Watchdog(watched, UNLIMITED, interval_s=0.01)
     try:
@@ -306,7 +306,7 @@ def test_the_thread_survives_what_it_cannot_look_at(child, caplog):
 
 @pytest.mark.timing
 def test_it_counts_what_it_costs(child):
-    dog = watch(Watched(0, child.pid, None, None, 0.0))
+    dog = watch(Watched(0, child.pid, [], None, 0.0))
     try:
         waited = threading.Event()
         for _ in range(1000):
@@ -326,32 +326,49 @@ ROWS = {
 }
 
 
-def sampled(game_pid: int | None, stopped: int = 0) -> Sample:
+def sampled(game_pids: list[int], stopped: int = 0) -> Sample:
     rows = {pid: row._replace(stopped=pid == stopped) for pid, row in ROWS.items()}
-    return look_at(Watched(7, WORKER_PID, game_pid, None, 0.0), Processes(rows))
+    return look_at(Watched(7, WORKER_PID, game_pids, None, 0.0), Processes(rows))
 
 
 def test_a_game_is_all_below_its_worker():
     """Its executable may be a script that starts it."""
-    sample = sampled(GAME_PID)
+    sample = sampled([GAME_PID])
     assert sample.worker == ProcessSample(False, 60 * MB, 2.0)
     assert sample.game == ProcessSample(False, 101 * MB, 5.25)
-    sample = sampled(GAME_PID, stopped=GAME_PID)
+    sample = sampled([GAME_PID], stopped=GAME_PID)
     assert sample.game.stopped
     assert not sample.worker.stopped
 
 
 def test_without_a_game_all_is_the_workers():
-    sample = sampled(None)
+    sample = sampled([])
     assert sample.game is None
     assert sample.worker == ProcessSample(False, 161 * MB, 7.25)
-    its_own = sampled(None, stopped=GAME_PID)
+    its_own = sampled([], stopped=GAME_PID)
     assert not its_own.worker.stopped, "what an env does with its processes is its own affair"
-    assert sampled(None, stopped=WORKER_PID).worker.stopped
+    assert sampled([], stopped=WORKER_PID).worker.stopped
+
+
+OTHER_PID = 5005
+
+
+def test_a_match_is_both_of_its_games():
+    rows = ROWS | {OTHER_PID: ProcessRow(WORKER_PID, True, 30 * MB, 1.0)}
+    for alone, game in ((True, (131 * MB, 6.25)), (False, (130 * MB, 6.0))):
+        watched = Watched(7, WORKER_PID, [GAME_PID, OTHER_PID], None, 0.0, alone=alone)
+        sample = look_at(watched, Processes(rows))
+        assert sample.game == ProcessSample(True, *game), "the guest is stopped"
+        policy = replace(UNLIMITED, hard_memory_bytes=66 * MB)
+        verdict = decide(sample, None, sample, policy)
+        assert verdict is None, "the limit is for each game"
+        verdict = decide(sample, None, sample, replace(policy, hard_memory_bytes=64 * MB))
+        assert verdict.kind is FaultKind.MEMORY
+        assert "over the hard limit of 128 MB" in verdict.detail
 
 
 def test_what_has_ended_has_no_sample():
-    sample = look_at(Watched(7, 999, 1000, None, 0.0), Processes(ROWS))
+    sample = look_at(Watched(7, 999, [1000], None, 0.0), Processes(ROWS))
     assert (sample.worker, sample.game) == (None, None)
 
 
@@ -361,7 +378,7 @@ def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
 
     def watched() -> list[Watched]:
         looks.release()
-        return [Watched(3, child.pid, None, None, 0.0)]
+        return [Watched(3, child.pid, [], None, 0.0)]
 
     dog = Watchdog(watched, UNLIMITED, interval_s=0.02)
     try:
@@ -380,5 +397,41 @@ def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
     [(700, None), (699, "8 games of 100 MB each will not fit")],
 )
 def test_memory_warning(free_mb, said):
-    warning = memory_warning(100 * MB, 8, free_mb * MB)
+    two = memory_warning([50 * MB, 50 * MB], 8, free_mb * MB)
+    assert (two is None) == (said is None)
+    assert two is None or "16 games of 50 MB each will not fit: the first 2 are running" in two
+    warning = memory_warning([100 * MB], 8, free_mb * MB)
     assert warning is None if said is None else said in warning
+
+
+MATCH = replace(WATCHED, game_pids=[2, 3])
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "named"),
+    [
+        ([0], [0], "host: the game was stopped"),
+        ([1], [1], "guest: the game was stopped"),
+        ([0, 1], [0, 1], "host and guest: the game was stopped"),
+        ([0, 1], [1], "guest: the game was stopped"),
+        ([0], [1], "the game was stopped"),
+    ],
+)
+def test_the_stopped_side_of_a_match_is_named(before, now, named):
+    stopped = [
+        replace(game(sample, stopped=True), watched=MATCH, stopped_games=sides)
+        for sample, sides in ((BEFORE, before), (NOW, now))
+    ]
+    verdict = decide(BEFORE, *stopped, POLICY)
+    assert verdict is not None and verdict.detail.startswith(named)
+
+
+def test_which_game_is_stopped():
+    def row(parent_pid: int, stopped: bool) -> ProcessRow:
+        return ProcessRow(parent_pid, stopped, 100 * MB, 1.0)
+
+    rows = {1: row(0, False), 2: row(1, False), 3: row(1, False), 4: row(3, True)}
+    processes = Processes(rows)
+    for alone in (True, False):
+        assert look_at(replace(MATCH, alone=alone), processes).stopped_games == [1]
+    assert look_at(replace(WATCHED, game_pids=[3]), processes).stopped_games == ()

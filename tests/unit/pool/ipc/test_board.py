@@ -96,8 +96,8 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(board
     worker.observations[0][...] = 6
     worker.words[REPLY_WORD] = 2
     assert (first.sequence, first.reply()) == (1, 0)
-    assert first.observation()["a"].tolist() == [[5] * 3] * 2
-    assert second.observation()["a"].tolist() == [[6] * 3] * 2
+    assert first.observations()[0]["a"].tolist() == [[5] * 3] * 2
+    assert second.observations()[0]["a"].tolist() == [[6] * 3] * 2
     second.close()
 
 

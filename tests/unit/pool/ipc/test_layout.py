@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from sc2pool.errors import ConfigError
 from sc2pool.pool.ipc.layout import (
     ALIGNMENT_BYTES,
     HEADER_BYTES,
@@ -105,3 +106,25 @@ def test_align(given, aligned):
 )
 def test_masks_have_the_shape_that_maskable_ppo_wants(space, size):
     assert mask_size(space) == size
+
+
+def test_rows_lie_one_behind_the_other_in_each_leaf():
+    one, two = (slot_layout(NESTED, spaces.Discrete(5), rows) for rows in (1, 2))
+    assert one.rewards is None
+    assert two.rewards is not None
+    memory = memoryview(bytearray(two.size_bytes))
+    views = [leaf.view(memory) for leaf in (*two.action.leaves, *two.observation.leaves, two.mask)]
+    rewards = two.rewards.view(memory)
+    assert (views[-1].shape, rewards.shape) == ((2, 5), (2,))
+    alone = [*one.action.leaves, *one.observation.leaves, one.mask]
+    for view, leaf in zip(views, alone, strict=True):
+        assert (view.shape, view.dtype) == ((2, *leaf.shape), leaf.dtype)
+    for number, view in enumerate([*views, rewards]):
+        view[...] = number % 2
+    for number, view in enumerate([*views, rewards]):
+        assert (view == number % 2).all(), "no two of them overlap"
+
+
+def test_several_rows_need_leaves():
+    with pytest.raises(ConfigError, match="action_space of an env with 2 rows"):
+        slot_layout(NESTED, spaces.Text(3), 2)

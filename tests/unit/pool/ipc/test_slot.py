@@ -127,8 +127,8 @@ def test_an_episode_there_and_back(pair):
         assert both.worker.phase() is Phase.STEPPING
         both.put(np.array([number, 7], np.float32), reward=number / 2)
         assert both.trainer.reply() is not None
-        assert both.trainer.reward() == number / 2
-        assert both.trainer.observation().tolist() == [number, 7]
+        assert both.trainer.rewards()[0] == number / 2
+        assert both.trainer.observations()[0].tolist() == [number, 7]
     assert both.trainer.reset_kind() == "restart", "only a reset's answer is an episode's first"
     assert both.sent == []
 
@@ -163,7 +163,7 @@ def test_flags(pair, ended, mask, info):
         [(1, (None, info))] if info else []
     )
     if mask is not None:
-        assert both.trainer.mask().tolist() == mask
+        assert both.trainer.mask(0).tolist() == mask
 
 
 @pytest.mark.parametrize("over", [False, True])
@@ -181,8 +181,8 @@ def test_copies_do_not_change_with_the_slot(pair):
     both.begin()
     both.put(np.array([1, 2], np.float32), mask=np.array([True, False, False]))
     batch = [np.zeros((3, 2), np.float32)]
-    both.trainer.copy_row(batch, 1)
-    observation, mask = both.trainer.observation(), both.trainer.mask()
+    both.trainer.copy_rows(batch, 1)
+    observation, mask = both.trainer.observations()[0], both.trainer.mask(0)
     both.trainer.try_send(0)
     both.action()
     both.put(np.array([8, 9], np.float32), mask=np.array([False, True, True]))
@@ -290,8 +290,8 @@ def test_other_players_observations_are_cast_but_for_the_shape(pair):
     both = pair(strict=False)
     both.begin()
     both.put([3, np.nan])
-    assert both.trainer.observation().dtype == np.float32
-    np.testing.assert_array_equal(both.trainer.observation(), [3, np.nan])
+    assert both.trainer.observations()[0].dtype == np.float32
+    np.testing.assert_array_equal(both.trainer.observations()[0], [3, np.nan])
     both.trainer.try_send(0)
     both.action()
     with pytest.raises(ObservationError, match="expected shape"):
@@ -352,7 +352,7 @@ def test_how_late_a_step_was(pair):
     ours.put(np.ones(2, np.float32), reward=2.0)
     assert ours.trainer.flags() == TICK
     assert ours.trainer.tick() == Tick(0.25, 1, 12)
-    assert (ours.trainer.reward(), ours.trainer.reset_kind()) == (2.0, "restart")
+    assert (ours.trainer.rewards()[0], ours.trainer.reset_kind()) == (2.0, "restart")
 
 
 @pytest.mark.parametrize(("can", "flag"), [(True, HELD), (False, NOT_HELD)])

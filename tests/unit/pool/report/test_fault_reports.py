@@ -29,7 +29,7 @@ INSTANCE = FaultedInstance(
     state="stepping",
     episode=Episode(5, 77, {"level": 1}),
     reset_kind="create",
-    game=GameFacts(100, 100, 10_000, "standin-1", 75689),
+    games=[GameFacts(100, 100, 10_000, "standin-1", 75689)],
     last_actions=[np.int64(3), np.array([1.5]), {"a": 1}],
 )
 
@@ -54,7 +54,7 @@ def test_a_report_has_all_that_is_known(tmp_path):
     }
     assert (about["seat"], about["instance"], about["state"]) == ("env 3", 12, "stepping")
     assert about["reset_kind"] == "create"
-    assert about["game"]["version"] == "standin-1"
+    assert about["games"][0]["version"] == "standin-1"
     assert about["last_actions"] == [3, [1.5], {"a": 1}]
     assert (folder / "game.log").read_text() == "log line\n"
     assert (folder / "traceback.txt").read_text() == "Traceback: …\n"
@@ -62,7 +62,7 @@ def test_a_report_has_all_that_is_known(tmp_path):
 
 
 def test_what_is_not_known_is_left_out(tmp_path):
-    instance = replace(INSTANCE, episode=None, game=None)
+    instance = replace(INSTANCE, episode=None, games=[])
     path = fault_reports.write(tmp_path, FAULT, instance, Evidence())
     assert os.listdir(path) == ["fault.json"]  # noqa: PTH208
 

@@ -76,7 +76,7 @@ def test_the_file_is_written_only_while_it_is_requested(tmp_path):
     snapshots.after_look([ROW])
     assert not file.exists()
     for number in range(EVENTS_IN_FILE + 1):
-        counters.count_launch("env 0", number, None)
+        counters.count_launch("env 0", number, [])
     live_files.request(tmp_path)
     snapshots.after_look([ROW])
     seen = live_files.read(file)

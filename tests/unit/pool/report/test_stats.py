@@ -67,7 +67,7 @@ def test_pauses_are_summed():
 
 def test_json_can_hold_it():
     counters = Counters()
-    counters.count_launch("env 0", 0, GameFacts(1, 1, 2, "standin-1", 75689))
+    counters.count_launch("env 0", 0, [GameFacts(1, 1, 2, "standin-1", 75689)])
     counters.count_reset("create", 0.5)
     row = InstanceStats(
         seat="env 0",

@@ -60,7 +60,7 @@ def test_only_the_last_transition_is_held(end):
         assert pair.receive(1).observation == reward
     last = Transition("last", 2.0, end == "terminated", end == "truncated", {"a": 1})
     held.put(last)
-    assert held.last is last
+    assert held.last == [last]
     assert held.episode_return == 3.0
     with pytest.raises(TimeoutError):
         pair.receive(0.0)
@@ -70,3 +70,35 @@ def test_actions_go_through():
     pair = QueuePair.local()
     pair.send(4)
     assert asyncio.run(LastHeld(pair).get_action()) == 4
+
+
+class Rows(QueuePair):
+    """Keeps what is put."""
+
+    def __init__(self):
+        self.put_so_far = []
+
+    async def get_action(self):
+        raise AssertionError("there are several rows")
+
+    def put(self, transition):
+        raise AssertionError("there are several rows")
+
+    async def get_actions(self):
+        return [3, 4]
+
+    def put_rows(self, transitions):
+        self.put_so_far.append(transitions)
+
+
+def test_the_last_transitions_of_all_rows_are_held():
+    pair = Rows()
+    held = LastHeld(pair)
+    first = [Transition(row, 1.0 - row, False, False, {}) for row in range(2)]
+    last = [Transition(row, 2.0 - row, True, False, {}) for row in range(2)]
+    held.put_rows(first)
+    held.put_rows(last)
+    assert pair.put_so_far == [first]
+    assert held.last == last
+    assert held.episode_return == 3.0, "the first row's"
+    assert asyncio.run(held.get_actions()) == [3, 4]

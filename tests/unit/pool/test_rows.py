@@ -1,0 +1,264 @@
+"""Envs of several rows, through the whole pool: every row gets exactly its own transitions."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sc2pool.config import PoolConfig
+from sc2pool.errors import ActionError, ConfigError, ObservationError, UserCodeError
+from sc2pool.pool.pool import Pool
+from tests.unit.pool.rows_player import (
+    ACTION_DICT,
+    ACTIONS,
+    BOX,
+    DICT,
+    DISCRETE,
+    MOST,
+    NO_LAYOUT,
+    RowsSpec,
+    mask_of,
+    number_in,
+    reward_of,
+    shown,
+)
+
+N = 3
+
+
+def pool_of(spec: RowsSpec, n: int = N, **keywords: Any) -> Pool:
+    keywords.setdefault("config", PoolConfig())
+    return Pool([spec] * n, one_book=True, **keywords)
+
+
+class Expected:
+    """What a pool must say, env by env; envs must be over in lockstep for the book's order."""
+
+    def __init__(self, spec: RowsSpec, n: int = N) -> None:
+        self.spec = spec
+        self.playing = [[env, 0] for env in range(n)]
+        self.dealt = n
+
+    def check(self, pool: Pool, batch: Any, actions: Sequence[Any] | None) -> None:
+        """Compare a batch of some envs with what must have come; None for a reset."""
+        rows, space = self.spec.rows, self.spec.observation_space
+        assert len(batch.infos) == len(batch.rewards) == rows * len(batch.envs)
+        over = []
+        for place, env in enumerate(batch.envs.tolist()):
+            episode, step = self.playing[env]
+            step += actions is not None
+            ends = step == self.spec.length
+            self.playing[env] = [episode, step]
+            if ends:
+                self.playing[env] = [self.dealt, 0]
+                self.dealt += 1
+                over.append(env)
+            for row in range(rows):
+                at = place * rows + row
+                action = 0 if actions is None else number_in(actions[at])
+                last = shown(space, episode, row, step, action)
+                flags = bool(batch.terminated[at]), bool(batch.truncated[at])
+                assert flags == (ends and episode % 2 == 0, ends and episode % 2 == 1)
+                if actions is not None:
+                    assert batch.rewards[at] == reward_of(row, step, action)
+                told = {"row": row, "step": step} if step % 3 == 0 and row == rows - 1 else {}
+                assert (batch.infos if actions is not None else batch.reset_infos)[at] == told
+                if ends:
+                    same(batch.final_observations[at], last)
+                    number, step_now = self.playing[env][0], 0
+                    last = shown(space, number, row, 0, 0)
+                else:
+                    assert batch.final_observations[at] is None
+                    step_now = step
+                same(pool.row(batch, at), last)
+                if self.spec.masked:
+                    mask = pool.action_mask(env * rows + row)
+                    np.testing.assert_array_equal(mask, mask_of(row, step_now))
+
+
+def same(given: Any, expected: Any) -> None:
+    np.testing.assert_equal(given, expected)
+    if isinstance(expected, np.ndarray):
+        assert (given.dtype, given.shape) == (expected.dtype, expected.shape)
+
+
+def random_actions(spec: RowsSpec, count: int, rng: np.random.Generator) -> Any:
+    numbers = rng.integers(0, MOST, count)
+    if spec.action_space == ACTIONS:
+        return np.stack([numbers, numbers[::-1]], axis=1).astype(np.float32)
+    if spec.action_space == ACTION_DICT:
+        return [{"kind": number, "at": np.full(2, number, np.float32)} for number in numbers]
+    return numbers
+
+
+@pytest.mark.parametrize("envs_per_worker", [1, N])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        RowsSpec(),
+        RowsSpec(rows=3, observation_space=DISCRETE, masked=True),
+        RowsSpec(observation_space=DICT, action_space=ACTIONS),
+        RowsSpec(rows=5, action_space=ACTION_DICT),
+        RowsSpec(rows=1, masked=True),
+    ],
+    ids=["box", "discrete", "dict", "actions in a dict", "one row"],
+)
+def test_every_row_gets_its_own_transitions(spec, envs_per_worker):
+    rng = np.random.default_rng(5)
+    with closing(pool_of(spec, config=PoolConfig(envs_per_worker=envs_per_worker))) as pool:
+        assert (pool.n, pool.rows, pool.n_rows) == (N, spec.rows, N * spec.rows)
+        expected = Expected(spec)
+        expected.check(pool, pool.reset(), None)
+        for _ in range(23):
+            actions = random_actions(spec, pool.n_rows, rng)
+            pool.send(actions)
+            expected.check(pool, pool.recv(), actions)
+        assert pool.stats().env_steps == 23 * pool.n_rows
+
+
+def test_in_both_variants_of_the_system(variant):
+    spec = RowsSpec()
+    with closing(pool_of(spec)) as pool:
+        expected = Expected(spec)
+        expected.check(pool, pool.reset(), None)
+        for step in range(7):
+            actions = np.arange(pool.n_rows) + step
+            pool.send(actions)
+            expected.check(pool, pool.recv(), actions)
+
+
+def test_the_first_ready_come_with_all_their_rows():
+    spec = RowsSpec(length=1000)
+    with closing(pool_of(spec)) as pool:
+        expected = Expected(spec)
+        expected.check(pool, pool.reset(), None)
+        pool.send(range(pool.n_rows))
+        newest = dict(enumerate(range(pool.n_rows)))
+        for round_ in range(40):
+            batch = pool.recv(min_ready=1)
+            envs = batch.envs.tolist()
+            expected.check(pool, batch, [newest[row] for row in pool.rows_of(envs)])
+            again = envs[:1] if round_ % 2 else envs
+            actions = [round_ + row for row in pool.rows_of(again)]
+            newest |= dict(zip(pool.rows_of(again), actions, strict=True))
+            if set(envs) - set(again):  # the others rest until all are back
+                pool.send(actions, again)
+                others = sorted(set(envs) - set(again))
+                actions = [500 + row for row in pool.rows_of(others)]
+                newest |= dict(zip(pool.rows_of(others), actions, strict=True))
+                pool.send(actions, others)
+            else:
+                pool.send(actions, again)
+        assert pool.pending == N
+
+
+@pytest.mark.parametrize("steps", [3, 4], ids=["after infos", "after plain replies"])
+@pytest.mark.parametrize("first", [signal.SIGKILL, signal.SIGSTOP], ids=["before", "during"])
+def test_a_killed_worker_truncates_each_row_of_its_env_once(first, steps):
+    spec = RowsSpec(length=50)
+    with closing(pool_of(spec)) as pool:
+        expected = Expected(spec)
+        expected.check(pool, pool.reset(), None)
+        for step in range(steps):
+            actions = np.arange(pool.n_rows) + step
+            pool.send(actions)
+            before = pool.recv()
+            expected.check(pool, before, actions)
+        pid = pool.call([2], "get_attr", "pid")[0]
+        os.kill(pid, first)
+        actions = np.arange(pool.n_rows) + 100
+        pool.send(actions)
+        os.kill(pid, signal.SIGKILL)
+        batch = pool.recv()
+        hit, others = [2, 3], [0, 1, 4, 5]
+        assert batch.truncated.tolist() == [row in hit for row in range(6)]
+        assert not batch.terminated.any()
+        for row in hit:
+            info = batch.infos[row]
+            assert info["sc2pool.synthetic"] is True
+            assert info["sc2pool.fault"]["kind"] == "worker-exited"
+            assert batch.rewards[row] == 0
+            same(batch.final_observations[row], pool.row(before, row))
+            same(pool.row(batch, row), shown(BOX, N, row % 2, 0, 0))
+        for row in others:
+            assert "sc2pool.fault" not in batch.infos[row]
+            last = shown(BOX, row // 2, row % 2, steps + 1, 100 + row)
+            same(pool.row(batch, row), last)
+        expected.playing, expected.dealt = [[0, steps + 1], [N, 0], [2, steps + 1]], N + 1
+        for step in range(5):
+            pool.send(actions - step)
+            expected.check(pool, pool.recv(), actions - step)
+        assert pool.stats().faults == 1
+
+
+def test_attributes_are_of_one_row_and_survive_the_instance():
+    with closing(pool_of(RowsSpec(length=2))) as pool:
+        pool.set_attr([3], "level", 7)
+        pool.set_attr([0, 1], "level", 1)
+        pool.reset()
+        rows = range(pool.n_rows)
+        assert pool.call(rows, "get_attr", "level") == [1, 1, 0, 7, 0, 0]
+        assert pool.call([4, 3], "env_method", "twice", (4,), {}) == [(0, 8), (1, 8)]
+        os.kill(pool.call([2], "get_attr", "pid")[0], signal.SIGKILL)
+        pool.send([0] * 6)
+        assert pool.recv().truncated.tolist() == [False, False, True, True, False, False]
+        pool.send([0] * 6)
+        pool.recv()
+        assert pool.call(rows, "get_attr", "level") == [1, 1, 0, 7, 0, 0]
+        with pytest.raises(AttributeError):
+            pool.call([1], "get_attr", "no_such")
+
+
+def test_spares_hold_all_rows():
+    spec = RowsSpec(length=3, masked=True)
+    with closing(pool_of(spec, spares=2)) as pool:
+        expected = Expected(spec)
+        expected.check(pool, pool.reset(), None)
+        for step in range(12):
+            actions = np.arange(pool.n_rows) + step
+            pool.send(actions)
+            expected.check(pool, pool.recv(), actions)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ("shape", ObservationError, r"row 1: observation has shape \(3,\)"),
+        ("mask", ObservationError, "row 0 and row 1 differ"),
+        ("end", UserCodeError, "row 1 terminated=True"),
+        ("put", UserCodeError, "use put_rows"),
+    ],
+)
+def test_what_a_player_puts_is_checked_row_by_row(wrong, error, words):
+    with closing(pool_of(RowsSpec(wrong=wrong, masked=wrong == "mask"), n=1)) as pool:
+        pool.reset()
+        pool.send([0, 0])
+        pool.recv()
+        pool.send([0, 0])
+        with pytest.raises(error, match=words):
+            pool.recv()
+
+
+def test_actions_are_counted_and_named_by_row():
+    with closing(pool_of(RowsSpec())) as pool:
+        pool.reset()
+        with pytest.raises(ActionError, match="expected 6 actions, one per row, got 3"):
+            pool.send([0] * 3)
+        with pytest.raises(ActionError, match=f"row 5: action {MOST} is not in"):
+            pool.send([0, MOST], envs=[2])
+
+
+def test_several_rows_need_a_fixed_layout():
+    with pytest.raises(ConfigError, match="observation_space of an env with 2 rows must be made"):
+        pool_of(RowsSpec(observation_space=NO_LAYOUT))
+
+
+def test_all_envs_have_as_many_rows():
+    with pytest.raises(ConfigError, match="env 1: rows is 3, but env 0 has 2"):
+        Pool([RowsSpec(), RowsSpec(rows=3)], one_book=True, config=PoolConfig())
