@@ -102,8 +102,10 @@ class GameSetup:
     map_name: str
     """A map's file name without suffix (`"MoveToBeacon"`), or a path to a `.SC2Map` file."""
     race: int = common_pb2.Terran
-    """The learner's race, a `common_pb2.Race` value."""
+    """The learner's race, a `common_pb2.Race` value; in a match, that of both players."""
     opponents: tuple[Computer, ...] = ()
+    participants: int = 1
+    """How many API players there are; with two, each has a game process of its own."""
     disable_fog: bool = False
     realtime: bool = False
     raw_affects_selection: bool = False

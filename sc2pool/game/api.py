@@ -117,6 +117,10 @@ class GameAPI:
         """The bytes of the newest observation that was asked for with `sparse`."""
         return self._connection.sparse_payload
 
+    def unread_bytes(self) -> int:
+        """How much of what was sent the game has not read; 0 also if the system does not say."""
+        return self._connection.unread_bytes()
+
     def close(self) -> None:
         """Kills the game and gives everything back; bounded, and may be called again."""
         if self._closed:

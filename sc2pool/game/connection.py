@@ -34,7 +34,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.hang_detection import STALL_S
 from sc2pool.game.lease import HOST
-from sc2pool.game.wire import DirectReader, NotReadyError, connect, frames
+from sc2pool.game.wire import DirectReader, NotReadyError, connect, frames, unread_bytes
 from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.requests import step_burst
 from sc2pool.protocol.sparse import Head
@@ -240,6 +240,10 @@ class Connection(picows.WSListener):
         self._fault = fault
         if self._answered is not None and not self._answered.done():
             self._answered.set_exception(fault)
+
+    def unread_bytes(self) -> int:
+        """How much of what was sent the game has not read; 0 also if the system does not say."""
+        return unread_bytes(self._sock)
 
     def abort(self) -> None:
         """Closes the descriptor at once, without a message to the game; may be called again."""

@@ -39,6 +39,7 @@ from sc2pool.game.loop_count import LoopCount
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.requests import MatchPorts
 from sc2pool.protocol.sparse import Head
 from sc2pool.protocol.status import Status
 
@@ -82,6 +83,8 @@ class Game:
 
     def __init__(self, api: GameAPI, limits: Limits, maps: Path | None) -> None:
         self._api = api
+        self._awaited = [api.process]
+        """The processes of which one has to work before a reply can come."""
         self._maps = maps
         self._limits = limits
         self._setup: GameSetup | None = None
@@ -152,6 +155,24 @@ class Game:
         return self._api.status
 
     @property
+    def has_exited(self) -> bool:
+        """Whether the process has ended."""
+        return self._api.process.exit_code() is not None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped it."""
+        return self._api.process.is_stopped()
+
+    def cpu_seconds(self) -> float:
+        """CPU time that the game has used."""
+        return self._api.process.cpu_seconds()
+
+    def unread_bytes(self) -> int:
+        """How much of what was asked it has not read; 0 also if the system does not say."""
+        return self._api.unread_bytes()
+
+    @property
     def exited_fd(self) -> int:
         """Readable once the process has ended; it belongs to the game."""
         return self._api.process.exited_fd
@@ -167,6 +188,10 @@ class Game:
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of the game's output; also after `close`."""
         return self._api.process.log_tail(lines)
+
+    def plays_with(self, other: Game) -> None:
+        """From now on each step waits for the other game too, so it is slow if that one is."""
+        self._awaited.append(other._api.process)
 
     # ---- episodes ---------------------------------------------------------------------------
 
@@ -190,17 +215,25 @@ class Game:
         ):
             kind = ResetKind.RESTART
         else:
-            await self._create(setup, map_path, seed)
+            deadline = Deadline.after(self._limits.create_join_s)
+            if self.status is Status.IN_GAME:
+                await self.leave(deadline)
+            data = self.content_to_send(map_path)
+            await self.create(setup, map_path, seed, deadline, data)
+            await self._join(requests.join_game(setup), deadline)
             kind = ResetKind.CREATE
         self._setup, self._map_path = setup, map_path
-        self._realtime = setup.realtime
         # A game made with a seed might repeat it when restarted, so it is never restarted.
         self._restartable = seed is None
+        self._begin(setup)
+        return kind
+
+    def _begin(self, setup: GameSetup) -> None:
+        self._realtime = setup.realtime
         self._loops.begin_episode()
         self._events.clear()
         self.result = None
         self.tick = None
-        return kind
 
     async def _restart(self) -> bool:
         if not self._loops.restartable or self.status not in (Status.IN_GAME, Status.ENDED):
@@ -212,17 +245,58 @@ class Game:
             return False
         return self.status is Status.IN_GAME
 
-    async def _create(self, setup: GameSetup, map_path: Path, seed: int | None) -> None:
-        deadline = Deadline.after(self._limits.create_join_s)
-        if self.status is Status.IN_GAME:
-            await self._api.ask(requests.leave_game(), deadline)
-        data = self._content_to_send(map_path)
-        await self._api.ask(requests.create_game(setup, map_path, seed, data), deadline)
-        joined = await self._api.ask(requests.join_game(setup), deadline)
+    async def create(
+        self,
+        setup: GameSetup,
+        map_path: Path,
+        seed: int | None,
+        deadline: Deadline,
+        map_data: bytes = b"",
+    ) -> None:
+        """Creates a game, as the host of a match does; see `requests.create_game`.
+
+        Raises:
+            ConfigError: the map or the players are wrong.
+            GameFault: the game failed.
+        """
+        await self._api.ask(requests.create_game(setup, map_path, seed, map_data), deadline)
+
+    async def _join(self, request: sc_pb.Request, deadline: Deadline) -> None:
+        joined = await self._api.ask(request, deadline)
         self.player_id = joined.join_game.player_id
         self._loops.created()
 
-    def _content_to_send(self, map_path: Path) -> bytes:
+    async def join_match(
+        self, setup: GameSetup, ports: MatchPorts, player_name: str, deadline: Deadline
+    ) -> None:
+        """Begins an episode of a match; returns when the other player has joined too.
+
+        Raises:
+            GameFault: the game failed, or the other player did not come.
+        """
+        self._restartable = False
+        await self._join(requests.join_game(setup, ports, player_name), deadline)
+        self._begin(setup)
+
+    async def leave(self, deadline: Deadline) -> None:
+        """Leaves the game that it plays or has played; does nothing if there is none.
+
+        Raises:
+            GameFault: the game failed.
+        """
+        if self.status in (Status.IN_GAME, Status.ENDED):
+            await self._api.ask(requests.leave_game(), deadline)
+
+    async def save_map(self, name: str, content: bytes, deadline: Deadline) -> None:
+        """Stores a map's content in the game, which can then create a game on it by this name.
+
+        Raises:
+            ConfigError: the game takes it for no map.
+            GameFault: the game failed.
+        """
+        await self._api.ask(requests.save_map(name, content), deadline)
+
+    def content_to_send(self, map_path: Path) -> bytes:
         """The content of a map outside of the game's map folder: the game need not open it."""
         if self._maps is None or map_path.resolve().is_relative_to(self._maps.resolve()):
             return b""
@@ -363,8 +437,11 @@ class Game:
 
     def _time_limit(self, due_in_s: float = 0.0) -> tuple[Deadline, Extend]:
         limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
-        detector = HangDetector(due_in_s + limit_s, self._api.process.cpu_seconds)
+        detector = HangDetector(due_in_s + limit_s, self._cpu_seconds_of_awaited)
         return detector.first_deadline, detector.extend
+
+    def _cpu_seconds_of_awaited(self) -> float:
+        return sum(process.cpu_seconds() for process in self._awaited)
 
     async def _see(self) -> Observed:
         asked = [requests.observation()]

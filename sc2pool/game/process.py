@@ -137,6 +137,14 @@ class GameProcess:
         """Whether the game's output says that it could not have its port."""
         return _PORT_REFUSED_LINE in self._log_end()
 
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped the game or one of its children."""
+        for process in self.family():
+            with suppress(*UNREADABLE):
+                if process.status() == psutil.STATUS_STOPPED:
+                    return True
+        return False
+
     def cpu_seconds(self) -> float:
         """CPU time used so far by the game and its children; 0.0 once it is gone."""
         total_s = 0.0
@@ -194,15 +202,16 @@ class GameProcess:
 
 
 def log_left_in(directory: Path) -> str:
-    """The last lines of the game whose worker was killed; empty if there are none.
+    """The last lines of each game whose worker was killed; empty if there are none.
 
     Args:
         directory: the worker's folder for temporary files.
     """
+    tails = []
     with suppress(OSError):
-        for path in directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}"):
-            return _last_lines(read_tail(path), _LINES)
-    return ""
+        for path in sorted(directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}")):
+            tails.append(_last_lines(read_tail(path), _LINES))
+    return "\n".join(tail for tail in tails if tail)
 
 
 def _last_lines(log: bytes, lines: int) -> str:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -24,6 +25,9 @@ from sc2pool.waiting import BlockingWait, WorkerLoop
 
 if TYPE_CHECKING:
     from sc2pool._fast import Plain
+
+_CONNECTIONS: Final = Path("/proc/net/tcp")
+"""The kernel's table of connections; only Linux has one."""
 
 
 class NotReadyError(Exception):
@@ -45,6 +49,28 @@ def connect(port: int) -> socket.socket:
         sock.close()
         raise NotReadyError(f"nothing listens on port {port}: {error}") from error
     return sock
+
+
+def unread_bytes(sock: socket.socket) -> int:
+    """How much of what was sent to a socket's peer on this machine the peer has not read.
+
+    0 also if the system does not say, or the connection is closed.
+    """
+    try:
+        own, peer = sock.getsockname()[1], sock.getpeername()[1]
+        lines = _CONNECTIONS.read_text().splitlines()[1:]
+    except OSError:
+        return 0
+    for line in lines:
+        _, local, remote, _, queues = line.split(maxsplit=5)[:5]
+        if (_port_of(local), _port_of(remote)) == (peer, own):
+            return int(queues.partition(":")[2], 16)
+    return 0
+
+
+def _port_of(address: str) -> int:
+    """The port of an address in the kernel's table of connections."""
+    return int(address.rpartition(":")[2], 16)
 
 
 def frames(requests: Iterable[sc_pb.Request]) -> bytes:

@@ -67,6 +67,7 @@ _GAME_OVER_ERRORS = frozenset(
 
 _Create = sc_pb.ResponseCreateGame
 _Join = sc_pb.ResponseJoinGame
+_SaveMap = sc_pb.ResponseSaveMap
 _ReplayInfo = sc_pb.ResponseReplayInfo
 _Replay = sc_pb.ResponseStartReplay
 
@@ -76,6 +77,7 @@ _PERMANENT: dict[str, frozenset[int]] = {
     "join_game": frozenset(_Join.Error.values())
     - {_Join.LaunchError, _Join.NoSpaceForUser, _Join.NetworkError, _Join.OtherError},
     "restart_game": frozenset(),
+    "save_map": frozenset(_SaveMap.Error.values()),
     # Every other error is about the file or the options.
     "replay_info": frozenset(_ReplayInfo.Error.values()) - {_ReplayInfo.DownloadError},
     "start_replay": frozenset(_Replay.Error.values()) - {_Replay.LaunchError},
@@ -128,7 +130,8 @@ def require(reply: sc_pb.Response, kind: str) -> None:
         return
     answer = getattr(reply, kind)
     name = type(answer).Error.Name(answer.error)
-    detail = f"the game cannot {kind}: {name} {answer.error_details}".rstrip()
+    details = getattr(answer, "error_details", "")  # not every reply has them
+    detail = f"the game cannot {kind}: {name} {details}".rstrip()
     if answer.error in _PERMANENT[kind]:
         raise ConfigError(detail)
     raise _bad(detail)

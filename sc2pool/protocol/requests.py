@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup
+
+
+class MatchPorts(NamedTuple):
+    """The ports by which two games of one match find each other; both join with the same."""
+
+    server_game: int
+    server_base: int
+    client_game: int
+    client_base: int
 
 
 def ping() -> sc_pb.Request:
@@ -22,7 +32,7 @@ def ping() -> sc_pb.Request:
 def create_game(
     setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
 ) -> sc_pb.Request:
-    """A new game on `map_path` for one API player and the setup's computers.
+    """A new game on `map_path` for the setup's API players and computers.
 
     Args:
         setup: map, players and options.
@@ -38,7 +48,8 @@ def create_game(
     )
     if seed is not None:
         request.random_seed = seed
-    request.player_setup.add(type=sc_pb.Participant)
+    for _ in range(setup.participants):
+        request.player_setup.add(type=sc_pb.Participant)
     for computer in setup.opponents:
         request.player_setup.add(
             type=sc_pb.Computer,
@@ -49,8 +60,16 @@ def create_game(
     return sc_pb.Request(create_game=request)
 
 
-def join_game(setup: GameSetup) -> sc_pb.Request:
-    """Joins the created game as its only API player, with the raw and score interfaces."""
+def join_game(
+    setup: GameSetup, ports: MatchPorts | None = None, player_name: str = ""
+) -> sc_pb.Request:
+    """Joins the created game, with the raw and score interfaces.
+
+    Args:
+        setup: race and options.
+        ports: those of a game of two API players; None for the only one.
+        player_name: of two players, each must have another one.
+    """
     options = sc_pb.InterfaceOptions(
         raw=True,
         score=True,
@@ -64,7 +83,17 @@ def join_game(setup: GameSetup) -> sc_pb.Request:
         race=setup.race,  # type: ignore[arg-type]  # the config holds plain numbers
         options=options,
     )
+    if ports is not None:
+        join.server_ports.game_port = ports.server_game
+        join.server_ports.base_port = ports.server_base
+        join.client_ports.add(game_port=ports.client_game, base_port=ports.client_base)
+        join.player_name = player_name
     return sc_pb.Request(join_game=join)
+
+
+def save_map(path: str, data: bytes) -> sc_pb.Request:
+    """Stores a map in the game's temporary folder, where create_game finds it under this path."""
+    return sc_pb.Request(save_map=sc_pb.RequestSaveMap(map_path=path, map_data=data))
 
 
 def restart_game() -> sc_pb.Request:

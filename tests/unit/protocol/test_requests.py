@@ -49,9 +49,23 @@ def test_join_game_asks_for_raw_and_score():
     assert not options.HasField("render")
 
 
+def test_a_match():
+    setup = GameSetup("x", participants=2)
+    create = requests.create_game(setup, Path("x"), None).create_game
+    assert [player.type for player in create.player_setup] == [sc_pb.Participant] * 2
+    ports = requests.MatchPorts(10, 11, 12, 13)
+    join = requests.join_game(setup, ports, "guest").join_game
+    assert join.player_name == "guest"
+    assert (join.server_ports.game_port, join.server_ports.base_port) == (10, 11)
+    assert [(pair.game_port, pair.base_port) for pair in join.client_ports] == [(12, 13)]
+    alone = requests.join_game(setup).join_game
+    assert not alone.HasField("server_ports") and not alone.client_ports
+
+
 def test_one_field_each():
     built = {
         "ping": requests.ping(),
+        "save_map": requests.save_map("x", b"y"),
         "restart_game": requests.restart_game(),
         "leave_game": requests.leave_game(),
         "quit": requests.quit(),

@@ -1,0 +1,1 @@
+"""A match: two games of one instance, whose clients play against each other."""

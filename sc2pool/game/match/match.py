@@ -1,0 +1,297 @@
+"""Two games of one instance, whose clients play against each other.
+
+    launch ─► start_episode ─► observe ─► step … step ─► start_episode … ─► close
+                  host                host and guest together
+    leave both ─► create ─► join both
+
+Rules:
+- what both do, they do concurrently, and the match waits for both;
+- a fault of either side is the fault of the match, and its detail names the side; if a reply is
+  missing, `blame` finds the side that owes it;
+- a game that has ended on one side has ended on both, and one side's result is the opposite of the
+  other's;
+- an episode always begins with create_game: a game of two players cannot be restarted;
+- the games do not run in real time: each would follow a clock of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import GameSetup, Limits
+from sc2pool.deadline import Deadline
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.game import Game, ResetKind, Step
+from sc2pool.game.installation import Installation
+from sc2pool.game.match.blame import Evidence, Side, judge
+from sc2pool.game.match.ports import MatchLeases
+from sc2pool.protocol.observed import Observed
+
+T = TypeVar("T")
+
+_WATCH_S: Final = 0.2
+"""How long both games are watched after a fault: CPU time is counted in hundredths of a second,
+and the end of one process may be noticed a little later than what follows from it."""
+_OPPOSITE: Final[dict[int, int]] = {
+    sc_pb.Victory: sc_pb.Defeat,
+    sc_pb.Defeat: sc_pb.Victory,
+    sc_pb.Tie: sc_pb.Tie,
+    sc_pb.Undecided: sc_pb.Undecided,
+}
+
+
+class MatchStep(NamedTuple):
+    """What one step brought both sides."""
+
+    sides: tuple[Step, Step]
+    """The host's and the guest's."""
+    ended: bool
+    """Whether the game has ended, on either side."""
+
+
+class Match:
+    """Two running games; used by one asyncio task at a time.
+
+    Attributes:
+        host: the game of player 1, which creates.
+        guest: the game of player 2.
+    """
+
+    def __init__(self, host: Game, guest: Game, leases: MatchLeases, limits: Limits) -> None:
+        self.host, self.guest = host, guest
+        self._leases = leases
+        self._limits = limits
+        host.plays_with(guest)
+        guest.plays_with(host)
+
+    @classmethod
+    async def launch(
+        cls,
+        installation: Installation,
+        limits: Limits,
+        *,
+        deadline: Deadline,
+        directory: Path | None = None,
+    ) -> Match:
+        """Starts both games, and waits until both answer. As `Game.launch`.
+
+        Raises:
+            ConfigError: the executable cannot be started at all.
+            GameFault: a game ended, hung, or found no free port.
+        """
+        leases = MatchLeases()
+
+        def launching() -> Coroutine[Any, Any, Game]:
+            return Game.launch(installation, limits, deadline=deadline, directory=directory)
+
+        tasks = [asyncio.ensure_future(launching()) for _ in Side]
+        try:
+            await _finished(tasks)
+            for side, task in zip(Side, tasks, strict=True):
+                _raise_failure(side, task)
+        except BaseException:
+            for task in tasks:
+                if not task.cancelled() and task.exception() is None:
+                    task.result().close()
+            leases.release()
+            raise
+        host, guest = (task.result() for task in tasks)
+        return cls(host, guest, leases, limits)
+
+    @property
+    def games(self) -> tuple[Game, Game]:
+        """The host's and the guest's."""
+        return self.host, self.guest
+
+    @property
+    def recycle_due(self) -> bool:
+        """Whether the games should be replaced at the end of their episode."""
+        return any(game.recycle_due for game in self.games)
+
+    def close(self) -> None:
+        """Kills both games and gives everything back; bounded, and may be called again."""
+        for game in self.games:
+            game.close()
+        self._leases.release()
+
+    def exit_fault(self) -> GameFault:
+        """The end of a process as a fault, which names the side."""
+        for side, game in zip(Side, self.games, strict=True):
+            if game.has_exited:
+                return _named(side, game.exit_fault())
+        return GameFault(FaultKind.GAME_EXITED, "a game of the match ended")
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of both games' output, each below its side's name; also after `close`."""
+        tails = ((side, game.log_tail(lines)) for side, game in zip(Side, self.games, strict=True))
+        return "\n".join(f"{side}:\n{tail}" for side, tail in tails if tail)
+
+    # ---- playing ----------------------------------------------------------------------------
+
+    async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
+        """Begins an episode; `observe` gives its first state.
+
+        Args:
+            setup: players and options; for two participants.
+            map_path: the map file.
+            seed: of the game, or None to let the game choose.
+
+        Raises:
+            ConfigError: the map or the players are wrong.
+            GameFault: a game failed.
+        """
+        deadline = Deadline.after(self._limits.create_join_s)
+        await self._both(self.host.leave(deadline), self.guest.leave(deadline))
+        path = await self._saved(map_path, deadline)
+        await self._alone(Side.HOST, self.host.create(setup, path, seed, deadline))
+        ports = self._leases.ports
+        await self._both(
+            *(
+                game.join_match(setup, ports, str(side), deadline)
+                for side, game in zip(Side, self.games, strict=True)
+            )
+        )
+        return ResetKind.CREATE
+
+    async def _saved(self, map_path: Path, deadline: Deadline) -> Path:
+        """The path by which both games know the map; one outside of their map folder is sent."""
+        content = self.host.content_to_send(map_path)
+        if not content:
+            return map_path
+        name = map_path.name
+        # Not at the same time: two games may share the folder that it is saved in.
+        for side, game in zip(Side, self.games, strict=True):
+            await self._alone(side, game.save_map(name, content, deadline))
+        return Path(name)
+
+    async def observe(self) -> tuple[Observed, Observed]:
+        """The state now, as each side sees it.
+
+        Raises:
+            GameFault: a game failed.
+        """
+        return await self._both(self.host.observe(), self.guest.observe())
+
+    async def step(self, actions: Sequence[Sequence[sc_pb.Action]], loops: int) -> MatchStep:
+        """Gives both sides' commands, advances the game, and observes, as `Game.step`.
+
+        Args:
+            actions: the host's and the guest's; each may be empty.
+            loops: how far to advance.
+
+        Raises:
+            GameFault: a game failed, or the sides disagree on the result.
+        """
+        of_host, of_guest = actions
+        steps = await self._both(self.host.step(of_host, loops), self.guest.step(of_guest, loops))
+        ended = any(step.ended for step in steps)
+        if ended:
+            self._settle()
+        return MatchStep(steps, ended)
+
+    async def game_info(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.ResponseGameInfo]:
+        """Map, players and terrain, as each side is told of them."""
+        return await self._both(self.host.game_info(), self.guest.game_info())
+
+    def _settle(self) -> None:
+        """The game has ended: complete the results, of which one side may not have its own."""
+        host, guest = self.host.result, self.guest.result
+        if host is None and guest is not None:
+            self.host.result = _OPPOSITE[guest]
+        elif guest is None and host is not None:
+            self.guest.result = _OPPOSITE[host]
+        elif host is not None and _OPPOSITE[host] != guest:
+            raise GameFault(
+                FaultKind.BAD_REPLY,
+                f"host and guest report the results {host} and {guest}, expected opposite ones",
+            )
+
+    # ---- two sides --------------------------------------------------------------------------
+
+    async def _alone(self, side: Side, asked: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await asked
+        except GameFault as fault:
+            raise _named(side, fault) from fault
+
+    async def _both(self, *asked: Coroutine[Any, Any, T]) -> tuple[T, T]:
+        """Do both concurrently.
+
+        Raises:
+            ConfigError: one of them was asked for something impossible.
+            GameFault: one of them failed; the detail names the side to blame.
+        """
+        tasks = [asyncio.ensure_future(one) for one in asked]
+        await _finished(tasks)
+        for side, task in zip(Side, tasks, strict=True):
+            failure = None if task.cancelled() else task.exception()
+            if isinstance(failure, GameFault):
+                raise await self._blamed(side, failure, tasks) from failure
+            if failure is not None:
+                raise failure
+        host, guest = (task.result() for task in tasks)
+        return host, guest
+
+    async def _blamed(
+        self, side: Side, fault: GameFault, tasks: Sequence[asyncio.Future[Any]]
+    ) -> GameFault:
+        """The fault of a side as the match's: the other side may be to blame."""
+        if fault.kind is FaultKind.GAME_EXITED:
+            return _named(side, fault)
+        answered = [not task.cancelled() and task.exception() is None for task in tasks]
+        evidence = await self._evidence(answered)
+        if any(seen.exited for seen in evidence.values()):
+            return self.exit_fault()
+        if fault.kind is not FaultKind.DEADLINE:
+            return _named(side, fault)
+        sides, why = judge(evidence)
+        return GameFault(fault.kind, f"{' or '.join(sides)}: {fault.detail}; {why}")
+
+    async def _evidence(self, answered: Sequence[bool]) -> dict[Side, Evidence]:
+        began_s = time.monotonic()
+        before_s = [game.cpu_seconds() for game in self.games]
+        await asyncio.sleep(_WATCH_S)
+        watched_s = time.monotonic() - began_s
+        return {
+            side: Evidence(
+                answered=has_answered,
+                exited=game.has_exited,
+                stopped=game.is_stopped,
+                unread=game.unread_bytes() > 0,
+                cpu_share=(game.cpu_seconds() - used_s) / watched_s,
+            )
+            for side, game, has_answered, used_s in zip(
+                Side, self.games, answered, before_s, strict=True
+            )
+        }
+
+
+async def _finished(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    """Wait for all tasks; one that fails, or the end of the wait, cancels the others."""
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        if not all(task.done() for task in tasks):
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+
+def _raise_failure(side: Side, task: asyncio.Future[Any]) -> None:
+    if task.cancelled():
+        return  # the other one has failed
+    failure = task.exception()
+    if isinstance(failure, GameFault):
+        raise _named(side, failure) from failure
+    if failure is not None:
+        raise failure
+
+
+def _named(side: Side, fault: GameFault) -> GameFault:
+    return GameFault(fault.kind, f"{side}: {fault.detail}")

@@ -1,0 +1,321 @@
+"""A match: two games that play each other, whose faults name the side, and that leave nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import GameSetup, Limits
+from sc2pool.deadline import Deadline
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.game import lease as lease_module
+from sc2pool.game.game import Game, ResetKind
+from sc2pool.game.installation import find, find_map
+from sc2pool.game.match.blame import Side
+from sc2pool.game.match.match import Match
+from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.status import Status
+
+pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")
+
+SETUP = GameSetup("MarineDuel", participants=2)
+LIMITS = Limits(launch_s=30, create_join_s=30, reset_s=30, step_s=20)
+SHORT = Limits(launch_s=30, create_join_s=2.0, reset_s=2.0, step_s=1.0)
+ROUNDS = 5
+"""Pairs in a row; `scripts/soak.py` plays more."""
+
+
+class matching:  # used as a context manager only
+    """Launches a match, begins an episode if asked to, and closes it."""
+
+    def __init__(
+        self, installation: Path, limits: Limits = LIMITS, *, seed: int | None = None
+    ) -> None:
+        self.installation, self.limits, self.seed = find(installation), limits, seed
+
+    async def __aenter__(self) -> Match:
+        self.match = await Match.launch(
+            self.installation, self.limits, deadline=Deadline.after(self.limits.launch_s)
+        )
+        if self.seed is not None:
+            await self.begin(self.match, self.seed)
+        return self.match
+
+    async def begin(self, match: Match, seed: int) -> tuple[Observed, Observed]:
+        path = find_map(self.installation, SETUP.map_name)
+        assert await match.start_episode(SETUP, path, seed) is ResetKind.CREATE
+        return await match.observe()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.match.close()
+
+
+@pytest.fixture
+def leases(tmp_path, monkeypatch) -> Callable[[], int]:
+    """How many ports are leased; those of other programs do not count."""
+    folder = tmp_path / "leases"
+    folder.mkdir()
+    monkeypatch.setattr(lease_module, "lease_directory", lambda: folder)
+    return lambda: len(list(folder.iterdir()))
+
+
+def run(play: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(play())  # type: ignore[arg-type]
+
+
+def game_of(match: Match, side: Side) -> Game:
+    return match.games[list(Side).index(side)]
+
+
+def attack(observed: Observed, x: float, y: float) -> list[sc_pb.Action]:
+    own = [u.tag for u in observed.observation.raw_data.units if u.alliance == raw_pb2.Self]
+    command = raw_pb2.ActionRawUnitCommand(
+        ability_id=3674, unit_tags=own, target_world_space_pos=common_pb2.Point2D(x=x, y=y)
+    )
+    return [sc_pb.Action(action_raw=raw_pb2.ActionRaw(unit_command=command))]
+
+
+def seen_by(observed: Observed, owner: int) -> dict[int, tuple[float, float, float]]:
+    units = observed.observation.raw_data.units
+    return {u.tag: (u.pos.x, u.pos.y, u.health) for u in units if u.owner == owner}
+
+
+def test_a_thousand_steps(standin_dir):
+    """Loops are equal, and what one sees of itself the other sees of its enemy."""
+
+    async def play() -> None:
+        async with matching(standin_dir) as match:
+            assert match.host.version == match.guest.version != ""
+            assert match.host.port != match.guest.port
+            steps = episode = 0
+            while steps < 1000:
+                setup = replace(SETUP, disable_fog=True)
+                path = find_map(find(standin_dir), SETUP.map_name)
+                await match.start_episode(setup, path, episode)
+                seen = await match.observe()
+                assert {game.player_id for game in match.games} == {1, 2}
+                assert [one.game_loop for one in seen] == [0, 0]
+                ended = False
+                while not ended:
+                    wander = [(steps * 7 + side * 11) % 20 + 6 for side in range(2)]
+                    step = await match.step(
+                        [attack(seen[0], 16, wander[0]), attack(seen[1], 16, wander[1])], 8
+                    )
+                    steps += 1
+                    ended = step.ended
+                    seen = step.sides[0].observed, step.sides[1].observed
+                    assert seen[0].game_loop == seen[1].game_loop
+                    for owner in (1, 2):
+                        assert seen_by(seen[0], owner) == seen_by(seen[1], owner)
+                assert all(game.status is Status.ENDED for game in match.games)
+                results = {match.host.result, match.guest.result}
+                assert results in ({sc_pb.Victory, sc_pb.Defeat}, {sc_pb.Tie})
+                episode += 1
+
+    run(play)
+
+
+def test_the_same_seed_twice_gives_the_same_bytes(standin_dir):
+    async def episode() -> list[bytes]:
+        async with matching(standin_dir) as match:
+            seen = await matching(standin_dir).begin(match, seed=5)
+            recorded = [one.response.SerializeToString(deterministic=True) for one in seen]
+            for turn in range(60):
+                commands = [attack(one, 10 + turn % 12, 16) for one in seen]
+                step = await match.step(commands, 8)
+                seen = step.sides[0].observed, step.sides[1].observed
+                recorded += [one.response.SerializeToString(deterministic=True) for one in seen]
+                if step.ended:
+                    break
+            return recorded
+
+    first, second = asyncio.run(episode()), asyncio.run(episode())
+    # Each process counts the bytes that it sends, so replies are compared as messages.
+    assert first == second
+
+
+def test_one_side_attacks_and_both_know_the_result(standin_dir):
+    async def play() -> None:
+        async with matching(standin_dir, seed=1) as match:
+            seen = await match.observe()
+            for unit in seen_by(seen[1], 2):
+                kill = debug_pb2.DebugCommand(kill_unit=debug_pb2.DebugKillUnit(tag=[unit]))
+                await match.host.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[kill])))
+            step = await match.step([[], []], 8)
+            assert step.ended
+            assert match.host.result == sc_pb.Victory
+            assert match.guest.result == sc_pb.Defeat
+
+    run(play)
+
+
+def test_a_side_without_a_result_has_the_opposite_one(standin_dir):
+    async def play() -> None:
+        async with matching(standin_dir) as match:
+            match.host.result, match.guest.result = None, int(sc_pb.Victory)
+            match._settle()
+            assert match.host.result == sc_pb.Defeat
+            match.host.result, match.guest.result = int(sc_pb.Tie), None
+            match._settle()
+            assert match.guest.result == sc_pb.Tie
+            match.host.result, match.guest.result = int(sc_pb.Victory), int(sc_pb.Victory)
+            with pytest.raises(GameFault, match="expected opposite ones"):
+                match._settle()
+
+    run(play)
+
+
+def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
+    async def play() -> None:
+        elsewhere = tmp_path / "Elsewhere.SC2Map"
+        elsewhere.write_bytes(find_map(find(standin_dir), "MarineDuel").read_bytes())
+        async with matching(standin_dir) as match:
+            for seed in (1, 2):
+                await match.start_episode(SETUP, elsewhere, seed)
+                seen = await match.observe()
+                assert len(seen_by(seen[0], 1)) == 5
+
+    run(play)
+
+
+def test_a_map_that_is_none(standin_dir, tmp_path):
+    async def play() -> None:
+        elsewhere = tmp_path / "Elsewhere.SC2Map"
+        elsewhere.write_bytes(b"no map")
+        async with matching(standin_dir) as match:
+            with pytest.raises(ConfigError, match="InvalidMapData"):
+                await match.start_episode(SETUP, elsewhere, 1)
+
+    run(play)
+
+
+def test_a_map_for_one_player(standin_dir):
+    async def play() -> None:
+        async with matching(standin_dir) as match:
+            path = find_map(find(standin_dir), "DefeatRoaches")
+            with pytest.raises(ConfigError, match=r"InvalidPlayerSetup .* map for 1 participant"):
+                await match.start_episode(replace(SETUP, map_name="DefeatRoaches"), path, 1)
+
+    run(play)
+
+
+@pytest.mark.parametrize("free", [1, 3, 5])
+def test_too_few_ports(standin_dir, free, monkeypatch, leases):
+    """A match needs six."""
+    every = lease_module.candidate_ports(lease_module.ephemeral_range())
+    spans = (every[start : start + free] for start in range(len(every)))
+    span = next(span for span in spans if all(map(lease_module._is_free, span)))
+    monkeypatch.setattr(lease_module, "candidate_ports", lambda _: span)
+
+    async def play() -> None:
+        with pytest.raises(GameFault) as raised:
+            await Match.launch(find(standin_dir), LIMITS, deadline=Deadline.after(30))
+        assert raised.value.kind is FaultKind.PORT_TAKEN
+        assert f"no free port between {span.start} and" in raised.value.detail
+
+    run(play)
+    assert leases() == 0
+
+
+@pytest.mark.parametrize("phase", ["beginning", "first observation", "stepping"])
+@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
+    async def play() -> None:
+        async with matching(standin_dir, SHORT) as match:
+            victim = game_of(match, side).pid
+            path = find_map(find(standin_dir), SETUP.map_name)
+            with pytest.raises(GameFault) as raised:
+                if phase == "beginning":
+                    os.kill(victim, harm)
+                await match.start_episode(SETUP, path, 1)
+                if phase == "first observation":
+                    os.kill(victim, harm)
+                await match.observe()
+                asyncio.get_running_loop().call_later(0.02, os.kill, victim, harm)
+                while True:
+                    await match.step([[], []], 1)
+            fault = raised.value
+            killed = harm == signal.SIGKILL
+            assert fault.kind is (FaultKind.GAME_EXITED if killed else FaultKind.DEADLINE), fault
+            assert fault.detail.startswith(f"{side}: "), fault
+
+    run(play)
+    assert leases() == 0
+
+
+@pytest.mark.parametrize("side", list(Side))
+def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
+    """Both wait for each other there."""
+
+    async def play() -> None:
+        async with matching(standin_dir, SHORT) as match:
+            path = find_map(find(standin_dir), SETUP.map_name)
+            other = game_of(match, Side.GUEST if side is Side.HOST else Side.HOST)
+            joins = other.join_match
+
+            async def join_after_harm(*arguments: Any) -> None:
+                os.kill(game_of(match, side).pid, signal.SIGSTOP)
+                await joins(*arguments)
+
+            other.join_match = join_after_harm  # type: ignore[method-assign]
+            with pytest.raises(GameFault) as raised:
+                await match.start_episode(SETUP, path, 1)
+            assert raised.value.detail.startswith(f"{side}: no reply to join_game"), raised.value
+            assert "it is stopped" in raised.value.detail
+
+    run(play)
+
+
+@pytest.mark.parametrize("side", list(Side))
+def test_a_side_that_hangs_is_named(standin_dir, side):
+    """The other one waits for it, and is just as silent."""
+
+    async def play() -> None:
+        async with matching(standin_dir, SHORT, seed=1) as match:
+            hang = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.hang, delay_ms=20)
+            order = debug_pb2.DebugCommand(test_process=hang)
+            request = sc_pb.Request(debug=sc_pb.RequestDebug(debug=[order]))
+            await game_of(match, side).request(request)
+            await asyncio.sleep(0.1)
+            with pytest.raises(GameFault) as raised:
+                await match.step([[], []], 8)
+            assert raised.value.kind is FaultKind.DEADLINE
+            assert raised.value.detail.startswith(f"{side}: ")
+            assert "does not read its requests" in raised.value.detail
+
+    run(play)
+
+
+def test_the_cpu_time_of_both_counts(standin_dir):
+    """While one side plays its loops the other one waits, idle, and is not hung."""
+
+    async def play() -> None:
+        async with matching(standin_dir, seed=1) as match:
+            for waiting, working in (match.games, match.games[::-1]):
+                before_s = waiting._cpu_seconds_of_awaited()
+                own_s = working.cpu_seconds()
+                while working.cpu_seconds() < own_s + 0.05:
+                    await working.data()
+                assert waiting._cpu_seconds_of_awaited() > before_s + 0.04
+
+    run(play)
+
+
+def test_pairs_are_recycled(standin_dir, leases):
+    async def play() -> None:
+        for round_ in range(ROUNDS):
+            async with matching(standin_dir, seed=round_) as match:
+                await match.step([[], []], 8)
+
+    run(play)
+    assert leases() == 0
