@@ -1,12 +1,15 @@
-"""A pool's statistics in Stable-Baselines3's log: TensorBoard, CSV, wherever the model logs to.
-
-And the other way round: what the model has logged goes to the pool, for `sc2pool watch`.
+"""Callbacks for a Stable-Baselines3 model that learns on a pool.
 
 model.learn(100_000, callback=PoolStatsCallback())
+    a pool's statistics in the model's log (TensorBoard, CSV, wherever that is), and what the
+    model has logged in the pool, for `sc2pool watch`
+model.learn(100_000, callback=SnapshotCallback(store, every=10_000))
+    snapshots of the model, as its opponents
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import fields
@@ -16,9 +19,13 @@ from typing import Any
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
+from sc2pool.envs.specs import whole_number
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report.rates import Rates
 from sc2pool.pool.report.stats import PoolStats
+from sc2pool.tasks.opponents.snapshots import SnapshotStore
+
+log = logging.getLogger("sc2pool")
 
 _RECORD_EVERY_S = 1.0
 _UPDATE = "train/"
@@ -74,6 +81,57 @@ class PoolStatsCallback(BaseCallback):
                 f"PoolStatsCallback needs a SubprocSC2VecEnv, got {type(env).__name__}"
             )
         return env
+
+
+class SnapshotCallback(BaseCallback):
+    """Saves snapshots of the model to a store, and notes how the learner does against each.
+
+    After each rollout the win rates are written, for the rule "prioritised", and logged as
+    `self_play/win_rate/step-N`. A snapshot that cannot be saved (a full disk) is logged as a
+    warning, and the training goes on.
+
+    The first snapshot is the caller's, because the first reset already needs an opponent:
+
+        store.add(model, model.num_timesteps)
+        model.learn(200_000, callback=SnapshotCallback(store, every=10_000))
+
+    Args:
+        store: where the snapshots go.
+        every: env steps between two of them.
+
+    Raises:
+        ConfigError: `every` is not a whole number of at least 1.
+    """
+
+    def __init__(self, store: SnapshotStore, every: int, verbose: int = 0) -> None:
+        super().__init__(verbose)
+        self._store = store
+        self._every = whole_number("every", every, 1)
+        self._next = 0
+        self._rates = store.win_rates()
+
+    def _on_training_start(self) -> None:
+        self._next = self.num_timesteps + self._every
+
+    def _on_step(self) -> bool:
+        self._rates.note(self.locals["infos"])
+        if self.num_timesteps >= self._next:
+            self._next = self.num_timesteps + self._every
+            try:
+                self._store.add(self.model, self.num_timesteps)
+            except OSError as error:
+                log.warning("no snapshot at %d steps: %s", self.num_timesteps, error)
+        return True
+
+    def _on_rollout_end(self) -> None:
+        rates = self._rates
+        rates.keep(snapshot.name for snapshot in self._store.snapshots())
+        try:
+            rates.save()
+        except OSError as error:
+            log.warning("the win rates cannot be written: %s", error)
+        for name, score in rates.scores.items():
+            self.logger.record(f"self_play/win_rate/{name}", score.win_rate)
 
 
 def updates(logged: Mapping[str, Any]) -> dict[str, float]:

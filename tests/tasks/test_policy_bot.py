@@ -16,7 +16,7 @@ from sb3_contrib import MaskablePPO
 from sc2pool import PolicyBot, SubprocSC2VecEnv
 from sc2pool.errors import ActionError, ConfigError
 from sc2pool.tasks.minigames.scripted import SCRIPTED
-from sc2pool.tasks.policy_bot import action_of
+from sc2pool.tasks.opponents.policies import action_of
 from sc2pool.tasks.registry import resolve
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "play.py"

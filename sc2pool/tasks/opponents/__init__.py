@@ -1,0 +1,1 @@
+"""Who plays the other side of a match: functions, trained policies, snapshots of the learner."""

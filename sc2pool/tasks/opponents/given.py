@@ -1,0 +1,153 @@
+"""`resolve`: what the user gives as `opponent=`, checked and made an `Opponent`.
+
+    None             nobody: both sides are rows of the learner
+    a function       observation → action
+    an object        with SB3's `predict`; an SB3 model travels as what it would be saved as
+    a path           of a model that SB3 has saved
+    a SnapshotStore  earlier policies of the learner
+    an Opponent      see `opponent`
+    a Computer       the game's own; it needs no second process
+
+Rules: everything wrong is a `ConfigError` before any process starts; functions and policies draw
+their actions as in training, not the best one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gymnasium import spaces
+
+from sc2pool.config import Computer
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.opponents.models import ModelPair, SavedModel, check_spaces, draws_of
+from sc2pool.tasks.opponents.opponent import Opponent
+from sc2pool.tasks.opponents.policies import FunctionPair, Policy, PredictPair
+from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore
+from sc2pool.tasks.player import Episode
+from sc2pool.tasks.queue_pair import QueuePair
+
+if TYPE_CHECKING:
+    from sc2pool.tasks.definition import TaskDefinition
+
+
+@dataclass(frozen=True)
+class FunctionOpponent:
+    """Plays every episode with a function of the observation."""
+
+    name: str
+    function: Callable[[Any], Any]
+    space: spaces.Space[Any]
+
+    def begin(self, episode: Episode) -> tuple[str, QueuePair]:  # noqa: ARG002
+        return self.name, FunctionPair(self.function, self.space)
+
+
+@dataclass(frozen=True)
+class PredictOpponent:
+    """Plays every episode with an object that has `predict`."""
+
+    name: str
+    policy: Policy
+    space: spaces.Space[Any]
+
+    def begin(self, episode: Episode) -> tuple[str, QueuePair]:  # noqa: ARG002
+        return self.name, PredictPair(self.policy, self.space, deterministic=False)
+
+
+@dataclass(frozen=True)
+class ModelOpponent:
+    """Plays every episode with a saved model."""
+
+    model: SavedModel
+    space: spaces.Space[Any]
+
+    def begin(self, episode: Episode) -> tuple[str, QueuePair]:
+        seed = int(draws_of(episode).integers(2**62))
+        return self.model.name, ModelPair(self.model.load(), self.space, seed)
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Several opponents that take turns, two episodes each: one for each side of the learner."""
+
+    opponents: tuple[Opponent, ...]
+
+    def begin(self, episode: Episode) -> tuple[str, QueuePair]:
+        return self.opponents[episode.number // 2 % len(self.opponents)].begin(episode)
+
+
+def resolve(given: Any, task: type[TaskDefinition]) -> Opponent | Computer | None:
+    """The opponent that a user has given for a task.
+
+    Args:
+        given: see the module.
+        task: of two players.
+
+    Raises:
+        ConfigError: it is none of these; no such file, or not a model; a model of other spaces; a
+            task for one player.
+    """
+    if given is None:
+        return None
+    if task.players != 2:
+        raise ConfigError(
+            f"opponent is for a task of two players, and {task.__name__} has {task.players}; "
+            f"got opponent={given!r}"
+        )
+    return given if isinstance(given, Computer) else _opponent(given, task)
+
+
+def _opponent(given: Any, task: type[TaskDefinition]) -> Opponent:
+    if isinstance(given, SnapshotStore):
+        for snapshot in given.snapshots()[:1]:
+            snapshot.check_spaces(task.observation_space, task.action_space)
+        return SnapshotOpponent(given, task.observation_space, task.action_space)
+    if isinstance(given, str | os.PathLike):
+        path = Path(given).absolute()
+        return _model(SavedModel(path.stem, path), task)
+    if isinstance(given, type):
+        raise ConfigError(f"opponent must be an object, got the class {given.__name__}")
+    if callable(getattr(given, "begin", None)):
+        return given  # type: ignore[no-any-return]
+    if callable(getattr(given, "predict", None)):
+        return _predicting(given, task)
+    if callable(given):
+        return FunctionOpponent(_name(given), given, task.action_space)
+    raise ConfigError(
+        f"opponent must be a function of the observation, an object with predict(), the path of a "
+        f"saved model, a SnapshotStore, a Computer or None, got {given!r}"
+    )
+
+
+def _model(model: SavedModel, task: type[TaskDefinition]) -> ModelOpponent:
+    model.check_spaces(task.observation_space, task.action_space)
+    return ModelOpponent(model, task.action_space)
+
+
+def _predicting(given: Any, task: type[TaskDefinition]) -> Opponent:
+    name = _name(given)
+    check_spaces(
+        f"opponent {name}",
+        getattr(given, "observation_space", None),
+        getattr(given, "action_space", None),
+        task.observation_space,
+        task.action_space,
+    )
+    if hasattr(given, "policy_class") and callable(getattr(given, "save", None)):
+        # An SB3 model holds its env, its buffers and its log, which cannot travel.
+        content = BytesIO()
+        given.save(content)
+        return _model(SavedModel(name, content.getvalue()), task)
+    return PredictOpponent(name, given, task.action_space)
+
+
+def _name(given: Any) -> str:
+    """What an opponent is called in infos and logs."""
+    name = getattr(given, "__name__", None)
+    return name if isinstance(name, str) else type(given).__name__

@@ -1,0 +1,257 @@
+"""Models that SB3 has saved, as opponents: only their policies are loaded, and only in a worker.
+
+    the file    data        observation and action space, the policy's class and arguments
+                policy.pth  the policy's weights
+                …           optimizers and others, which only training needs: never read
+
+Rules: the trainer reads the two spaces and imports neither torch nor SB3 for it; a worker loads
+each file once, with one thread for torch; a policy draws its actions from random numbers of its
+own, so a seeded episode is the same whatever else the worker plays.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import zipfile
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from gymnasium import spaces
+
+from sc2pool.errors import ConfigError
+from sc2pool.optional import needed_for
+from sc2pool.tasks.opponents.policies import Policy, PredictPair
+from sc2pool.tasks.player import Episode
+
+if TYPE_CHECKING:
+    import torch
+
+_SERIALIZED = ":serialized:"
+"""How SB3 marks a value of `data` that is pickled, as base64."""
+_MOST_LOADED = 64
+"""Policies that a worker keeps loaded; those that it has not used for longest are dropped."""
+
+
+class Saveable(Protocol):
+    """A model that SB3 can save."""
+
+    def save(self, path: Path) -> None:
+        """Write the model to a file."""
+        ...
+
+
+def save_model(model: Saveable, path: Path) -> None:
+    """Write the model, replacing the file in one piece.
+
+    Raises:
+        OSError: it cannot be written; the file that was there stays.
+    """
+    unfinished = path.with_name("unfinished-" + path.name)
+    try:
+        model.save(unfinished)
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model in a file, or the content of such a file.
+
+    Attributes:
+        name: how the opponent is called.
+        source: the file, or its content.
+    """
+
+    name: str
+    source: Path | bytes
+
+    def read_spaces(self) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+        """The spaces of observations and actions.
+
+        Raises:
+            ConfigError: there is no such file, or it is no model that SB3 has saved.
+        """
+        with self._opened() as archive:
+            data = self._data(archive)
+            return (
+                self._value(data, "observation_space"),
+                self._value(data, "action_space"),
+            )
+
+    def check_spaces(
+        self, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
+    ) -> None:
+        """Check that the model can play a task with these spaces.
+
+        Raises:
+            ConfigError: it cannot; names both spaces. Or as `read_spaces`.
+        """
+        observed, acted = self.read_spaces()
+        check_spaces(self._what, observed, acted, observation_space, action_space)
+
+    def load(self) -> Policy:
+        """The policy; the same object as long as the file stays as it is.
+
+        Raises:
+            ConfigError: as `read_spaces`, or the policy cannot be made from the file.
+        """
+        key = self._key()
+        policy = _loaded.pop(key, None)
+        if policy is None:
+            policy = self._load()
+            while len(_loaded) >= _MOST_LOADED:
+                _loaded.popitem(last=False)
+        _loaded[key] = policy
+        return policy
+
+    def _load(self) -> Policy:
+        with needed_for(f"the model {self.name}"):
+            # SB3's own classes are named in the file; torch is needed in any case.
+            import torch  # noqa: PLC0415
+        # The games and the neighbours need the cores.
+        torch.set_num_threads(1)
+        with self._opened() as archive, needed_for(f"the model {self.name}"):
+            data = self._data(archive)
+            arguments = dict(self._value(data, "policy_kwargs") or {})
+            if data.get("use_sde"):
+                arguments["use_sde"] = True
+            try:
+                policy = self._value(data, "policy_class")(
+                    self._value(data, "observation_space"),
+                    self._value(data, "action_space"),
+                    _no_learning,
+                    **arguments,
+                )
+                weights = torch.load(
+                    BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True
+                )
+                policy.load_state_dict(weights)
+            except (KeyError, TypeError, ValueError, RuntimeError) as error:
+                raise self._not_a_model(error) from error
+        policy.set_training_mode(False)
+        return policy  # type: ignore[no-any-return]
+
+    @property
+    def _what(self) -> str:
+        return f"model {self.source if isinstance(self.source, Path) else self.name}"
+
+    def _key(self) -> object:
+        if isinstance(self.source, bytes):
+            return self.source
+        try:
+            found = self.source.stat()
+        except OSError as error:
+            raise ConfigError(f"{self._what}: {error.strerror}") from error
+        return self.source, found.st_mtime_ns, found.st_size
+
+    def _opened(self) -> zipfile.ZipFile:
+        try:
+            file = self.source if isinstance(self.source, Path) else BytesIO(self.source)
+            return zipfile.ZipFile(file)
+        except FileNotFoundError as error:
+            raise ConfigError(f"{self._what}: no such file") from error
+        except (OSError, zipfile.BadZipFile) as error:
+            raise self._not_a_model(error) from error
+
+    def _data(self, archive: zipfile.ZipFile) -> dict[str, Any]:
+        try:
+            return dict(json.loads(archive.read("data")))
+        except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            raise self._not_a_model(error) from error
+
+    def _value(self, data: dict[str, Any], name: str) -> Any:
+        """A value of `data`, unpickled if it is pickled."""
+        try:
+            value = data[name]
+            if isinstance(value, dict) and _SERIALIZED in value:
+                return pickle.loads(base64.b64decode(value[_SERIALIZED]))
+        except ModuleNotFoundError:
+            raise  # `needed_for` says what to install
+        except Exception as error:  # what unpickling raises depends on the class
+            raise self._not_a_model(error) from error
+        return value
+
+    def _not_a_model(self, error: Exception) -> ConfigError:
+        return ConfigError(
+            f"{self._what}: not a model that SB3 has saved ({type(error).__name__}: {error})"
+        )
+
+
+_loaded: OrderedDict[object, Policy] = OrderedDict()
+"""The policies of this process, by file; the one used last is last."""
+
+
+def _no_learning(_: float) -> float:
+    """The learning rate that a policy's class asks for."""
+    return 0.0
+
+
+def check_spaces(
+    what: str,
+    observed: spaces.Space[Any] | None,
+    acted: spaces.Space[Any] | None,
+    observation_space: spaces.Space[Any],
+    action_space: spaces.Space[Any],
+) -> None:
+    """Check a policy's spaces, as far as it has any, against a task's.
+
+    Raises:
+        ConfigError: they differ; names both.
+    """
+    for kind, given, wanted in (
+        ("observes", observed, observation_space),
+        ("acts in", acted, action_space),
+    ):
+        if given is not None and given != wanted and given != channels_first(wanted):
+            raise ConfigError(f"{what} {kind} {given}, expected the task's {wanted}")
+
+
+def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
+    """How SB3 gives an image (height, width, channels) to its networks; None for another space."""
+    if not isinstance(space, spaces.Box) or len(space.shape) != 3:
+        return None
+    low, high = (np.moveaxis(bound, -1, 0) for bound in (space.low, space.high))
+    return spaces.Box(low, high, dtype=space.dtype)
+
+
+class ModelPair(PredictPair):
+    """A pair of a loaded policy, with random numbers of its own.
+
+    Args:
+        policy: with SB3's `predict`.
+        space: of the actions.
+        seed: of the random numbers.
+    """
+
+    def __init__(self, policy: Policy, space: spaces.Space[Any], seed: int) -> None:
+        super().__init__(policy, space, deterministic=False)
+        import torch  # noqa: PLC0415 - already loaded by the policy
+
+        self._torch = torch
+        self._draws: torch.Tensor = torch.Generator().manual_seed(seed).get_state()
+
+    async def get_action(self) -> Any:
+        torch = self._torch
+        others = torch.get_rng_state()
+        torch.set_rng_state(self._draws)
+        try:
+            return await super().get_action()
+        finally:
+            self._draws = torch.get_rng_state()
+            torch.set_rng_state(others)
+
+
+def draws_of(episode: Episode) -> np.random.Generator:
+    """Random numbers that belong to this episode: of its seed, else of its number."""
+    key = (0, episode.number) if episode.seed is None else (1, episode.seed)
+    return np.random.default_rng(key)

@@ -1,0 +1,107 @@
+"""The learner's win rates against each of its opponents, in a small file.
+
+The trainer counts what the infos of ended episodes say (`sc2pool.opponent`, `sc2pool.result`) and
+writes the file; the workers read it. Rules: the file is replaced in one piece; older games count
+less and less, because the learner changes; an episode that a fault cut short has no result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+OPPONENT = "sc2pool.opponent"
+RESULT = "sc2pool.result"
+
+_POINTS = {"win": 1.0, "loss": 0.0, "tie": 0.5, "undecided": 0.5}
+_KEPT = 0.99
+"""What a game still counts when another one has been played against the same opponent."""
+UNKNOWN_RATE = 0.5
+"""The win rate against an opponent that has not been met."""
+
+
+@dataclass
+class Score:
+    """The games against one opponent.
+
+    Attributes:
+        games: how many, the newest counting 1 and older ones less.
+        points: of these games, counted in the same way: 1 for a win, 0.5 for a tie.
+        played: how many, each counting 1.
+    """
+
+    games: float = 0.0
+    points: float = 0.0
+    played: int = 0
+
+    @property
+    def win_rate(self) -> float:
+        """Points per game."""
+        return self.points / self.games if self.games else UNKNOWN_RATE
+
+    def note(self, result: str) -> None:
+        """Count a game."""
+        self.games = _KEPT * self.games + 1
+        self.points = _KEPT * self.points + _POINTS[result]
+        self.played += 1
+
+
+class WinRates:
+    """The scores against all opponents; the trainer's.
+
+    Args:
+        path: the file; what it says is continued.
+
+    Attributes:
+        scores: by the opponent's name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.scores = read_scores(path)
+        self._changed = False
+
+    def note(self, infos: Iterable[Mapping[str, Any]]) -> None:
+        """Count the episodes that ended with these infos."""
+        for info in infos:
+            result = info.get(RESULT)
+            if result is not None and OPPONENT in info:
+                self.scores.setdefault(info[OPPONENT], Score()).note(result)
+                self._changed = True
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Forget the opponents that are not named."""
+        kept = set(names)
+        self._changed |= bool(self.scores.keys() - kept)
+        self.scores = {name: score for name, score in self.scores.items() if name in kept}
+
+    def save(self) -> None:
+        """Write the file, if there is something new.
+
+        Raises:
+            OSError: it cannot be written; the file that was there stays.
+        """
+        if not self._changed:
+            return
+        unfinished = self._path.with_name("unfinished-" + self._path.name)
+        try:
+            unfinished.write_text(json.dumps({n: vars(s) for n, s in self.scores.items()}))
+            unfinished.replace(self._path)
+        except OSError:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
+        self._changed = False
+
+
+def read_scores(path: Path) -> dict[str, Score]:
+    """The scores in a file, by the opponent's name; none if there is no file of this format."""
+    try:
+        found = json.loads(path.read_text())
+        return {str(name): Score(**score) for name, score in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,146 @@
+"""Saved models: spaces without torch, policies that play as the model does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.opponents.models import ModelPair, SavedModel, draws_of, save_model
+from sc2pool.tasks.player import Episode
+from sc2pool.tasks.queue_pair import Transition
+
+SEEN = spaces.Box(-1.0, 1.0, (3,), np.float32)
+FOUR = spaces.Discrete(4)
+
+
+def test_the_trainer_reads_the_spaces_without_torch(saved):
+    program = (
+        "import sys; from pathlib import Path;"
+        "from sc2pool.tasks.opponents.models import SavedModel;"
+        f"print(*SavedModel('m', Path({str(saved())!r})).read_spaces());"
+        "assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert done.stdout == "Box(-1.0, 1.0, (3,), float32) Discrete(4)\n"
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_policy_predicts_as_the_model(make_model, tmp_path, masked):
+    model = make_model(masked=masked, seed=3)
+    save_model(model, tmp_path / "model.zip")
+    policy = SavedModel("model", tmp_path / "model.zip").load()
+    for observation in SEEN.sample(), SEEN.sample():
+        wanted, _ = model.predict(observation, deterministic=True)
+        assert policy.predict(observation, deterministic=True)[0] == wanted
+
+
+def test_a_file_is_loaded_once_until_it_changes(saved):
+    path = saved()
+    model = SavedModel("model", path)
+    first = model.load()
+    assert SavedModel("another name", path).load() is first
+    os.utime(path, ns=(0, 0))
+    assert model.load() is not first
+
+
+def test_the_content_of_a_file_will_do(saved):
+    content = saved().read_bytes()
+    assert SavedModel("model", content).load() is SavedModel("model", content).load()
+
+
+def test_a_save_that_fails_leaves_the_file(saved):
+    path = saved()
+    before = path.read_bytes()
+
+    class Full:
+        def save(self, path):
+            path.write_bytes(b"half")
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space"):
+        save_model(Full(), path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def drawn(policy, seed: int, others: int = 0) -> list[int]:
+    """Twenty actions; `others` random numbers are drawn by somebody else before each."""
+    import torch
+
+    pair = ModelPair(policy, FOUR, seed)
+    actions = []
+    for _ in range(20):
+        torch.rand(others)
+        pair.put(Transition(np.zeros(3, np.float32), 0.0, False, False, {}))
+        actions.append(int(asyncio.run(pair.get_action())))
+    return actions
+
+
+def test_a_policy_draws_from_numbers_of_its_own(saved):
+    policy = SavedModel("model", saved()).load()
+    assert drawn(policy, 1) == drawn(policy, 1, others=3)
+    assert len(set(drawn(policy, 1))) > 1
+    assert drawn(policy, 1) != drawn(policy, 2)
+
+
+def test_a_seeded_episode_does_not_depend_on_its_number():
+    def draws(episode):
+        return draws_of(episode).integers(1000, size=4).tolist()
+
+    assert draws(Episode(3, seed=7)) == draws(Episode(9, seed=7))
+    assert draws(Episode(3)) != draws(Episode(4))
+    assert draws(Episode(7)) != draws(Episode(0, seed=7))
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", None, "empty", "data"])
+def test_what_is_no_model_says_so(content, tmp_path):
+    path = tmp_path / "model.zip"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content is not None:
+        with zipfile.ZipFile(path, "w") as archive:
+            if content == "data":
+                archive.writestr("data", '{"observation_space": {":serialized:": "!"}}')
+    expected = "no such file" if content is None else "not a model that SB3 has saved"
+    model = SavedModel("model", path)
+    with pytest.raises(ConfigError, match=f"model.zip: {expected}"):
+        model.read_spaces()
+    with pytest.raises(ConfigError, match=r"model\.zip: "):
+        model.load()
+
+
+def test_weights_of_another_network_say_so(saved):
+    path = saved()
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            if name != "policy.pth":
+                archive.writestr(name, content)
+    with pytest.raises(ConfigError, match="not a model that SB3 has saved"):
+        SavedModel("model", path).load()
+
+
+def test_spaces_are_checked_by_name(saved):
+    model = SavedModel("model", saved())
+    model.check_spaces(SEEN, FOUR)
+    with pytest.raises(ConfigError, match=r"model.zip acts in Discrete\(4\), .* task's Discrete"):
+        model.check_spaces(SEEN, spaces.Discrete(5))
+    with pytest.raises(ConfigError, match=r"observes Box\(-1.0, .* the task's MultiBinary"):
+        model.check_spaces(spaces.MultiBinary(3), FOUR)
+
+
+def test_an_image_may_have_its_channels_first(saved):
+    image = spaces.Box(0, 255, (40, 36, 3), np.uint8)
+    transposed = spaces.Box(0, 255, (3, 40, 36), np.uint8)
+    SavedModel("model", saved(observed=transposed)).check_spaces(image, FOUR)

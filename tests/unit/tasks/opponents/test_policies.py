@@ -1,0 +1,62 @@
+"""Policies and functions behind a queue pair."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool.errors import ActionError
+from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, action_of
+from sc2pool.tasks.queue_pair import Transition
+
+FOUR = spaces.Discrete(4)
+
+
+def shown(value: float, masks=None) -> Transition:
+    return Transition(np.array([value]), 0.5, False, False, {}, masks)
+
+
+class Masked:
+    """Takes the first possible action, and counts its calls in its state."""
+
+    def predict(
+        self, observation, state=None, episode_start=None, deterministic=False, action_masks=None
+    ):
+        assert episode_start.tolist() == [state is None]
+        return np.array(np.argmax(action_masks)), (state or 0) + 1
+
+
+def test_a_policy_gets_masks_and_its_own_state():
+    pair = PredictPair(Masked(), FOUR, deterministic=True)
+    for wanted in (2, 0, 3):
+        pair.put(shown(0.0, np.arange(4) == wanted))
+        assert asyncio.run(pair.get_action()) == wanted
+    assert (pair.steps, pair.episode_return) == (3, 1.5)
+
+
+async def later(observation):
+    await asyncio.sleep(0)
+    return int(observation[0])
+
+
+@pytest.mark.parametrize("function", [lambda observation: int(observation[0]), later])
+def test_a_function_may_be_async(function):
+    pair = FunctionPair(function, FOUR)
+    pair.put(shown(3.0))
+    assert asyncio.run(pair.get_action()) == 3
+
+
+@pytest.mark.parametrize("action", [4, -1, None, "left", [1, 2]])
+def test_a_function_must_act_in_the_space(action):
+    pair = FunctionPair(lambda _: action, FOUR)
+    pair.put(shown(0.0))
+    with pytest.raises(ActionError, match=r"is not in Discrete\(4\)"):
+        asyncio.run(pair.get_action())
+
+
+def test_box_actions_are_clipped():
+    box = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    assert action_of(box, np.array([2.0, -0.5])).tolist() == [1.0, -0.5]

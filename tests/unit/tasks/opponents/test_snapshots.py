@@ -1,0 +1,159 @@
+"""The store of snapshots: what is kept, and who plays an episode."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.opponents.results import Score
+from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore, steps_of
+from sc2pool.tasks.player import Episode
+from sc2pool.tasks.queue_pair import Transition
+
+SEEN = spaces.Box(-1.0, 1.0, (3,), np.float32)
+FOUR = spaces.Discrete(4)
+
+
+class Empty:
+    """Saved as an empty file, where no policy is needed."""
+
+    def save(self, path):
+        path.touch()
+
+
+def filled(folder, *steps: int, **keywords) -> SnapshotStore:
+    store = SnapshotStore(folder, **keywords)
+    for step in steps:
+        store.add(Empty(), step)
+    return store
+
+
+def steps_in(store: SnapshotStore) -> list[int]:
+    return [steps_of(snapshot) for snapshot in store.snapshots()]
+
+
+def test_snapshots_are_in_the_order_of_their_steps(tmp_path):
+    store = filled(tmp_path / "new" / "store", 0, 900, 1000, 20_000)
+    for other in ("step-7", "step-x.zip", "unfinished-step-9.zip", "model.zip"):
+        (store.folder / other).touch()
+    assert steps_in(store) == [0, 900, 1000, 20_000]
+    assert SnapshotStore(tmp_path / "none").snapshots() == []
+
+
+def test_a_full_store_is_thinned_out_but_keeps_the_first(tmp_path):
+    store = filled(tmp_path, *range(0, 60, 10), most=5)
+    assert steps_in(store) == [0, 20, 40, 50]
+    store = filled(tmp_path, *range(60, 10_000, 10), most=5)
+    assert steps_in(store)[0] == 0
+    assert steps_in(store)[-1] == 9_990
+    assert len(steps_in(store)) <= 5
+
+
+def test_a_resumed_run_drops_what_came_later(tmp_path):
+    store = filled(tmp_path, 0, 10, 20, 30)
+    store.drop_later(20)
+    assert steps_in(store) == [0, 10, 20]
+
+
+def chosen(store: SnapshotStore, episodes: int = 400) -> Counter[int]:
+    return Counter(steps_of(store.choose(Episode(number))) for number in range(episodes))
+
+
+def test_latest(tmp_path):
+    assert chosen(filled(tmp_path, 0, 10, 20, rule="latest")) == {20: 400}
+
+
+def test_uniform_with_a_share_for_the_newest(tmp_path):
+    store = filled(tmp_path, 0, 10, 20)
+    assert min(chosen(store).values()) > 100
+    often = chosen(SnapshotStore(tmp_path, latest_share=0.7))
+    assert often[20] > 280
+    assert min(often.values()) > 20
+
+
+def test_prioritised_prefers_those_that_win(tmp_path):
+    store = filled(tmp_path, 0, 10, 20, rule="prioritised", power=2)
+    assert min(chosen(store).values()) > 100  # nothing is known of any
+    rates = store.win_rates()
+    for step, results in ((0, "win win win"), (10, "win loss"), (20, "loss loss loss")):
+        for result in results.split():
+            rates.note([{"sc2pool.opponent": f"step-{step}", "sc2pool.result": result}])
+    rates.save()
+    found = chosen(store)
+    assert found[0] == 0
+    assert found[20] > 3 * found[10] > 0
+
+
+def test_weights_follow_the_formula(tmp_path):
+    store = SnapshotStore(tmp_path, rule="prioritised", power=2)
+    scores = {"a": Score(10, 9, 10), "b": Score(10, 5, 10)}
+    assert store.weights(["a", "b"], scores) == pytest.approx([1 / 26, 25 / 26])
+    beaten = {name: Score(10, 10, 10) for name in "ab"}
+    assert store.weights(["a", "b"], beaten) == pytest.approx([0.5, 0.5])
+
+
+def test_a_seeded_run_repeats(tmp_path):
+    store = filled(tmp_path, *range(0, 100, 10))
+    seeded = [Episode(number, seed=1000 + number) for number in range(20)]
+    again = [Episode(number + 50, seed=1000 + number) for number in range(20)]
+    assert [store.choose(one) for one in seeded] == [store.choose(one) for one in again]
+    assert len({store.choose(one) for one in seeded}) > 3
+
+
+def test_an_empty_store_says_what_is_missing(tmp_path):
+    with pytest.raises(ConfigError, match=r"no snapshot in .*: call store.add\(model, 0\)"):
+        SnapshotStore(tmp_path / "none").choose(Episode(0))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"rule": "best"}, "rule must be one of latest, uniform, prioritised, got 'best'"),
+        ({"power": 0}, "power must be above 0, got 0"),
+        ({"power": float("nan")}, "power must be above 0"),
+        ({"latest_share": 1.5}, "latest_share must be from 0 to 1, got 1.5"),
+        ({"most": 2}, "most must be a whole number of at least 3, got 2"),
+    ],
+)
+def test_wrong_arguments(tmp_path, keywords, message):
+    with pytest.raises(ConfigError, match=message):
+        SnapshotStore(tmp_path, **keywords)
+
+
+def test_an_episode_is_played_by_a_snapshot(tmp_path, make_model):
+    store = SnapshotStore(tmp_path, rule="latest")
+    store.add(make_model(), 0)
+    opponent = pickle.loads(pickle.dumps(SnapshotOpponent(store, SEEN, FOUR)))
+    name, pair = opponent.begin(Episode(0))
+    assert name == "step-0"
+    pair.put(Transition(np.zeros(3, np.float32), 0.0, False, False, {}))
+    assert FOUR.contains(asyncio.run(pair.get_action()))
+    store.add(make_model(), 500)
+    assert opponent.begin(Episode(1))[0] == "step-500"
+
+
+def test_a_snapshot_of_other_spaces_is_refused(tmp_path, make_model):
+    store = SnapshotStore(tmp_path)
+    store.add(make_model(), 0)
+    opponent = SnapshotOpponent(store, SEEN, spaces.Discrete(9))
+    with pytest.raises(ConfigError, match=r"acts in Discrete\(4\), expected .* Discrete\(9\)"):
+        opponent.begin(Episode(0))
+
+
+def test_another_one_is_chosen_if_a_file_vanishes(tmp_path, make_model, monkeypatch):
+    store = SnapshotStore(tmp_path, rule="latest")
+    store.add(make_model(), 0)
+    later = store.add(make_model(), 10)
+    present = iter([store.snapshots()])
+    later.source.unlink()
+    listed = SnapshotStore.snapshots
+    monkeypatch.setattr(
+        SnapshotStore, "snapshots", lambda store: next(present, None) or listed(store)
+    )
+    assert SnapshotOpponent(store, SEEN, FOUR).begin(Episode(0))[0] == "step-0"
