@@ -34,7 +34,10 @@ class TaskDefinition(ABC):
             override it, as it may `max_loops`; the object then has the pool's value.
         max_loops: an episode that lasts this many game loops is truncated; None for no limit.
         race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
-        opponents: built-in opponents; none for the mini-games, whose enemies belong to the map.
+        players: how many play it. With 2 each env is a match: two games that play each other, and
+            both sides have a task object of this class.
+        opponents: built-in opponents of a task for one player; none for the mini-games, whose
+            enemies belong to the map.
         disable_fog: whether the whole map is visible.
         metadata: as in `gymnasium.Env`; `render_fps` is that of real time unless it is given.
         render_mode: None, or one of the metadata's `render_modes`.
@@ -50,6 +53,7 @@ class TaskDefinition(ABC):
     step_mul: ClassVar[int] = 8
     max_loops: ClassVar[int | None] = None
     race_requested: ClassVar[int | Enum] = common_pb2.Terran
+    players: ClassVar[int] = 1
     opponents: ClassVar[tuple[Computer, ...]] = ()
     disable_fog: ClassVar[bool] = False
     metadata: Mapping[str, Any] = {"render_modes": ["human", "rgb_array"]}
@@ -123,13 +127,28 @@ class TaskDefinition(ABC):
         raise NotImplementedError
 
     @classmethod
+    def check_values(cls) -> None:
+        """Check the values of the class attributes; a kind of task that has more extends it.
+
+        Raises:
+            ConfigError: one is wrong.
+        """
+        check_loops("step_mul", cls.step_mul)
+        if cls.max_loops is not None:
+            check_loops("max_loops", cls.max_loops)
+        cls.game_setup()
+
+    @classmethod
     def game_setup(cls) -> GameSetup:
         """The game that this task is played on.
 
         Raises:
-            ConfigError: `race_requested` is no race, or `opponents` are not `Computer`s.
+            ConfigError: `race_requested` is no race, `opponents` are not `Computer`s, `players` is
+                neither 1 nor 2, or a task of two players has `opponents`.
         """
         opponents = cls.opponents
+        if type(cls.players) is not int or cls.players not in (1, 2):
+            raise ConfigError(f"players must be 1 or 2, got {cls.players!r}")
         if not (
             isinstance(opponents, list | tuple)
             and all(isinstance(opponent, Computer) for opponent in opponents)
@@ -137,11 +156,17 @@ class TaskDefinition(ABC):
             raise ConfigError(
                 f"opponents must be a tuple of sc2pool.config.Computer, got {opponents!r}"
             )
+        if cls.players > 1 and opponents:
+            raise ConfigError(
+                f"a task of two players has no opponents of its own, got {opponents!r}; the env's "
+                f"opponent may be a Computer"
+            )
         return GameSetup(
             map_name=cls.map_name,
             race=race_number(cls.race_requested),
             opponents=tuple(opponents),
             disable_fog=cls.disable_fog,
+            participants=cls.players,
         )
 
 
@@ -166,10 +191,7 @@ def check_definition(cls: type[TaskDefinition]) -> None:
     if missing:
         raise ConfigError(f"task {cls.__name__} must define {missing}")
     try:
-        check_loops("step_mul", cls.step_mul)
-        if cls.max_loops is not None:
-            check_loops("max_loops", cls.max_loops)
-        cls.game_setup()
+        cls.check_values()
     except ConfigError as error:
         raise ConfigError(f"task {cls.__name__}: {error}") from None
 

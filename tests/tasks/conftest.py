@@ -13,7 +13,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.game.installation import Installation, find_map
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.players.sc2_player import TaskSpec
+from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
 
@@ -44,7 +44,7 @@ def play(game_installation: Installation) -> Callable[..., list[list[Transition]
         task = resolve(task)
         map_path = find_map(game_installation, task.map_name)
         player = TaskSpec(task, game_installation, map_path, Limits(), **spec).player()
-        player.attributes = {}
+        player.attributes = ({},)
         episodes = []
         try:
             await player.launch(Deadline.after(90))

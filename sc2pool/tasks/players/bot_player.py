@@ -28,7 +28,8 @@ from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.players.sc2_player import SC2Player, TaskSpec
+from sc2pool.tasks.players.sc2_player import SC2Player
+from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair
 
 # python-sc2 logs each order that the player cannot afford, for each of a pool's n games.

@@ -8,78 +8,27 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NoReturn
 
 from gymnasium.error import ResetNeeded
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.config import Limits, ReplayPolicy
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game
-from sc2pool.game.installation import Installation
-from sc2pool.optional import require
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.commands import as_actions
-from sc2pool.tasks.definition import TaskDefinition, check_loops
+from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.episode_rules import EpisodeRules, awaited
 from sc2pool.tasks.player import Episode, GameFacts, Player
 from sc2pool.tasks.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
+from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair
 from sc2pool.tasks.task import Task
-
-
-@dataclass(frozen=True)
-class TaskSpec:
-    """A task to be played on games of one installation.
-
-    Raises:
-        ConfigError: `step_mul` or `max_loops` is given and is no whole number of at least 1.
-        MissingPackageError: frames are wanted, and Pillow is not installed.
-    """
-
-    task: type[TaskDefinition]
-    installation: Installation
-    map_path: Path
-    limits: Limits
-    render_mode: str | None = None
-    replays: ReplayPolicy | None = None
-    realtime: bool = False
-    """The game runs by itself, and does not wait for actions."""
-    step_mul: int | None = None
-    """Game loops per env step; None for the task's own."""
-    max_loops: int | None = None
-    """The time limit of an episode in game loops; None for the task's own."""
-
-    def __post_init__(self) -> None:
-        for name, loops in self.overrides.items():
-            check_loops(name, loops)
-        if self.render_mode == "rgb_array" and self.task.render is TaskDefinition.render:
-            require("render_mode='rgb_array'", "PIL")
-
-    @property
-    def overrides(self) -> dict[str, int]:
-        """The attributes that this pool sets on each task object, before `set_attr`'s."""
-        given = {"step_mul": self.step_mul, "max_loops": self.max_loops}
-        return {name: loops for name, loops in given.items() if loops is not None}
-
-    @property
-    def loops_per_step(self) -> int:
-        """Game loops per env step, of an episode in which `set_attr` changes nothing."""
-        return self.task.step_mul if self.step_mul is None else self.step_mul
-
-    def player(self) -> Player:
-        if issubclass(self.task, Task):
-            return TaskPlayer(self)
-        # Only a bot needs python-sc2, which costs each worker 0.4 s and 80 MB.
-        from sc2pool.tasks.players.bot_player import BotPlayer  # noqa: PLC0415
-
-        return BotPlayer(self)
 
 
 class SC2Player(Player):
@@ -89,7 +38,7 @@ class SC2Player(Player):
 
     def __init__(self, spec: TaskSpec) -> None:
         self.spec = spec
-        self.setup = replace(spec.task.game_setup(), realtime=spec.realtime)
+        self.setup = spec.setup
         self.realtime = spec.realtime
         self.observation_space = spec.task.observation_space
         self.action_space = spec.task.action_space
@@ -109,23 +58,16 @@ class SC2Player(Player):
         assert self._game is not None, "the pool launches before it resets"
         return self._game
 
-    async def launch(self, deadline: Deadline) -> GameFacts:
+    async def launch(self, deadline: Deadline) -> Sequence[GameFacts]:
         spec = self.spec
         self._game = game = await Game.launch(
             spec.installation, spec.limits, deadline=deadline, directory=self.directory
         )
-        return GameFacts(
-            game.pid,
-            game.root_pid,
-            game.port,
-            game.version,
-            game.base_build,
-            game.listener_proven,
-        )
+        return [facts_of(game)]
 
     @property
-    def exited_fd(self) -> int | None:
-        return self.game.exited_fd
+    def exited_fds(self) -> Sequence[int]:
+        return [self.game.exited_fd]
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         chooser = self._replays
@@ -134,14 +76,14 @@ class SC2Player(Player):
             return
         held = LastHeld(pair)
         await self.play_episode(episode, held)
-        last = held.last
-        assert last is not None, "an episode ends with a transition that says so"
+        assert held.last, "an episode ends with a transition that says so"
+        last, *others = held.last
         by_number, by_return = chooser.choose(episode, held.episode_return)
         if by_number or by_return:
             data = await self.replay()
             replay = PlayedReplay(episode.number, held.episode_return, by_number, by_return, data)
             last = last._replace(info={**last.info, REPLAY: replay})
-        pair.put(last)
+        pair.put_rows([last, *others])
 
     @abstractmethod
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
@@ -159,12 +101,18 @@ class SC2Player(Player):
     def new_task(self, task: TaskDefinition, episode: Episode, row: int = 0) -> None:
         """Make `task` the target of `get_attr` and similar calls; set the trainer's attributes."""
         self.task = task
+        self.prepare(task, episode, self.attributes[row])
+
+    def prepare(
+        self, task: TaskDefinition, episode: Episode, attributes: Mapping[str, Any]
+    ) -> None:
+        """Set what a new task object is told before its first hook."""
         task.episode = episode
         task.options = episode.options
         task.game_version = self.game.version
         task.metadata = self.metadata
         task.render_mode = self.render_mode
-        for name, value in {**self.spec.overrides, **self.attributes[row]}.items():
+        for name, value in {**self.spec.overrides, **attributes}.items():
             setattr(task, name, value)
 
     def set_delay(self, task: TaskDefinition) -> None:
@@ -222,8 +170,8 @@ class SC2Player(Player):
         return loops_passed(self._loop_before_pause, loop, ran_s)
 
     @property
-    def processes(self) -> tuple[int, bool]:
-        return self.game.root_pid, True
+    def processes(self) -> tuple[Sequence[int], bool]:
+        return [self.game.root_pid], True
 
     def log_tail(self) -> str:
         return "" if self._game is None else self._game.log_tail()
@@ -231,6 +179,18 @@ class SC2Player(Player):
     def close(self) -> None:
         if self._game is not None:
             self._game.close()
+
+
+def facts_of(game: Game) -> GameFacts:
+    """What the trainer records about this game."""
+    return GameFacts(
+        game.pid,
+        game.root_pid,
+        game.port,
+        game.version,
+        game.base_build,
+        game.listener_proven,
+    )
 
 
 class Unstarted:

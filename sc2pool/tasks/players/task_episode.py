@@ -98,10 +98,17 @@ class TaskEpisode:
 
 
 class ClientGame:
-    """A task's `game` if the game belongs to python-sc2: it answers requests."""
+    """A task's `game` if the game belongs to python-sc2: it answers requests, and has a result."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+
+    @property
+    def result(self) -> int | None:
+        """The own player's `Result`, once the game has ended with one."""
+        results = self._client._game_result or {}
+        result = results.get(self._client._player_id)
+        return None if result is None else int(result.value)
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
         """As `Game.request`: a refusal is a reply with `error` set."""

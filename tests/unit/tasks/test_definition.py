@@ -13,9 +13,10 @@ from sc2.data import AIBuild, Difficulty, Race
 
 from sc2pool.config import Computer, Limits
 from sc2pool.errors import ConfigError
+from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.players.sc2_player import TaskSpec
+from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.task import Task
 
 
@@ -100,3 +101,52 @@ def test_a_pool_overrides_step_mul_and_max_loops():
 def test_an_override_that_is_no_number_of_loops(name, wrong):
     with pytest.raises(ConfigError, match=f"{name} must be a whole number of at least 1, got"):
         spec(**{name: wrong})
+
+
+class Duel(MoveToBeacon):
+    players = 2
+
+
+class BotDuel(RLBotAI):
+    map_name = "MoveToBeacon"
+    players = 2
+    observation_space = action_space = spaces.Discrete(2)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ({"players": 3}, "task Odd: players must be 1 or 2, got 3"),
+        ({"players": True}, "task Odd: players must be 1 or 2, got True"),
+        (
+            {"players": 2, "opponents": (Computer(),)},
+            "task Odd: a task of two players has no opponents of its own",
+        ),
+    ],
+    ids=str,
+)
+def test_wrong_players(attributes, told):
+    with pytest.raises(ConfigError, match=told):
+        check_definition(with_attributes(**attributes))
+
+
+@pytest.mark.parametrize(
+    ("task", "keywords", "told"),
+    [
+        (MoveToBeacon, {"opponent": Computer()}, "opponent is for tasks of two players, and Move"),
+        (BotDuel, {}, "a task of two players must be a Task, and BotDuel is an RLBotAI"),
+        (Duel, {"realtime": True}, "realtime=True, but Duel has two players"),
+    ],
+)
+def test_what_only_one_or_two_players_can(task, keywords, told):
+    installation: Any = None
+    with pytest.raises(ConfigError, match=told):
+        TaskSpec(task, installation, Path("x"), Limits(), **keywords)
+
+
+def test_two_players_are_two_participants():
+    assert Duel.game_setup().participants == 2
+    installation: Any = None
+    computer = Computer()
+    setup = TaskSpec(Duel, installation, Path("x"), Limits(), opponent=computer).setup
+    assert (setup.participants, setup.opponents) == (1, (computer,))

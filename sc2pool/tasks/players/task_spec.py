@@ -1,0 +1,116 @@
+"""What is pickled of a task and sent to a worker, which makes the task's player from it.
+
+Rule: what cannot be played is refused here, before any process starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sc2pool.config import Computer, GameSetup, Limits, ReplayPolicy
+from sc2pool.errors import ConfigError
+from sc2pool.game.installation import Installation
+from sc2pool.optional import require
+from sc2pool.tasks.definition import TaskDefinition, check_loops
+from sc2pool.tasks.opponents.opponent import Opponent
+from sc2pool.tasks.player import Player
+from sc2pool.tasks.task import Task
+from sc2pool.tasks.teams.team_task import TeamTask
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """A task to be played on games of one installation.
+
+    Raises:
+        ConfigError: `step_mul` or `max_loops` is given and is no whole number of at least 1; an
+            opponent for a task of one player; a task of two players that is no `Task`, or in real
+            time without a computer as the opponent.
+        MissingPackageError: frames are wanted, and Pillow is not installed.
+    """
+
+    task: type[TaskDefinition]
+    installation: Installation
+    map_path: Path
+    limits: Limits
+    render_mode: str | None = None
+    replays: ReplayPolicy | None = None
+    realtime: bool = False
+    """The game runs by itself, and does not wait for actions."""
+    step_mul: int | None = None
+    """Game loops per env step; None for the task's own."""
+    max_loops: int | None = None
+    """The time limit of an episode in game loops; None for the task's own."""
+    opponent: Opponent | Computer | None = None
+    """Who plays the other side of a task of two players; None for a learner."""
+
+    def __post_init__(self) -> None:
+        self._check_players()
+        for name, loops in self.overrides.items():
+            check_loops(name, loops)
+        if self.render_mode == "rgb_array" and self.task.render is TaskDefinition.render:
+            require("render_mode='rgb_array'", "PIL")
+
+    def _check_players(self) -> None:
+        name = self.task.__name__
+        if self.task.players == 1:
+            if self.opponent is not None:
+                raise ConfigError(
+                    f"opponent is for tasks of two players, and {name} has one; "
+                    f"got {self.opponent!r}"
+                )
+        elif not issubclass(self.task, Task):
+            raise ConfigError(f"a task of two players must be a Task, and {name} is an RLBotAI")
+        elif self.realtime and not isinstance(self.opponent, Computer):
+            raise ConfigError(
+                f"realtime=True, but {name} has two players, whose games would each follow a clock "
+                f"of its own; only opponent=Computer(…) can be played in real time"
+            )
+
+    @property
+    def setup(self) -> GameSetup:
+        """The game to be played."""
+        setup = replace(self.task.game_setup(), realtime=self.realtime)
+        if isinstance(self.opponent, Computer):
+            setup = replace(setup, participants=1, opponents=(self.opponent,))
+        return setup
+
+    @property
+    def overrides(self) -> dict[str, int]:
+        """The attributes that this pool sets on each task object, before `set_attr`'s."""
+        given = {"step_mul": self.step_mul, "max_loops": self.max_loops}
+        return {name: loops for name, loops in given.items() if loops is not None}
+
+    @property
+    def loops_per_step(self) -> int:
+        """Game loops per env step, of an episode in which `set_attr` changes nothing."""
+        return self.task.step_mul if self.step_mul is None else self.step_mul
+
+    @property
+    def rows(self) -> int:
+        """How many rows an env has: one for each of its learning players or agents."""
+        if issubclass(self.task, TeamTask):
+            return len(self.task.agents)
+        return self.task.players if self.opponent is None else 1
+
+    def player(self) -> Player:
+        # Imported here: only the worker needs a player, and only a bot python-sc2, which costs each
+        # worker 0.4 s and 80 MB.
+        if issubclass(self.task, TeamTask):
+            from sc2pool.tasks.players.team_player import TeamPlayer  # noqa: PLC0415
+
+            return TeamPlayer(self)
+        if self.task.players > 1:
+            from sc2pool.tasks.players import match_player  # noqa: PLC0415
+
+            if isinstance(self.opponent, Computer):
+                return match_player.ComputerMatchPlayer(self, self.opponent)
+            return match_player.MatchPlayer(self, self.opponent)
+        if issubclass(self.task, Task):
+            from sc2pool.tasks.players.sc2_player import TaskPlayer  # noqa: PLC0415
+
+            return TaskPlayer(self)
+        from sc2pool.tasks.players.bot_player import BotPlayer  # noqa: PLC0415
+
+        return BotPlayer(self)

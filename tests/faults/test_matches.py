@@ -1,0 +1,159 @@
+"""Matches: the fault of a side ends the pair, with one truncation in each of its rows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psutil
+import pytest
+from fault_pools import LENIENT, assert_same_bytes, step
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import Limits, PoolConfig, RecyclePolicy
+from sc2pool.errors import ConfigError, UserCodeError
+from sc2pool.game.match.blame import Side
+from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
+
+QUIET_STEPS = 3
+PATIENT_IN_LAUNCH = PoolConfig(limits=Limits(step_s=2.0, worker_grace_s=0.5))
+"""Two matches are four games, which start together."""
+EXPECTED_KINDS = {
+    (signal.SIGKILL, "host"): {"game-exited"},
+    (signal.SIGKILL, "guest"): {"game-exited"},
+    (signal.SIGKILL, "worker"): {"worker-exited"},
+    (signal.SIGSTOP, "host"): {"deadline", "stopped"},
+    (signal.SIGSTOP, "guest"): {"deadline", "stopped"},
+}
+
+
+def pid_of(env: SubprocSC2VecEnv, match: int, who: str) -> int:
+    row = env.stats().instances[match]
+    (guest,) = row.other_games
+    return {"host": row.pid, "guest": guest["pid"], "worker": row.worker_pid}[who] or 0
+
+
+def hold(env: SubprocSC2VecEnv) -> Any:
+    return step(env, *[HOLD] * env.num_envs)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(standin_dir: Path) -> list[Any]:
+    """The observations of three matches; match i plays episode i."""
+    env = SubprocSC2VecEnv(n=3, task=MarineDuel, game=standin_dir, seed=7)
+    try:
+        return [env.reset(), *(hold(env)[0] for _ in range(QUIET_STEPS + 4))]
+    finally:
+        env.close()
+
+
+@pytest.mark.parametrize(("harm", "who"), EXPECTED_KINDS)
+def test_both_rows_get_one_truncation_and_the_others_none(make_env, undisturbed, harm, who):
+    env = make_env(task=MarineDuel, config=PATIENT_IN_LAUNCH)
+    assert_same_bytes(env.reset(), undisturbed[0][:4])
+    for number in range(1, QUIET_STEPS + 1):
+        assert_same_bytes(hold(env)[0], undisturbed[number][:4])
+
+    os.kill(pid_of(env, 0, who), harm)
+    observations, rewards, dones, infos = hold(env)
+
+    assert dones.tolist() == [True, True, False, False]
+    assert rewards[:2].tolist() == [0.0, 0.0]
+    assert_same_bytes(observations[:2], undisturbed[0][4:])
+    assert_same_bytes(observations[2:], undisturbed[QUIET_STEPS + 1][2:4])
+    for row, info in enumerate(infos[:2]):
+        assert info["sc2pool.synthetic"] and info["TimeLimit.truncated"]
+        assert info["sc2pool.fault"]["kind"] in EXPECTED_KINDS[harm, who]
+        if who != "worker":
+            assert info["sc2pool.fault"]["detail"].startswith(f"{who}: "), info
+        last_good = undisturbed[QUIET_STEPS][row]
+        assert_same_bytes(info["terminal_observation"], last_good)
+    assert infos[2:] == [{"TimeLimit.truncated": False}] * 2
+    for number in range(1, 4):
+        observations, _, dones, _ = hold(env)
+        assert_same_bytes(observations[:2], undisturbed[number][4:])
+        assert_same_bytes(observations[2:], undisturbed[QUIET_STEPS + 1 + number][2:4])
+        assert not dones.any()
+    assert sum(env.stats().recycles.values()) == 1
+
+
+def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_installation):
+    """Nothing of it is in the batch: the pair was replaced within the reset."""
+    arm("game KILL")  # of the first that starts
+    env = make_env(task=MarineDuel, n=1, game=striking_installation)
+    assert env.reset().shape == (2, 57)
+    assert sum(env.stats().recycles.values()) == 1
+    hold(env)
+
+
+def test_pairs_are_killed_again_and_again(make_env):
+    """One truncation for each; in the end nothing is left."""
+    env = make_env(task=MarineDuel, config=PoolConfig(restart=LENIENT))
+    env.reset()
+    faults = 0
+    rounds = [(match, who) for match in (0, 1) for who in ("host", "guest", "worker")]
+    for match, who in rounds:
+        before = {pid_of(env, match, one) for one in ("host", "guest", "worker")}
+        os.kill(pid_of(env, match, who), signal.SIGKILL)
+        _, _, dones, infos = hold(env)
+        mine = slice(2 * match, 2 * match + 2)
+        assert dones[mine].all() and dones.sum() == 2
+        faults += sum("sc2pool.fault" in info for info in infos)
+        assert not [pid for pid in before if psutil.pid_exists(pid)]
+    assert faults == 2 * len(rounds)
+    assert sum(env.stats().recycles.values()) == len(rounds)
+
+
+def test_a_pause_stops_both_games(make_env):
+    """For longer than the watchdog lets a stopped game live; the episode goes on after it."""
+    env = make_env(task=MarineDuel, n=1)
+    env.reset()
+    hold(env)
+    games = [psutil.Process(pid_of(env, 0, side)) for side in Side]
+    env.pool.pause()
+    assert [game.status() for game in games] == [psutil.STATUS_STOPPED] * 2
+    time.sleep(2.5)
+    env.pool.resume()
+    _, _, dones, infos = hold(env)
+    assert not dones.any() and not any("sc2pool.fault" in info for info in infos)
+
+
+class WrongMap(MarineDuel):
+    map_name: ClassVar[str] = "DefeatRoaches"
+
+
+def test_a_map_for_one_player_is_a_config_error(make_env):
+    env = make_env(task=WrongMap)
+    with pytest.raises(ConfigError, match="is a map for 1 participant, not for 2"):
+        env.reset()
+    assert psutil.Process().children(recursive=True) == []
+
+
+class Raising(MarineDuel):
+    def observe(self) -> Any:
+        if self.lazy_observation.game_loop > 8 and self.facing < 0:
+            raise ZeroDivisionError("one side")
+        return super().observe()
+
+
+def test_a_task_that_raises_on_one_side(make_env):
+    env = make_env(task=Raising, n=1)
+    env.reset()
+    with pytest.raises(UserCodeError, match="ZeroDivisionError: one side"):
+        for _ in range(5):
+            hold(env)
+    assert psutil.Process().children(recursive=True) == []
+
+
+def test_recycled_pairs(make_env):
+    """A soft recycle replaces both games; no transition shows it."""
+    config = PoolConfig(recycle=RecyclePolicy(episodes=1))
+    env = make_env(task=MarineDuel, n=1, config=config, max_loops=16)
+    env.reset()
+    for _ in range(10):
+        _, _, _, infos = hold(env)
+        assert not any("sc2pool.fault" in info for info in infos)
+    assert sum(env.stats().recycles.values()) >= 4
