@@ -41,9 +41,19 @@ BUILT_IN: dict[str, str] = {
     "CollectMineralsAndGasImage": "sc2pool.tasks.minigames.towns.images:CollectMineralsAndGasImage",
     "BuildMarines": "sc2pool.tasks.minigames.towns.build_marines:BuildMarines",
     "BuildMarinesImage": "sc2pool.tasks.minigames.towns.images:BuildMarinesImage",
+    "MarineDuel": "sc2pool.tasks.duels.marine_duel:MarineDuel",
     "Melee": "sc2pool.tasks.melee.melee:Melee",
     "MeleeImage": "sc2pool.tasks.melee.images:MeleeImage",
 }
+
+SMAC = (
+    *("3m", "8m", "25m", "5m_vs_6m", "8m_vs_9m", "10m_vs_11m", "27m_vs_30m", "MMM", "MMM2"),
+    *("2s3z", "3s5z", "3s5z_vs_3s6z", "3s_vs_3z", "3s_vs_4z", "3s_vs_5z", "1c3s5z", "2m_vs_1z"),
+    *("corridor", "6h_vs_8z", "2s_vs_1sc", "so_many_baneling", "bane_vs_bane", "2c_vs_64zg"),
+)
+"""SMAC's scenarios: tasks of teams, so gymnasium's registry, which is for one agent, has none."""
+
+_PLACES = BUILT_IN | {name: f"sc2pool.tasks.teams.smac.task:{name}" for name in SMAC}
 
 
 def available() -> list[str]:
@@ -80,14 +90,14 @@ def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
 
 def _imported(task: str) -> object:
     """What a name means; an error in the user's own module is raised as it is."""
-    if task not in BUILT_IN and ":" not in task:
-        close = difflib.get_close_matches(task, BUILT_IN, n=1, cutoff=0.5)
+    if task not in _PLACES and ":" not in task:
+        close = difflib.get_close_matches(task, _PLACES, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise ConfigError(
-            f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}; a task of your "
-            f"own is module:Class"
+            f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}; SMAC's scenarios: "
+            f"{', '.join(SMAC)}; a task of your own is module:Class"
         )
-    module, _, name = BUILT_IN.get(task, task).partition(":")
+    module, _, name = _PLACES.get(task, task).partition(":")
     if not module or module.startswith(".") or not name:
         raise ConfigError(f"task {task!r}: expected module:Class")
     try:

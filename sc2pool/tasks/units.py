@@ -7,12 +7,12 @@
 Rules: units are read as columns; other attributes (health, cooldown) have a function each. For
 these pure Python decodes the messages of the selected units, the compiled path decodes none. Units
 are in the order of their tags: a unit keeps its row until another unit of its kind appears or
-disappears.
+disappears; `with_tags` follows units by their tags instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -51,6 +51,7 @@ class Kind(NamedTuple):
 
 
 OWN_MARINES = Kind(MARINE, raw_pb2.Self)
+ENEMY_MARINES = Kind(MARINE, raw_pb2.Enemy)
 ENEMY_BANELINGS = Kind(BANELING, raw_pb2.Enemy)
 ENEMY_ROACHES = Kind(ROACH, raw_pb2.Enemy)
 ENEMY_ZERGLINGS = Kind(ZERGLING, raw_pb2.Enemy)
@@ -116,6 +117,24 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
     return [_in_tag_order(source, columns, found[kind]) for kind in kinds]
 
 
+def with_tags(
+    observation: Observed | sc_pb.Observation, tags: Sequence[int]
+) -> tuple[NDArray[np.bool_], Units]:
+    """The units with these tags, as far as they are there.
+
+    Returns:
+        Whether each is there, shape (len(tags),), and those that are, in the order of `tags`.
+    """
+    source = observation if isinstance(observation, Observed) else _Whole(observation)
+    columns = source.columns
+    row_of = {tag: row for row, tag in enumerate(columns.tag)}
+    there = [tag for tag in tags if tag in row_of]
+    rows = [row_of[tag] for tag in there]
+    x, y = columns.x, columns.y
+    positions = np.array([(x[row], y[row]) for row in rows], np.float64).reshape(-1, 2)
+    return np.array([tag in row_of for tag in tags]), Units(there, positions, source, rows)
+
+
 class _Whole:
     """A whole observation as a source of units."""
 
@@ -132,6 +151,11 @@ class _Whole:
 def health(units: Units) -> Floats:
     """Hit points of each unit, shape (n,)."""
     return _numbers(units, "health")
+
+
+def shield(units: Units) -> Floats:
+    """Shield points of each unit, shape (n,); 0 of units without a shield."""
+    return _numbers(units, "shield")
 
 
 def weapon_cooldown(units: Units) -> Floats:

@@ -14,7 +14,9 @@ from sc2pool.tasks.units import (
     distances,
     health,
     select,
+    shield,
     weapon_cooldown,
+    with_tags,
 )
 
 ENEMY_MARINES = Kind(MARINE, ENEMY_ROACHES.alliance)
@@ -73,3 +75,22 @@ def test_units_of_a_real_game(recorded):
     first = next(unit for unit in observation.raw_data.units if unit.tag == units.tags[0])
     assert units.positions[0].tolist() == pytest.approx([first.pos.x, first.pos.y])
     assert (health(units) > 0).all()
+
+
+def test_units_are_followed_by_their_tags(unit, state):
+    observation = state(
+        unit(OWN_MARINES, 1, 2, tag=1, shield=0),
+        unit(ENEMY_MARINES, 3, 4, tag=2, health=30, shield=5),
+    )
+    there, units = with_tags(observation, [2, 9, 1])
+    assert there.tolist() == [True, False, True]
+    assert units.tags == [2, 1]
+    assert units.positions.tolist() == [[3, 4], [1, 2]]
+    assert shield(units).tolist() == [5, 0]
+    assert health(units).tolist() == [30, 0]
+
+
+def test_none_of_the_tags_is_there(state):
+    there, units = with_tags(state(), [4])
+    assert there.tolist() == [False]
+    assert units.positions.shape == (0, 2)

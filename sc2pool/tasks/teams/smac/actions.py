@@ -1,0 +1,83 @@
+"""Which actions an agent has, and the commands they become.
+
+    0           nothing: the only action of the dead, who alone have it
+    1           stop
+    2 to 5      move north, south, east, west
+    6 + i       attack enemy i; of a medivac, heal ally i
+
+Source: `StarCraft2Env.get_avail_agent_actions` and `get_agent_action`. Rule: an action that is not
+available becomes no command; SMAC raises an AssertionError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sc2pool.tasks import commands
+from sc2pool.tasks.commands import Commands
+from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
+from sc2pool.tasks.teams.smac.ground import Ground
+from sc2pool.tasks.units import Floats, distances
+
+NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, 4
+FIRST_TARGET = FIRST_MOVE + N_MOVES
+SHOOT_RANGE = 6.0
+"""SMAC's, in cells, for every unit whatever its weapon."""
+MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
+
+_MOVE, _ATTACK, _STOP, _HEAL = 16, 23, 4, 386
+"""The specific abilities that SMAC orders, not the general ones of `commands`."""
+
+
+def available(battle: Battle, ground: Ground) -> Bools:
+    """Which actions each agent has, (agents, actions)."""
+    allies, enemies = battle.allies, battle.enemies
+    masks = np.zeros((len(allies.tags), FIRST_TARGET + len(enemies.tags)), dtype=np.bool_)
+    masks[:, STOP] = True
+    length = battle.rules.move_amount
+    masks[:, FIRST_MOVE:FIRST_TARGET] = ground.can_move(allies.positions, length)
+    masks[:, FIRST_TARGET:] = _in_range(allies.positions, enemies) & enemies.alive
+    medivacs = allies.medivacs
+    if medivacs.any():
+        masks[medivacs, FIRST_TARGET:] = False
+        healed = _in_range(allies.positions[medivacs], allies) & allies.alive & ~medivacs
+        masks[medivacs, FIRST_TARGET : FIRST_TARGET + len(allies.tags)] = healed
+    dead = ~allies.alive
+    masks[dead] = False
+    masks[dead, NOTHING] = True
+    return masks
+
+
+def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Commands:
+    """The commands of a step, in the order of the agents.
+
+    Args:
+        masks: which actions are available.
+        actions: of each agent.
+    """
+    allies, enemies = battle.allies, battle.enemies
+    length = battle.rules.move_amount
+    heals = allies.medivacs
+    orders = []
+    for agent, action in enumerate(actions):
+        if action == NOTHING or not masks[agent, action]:
+            continue
+        tag = [allies.tags[agent]]
+        if action == STOP:
+            orders.append(commands.command(_STOP, tag))
+        elif action < FIRST_TARGET:
+            x, y = allies.positions[agent].tolist()
+            dx, dy = MOVES[action - FIRST_MOVE]
+            orders.append(commands.command(_MOVE, tag, (x + dx * length, y + dy * length)))
+        elif heals[agent]:
+            orders.append(commands.command(_HEAL, tag, allies.tags[action - FIRST_TARGET]))
+        else:
+            orders.append(commands.command(_ATTACK, tag, enemies.tags[action - FIRST_TARGET]))
+    return orders
+
+
+def _in_range(positions: Floats, targets: Side) -> Bools:
+    near: Bools = distances(positions, targets.positions) <= SHOOT_RANGE
+    return near

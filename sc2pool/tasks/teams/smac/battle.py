@@ -1,0 +1,209 @@
+"""Both sides' units in arrays, step by step: who lives, how the battle ends, what a step earned.
+
+Source: `StarCraft2Env.init_units`, `update_units`, `only_medivac_left` and `reward_battle`. Rules:
+a unit keeps its number for the whole battle; one that is not in an observation is dead; what a dead
+unit had last is kept, but nothing reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from s2clientprotocol import raw_pb2
+
+from sc2pool.errors import ConfigError
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smac.scenarios import MEDIVAC, Group, Scenario, UnitType
+from sc2pool.tasks.units import Floats, health, shield, weapon_cooldown, with_tags
+
+Bools = NDArray[np.bool_]
+
+WON, DRAWN, LOST = 1, 0, -1
+"""How a battle ends for the team."""
+
+
+@dataclass
+class Side:
+    """The units of one side, each with a number from 0.
+
+    Attributes:
+        tags: their tags.
+        kinds: the scenario's types of this side.
+        kind: the index of each unit's type in `kinds`.
+        full_health: the health of each unit that is unhurt.
+        full_shield: likewise the shield, of this version of the game.
+        present: whether each was in the newest observation.
+        health: the hit points of each, 0 of the dead; `shield` likewise.
+        cooldown: game loops until each one's weapon is ready; of a medivac, its energy.
+        positions: (n, 2).
+        medivacs: which units are medivacs.
+    """
+
+    tags: list[int]
+    kinds: tuple[UnitType, ...]
+    kind: NDArray[np.intp]
+    full_health: Floats
+    full_shield: Floats
+    max_cooldown: Floats = field(init=False)
+    max_shield: Floats = field(init=False)
+    present: Bools = field(init=False)
+    health: Floats = field(init=False)
+    shield: Floats = field(init=False)
+    cooldown: Floats = field(init=False)
+    positions: Floats = field(init=False)
+    medivacs: Bools = field(init=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.tags)
+        self.max_cooldown = np.array([self.kinds[i].max_cooldown for i in self.kind])
+        # 1 for units without a shield, whose share is 0 then.
+        self.max_shield = np.array([self.kinds[i].max_shield or 1.0 for i in self.kind])
+        self.medivacs = np.array([self.kinds[i] is MEDIVAC for i in self.kind])
+        self.present = np.zeros(n, dtype=np.bool_)
+        self.health, self.shield, self.cooldown = np.zeros((3, n))
+        self.positions = np.zeros((n, 2))
+
+    @property
+    def alive(self) -> Bools:
+        """Which units live."""
+        alive: Bools = self.health > 0
+        return alive
+
+    @property
+    def points(self) -> Floats:
+        """Hit points and shield of each unit; 0 of the dead."""
+        return np.where(self.alive, self.health + self.shield, 0.0)
+
+    def update(self, observed: Observed) -> None:
+        """Take over what an observation says of the units."""
+        self.present, units = with_tags(observed, self.tags)
+        self.health[~self.present] = 0.0
+        self.health[self.present] = health(units)
+        self.shield[self.present] = shield(units)
+        self.cooldown[self.present] = weapon_cooldown(units)
+        self.positions[self.present] = units.positions
+        living = np.flatnonzero(self.medivacs & self.present)
+        if living.size:
+            _, medivacs = with_tags(observed, [self.tags[i] for i in living])
+            self.cooldown[living] = [unit.energy for unit in medivacs.messages]
+
+
+@dataclass
+class Battle:
+    """Both sides of one battle.
+
+    Attributes:
+        largest_reward: the best return before it is scaled.
+        reward: what the newest step earned, not scaled and without the end of the battle.
+    """
+
+    scenario: Scenario
+    rules: Rules
+    allies: Side
+    enemies: Side
+    largest_reward: float = field(init=False)
+    reward: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.largest_reward = (
+            self.scenario.n_enemies * self.rules.reward_death_value
+            + self.rules.reward_win
+            + float(self.enemies.full_health.sum() + self.enemies.full_shield.sum())
+        )
+
+    @classmethod
+    def begun(cls, scenario: Scenario, rules: Rules, observed: Observed) -> Battle | None:
+        """The battle that an observation shows; None if not all units are there yet."""
+        columns = observed.columns
+        units: dict[int, list[raw_pb2.Unit]] = {}
+        for alliance in (raw_pb2.Self, raw_pb2.Enemy):
+            rows = [row for row, whose in enumerate(columns.alliance) if whose == alliance]
+            units[alliance] = observed.messages(rows)
+        # Agents are numbered by type and place, enemies as the game lists them.
+        own = sorted(units[raw_pb2.Self], key=lambda unit: (unit.unit_type, unit.pos.x, unit.pos.y))
+        enemies = units[raw_pb2.Enemy]
+        if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
+            return None
+        # The map gives the team's types numbers of its own, one after the other.
+        first = own[0].unit_type
+        battle = cls(
+            scenario,
+            rules,
+            _side(own, scenario.allies, [unit.unit_type - first for unit in own]),
+            _side(enemies, scenario.enemies, _standard_kinds(enemies, scenario.enemies)),
+        )
+        battle.allies.update(observed)
+        battle.enemies.update(observed)
+        return battle
+
+    def update(self, observed: Observed) -> None:
+        """Take over the observation after a step, and find out what the step earned."""
+        allies_before, enemies_before = self.allies.points, self.enemies.points
+        self.allies.update(observed)
+        self.enemies.update(observed)
+        lost, allies_lost = _losses(allies_before, self.allies.points)
+        dealt, enemies_lost = _losses(enemies_before, self.enemies.points)
+        value = self.rules.reward_death_value
+        earned = dealt + value * enemies_lost
+        if self.rules.reward_sparse:
+            self.reward = 0.0
+        elif self.rules.reward_only_positive:
+            self.reward = abs(earned)  # an enemy's shield recovers: SMAC counts that, too
+        else:
+            scale = self.rules.reward_negative_scale
+            self.reward = earned - scale * (lost + value * allies_lost)
+
+    def outcome(self) -> int | None:
+        """How the battle has ended: WON, DRAWN or LOST; None if it goes on."""
+        n_allies = int(self.allies.present.sum())
+        n_enemies = int(self.enemies.present.sum())
+        if (n_allies == 0 and n_enemies > 0) or self._medivacs_alone():
+            return LOST
+        if (n_allies > 0 and n_enemies == 0) or self._enemy_medivac_alone():
+            return WON
+        return DRAWN if n_allies == n_enemies == 0 else None
+
+    def _medivacs_alone(self) -> bool:
+        """Whether all of the team but its medivac is dead, on a map that has one."""
+        medivacs = self.allies.medivacs
+        return bool(medivacs.any() and not self.allies.alive[~medivacs].any())
+
+    def _enemy_medivac_alone(self) -> bool:
+        """Whether of the enemies a medivac alone is left."""
+        alive = self.enemies.alive
+        return bool(alive.sum() == 1 and self.enemies.medivacs[alive].all())
+
+
+def _losses(before: Floats, now: Floats) -> tuple[float, int]:
+    """The points that a side has lost, less what recovered, and how many of it have died."""
+    return float((before - now).sum()), int(((before > 0) & (now == 0)).sum())
+
+
+def _standard_kinds(units: Sequence[raw_pb2.Unit], groups: Sequence[Group]) -> list[int]:
+    """The index of each unit's type in the groups; past their end if it is in none."""
+    index_of = {kind.id: index for index, (kind, _) in enumerate(groups)}
+    return [index_of.get(unit.unit_type, len(groups)) for unit in units]
+
+
+def _side(units: Sequence[raw_pb2.Unit], groups: Sequence[Group], kinds: Sequence[int]) -> Side:
+    """The units as a side.
+
+    Raises:
+        ConfigError: their types are not those of the scenario.
+    """
+    counts = [kinds.count(index) for index in range(len(groups))]
+    if counts != [count for _, count in groups]:
+        expected = ", ".join(f"{count} {kind.name}" for kind, count in groups)
+        found = sorted(unit.unit_type for unit in units)
+        raise ConfigError(f"expected {expected}; the map has units of the types {found}")
+    return Side(
+        tags=[unit.tag for unit in units],
+        kinds=tuple(kind for kind, _ in groups),
+        kind=np.array(kinds, dtype=np.intp),
+        full_health=np.array([unit.health_max for unit in units]),
+        full_shield=np.array([unit.shield_max for unit in units]),
+    )

@@ -1,0 +1,211 @@
+"""What SMAC's agents see, and the state of the whole battle.
+
+An agent's observation, each part only as far as its options are on:
+
+    own moves      for each of the 4 moves whether it can; the ground around it
+    each enemy     whether it can be attacked (by a medivac: whether the ally of that number can be
+                   healed), distance, x, y, health, shield, type
+    each ally      1, distance, x, y, health, shield, type, last action; not itself
+    itself         health, shield, type; how much of the time limit has passed
+
+The state:
+
+    each ally      health, cooldown (of a medivac: energy), x, y, shield, type
+    each enemy     health, x, y, shield, type
+    last actions, how much of the time limit has passed
+
+Source: `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: distances and offsets are in
+lengths of the sight range; in the state, x and y are from the map's centre, in lengths of the
+playable area; health, shield and cooldown are shares of the largest; a type is one number of
+several that is 1; a unit that is dead or out of sight is all zeros, and so is what a dead agent
+sees. With `obs_timestep_number` SMAC's observation has one more number than its `get_obs_size`
+says, always 0; it is left out here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sc2pool.tasks.teams.smac.actions import FIRST_MOVE, FIRST_TARGET, N_MOVES
+from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
+from sc2pool.tasks.teams.smac.ground import Ground
+from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smac.scenarios import Scenario
+from sc2pool.tasks.units import Floats
+
+Features = NDArray[np.float32]
+
+SIGHT_RANGE = 9.0
+"""SMAC's, in cells, for every unit."""
+_N_AROUND, _N_HEIGHTS = 8, 9
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many numbers there are of each kind."""
+
+    scenario: Scenario
+    rules: Rules
+
+    @cached_property
+    def n_actions(self) -> int:
+        """The number of an agent's actions."""
+        return FIRST_TARGET + self.scenario.n_enemies
+
+    @cached_property
+    def shield_of_allies(self) -> int:
+        """1 if the team's race has shields, else 0."""
+        return int(self.scenario.allies[0][0].max_shield > 0)
+
+    @cached_property
+    def shield_of_enemies(self) -> int:
+        """1 if the enemy's race has shields, else 0."""
+        return int(self.scenario.enemies[0][0].max_shield > 0)
+
+    @cached_property
+    def move(self) -> int:
+        """What an agent sees of where it can move."""
+        rules = self.rules
+        return N_MOVES + _N_AROUND * rules.obs_pathing_grid + _N_HEIGHTS * rules.obs_terrain_height
+
+    @cached_property
+    def enemy(self) -> int:
+        """What an agent sees of each enemy."""
+        seen = self.rules.obs_all_health * (1 + self.shield_of_enemies)
+        return 4 + seen + self.scenario.n_types
+
+    @cached_property
+    def ally(self) -> int:
+        """What an agent sees of each ally."""
+        seen = self.rules.obs_all_health * (1 + self.shield_of_allies)
+        return 4 + seen + self.scenario.n_types + self.rules.obs_last_action * self.n_actions
+
+    @cached_property
+    def own(self) -> int:
+        """What an agent sees of itself."""
+        rules = self.rules
+        seen = rules.sees_own_health * (1 + self.shield_of_allies)
+        return seen + self.scenario.n_types + rules.obs_timestep_number
+
+    @cached_property
+    def observation(self) -> int:
+        """All that an agent sees."""
+        scenario = self.scenario
+        others = scenario.n_enemies * self.enemy + (scenario.n_agents - 1) * self.ally
+        return self.move + others + self.own
+
+    @cached_property
+    def state(self) -> int:
+        """The whole battle."""
+        scenario, rules = self.scenario, self.rules
+        if rules.obs_instead_of_state:
+            return scenario.n_agents * self.observation
+        allies = scenario.n_agents * (4 + self.shield_of_allies + scenario.n_types)
+        enemies = scenario.n_enemies * (3 + self.shield_of_enemies + scenario.n_types)
+        actions = rules.state_last_action * scenario.n_agents * self.n_actions
+        return allies + enemies + actions + rules.state_timestep_number
+
+
+def observations(
+    battle: Battle, ground: Ground, masks: Bools, last_actions: Features, elapsed: float
+) -> Features:
+    """What each agent sees.
+
+    Args:
+        masks: which actions each has.
+        last_actions: of each, as one number of several that is 1; zeros at the start.
+        elapsed: how much of the time limit has passed, from 0 to 1.
+
+    Returns:
+        (agents, numbers) float32, zeros for the dead.
+    """
+    rules, allies, enemies = battle.rules, battle.allies, battle.enemies
+    n = len(allies.tags)
+    moves: list[Bools | Floats] = [masks[:, FIRST_MOVE:FIRST_TARGET]]
+    if rules.obs_pathing_grid:
+        moves.append(ground.walkable_around(allies.positions, rules.move_amount))
+    if rules.obs_terrain_height:
+        moves.append(ground.height_around(allies.positions, rules.move_amount))
+    of_enemies = _seen(allies, enemies, masks[:, FIRST_TARGET:], battle)
+    of_allies = _seen(allies, allies, np.ones((n, n)), battle)
+    if rules.obs_last_action:
+        visible = of_allies[..., :1]
+        actions = np.broadcast_to(last_actions, (n, *last_actions.shape)) * visible
+        of_allies = np.concatenate([of_allies, actions], axis=2)
+    of_others = of_allies[~np.eye(n, dtype=np.bool_)].reshape(n, -1)  # nobody is its own ally
+    own = _shares(allies) if rules.sees_own_health else np.zeros((n, 0))
+    parts = [*moves, of_enemies.reshape(n, -1), of_others, own, _types(allies)]
+    seen = np.concatenate(parts, axis=1, dtype=np.float32)
+    seen[~allies.alive] = 0.0
+    if rules.obs_timestep_number:
+        seen = np.pad(seen, ((0, 0), (0, 1)), constant_values=elapsed)
+    return seen
+
+
+def state(
+    battle: Battle, ground: Ground, last_actions: Features, elapsed: float, seen: Features
+) -> Features:
+    """The whole battle, as one vector.
+
+    Args:
+        last_actions: as for `observations`.
+        elapsed: likewise.
+        seen: what the agents see.
+    """
+    rules, allies, enemies = battle.rules, battle.allies, battle.enemies
+    if rules.obs_instead_of_state:
+        return seen.ravel()
+    cooldown = (allies.cooldown / allies.max_cooldown)[:, None]
+    parts = []
+    for side, more in ((allies, [cooldown]), (enemies, [])):
+        shares = _shares(side)
+        places = (side.positions - np.divide(ground.size, 2)) / ground.playable
+        row = np.concatenate([shares[:, :1], *more, places, shares[:, 1:], _types(side)], axis=1)
+        row[~side.alive] = 0.0
+        parts.append(row.ravel())
+    if rules.state_last_action:
+        parts.append(last_actions.ravel())
+    if rules.state_timestep_number:
+        parts.append(np.array([elapsed]))
+    return np.concatenate(parts, dtype=np.float32)
+
+
+def _seen(allies: Side, others: Side, first: Bools | Floats, battle: Battle) -> Floats:
+    """What each agent sees of each unit of a side, (agents, units, numbers), after `first`."""
+    offsets = others.positions[None, :, :] - allies.positions[:, None, :]
+    distance = np.hypot(offsets[..., 0], offsets[..., 1])
+    visible = (distance < SIGHT_RANGE) & others.alive
+    columns = [_types(others)]
+    if battle.rules.obs_all_health:
+        columns.insert(0, _shares(others))
+    of_units = np.concatenate(columns, axis=1)
+    seen = np.concatenate(
+        [
+            first[..., None],
+            distance[..., None] / SIGHT_RANGE,
+            offsets / SIGHT_RANGE,
+            np.broadcast_to(of_units, (len(allies.tags), *of_units.shape)),
+        ],
+        axis=2,
+    )
+    seen[~visible] = 0.0
+    found: Floats = seen
+    return found
+
+
+def _shares(side: Side) -> Floats:
+    """The health of each unit, and its shield if its race has shields, as shares of the largest."""
+    columns = [side.health / side.full_health]
+    if side.kinds[0].max_shield > 0:
+        columns.append(side.shield / side.max_shield)
+    return np.stack(columns, axis=1)
+
+
+def _types(side: Side) -> Floats:
+    """The type of each unit: one number of several that is 1; none if the side has only one."""
+    n_types = len(side.kinds)
+    return np.eye(n_types)[side.kind] if n_types > 1 else np.zeros((len(side.tags), 0))

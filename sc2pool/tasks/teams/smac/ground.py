@@ -1,0 +1,90 @@
+"""The map's grids as SMAC reads them: where a unit can move, and how high the ground is.
+
+Source: `StarCraft2Env._launch`, `can_move`, `get_surrounding_points`. Rule: outside of the map no
+unit can move, but what an agent sees of such a place is 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.tasks.melee.grid import bits_of, bytes_of
+from sc2pool.tasks.units import Floats
+
+Bools = NDArray[np.bool_]
+
+_DIRECTIONS = np.array([(0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)])
+"""North, south, east, west: the order of the moves."""
+_AROUND = np.array([(0, 2), (0, -2), (2, 0), (-2, 0), (1, 1), (-1, -1), (1, -1), (-1, 1), (0, 0)])
+"""The places that an agent sees, in lengths of a move; the last one is its own."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The grids of one map.
+
+    Attributes:
+        size: of the map, (x, y).
+        playable: width and height of the playable area.
+        walkable: whether units can walk on a cell, (x, y).
+        height: of a cell, (x, y), from 0 to 1.
+    """
+
+    size: tuple[int, int]
+    playable: tuple[float, float]
+    walkable: Bools
+    height: Floats
+
+    @classmethod
+    def of(cls, game_info: sc_pb.ResponseGameInfo) -> Ground:
+        """The ground that the game describes."""
+        raw = game_info.start_raw
+        area = raw.playable_area
+        grid = raw.pathing_grid
+        if grid.bits_per_pixel == 1:
+            walkable = bits_of(grid).T
+        else:  # the older versions' grid: a byte per cell, 0 where units can walk, from the top
+            walkable = ~np.flip(bytes_of(grid).T.astype(np.bool_), axis=1)
+        return cls(
+            size=(raw.map_size.x, raw.map_size.y),
+            playable=(area.p1.x - area.p0.x, area.p1.y - area.p0.y),
+            walkable=walkable,
+            # SMAC turns this grid over in every version.
+            height=np.flip(bytes_of(raw.terrain_height).T, axis=1) / 255,
+        )
+
+    def can_move(self, positions: Floats, length: float) -> Bools:
+        """Whether half of a move leads each unit to ground that it can walk on.
+
+        Args:
+            positions: (n, 2).
+            length: of a move.
+
+        Returns:
+            (n, 4): north, south, east, west.
+        """
+        # Truncated, as SMAC does: what is less than a cell outside counts as inside.
+        ahead = (positions[:, None, :] + _DIRECTIONS * (length / 2)).astype(np.int64)
+        return self._inside(ahead) & self.walkable[self._clipped(ahead)]
+
+    def walkable_around(self, positions: Floats, length: int) -> Bools:
+        """Whether units can walk at the 8 places around each unit, (n, 8)."""
+        places = positions.astype(np.int64)[:, None, :] + _AROUND[:-1] * length
+        return ~self._inside(places) | self.walkable[self._clipped(places)]
+
+    def height_around(self, positions: Floats, length: int) -> Floats:
+        """The height of the 8 places around each unit and of its own, (n, 9)."""
+        places = positions.astype(np.int64)[:, None, :] + _AROUND * length
+        return np.where(self._inside(places), self.height[self._clipped(places)], 1.0)
+
+    def _inside(self, places: NDArray[np.int64]) -> Bools:
+        return np.asarray(((places >= 0) & (places < self.size)).all(axis=-1))
+
+    def _clipped(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The index of the cells at some places; of those outside, the nearest inside."""
+        x, y = np.moveaxis(np.clip(places, 0, np.subtract(self.size, 1)), -1, 0)
+        return x, y

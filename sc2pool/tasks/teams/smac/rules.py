@@ -1,0 +1,70 @@
+"""SMAC's options, with SMAC's names and defaults (`StarCraft2Env.__init__` in its repository)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from sc2pool.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What agents see, and what they are rewarded for.
+
+    Attributes:
+        move_amount: how far a move leads, in cells; a whole number.
+        obs_all_health: agents see the health of all units in sight, and their own.
+        obs_own_health: agents see their own health.
+        obs_last_action: agents see the last actions of allies in sight.
+        obs_pathing_grid: agents see at which of 8 places around them units can walk.
+        obs_terrain_height: agents see the height of 9 places around and below them.
+        obs_instead_of_state: the state is all agents' observations.
+        obs_timestep_number: agents see how much of the time limit has passed.
+        state_last_action: the state has the last actions.
+        state_timestep_number: the state has how much of the time limit has passed.
+        reward_sparse: 1 for a victory, -1 for a defeat, and nothing else.
+        reward_only_positive: damage and deaths of the team cost nothing.
+        reward_death_value: for each enemy killed, and against each ally lost.
+        reward_win: added for a victory.
+        reward_defeat: added for a defeat.
+        reward_negative_scale: what the team's damage and deaths are multiplied by.
+        reward_scale: whether rewards are scaled so that the best return is `reward_scale_rate`.
+        reward_scale_rate: the best return.
+
+    Raises:
+        ConfigError: a value has the wrong type, or a length or scale is not positive.
+    """
+
+    move_amount: int = 2
+    obs_all_health: bool = True
+    obs_own_health: bool = True
+    obs_last_action: bool = False
+    obs_pathing_grid: bool = False
+    obs_terrain_height: bool = False
+    obs_instead_of_state: bool = False
+    obs_timestep_number: bool = False
+    state_last_action: bool = True
+    state_timestep_number: bool = False
+    reward_sparse: bool = False
+    reward_only_positive: bool = True
+    reward_death_value: float = 10
+    reward_win: float = 200
+    reward_defeat: float = 0
+    reward_negative_scale: float = 0.5
+    reward_scale: bool = True
+    reward_scale_rate: float = 20
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            kinds = {"bool": (bool,), "int": (int,), "float": (int, float)}[str(field.type)]
+            if type(value) not in kinds:
+                raise ConfigError(f"{field.name} must be of type {field.type}, got {value!r}")
+        for name in ("move_amount", "reward_scale_rate"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} must be above 0, got {getattr(self, name)!r}")
+
+    @property
+    def sees_own_health(self) -> bool:
+        """Whether agents see their own health, by either option."""
+        return self.obs_own_health or self.obs_all_health

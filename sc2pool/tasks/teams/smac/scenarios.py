@@ -1,0 +1,140 @@
+"""SMAC's 23 scenarios: the units of both sides, and how long a battle may last.
+
+Source: the map parameters of SMAC's repository (`smac/env/starcraft2/maps/smac_maps.py`), and its
+functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+from s2clientprotocol import common_pb2
+
+
+@dataclass(frozen=True)
+class UnitType:
+    """A type of unit as SMAC scales it.
+
+    Attributes:
+        id: the game's standard number, which the enemies have; allies have the map's own.
+        max_cooldown: in game loops, the weapon cooldown that becomes 1; of a medivac, the energy.
+        max_shield: the shield that becomes 1; 0 for units without one.
+    """
+
+    name: str
+    id: int
+    race: int
+    max_cooldown: float = 15.0
+    max_shield: float = 0.0
+
+
+MARINE = UnitType("marine", 48, common_pb2.Terran, 15)
+MARAUDER = UnitType("marauder", 51, common_pb2.Terran, 25)
+MEDIVAC = UnitType("medivac", 54, common_pb2.Terran, 200)
+COLOSSUS = UnitType("colossus", 4, common_pb2.Protoss, 24, 150)
+ZEALOT = UnitType("zealot", 73, common_pb2.Protoss, 22, 50)
+STALKER = UnitType("stalker", 74, common_pb2.Protoss, 35, 80)
+BANELING = UnitType("baneling", 9, common_pb2.Zerg, 1)
+SPINE_CRAWLER = UnitType("spine_crawler", 98, common_pb2.Zerg)
+ZERGLING = UnitType("zergling", 105, common_pb2.Zerg, 11)
+HYDRALISK = UnitType("hydralisk", 107, common_pb2.Zerg, 10)
+
+Group = tuple[UnitType, int]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One map of SMAC.
+
+    Attributes:
+        name: the map's and the task's.
+        limit: env steps after which a battle is over.
+        allies: the team's units, in the order of their types' numbers on the map.
+        enemies: the enemy's units, in the order in which SMAC numbers their types.
+    """
+
+    name: str
+    limit: int
+    allies: tuple[Group, ...]
+    enemies: tuple[Group, ...]
+
+    @cached_property
+    def n_agents(self) -> int:
+        """The number of the team's units."""
+        return sum(count for _, count in self.allies)
+
+    @cached_property
+    def n_enemies(self) -> int:
+        """The number of the enemy's units."""
+        return sum(count for _, count in self.enemies)
+
+    @property
+    def n_types(self) -> int:
+        """How many numbers tell a unit's type; 0 if each side has only one."""
+        return len(self.allies) if len(self.allies) > 1 else 0
+
+    @cached_property
+    def race(self) -> int:
+        """The team's race."""
+        return self.allies[0][0].race
+
+    @cached_property
+    def enemy_race(self) -> int:
+        """The enemy's race."""
+        return self.enemies[0][0].race
+
+    @cached_property
+    def agents(self) -> tuple[str, ...]:
+        """The agents' names: type and number, in SMAC's order of the agents."""
+        return tuple(f"{kind.name}_{i}" for kind, count in self.allies for i in range(count))
+
+
+def _mirrored(name: str, limit: int, *groups: Group) -> Scenario:
+    return Scenario(name, limit, groups, groups)
+
+
+def _of_marines(name: str, limit: int, n_allies: int, n_enemies: int) -> Scenario:
+    return Scenario(name, limit, ((MARINE, n_allies),), ((MARINE, n_enemies),))
+
+
+def _one_type(name: str, limit: int, allies: Group, enemies: Group) -> Scenario:
+    return Scenario(name, limit, (allies,), (enemies,))
+
+
+_ALL = (
+    _of_marines("3m", 60, 3, 3),
+    _of_marines("8m", 120, 8, 8),
+    _of_marines("25m", 150, 25, 25),
+    _of_marines("5m_vs_6m", 70, 5, 6),
+    _of_marines("8m_vs_9m", 120, 8, 9),
+    _of_marines("10m_vs_11m", 150, 10, 11),
+    _of_marines("27m_vs_30m", 180, 27, 30),
+    _mirrored("MMM", 150, (MARAUDER, 2), (MARINE, 7), (MEDIVAC, 1)),
+    Scenario(
+        "MMM2",
+        180,
+        allies=((MARAUDER, 2), (MARINE, 7), (MEDIVAC, 1)),
+        enemies=((MARAUDER, 3), (MARINE, 8), (MEDIVAC, 1)),
+    ),
+    # SMAC numbers the enemy's zealots before its stalkers, and its own side the other way.
+    Scenario("2s3z", 120, ((STALKER, 2), (ZEALOT, 3)), ((ZEALOT, 3), (STALKER, 2))),
+    Scenario("3s5z", 150, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 5), (STALKER, 3))),
+    Scenario("3s5z_vs_3s6z", 170, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 6), (STALKER, 3))),
+    _one_type("3s_vs_3z", 150, (STALKER, 3), (ZEALOT, 3)),
+    _one_type("3s_vs_4z", 200, (STALKER, 3), (ZEALOT, 4)),
+    _one_type("3s_vs_5z", 250, (STALKER, 3), (ZEALOT, 5)),
+    _mirrored("1c3s5z", 180, (COLOSSUS, 1), (STALKER, 3), (ZEALOT, 5)),
+    _one_type("2m_vs_1z", 150, (MARINE, 2), (ZEALOT, 1)),
+    _one_type("corridor", 400, (ZEALOT, 6), (ZERGLING, 24)),
+    _one_type("6h_vs_8z", 150, (HYDRALISK, 6), (ZEALOT, 8)),
+    _one_type("2s_vs_1sc", 300, (STALKER, 2), (SPINE_CRAWLER, 1)),
+    _one_type("so_many_baneling", 100, (ZEALOT, 7), (BANELING, 32)),
+    _mirrored("bane_vs_bane", 200, (BANELING, 4), (ZERGLING, 20)),
+    _one_type("2c_vs_64zg", 400, (COLOSSUS, 2), (ZERGLING, 64)),
+)
+
+SCENARIOS: Final = MappingProxyType({scenario.name: scenario for scenario in _ALL})
+"""By name."""

@@ -1,0 +1,89 @@
+"""`TeamTask`: a task whose agents act together in one game.
+
+    class Pair(TeamTask):
+        map_name = "MyMap"
+        agents = ("marine_0", "marine_1")
+        observation_space = spaces.Box(-1, 1, (9,), np.float32)    # of one agent
+        action_space = spaces.Discrete(5)                          # of one agent
+
+        def act(self, actions):     # an action of each agent -> commands
+            return [...]
+
+        def observe(self):          # an observation of each agent, as an array or a list
+            return np.array([...])
+
+Rules: what is given or returned for each agent is in the order of `agents`; the reward, the info
+and the end of the episode are the team's; an agent whose unit is dead goes on acting, without
+effect, until the episode ends.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Sequence
+from typing import Any, ClassVar
+
+from gymnasium import spaces
+
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.commands import Commands
+from sc2pool.tasks.task import Task
+
+
+class TeamTask(Task):
+    """One episode of a team's task.
+
+    Attributes:
+        agents: their names, each different. An env has a row for each of them.
+        observation_space: of one agent; `action_space` likewise.
+        state_space: what `state()` returns; None if the task has no state.
+        shares_state: whether each row's observation is the agent's with the state, as a dict of
+            "observation" and "state", for a critic that sees the whole battle.
+        last_action: the actions before the newest observation, one for each agent; None before the
+            episode's first.
+
+    `action_masks()`, if the task has it, returns a mask for each agent, as an array or a list.
+    """
+
+    agents: ClassVar[tuple[str, ...]] = ()
+    state_space: ClassVar[spaces.Space[Any] | None] = None
+    shares_state: ClassVar[bool] = False
+
+    @abstractmethod
+    def act(self, action: Sequence[Any]) -> Commands | Awaitable[Commands | None] | None:
+        """Turn an action of each agent into unit commands."""
+
+    @abstractmethod
+    def observe(self) -> Any:
+        """What each agent sees: for each, an element of the observation space. May be `async`."""
+
+    def state(self) -> Any:
+        """The whole battle as the newest observation shows it, an element of the state space."""
+        raise NotImplementedError(f"{type(self).__name__} has no state")
+
+    @classmethod
+    def row_space(cls) -> spaces.Space[Any]:
+        """The observation space of a row."""
+        if not cls.shares_state:
+            return cls.observation_space
+        assert cls.state_space is not None, "checked with the definition"
+        return spaces.Dict({"observation": cls.observation_space, "state": cls.state_space})
+
+    @classmethod
+    def check_values(cls) -> None:
+        """As every task's; the agents must have different names, a shared state a space."""
+        super().check_values()
+        if cls.players != 1:
+            raise ConfigError(f"a team's task has one player, got players={cls.players!r}")
+        agents: object = cls.agents
+        if (
+            not isinstance(agents, tuple)
+            or not agents
+            or not all(isinstance(name, str) and name for name in agents)
+            or len(set(agents)) < len(agents)
+        ):
+            raise ConfigError(
+                f"agents must be a tuple of at least one name, all different, got {agents!r}"
+            )
+        if cls.shares_state and cls.state_space is None:
+            raise ConfigError("shares_state is True, but the task has no state_space")

@@ -1,0 +1,242 @@
+"""Plays SMAC and our task of the same scenario with the same seeds and actions, and compares them.
+
+    python scripts/peers/compare_smac.py [SCENARIO ...] [--steps 200] [--options]
+
+SMAC plays battles with random actions until `--steps` are played; our task plays each battle again.
+The observations, states, available actions, rewards and ends must be the same, but for 1e-5.
+Without a scenario, five are played; with `--options`, also under other options than the defaults.
+SMAC is installed as run_smac.py says, with the same `--environment`, `--python` and `--source`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from run_smac import ENVIRONMENT, SOURCE, SmacError, default_python, installation, prepare
+
+from sc2pool.config import Limits
+from sc2pool.deadline import Deadline
+from sc2pool.game.installation import find, find_map
+from sc2pool.tasks.player import Episode
+from sc2pool.tasks.players.task_spec import TaskSpec
+from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
+from sc2pool.tasks.teams.smac.task import SmacTask, smac_task
+
+RECORD = Path(__file__).with_name("record_smac.py")
+USUAL = ("3m", "8m", "2s3z", "MMM", "corridor")
+TOLERANCE = 1e-5
+BATTLE_S = 120.0
+"""Limit for a battle of SMAC's, with the launch of its game."""
+LAUNCH_S = 60.0
+OPTIONS: tuple[Mapping[str, Any], ...] = (
+    {
+        "obs_last_action": True,
+        "obs_pathing_grid": True,
+        "obs_terrain_height": True,
+        "state_timestep_number": True,
+        "reward_only_positive": False,
+    },
+    {"obs_all_health": False, "obs_own_health": False, "obs_instead_of_state": True},
+    {"obs_all_health": False, "state_last_action": False, "reward_sparse": True},
+    {"move_amount": 4, "reward_scale": False, "reward_only_positive": False, "reward_defeat": -50},
+)
+"""Other options than the defaults. Not `obs_timestep_number`: SMAC's vector does not have the size
+that SMAC gives for it."""
+
+Record = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
+
+
+@dataclass
+class Compared:
+    """What was compared of one scenario."""
+
+    steps: int = 0
+    battles: int = 0
+    over: int = 0
+    """Battles that were played to their end."""
+    largest: float = 0.0
+    """The largest difference of two numbers."""
+    different: list[str] = field(default_factory=list)
+
+
+class ReplayingPair(QueuePair):
+    """Plays recorded actions and keeps what the task puts."""
+
+    def __init__(self, actions: Any) -> None:
+        self._actions = iter(actions)
+        self.transitions: list[list[Transition]] = []
+
+    async def get_action(self) -> Any:
+        raise AssertionError("a team's actions are got together")
+
+    def put(self, transition: Transition) -> None:
+        self.put_rows([transition])
+
+    async def get_actions(self) -> Any:
+        actions = next(self._actions, None)
+        if actions is None:
+            raise asyncio.CancelledError  # as the pool does if the trainer resets
+        return actions.tolist()
+
+    def put_rows(self, transitions: Any) -> None:
+        self.transitions.append(list(transitions))
+
+
+def main() -> int:
+    options = parse_arguments()
+    python = prepare(options.environment, options.python, options.source)
+    print("| scenario | options | battles | steps | played to the end | largest difference |")
+    print("|---|---|---|---|---|---|", flush=True)
+    different = 0
+    with installation() as game:
+        for scenario in options.scenarios or USUAL:
+            for chosen in ({}, *OPTIONS) if options.options else ({},):
+                much = {"steps": options.steps, "seed": options.seed}
+                found = compare(python, game, scenario, chosen, **much)
+                named = json.dumps(chosen) if chosen else "SMAC's own"
+                print(
+                    f"| {scenario} | {named} | {found.battles} | {found.steps} | {found.over} | "
+                    f"{found.largest:.1e} |",
+                    flush=True,
+                )
+                for line in found.different[:20]:
+                    print(line)
+                different += bool(found.different)
+    return different
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
+    parser.add_argument("--steps", type=int, default=200, help="of each scenario, at least")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--options", action="store_true", help="other options, too")
+    parser.add_argument("--environment", type=Path, default=ENVIRONMENT)
+    parser.add_argument("--python", default=default_python(), help="makes the environment")
+    parser.add_argument("--source", default=SOURCE, help="SMAC, as pip names it")
+    return parser.parse_args()
+
+
+def compare(
+    python: Path, game: Path, scenario: str, chosen: Mapping[str, Any], *, steps: int, seed: int
+) -> Compared:
+    """Play battles of one scenario until these steps are played, on both sides."""
+    found = Compared()
+    members = {"scenario": SCENARIOS[scenario], "rules": Rules(**chosen), "__module__": __name__}
+    task = type(scenario, (smac_task(scenario),), members)
+    while found.steps < steps:
+        theirs = recorded(python, game, scenario, chosen, seed=seed + found.battles, steps=steps)
+        ours = asyncio.run(played(task, game, seed + found.battles, theirs["actions"]))
+        check(theirs, ours, found)
+        found.battles += 1
+        found.steps += len(theirs["rewards"])
+        found.over += int(theirs["ends"][-1])
+    return found
+
+
+def recorded(
+    python: Path, game: Path, scenario: str, chosen: Mapping[str, Any], *, seed: int, steps: int
+) -> Record:
+    """A battle of SMAC's."""
+    with tempfile.TemporaryDirectory(prefix="sc2pool-smac-") as folder:
+        file = Path(folder) / "battle.npz"
+        words = [python, RECORD, scenario, str(seed), str(steps), json.dumps(chosen), file]
+        process = subprocess.Popen(
+            words,
+            env=os.environ | {"SC2PATH": str(game), "SDL_VIDEODRIVER": "dummy"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            output = process.communicate(timeout=BATTLE_S)[0]
+        except subprocess.TimeoutExpired:
+            raise SmacError(f"{scenario}: a battle did not end within {BATTLE_S} s") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        if process.returncode != 0:
+            raise SmacError(f"{scenario}: {output[-2000:]}")
+        with np.load(file) as archive:
+            return dict(archive)
+
+
+async def played(
+    task: type[SmacTask], game: Path, seed: int, actions: Any
+) -> list[tuple[list[Transition], Any]]:
+    """The same battle of our task: what each row got, and the state."""
+    shared = type(task.__name__, (task,), {"shares_state": True, "__module__": __name__})
+    found = find(game)
+    spec = TaskSpec(shared, found, find_map(found, task.map_name), Limits())
+    player = spec.player()
+    player.attributes = [{}] * player.rows
+    pair = ReplayingPair(actions)
+    try:
+        await player.launch(Deadline.after(LAUNCH_S))
+        with contextlib.suppress(asyncio.CancelledError):
+            await player.play(Episode(0, seed), pair)
+    finally:
+        player.close()
+    return [(rows, rows[0].observation["state"]) for rows in pair.transitions]
+
+
+def check(theirs: Record, ours: list[tuple[list[Transition], Any]], found: Compared) -> None:
+    """Compare one battle step by step."""
+    battle = found.battles
+    if len(ours) != len(theirs["states"]):
+        n = len(theirs["states"])
+        found.different.append(f"battle {battle}: {len(ours)} observations, SMAC has {n}")
+    for step, (rows, state) in enumerate(ours[: len(theirs["states"])]):
+        seen = np.array([row.observation["observation"] for row in rows])
+        masks = np.array([row.action_masks for row in rows])
+        pairs = [
+            ("observations", seen, theirs["observations"][step]),
+            ("state", state, theirs["states"][step]),
+            ("masks", masks, theirs["masks"][step]),
+        ]
+        if step > 0:
+            over = rows[0].terminated or rows[0].truncated
+            pairs.append(("reward", rows[0].reward, theirs["rewards"][step - 1]))
+            pairs.append(("end", over, theirs["ends"][step - 1]))
+        for what, own, other in pairs:
+            found.different += differences(f"battle {battle}, step {step}, {what}", own, other)
+            if np.shape(own) == np.shape(other):
+                gap = np.abs(np.asarray(own, np.float64) - np.asarray(other, np.float64))
+                found.largest = max(found.largest, float(gap.max(initial=0.0)))
+
+
+def differences(what: str, own: Any, other: Any) -> Iterator[str]:
+    """In what two arrays differ."""
+    own, other = np.asarray(own, np.float64), np.asarray(other, np.float64)
+    if own.shape != other.shape:
+        yield f"{what}: shape {own.shape}, SMAC has {other.shape}"
+        return
+    wrong = np.argwhere(~(np.abs(own - other) <= TOLERANCE))
+    if len(wrong):
+        at = tuple(wrong[0])
+        first = f"at {at} {own[at]}, SMAC has {other[at]}"
+        yield f"{what}: {len(wrong)} numbers differ, the first {first}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

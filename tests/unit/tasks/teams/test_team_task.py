@@ -1,0 +1,53 @@
+"""A team's definition is checked before any game is launched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.teams.team_task import TeamTask
+
+
+class Pair(TeamTask):
+    map_name = "3m"
+    agents = ("a", "b")
+    observation_space = spaces.Box(0, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    state_space = spaces.Box(0, 1, (3,), np.float32)
+
+    def act(self, action):
+        return []
+
+    def observe(self):
+        return np.zeros((2, 2), np.float32)
+
+
+def test_a_row_is_what_an_agent_sees_and_the_state_if_it_is_shared():
+    class Shared(Pair):
+        shares_state = True
+
+    assert resolve(Pair).row_space() is Pair.observation_space
+    assert set(resolve(Shared).row_space()) == {"observation", "state"}
+
+
+@pytest.mark.parametrize("given", [(), ("a", "a"), ["a", "b"], ("a", 1), ("", "b")])
+def test_wrong_agents(given):
+    class Wrong(Pair):
+        agents = given
+
+    with pytest.raises(ConfigError, match="task Wrong: agents must be a tuple of at least one"):
+        resolve(Wrong)
+
+
+def test_a_state_without_a_space_cannot_be_shared():
+    class Wrong(Pair):
+        state_space = None
+        shares_state = True
+
+    with pytest.raises(ConfigError, match="shares_state is True, but the task has no state_space"):
+        resolve(Wrong)
+    with pytest.raises(NotImplementedError, match="Wrong has no state"):
+        Wrong().state()
