@@ -22,9 +22,11 @@ if TYPE_CHECKING:
         ReplayPolicy,
         RestartPolicy,
     )
-    from sc2pool.envs.callbacks import PoolStatsCallback
+    from sc2pool.envs.callbacks import PoolStatsCallback, SnapshotCallback
     from sc2pool.envs.gym import SC2GymEnv
+    from sc2pool.envs.pettingzoo import SC2ParallelEnv as SC2ParallelEnv
     from sc2pool.envs.sb3 import SubprocSC2VecEnv
+    from sc2pool.envs.smac import StarCraft2Env
     from sc2pool.envs.tianshou import SC2TianshouVectorEnv as SC2TianshouVectorEnv
     from sc2pool.envs.vector import SC2VectorEnv
     from sc2pool.errors import (
@@ -47,13 +49,16 @@ if TYPE_CHECKING:
     from sc2pool.realtime.sb3 import PauseDuringTraining
     from sc2pool.tasks import commands
     from sc2pool.tasks.bot import RLBotAI
+    from sc2pool.tasks.opponents.snapshots import SnapshotStore
     from sc2pool.tasks.policy_bot import PolicyBot
     from sc2pool.tasks.queue_pair import QueuePair
     from sc2pool.tasks.task import Task
+    from sc2pool.tasks.teams.team_task import TeamTask
 
 __version__ = "0.1.0"
 
-# Without SC2TianshouVectorEnv: `from sc2pool import *` shall not need tianshou.
+# Without SC2TianshouVectorEnv and SC2ParallelEnv: `from sc2pool import *` shall not need tianshou
+# or PettingZoo.
 __all__ = [
     "ActionError",
     "AsyncPPO",
@@ -82,8 +87,12 @@ __all__ = [
     "SC2PoolError",
     "SC2VectorEnv",
     "SampleTimeoutError",
+    "SnapshotCallback",
+    "SnapshotStore",
+    "StarCraft2Env",
     "SubprocSC2VecEnv",
     "Task",
+    "TeamTask",
     "UserCodeError",
     "commands",
 ]
@@ -113,12 +122,17 @@ _HOME = {
     "ReplayPolicy": "sc2pool.config",
     "RestartPolicy": "sc2pool.config",
     "SC2GymEnv": "sc2pool.envs.gym",
+    "SC2ParallelEnv": "sc2pool.envs.pettingzoo",
     "SC2PoolError": "sc2pool.errors",
     "SC2TianshouVectorEnv": "sc2pool.envs.tianshou",
     "SC2VectorEnv": "sc2pool.envs.vector",
     "SampleTimeoutError": "sc2pool.errors",
+    "SnapshotCallback": "sc2pool.envs.callbacks",
+    "SnapshotStore": "sc2pool.tasks.opponents.snapshots",
+    "StarCraft2Env": "sc2pool.envs.smac",
     "SubprocSC2VecEnv": "sc2pool.envs.sb3",
     "Task": "sc2pool.tasks.task",
+    "TeamTask": "sc2pool.tasks.teams.team_task",
     "UserCodeError": "sc2pool.errors",
     "commands": "sc2pool.tasks.commands",
 }

@@ -28,6 +28,7 @@ EXTRAS: Final = {
     "prometheus_client": ("prometheus_client", "metrics"),
     "ray": ("ray[rllib]", "ray"),
     "tianshou": ("tianshou", "tianshou"),
+    "pettingzoo": ("pettingzoo", "pettingzoo"),
 }
 """By module: the distribution that provides it, and the extra that installs it."""
 

@@ -197,6 +197,6 @@ set_up_on_top() {
         PYTHON=$venv/bin/python
         venv=$venv/$1
         constraints=$root/constraints-$1.txt
-        set_up "$1"
+        set_up "$@"
     ) || exit
 }

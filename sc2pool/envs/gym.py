@@ -31,7 +31,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
     itself.
 
     Raises:
-        ConfigError: a wrong keyword, unknown task or render mode, no installation, no such map.
+        ConfigError: a wrong keyword, unknown task or render mode, no installation, no such map, a
+            task with several learning players.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium has it
@@ -48,6 +49,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         realtime: bool = False,
         step_mul: int | None = None,
         max_loops: int | None = None,
+        opponent: Any = None,
     ) -> None:
         self._players = players = make_players(
             n=1,
@@ -58,7 +60,9 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
             realtime=realtime,
             step_mul=step_mul,
             max_loops=max_loops,
+            opponent=opponent,
         )
+        players.require_one_row(type(self).__name__)
         self.pool = Pool(players.specs, one_book=True, config=players.config, autoreset=False)
         self.observation_space = self.pool.observation_space
         self.action_space = self.pool.action_space

@@ -22,15 +22,16 @@ def begin_episodes(
     Args:
         pool: that is to begin them.
         envs: ascending.
-        seed: as `SC2VectorEnv.reset` takes it.
+        seed: as `SC2VectorEnv.reset` takes it; a list has one for each row, of which each env's
+            first counts.
         options: for each env's own reset.
         is_task: whether the envs play a task.
 
     Raises:
-        ValueError: not as many seeds as envs.
+        ValueError: not as many seeds as rows.
         ConfigError: a seed that is not a whole number of at least 0.
     """
-    seeds, run_seed = seed_of_each(seed, pool.n), None
+    seeds, run_seed = seed_of_each(seed, pool.n_rows)[:: pool.rows], None
     if is_task:
         seeds, run_seed = seeds_of_tasks(seed, seeds, envs)
     seeded = any(seeds[env] is not None for env in envs)

@@ -45,6 +45,10 @@ log = logging.getLogger("sc2pool")
 class SubprocSC2VecEnv(VecEnv):
     """n StarCraft II games, or n environments of the user, stepped as one batch.
 
+    An env is a row of the batch. If a task has several learning players in one game, as
+    "MarineDuel" has two, each of them is an env: `num_envs` is twice n, and envs 2i and 2i + 1 are
+    the two players of game i. Their episodes end together; so do they fail.
+
         SubprocSC2VecEnv("MoveToBeacon", n=8)
         SubprocSC2VecEnv([make_env, make_env])
 
@@ -53,7 +57,7 @@ class SubprocSC2VecEnv(VecEnv):
             also be the task, or n.
         start_method: as in SB3's `SubprocVecEnv`; checked, but without effect, because every worker
             is a new interpreter.
-        n: number of envs, each a game of its own; 8 if not given.
+        n: number of games; 8 if not given.
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`; "MoveToBeacon" if
             neither a task nor `env_fns` is given.
         game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
@@ -69,8 +73,13 @@ class SubprocSC2VecEnv(VecEnv):
             `step` waits until the game has come `step_mul` loops further.
         step_mul: game loops per env step; None for the task's own.
         max_loops: an episode is truncated after this many game loops; None for the task's own.
+        opponent: who plays the other side of a task of two players, inside the worker, so that each
+            game has one row: a function of the observation, an object with SB3's `predict`, the
+            path of a model that SB3 has saved, a `SnapshotStore`, or a `Computer`. None if both
+            sides learn.
 
-    `game`, `spares`, `render_mode`, `realtime`, `step_mul` and `max_loops` are for tasks.
+    `game`, `spares`, `render_mode`, `realtime`, `step_mul`, `max_loops` and `opponent` are for
+    tasks.
 
     Attributes: SB3's, and `pool`, the pool itself.
 
@@ -96,6 +105,7 @@ class SubprocSC2VecEnv(VecEnv):
         realtime: bool = False,
         step_mul: int | None = None,
         max_loops: int | None = None,
+        opponent: Any = None,
     ) -> None:
         check_start_method("start_method", start_method)
         self._players = players = make_players(
@@ -110,6 +120,7 @@ class SubprocSC2VecEnv(VecEnv):
             realtime=realtime,
             step_mul=step_mul,
             max_loops=max_loops,
+            opponent=opponent,
         )
         pool = Pool(
             players.specs,
@@ -128,7 +139,7 @@ class SubprocSC2VecEnv(VecEnv):
         self._advises = False
         self._seed_for_all = False
         try:
-            super().__init__(pool.n, pool.observation_space, pool.action_space)
+            super().__init__(pool.n_rows, pool.observation_space, pool.action_space)
             self.metadata = {**pool.metadata, **self.metadata}  # render_fps, for recorders
             if seed is not None:
                 self.seed(seed)
@@ -142,8 +153,11 @@ class SubprocSC2VecEnv(VecEnv):
     def reset(self) -> VecEnvObs:
         """Begin an episode in every env; a step that is pending is cancelled.
 
+        Of the envs of one game, the first one's options are the game's.
+
         Returns:
-            Observations with a first axis of length n, in the space's structure and dtypes.
+            Observations with a first axis of length `num_envs`, in the space's structure and
+            dtypes.
 
         Raises:
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
@@ -153,9 +167,10 @@ class SubprocSC2VecEnv(VecEnv):
         if self._is_task and seeds[0] is not None:
             # Without a seed from the user, only the first episodes have one, so that they differ;
             # the later ones may then be reached by `restart_game`, which is faster.
-            self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.num_envs)
+            self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.pool.n)
         self._advise()
-        batch = self.pool.reset(seeds, self._options)
+        rows = self.pool.rows
+        batch = self.pool.reset(seeds[::rows], self._options[::rows])
         self._reset_seeds()
         self._reset_options()
         self._take_reset_infos(batch)
@@ -165,8 +180,8 @@ class SubprocSC2VecEnv(VecEnv):
         """Send one action per env.
 
         Args:
-            actions: an array or a list of length n. Where the action space is one array, a Box
-                action beyond its bounds is clipped.
+            actions: an array or a list of length `num_envs`. Where the action space is one array,
+                a Box action beyond its bounds is clipped.
 
         Raises:
             ActionError: an action is outside the space; nothing has been sent to any game.
@@ -177,9 +192,10 @@ class SubprocSC2VecEnv(VecEnv):
         """Wait for the step.
 
         Returns:
-            observations as from `reset`; rewards, float64 (n,); dones, bool (n,); infos, a list
-            of n dicts. A game that failed shows as done with `TimeLimit.truncated`,
-            `sc2pool.synthetic` and `sc2pool.fault` (kind, phase, detail, instance, recovery_s).
+            observations as from `reset`; rewards, float64 (num_envs,); dones, bool (num_envs,);
+            infos, a list of `num_envs` dicts. A game that failed shows as done with
+            `TimeLimit.truncated`, `sc2pool.synthetic` and `sc2pool.fault` (kind, phase, detail,
+            instance, recovery_s), in each of its envs.
 
         Raises:
             CrashLoopError, UserCodeError, ObservationError: see `reset`.
@@ -224,7 +240,7 @@ class SubprocSC2VecEnv(VecEnv):
         self.pool.void_episodes()
 
     def pause(self, indices: VecEnvIndices = None) -> None:
-        """Stop the games of these envs, until their next step or reset, or `resume`.
+        """Stop the games of these envs, until the game's next step or reset, or `resume`.
 
         Not a game loop passes meanwhile; `stats().pauses` says whether that is so. It may be
         called again; as many calls of `resume` belong to it.
@@ -233,11 +249,11 @@ class SubprocSC2VecEnv(VecEnv):
             AlreadyPendingCallError: a step has not been waited for.
             PauseError: a game could not be stopped; all of these go on.
         """
-        self.pool.pause(None if indices is None else self._envs(indices))
+        self.pool.pause(None if indices is None else self._games(indices))
 
     def resume(self, indices: VecEnvIndices = None) -> None:
         """Let the games of these envs go on; without effect on those that are not paused."""
-        self.pool.resume(None if indices is None else self._envs(indices))
+        self.pool.resume(None if indices is None else self._games(indices))
 
     def stats(self) -> PoolStats:
         """The pool's counters, and what each instance is doing."""
@@ -358,7 +374,7 @@ class SubprocSC2VecEnv(VecEnv):
         if advises:
             import torch  # noqa: PLC0415 - without SB3, SB3 is what must be named as missing
 
-            advice = threads_advice(torch.get_num_threads(), self.num_envs, usable_cores())
+            advice = threads_advice(torch.get_num_threads(), self.pool.n, usable_cores())
             if advice is not None:
                 log.warning(advice)
 
@@ -368,6 +384,10 @@ class SubprocSC2VecEnv(VecEnv):
             return list(range(self.num_envs))
         many: Iterable[int] = indices if isinstance(indices, Iterable) else [indices]
         return [range(self.num_envs)[operator.index(env)] for env in many]
+
+    def _games(self, indices: VecEnvIndices) -> list[int]:
+        """The games that these envs play in, each once."""
+        return list(dict.fromkeys(env // self.pool.rows for env in self._envs(indices)))
 
 
 def threads_advice(threads: int, games: int, cores: int) -> str | None:

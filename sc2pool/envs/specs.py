@@ -23,9 +23,10 @@ from sc2pool.game.installation import find, find_map
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.opponents.given import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.players.gym_player import GymSpec
-from sc2pool.tasks.players.sc2_player import TaskSpec
+from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.task import Task
 
@@ -86,6 +87,23 @@ class Players:
         """Game loops per env step; None for envs of the user."""
         return None if self.task is None else self.task.loops_per_step
 
+    def require_one_row(self, face: str) -> None:
+        """Check that each env has one row.
+
+        Args:
+            face: what has one for each, for the message.
+
+        Raises:
+            ConfigError: the task has several learning players or agents.
+        """
+        if self.task is not None and self.task.rows > 1:
+            is_match = self.task.task.players > 1
+            raise ConfigError(
+                f"{face} has one learner in each game, but {self.task_name} has {self.task.rows}: "
+                "SubprocSC2VecEnv and SC2VectorEnv have a row for each of them, SC2ParallelEnv an "
+                f"agent{'; with opponent= a match has one learner' if is_match else ''}"
+            )
+
     def describe(self, face: object, pool: Pool) -> str:
         """The `repr` of a face with this pool."""
         what = f"env_fns, n={len(self.specs)}"
@@ -110,6 +128,7 @@ def make_players(
     realtime: bool = False,
     step_mul: int | None = None,
     max_loops: int | None = None,
+    opponent: Any = None,
 ) -> Players:
     """A player for each env, of the functions or of the task.
 
@@ -138,6 +157,7 @@ def make_players(
             realtime,
             step_mul=step_mul,
             max_loops=max_loops,
+            opponent=opponent,
         )
         n = DEFAULT_N if n is None else n
         if config.envs_per_worker is None:
@@ -151,6 +171,7 @@ def make_players(
         ("realtime", realtime, False),
         ("step_mul", step_mul, None),
         ("max_loops", max_loops, None),
+        ("opponent", opponent, None),
     ):
         if given != default:
             raise ConfigError(
@@ -168,7 +189,8 @@ def make_players(
 def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:
     """How many envs of a task best share a worker.
 
-    More workers than cores only cost; docs/throughput.md has the measurements. An `RLBotAI`'s step
+    More workers than cores only cost; docs/throughput.md has the measurements. A worker steps both
+    games of a match at once, so matches share one like other games. An `RLBotAI`'s step
     is mostly python-sc2's work, and so is pure Python's: they would wait for each other. Games that
     run by themselves have their clock in the worker.
     """
@@ -209,6 +231,7 @@ def task_spec(
     *,
     step_mul: int | None = None,
     max_loops: int | None = None,
+    opponent: Any = None,
 ) -> TaskSpec:
     """A task on the games of an installation, all checked before any process starts.
 
@@ -217,10 +240,11 @@ def task_spec(
         realtime: whether the games run by themselves.
         step_mul: game loops per env step; None for the task's own.
         max_loops: an episode's longest length, in game loops; None for the task's own.
+        opponent: who plays the other side of a task of two players.
 
     Raises:
         ConfigError: unknown task or render mode, a wrong number of loops, no such installation,
-            or no such map in it.
+            no such map in it, or an opponent that cannot play the task.
     """
     definition = resolve(task)
     if not isinstance(realtime, bool):
@@ -241,6 +265,7 @@ def task_spec(
         realtime,
         step_mul=step_mul,
         max_loops=max_loops,
+        opponent=resolve_opponent(opponent, definition),
     )
 
 

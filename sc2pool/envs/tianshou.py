@@ -54,7 +54,8 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
 
     Raises:
         ConfigError: a wrong keyword or one without effect, unknown task, no installation, no such
-            map, spaces that differ, or observations that are a Tuple.
+            map, spaces that differ, observations that are a Tuple, or a task with several learning
+            players.
         UserCodeError: a function of `env_fns` raised.
     """
 
@@ -74,6 +75,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         realtime: bool = False,
         step_mul: int | None = None,
         max_loops: int | None = None,
+        opponent: Any = None,
     ) -> None:
         self._players = players = make_players(
             env_fns,
@@ -87,7 +89,9 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
             realtime=realtime,
             step_mul=step_mul,
             max_loops=max_loops,
+            opponent=opponent,
         )
+        players.require_one_row(type(self).__name__)
         self.env_num = len(players.specs)
         self.wait_num = self.env_num if wait_num is None else whole_number("wait_num", wait_num, 1)
         if self.wait_num > self.env_num:

@@ -24,7 +24,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 from sc2pool.config import PoolConfig
 from sc2pool.envs.resets import begin_episodes
 from sc2pool.envs.specs import EnvFns, Game, TaskChoice, check_start_method, make_players
-from sc2pool.envs.vector_arguments import Seeds, check_concurrency, split_mask
+from sc2pool.envs.vector_arguments import Seeds, check_concurrency, split_mask, whole_envs
 from sc2pool.envs.vector_pending import Pending, of_the_env
 from sc2pool.envs.vector_spaces import ObservationMode, VectorSpaces
 from sc2pool.errors import ConfigError, UserCodeError
@@ -43,6 +43,9 @@ _NOT_BY_CALL = ("reset", "step", "close", "_setattr", "_check_spaces")
 
 class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     """n StarCraft II games, or n environments of the user, stepped as one batch.
+
+    If a task has several learning players in one game, each of them is an env, as in
+    `SubprocSC2VecEnv`.
 
         SC2VectorEnv("MoveToBeacon", n=8)
         SC2VectorEnv([make_env, make_env])
@@ -99,6 +102,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         realtime: bool = False,
         step_mul: int | None = None,
         max_loops: int | None = None,
+        opponent: Any = None,
     ) -> None:
         self.closed = True  # until there is something to close: `__del__` may come before that
         if worker is not None:
@@ -121,6 +125,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             realtime=realtime,
             step_mul=step_mul,
             max_loops=max_loops,
+            opponent=opponent,
         )
         self._is_task = players.is_task
         if self._is_task and at_once is not None:
@@ -139,7 +144,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         except UserCodeError as error:
             raise of_the_env(error) from RemoteTraceback(str(error))
         self.closed = False
-        self.num_envs = self.pool.n
+        self.num_envs = self.pool.n_rows
         self.single_observation_space = spaces.single_observation_space
         self.single_action_space = spaces.single_action_space
         self.observation_space = spaces.observation_space
@@ -164,14 +169,16 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Begin an episode in every env, or in those of `options["reset_mask"]`.
 
         Args:
-            seed: a seed, or a list of one seed, or None, for each env. Equal seeds repeat this and
+            seed: a seed, or a list of one seed, or None, for each env (of the envs of one game, the
+                first one's counts). Equal seeds repeat this and
                 all later episodes exactly. Of one seed, env i of `env_fns` gets `seed + i`, as in
                 gymnasium. For tasks it is the seed of the run: the k-th episode that begins has a
                 game seed derived from `seed` and k, as in `SubprocSC2VecEnv`, so neighbouring seeds
                 have no episode in common; env i's first is the i-th after
                 `SC2GymEnv.reset(seed=seed)`. Of a list, env i's first episode is that of
                 `SC2GymEnv.reset(seed=seeds[i])`.
-            options: for each env's own `reset`; `reset_mask`, bool (n,), is taken out of them.
+            options: for each env's own `reset`; `reset_mask`, bool (num_envs,), is taken out of
+                them. It holds all envs of a game, or none.
 
         Returns:
             Observations, batched, the newest of each env (those left out by the mask show the one
@@ -180,7 +187,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         Raises:
             AlreadyPendingCallError, ClosedEnvironmentError: misuse.
             ResetNeeded: the first reset has a mask that leaves envs out.
-            TypeError, ValueError: not a mask, not a seed, not as many as envs.
+            TypeError, ValueError: not a mask, not a seed, not as many as envs, a game in part.
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
                 raises `ClosedEnvironmentError`. What an env of the user raised is raised as it is.
         """
@@ -191,9 +198,10 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     def reset_async(self, seed: Seeds = None, options: dict[str, Any] | None = None) -> None:
         """Begin what `reset` does."""
         self._pending.check_idle("reset_async")
-        envs, others = split_mask(options, self.num_envs)
+        chosen, others = split_mask(options, self.num_envs)
+        envs = whole_envs(chosen, self.pool.rows)
         if not self.pool.began:
-            if len(envs) < self.num_envs:
+            if len(envs) < self.pool.n:
                 raise ResetNeeded("the first reset must be one of all envs: give no reset_mask")
             if seed is None:
                 seed = self._players.seed
@@ -210,7 +218,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """
         batch = self._pending.receive(AsyncState.WAITING_RESET, timeout)
         observations = batch.observations
-        if len(batch.envs) < self.num_envs:
+        if len(batch.envs) < self.pool.n:
             observations = self.pool.newest_observations()
         return self._batched(observations), self._infos_of(batch)
 
@@ -220,14 +228,16 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Play one step in every env.
 
         Args:
-            actions: an element of `action_space`, or a list of n of `single_action_space`.
+            actions: an element of `action_space`, or a list of as many of `single_action_space` as
+                there are envs.
 
         Returns:
-            observations, batched; rewards, float64 (n,); terminations and truncations, bool (n,);
-            infos, a dict of arrays (n,) with masks. NEXT_STEP: the step of an env that was over is
-            its reset; the action has no effect, and the reward is 0. SAME_STEP: if an episode ends,
-            `final_obs` and `final_info` are its last, all else is the next one's. After a fault of
-            a game its env is truncated, with `sc2pool.synthetic` and `sc2pool.fault` in the info.
+            Of n envs: observations, batched; rewards, float64 (n,); terminations and truncations,
+            bool (n,); infos, a dict of arrays (n,) with masks. NEXT_STEP: the step of an env that
+            was over is its reset; the action has no effect, and the reward is 0. SAME_STEP: if an
+            episode ends, `final_obs` and `final_info` are its last, all else is the next one's.
+            After a fault of a game its env is truncated, with `sc2pool.synthetic` and
+            `sc2pool.fault` in the info.
 
         Raises:
             ValueError: not n actions, or one outside a task's space; nothing was sent.
@@ -249,7 +259,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         over = self.pool.over
         if over and self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
-                f"the episodes of envs {over} are over: reset them, with options['reset_mask']"
+                f"the episodes of envs {self.pool.rows_of(over)} are over: reset them, with "
+                "options['reset_mask']"
             )
         one_each = self._one_each(actions)
         if self._limited:
@@ -258,9 +269,9 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             if not over:
                 self.pool.send(one_each)
             else:
-                playing = [env for env in range(self.num_envs) if env not in over]
+                playing = [env for env in range(self.pool.n) if env not in over]
                 if playing:
-                    self.pool.send([one_each[env] for env in playing], playing)
+                    self.pool.send([one_each[row] for row in self.pool.rows_of(playing)], playing)
                 self.pool.begin(over)
         self._pending.state = AsyncState.WAITING_STEP
 
@@ -297,6 +308,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     def _infos_of(self, batch: Batch) -> dict[str, Any]:
         """One dict of arrays, from a dict per env."""
         infos: dict[str, Any] = {}
+        rows = self.pool.rows
         for row, (info, reset_info) in enumerate(zip(batch.infos, batch.reset_infos, strict=True)):
             shown = info if reset_info is None else reset_info
             if reset_info is not None and (batch.terminated[row] or batch.truncated[row]):
@@ -307,7 +319,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
                     **{mark: info[mark] for mark in _MARKS if mark in info},
                 }
             if shown:
-                infos = self._add_info(infos, shown, int(batch.envs[row]))
+                env = int(batch.envs[row // rows]) * rows + row % rows
+                infos = self._add_info(infos, shown, env)
         return infos
 
     # Methods and attributes of the envs.

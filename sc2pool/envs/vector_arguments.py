@@ -76,6 +76,28 @@ def seeds_of_tasks(
     return list(seeds), [len(given), *given] if given else None
 
 
+def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
+    """The envs of the pool that have these rows.
+
+    Args:
+        rows: ascending.
+        rows_of_one: how many rows each env has.
+
+    Raises:
+        ConfigError: not all rows of one of them are there.
+    """
+    if rows_of_one == 1:
+        return list(rows)
+    envs = list(dict.fromkeys(row // rows_of_one for row in rows))
+    if len(envs) * rows_of_one != len(rows):
+        raise ConfigError(
+            f"the {rows_of_one} envs of a game begin their episodes together (the first of them is "
+            f"a multiple of {rows_of_one}): `options['reset_mask']` must hold all of them or none, "
+            f"got True for {list(rows)}"
+        )
+    return envs
+
+
 def split_mask(
     options: Mapping[str, Any] | None, num_envs: int
 ) -> tuple[list[int], dict[str, Any]]:

@@ -16,6 +16,7 @@ from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.ipc.messages import Hello
+from sc2pool.pool.pool import check_rows
 
 ObservationMode = str | tuple[spaces.Space[Any], spaces.Space[Any]]
 
@@ -78,10 +79,12 @@ class VectorSpaces:
 
         Raises:
             RuntimeError: the spaces of an env do not fit those of the first; names the env.
+            ConfigError: the envs do not have as many rows each.
             ValueError: a custom space, and `shared_memory` is True.
         """
         present = [hello for hello in hellos if hello is not None]
         first = present[0]
+        check_rows(present)
         own = [hello.observation_space for hello in present]
         if isinstance(self._mode, tuple):
             self.observation_space, self.single_observation_space = self._mode
@@ -100,11 +103,12 @@ class VectorSpaces:
                 "cannot be put in shared memory; with shared_memory=False it is pickled"
             )
         if self._mode == "same":
-            self.observation_space = batch_space(own[0], len(own))
+            self.observation_space = batch_space(own[0], len(own) * first.rows)
         elif self._mode == "different":
-            self.observation_space = batch_differing_spaces(own)
+            each = [space for space in own for _ in range(first.rows)]
+            self.observation_space = batch_differing_spaces(each)
         self.single_action_space = first.action_space
-        self.action_space = batch_space(first.action_space, len(present))
+        self.action_space = batch_space(first.action_space, len(present) * first.rows)
         return first
 
     def _check_observation_spaces(self, own: Sequence[spaces.Space[Any]]) -> None:

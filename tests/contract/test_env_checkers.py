@@ -13,12 +13,14 @@ from stable_baselines3.common.env_checker import check_env as sb3_check
 
 from sc2pool import SC2GymEnv
 from sc2pool.errors import ActionError, ClosedError, ConfigError
-from sc2pool.tasks.registry import BUILT_IN
+from sc2pool.tasks.registry import BUILT_IN, resolve
 
 
 @pytest.mark.parametrize("task", BUILT_IN)
 def test_both_checkers_pass(gym_env, task):
-    env = gym_env(task)
+    definition = resolve(task)
+    against = {"opponent": definition.scripted} if definition.players == 2 else {}
+    env = gym_env(task, **against)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sb3_check(env)

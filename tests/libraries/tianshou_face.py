@@ -161,6 +161,11 @@ def test_observations_that_are_no_single_array_are_objects(make):
         make(partial(Sampling, spaces.Tuple([DICT])))
 
 
+def test_a_task_of_two_learners_needs_rows(make, standin_dir):
+    with pytest.raises(ConfigError, match="MarineDuel has 2: SubprocSC2VecEnv"):
+        make(task="MarineDuel", n=2, game=standin_dir)
+
+
 def test_one_seed_is_one_run_in_every_face(make, standin_dir):
     other = SubprocSC2VecEnv(n=2, task="MoveToBeacon", game=standin_dir, seed=3)
     expected = [other.reset(), other.step([1, 2])[0]]

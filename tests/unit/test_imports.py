@@ -50,10 +50,11 @@ POOL_ROOMS = {
 }
 """The rooms of `pool`, and which of its other rooms each may import."""
 HEAVY = {
-    "torch": ("envs/sb3.py", "realtime/", "cli/"),
+    "torch": ("envs/sb3.py", "realtime/", "cli/", "tasks/opponents/models.py"),
     "stable_baselines3": ("envs/sb3.py", "envs/callbacks.py", "realtime/", "ray/", "cli/"),
     "ray": ("realtime/rllib.py", "ray/"),
     "tianshou": ("envs/tianshou.py",),
+    "pettingzoo": ("envs/pettingzoo.py",),
     "psutil": (
         "processes/",
         "game/",

@@ -50,6 +50,7 @@ if __name__ == "__main__":
     for name in ("SubprocSC2VecEnv", "PoolStatsCallback", "AsyncPPO", "RLBotAI", "PolicyBot"):
         fails(lambda: getattr(sc2pool, name))
     fails(lambda: sc2pool.SC2TianshouVectorEnv)
+    fails(lambda: sc2pool.SC2ParallelEnv)
     fails(lambda: sc2pool.SC2GymEnv(task="MoveToBeaconBot"))
     fails(lambda: sc2pool.SC2GymEnv(render_mode="rgb_array"))
     for make in (
@@ -71,6 +72,7 @@ MISSING sc2pool.AsyncPPO needs torch: pip install 'sc2pool[sb3]'
 MISSING sc2pool.RLBotAI needs burnysc2: pip install 'sc2pool[bot]'
 MISSING sc2pool.PolicyBot needs burnysc2: pip install 'sc2pool[bot]'
 MISSING sc2pool.SC2TianshouVectorEnv needs tianshou: pip install 'sc2pool[tianshou]'
+MISSING sc2pool.SC2ParallelEnv needs pettingzoo: pip install 'sc2pool[pettingzoo]'
 MISSING task MoveToBeaconBot needs burnysc2: pip install 'sc2pool[bot]'
 MISSING render_mode='rgb_array' needs pillow: pip install 'sc2pool[render]'
 PLAYED SC2GymEnv

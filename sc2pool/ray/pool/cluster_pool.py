@@ -83,7 +83,8 @@ class ClusterPool:
         env_fns: Sequence[Callable[[], Any]] | None,
         node_timeout_s: float,
     ) -> None:
-        self.n = n
+        self.n = self.n_rows = n
+        self.rows = 1
         self._config: PoolConfig = keywords.get("config") or PoolConfig()
         self._node_timeout_s = node_timeout_s
         self._closed = False

@@ -79,9 +79,11 @@ class NodeGames:
             keywords: those of `make_players`, pickled.
 
         Raises:
-            ConfigError: they are wrong, or this node has no such game.
+            ConfigError: they are wrong, this node has no such game, or the task has several
+                learning players.
         """
         players = make_players(**pickle.loads(keywords))
+        players.require_one_row("RaySC2VecEnv")
         self._pool = pool = Pool(
             players.specs,
             one_book=players.is_task,

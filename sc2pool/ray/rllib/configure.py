@@ -116,7 +116,7 @@ def configure(
         _check_games(nodes(), games)
         check_room(nodes(), *needs)  # a node that has just died was listed until now
     else:
-        make_players(**games)
+        _check_players(games)
     register_env(f"sc2pool/{name}", _make_games)
     config.environment(f"sc2pool/{name}", env_config={**games, RUN: secrets.token_hex(8)})
     config.env_runners(
@@ -164,10 +164,15 @@ def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
 def _problem(games: dict[str, Any]) -> str:
     """Why the node of this process cannot play; empty if it can."""
     try:
-        make_players(**games)
+        _check_players(games)
     except ConfigError as error:
         return str(error)
     return ""
+
+
+def _check_players(games: dict[str, Any]) -> None:
+    """Raise if this machine cannot play these games, or RLlib's env runners cannot step them."""
+    make_players(**games).require_one_row("An env runner of RLlib")
 
 
 def _needs_of(config: AlgorithmConfig, n: int) -> list[Need]:

@@ -151,3 +151,19 @@ def test_envs_of_a_task_share_workers_where_cores_are_few(standin_dir, n, n_core
 def test_the_users_number_of_envs_per_worker_is_kept(standin_dir):
     config = PoolConfig(envs_per_worker=3)
     assert make_players(n=64, game=standin_dir, config=config).config == config
+
+
+@pytest.mark.parametrize(
+    ("task", "opponent", "rows"),
+    [("MoveToBeacon", None, 1), ("MarineDuel", None, 2), ("MarineDuel", min, 1), ("8m", None, 8)],
+)
+def test_how_many_learners_a_game_has(standin_dir, task, opponent, rows):
+    players = make_players(n=2, task=task, game=standin_dir, opponent=opponent)
+    assert players.task.rows == players.task.player().rows == rows
+    if rows == 1:
+        players.require_one_row("SC2GymEnv")
+    else:
+        words = f"SC2GymEnv has one learner in each game, but {task} has {rows}: SubprocSC2VecEnv"
+        with pytest.raises(ConfigError, match=words):
+            players.require_one_row("SC2GymEnv")
+    make_players([min]).require_one_row("SC2GymEnv")

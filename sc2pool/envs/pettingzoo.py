@@ -1,0 +1,316 @@
+"""`SC2ParallelEnv`: the agents of one team, or the players of one match, as a PettingZoo env.
+
+    SC2ParallelEnv("3m")            agents marine_0, marine_1, marine_2 in one game
+    SC2ParallelEnv("MarineDuel")    agents player_0, player_1, each with a game of its own
+
+Rules are PettingZoo's (`ParallelEnv`): no autoreset; all agents act in each step, and all are done
+at once, because the game goes on for all or for none. The first reset launches the games, not the
+constructor: SuperSuit and others copy the env that they are given, and each copy has games of its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.utils import EzPickle
+from pettingzoo import ParallelEnv
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import Game, TaskChoice, make_players
+from sc2pool.errors import ActionError, ConfigError
+from sc2pool.pool.batch import Batch
+from sc2pool.pool.ipc.layout import Array
+from sc2pool.pool.pool import Pool
+from sc2pool.pool.report.stats import PoolStats
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.teams.team_task import TeamTask
+
+Step = tuple[
+    dict[str, Any],
+    dict[str, float],
+    dict[str, bool],
+    dict[str, bool],
+    dict[str, dict[str, Any]],
+]
+
+
+class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
+    """One game of a team, or one match, as a PettingZoo env.
+
+    Args:
+        task: a built-in task's name, such as "3m", or a subclass of `TeamTask` or `Task`.
+
+    The other keywords are those of `SubprocSC2VecEnv`.
+
+    An observation is a dict of "observation", the task's own, and "action_mask", int8, 1 for each
+    action that is possible now, if the task has masks; otherwise it is the task's own.
+
+    Attributes: PettingZoo's; `state_space` if the task has a state, which `state()` returns;
+    `realtime`, `step_mul` (game loops per step).
+
+    Raises:
+        ConfigError: a wrong keyword, unknown task or render mode, no installation, no such map.
+    """
+
+    def __init__(
+        self,
+        task: TaskChoice = "3m",
+        *,
+        game: Game = "auto",
+        render_mode: str | None = None,
+        config: PoolConfig | None = None,
+        realtime: bool = False,
+        step_mul: int | None = None,
+        max_loops: int | None = None,
+        opponent: Any = None,
+    ) -> None:
+        EzPickle.__init__(
+            self,
+            task,
+            game=game,
+            render_mode=render_mode,
+            config=config,
+            realtime=realtime,
+            step_mul=step_mul,
+            max_loops=max_loops,
+            opponent=opponent,
+        )
+        definition = with_shared_state(resolve(task))
+        self._players = make_players(
+            n=1,
+            task=definition,
+            game=game,
+            render_mode=render_mode,
+            config=config,
+            realtime=realtime,
+            step_mul=step_mul,
+            max_loops=max_loops,
+            opponent=opponent,
+        )
+        spec = self._players.task
+        assert spec is not None, "it was given a task"
+        self._pool: Pool | None = None
+        self._has_masks = hasattr(definition, "action_masks")
+        self._shares_state = False
+        if issubclass(definition, TeamTask) and definition.shares_state:
+            self._shares_state = True
+            self.state_space = definition.state_space
+        self._state: Array | None = None
+        self.possible_agents = names_of(definition, alone=spec.opponent is not None)
+        self.agents: list[str] = []
+        observation_space = definition.observation_space
+        if self._has_masks:
+            masks = mask_space(definition.action_space)
+            both = {"observation": observation_space, "action_mask": masks}
+            observation_space = spaces.Dict(both)
+        # Each agent's spaces are its own, because users seed them one by one.
+        self.observation_spaces = {name: deepcopy(observation_space) for name in self.names}
+        self.action_spaces = {name: deepcopy(definition.action_space) for name in self.names}
+        self.render_mode = spec.render_mode
+        self.realtime = self._players.realtime
+        self.step_mul = self._players.step_mul
+        self.metadata = {
+            **definition.metadata,
+            "name": f"sc2pool_{definition.__name__}_v0",
+            "is_parallelizable": True,
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """All agents, in the order of the rows of the pool."""
+        names: list[str] = self.possible_agents
+        return names
+
+    def __repr__(self) -> str:
+        if self._pool is None:
+            return f"{type(self).__name__}(agents={self.names}, no game launched)"
+        return self._players.describe(self, self._pool)
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The observation space of an agent, the same object each time."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The action space of an agent, the same object each time."""
+        return self.action_spaces[agent]
+
+    @property
+    def pool(self) -> Pool:
+        """The pool itself.
+
+        Raises:
+            ResetNeeded: there is none before the first reset.
+        """
+        if self._pool is None:
+            raise ResetNeeded("call reset() first: no game is launched")
+        return self._pool
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Begin an episode.
+
+        Args:
+            seed: repeats this and all later episodes of the env exactly, as in `SC2GymEnv`.
+            options: for the task, as `self.options`.
+
+        Returns:
+            The observation and the info of each agent.
+
+        Raises:
+            ConfigError: seed is not a whole number of at least 0; a game cannot be started.
+            CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
+                raises `ClosedError`.
+        """
+        if seed is not None and (isinstance(seed, bool) or seed < 0):
+            raise ConfigError(f"seed must be a whole number of at least 0, got {seed!r}")
+        if self._pool is None:
+            players = self._players
+            self._pool = Pool(players.specs, one_book=True, config=players.config, autoreset=False)
+        pool = self._pool
+        if seed is not None:
+            pool.seed(int(seed))
+        batch = pool.reset(options=[options or {}])
+        self.agents = list(self.names)
+        infos = [info or {} for info in batch.reset_infos]
+        return self._observations(batch), dict(zip(self.names, infos, strict=True))
+
+    def step(self, actions: Mapping[str, Any]) -> Step:
+        """Play one step, which is `step_mul` game loops.
+
+        Args:
+            actions: of each agent.
+
+        Returns:
+            Of each agent: observation, reward, terminated, truncated, info. After a fault of a game
+            the step is truncated for all, with `sc2pool.fault` in the infos; `reset` continues on
+            new games.
+
+        Raises:
+            ActionError: an agent has no action, or one outside its action space, or is unknown.
+            ResetNeeded: the episode is over, or none has begun.
+        """
+        if not self.agents:
+            raise ResetNeeded("call reset() first: no episode is running")
+        if set(actions) != set(self.names):
+            raise ActionError(
+                f"actions must have one of each of {self.names}, got those of {list(actions)}"
+            )
+        self.pool.send([actions[name] for name in self.names])
+        batch = self.pool.recv()
+        names = self.names
+        if batch.terminated.any() or batch.truncated.any():
+            self.agents = []
+        return (
+            self._observations(batch),
+            dict(zip(names, batch.rewards.tolist(), strict=True)),
+            dict(zip(names, batch.terminated.tolist(), strict=True)),
+            dict(zip(names, batch.truncated.tolist(), strict=True)),
+            dict(zip(names, batch.infos, strict=True)),
+        )
+
+    def _observations(self, batch: Batch) -> dict[str, Any]:
+        """What each agent sees; keeps the state."""
+        seen = [self.pool.row(batch, row) for row in range(len(self.names))]
+        if self._shares_state:
+            self._state = seen[0]["state"]
+            seen = [one["observation"] for one in seen]
+        if self._has_masks:
+            seen = [
+                {"observation": one, "action_mask": self._mask(row)} for row, one in enumerate(seen)
+            ]
+        return dict(zip(self.names, seen, strict=True))
+
+    def _mask(self, row: int) -> Any:
+        """An agent's mask as its action space's `sample` takes it."""
+        space = self.action_spaces[self.names[row]]
+        mask = self.pool.action_mask(row)
+        # The instance of a mask is gone after a fault, which has ended the episode.
+        if isinstance(space, spaces.MultiDiscrete):
+            given = np.ones(space.nvec.sum(), np.int8) if mask is None else mask.astype(np.int8)
+            return tuple(np.split(given, space.nvec.cumsum()[:-1]))
+        assert isinstance(space, spaces.Discrete), "`mask_space` has checked it"
+        return np.ones(int(space.n), np.int8) if mask is None else mask.astype(np.int8)
+
+    def state(self) -> Array:
+        """The whole battle, as the newest observations show it.
+
+        Raises:
+            NotImplementedError: the task has no state.
+            ResetNeeded: no episode has begun.
+        """
+        if not self._shares_state:
+            raise NotImplementedError(f"{self.metadata['name']} has no state")
+        if self._state is None:
+            raise ResetNeeded("call reset() first: no episode has begun")
+        return self._state.copy()
+
+    def render(self) -> Any:
+        """A frame of the first agent's game as it is now, uint8 (480, 640, 3), as `SC2GymEnv`.
+
+        Raises:
+            ResetNeeded: no episode has begun.
+        """
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                "render() was called, but the env has no render_mode: "
+                f"{type(self).__name__}(render_mode='rgb_array') draws frames"
+            )
+            return None
+        return None if self.render_mode == "human" else self.pool.render([0])[0]
+
+    def stats(self) -> PoolStats:
+        """The pool's counters, and what the games are doing.
+
+        Raises:
+            ResetNeeded: there is no pool before the first reset.
+        """
+        return self.pool.stats()
+
+    def close(self) -> None:
+        """End the games and their worker; may be called again."""
+        self.agents = []
+        if self._pool is not None:
+            self._pool.close()
+
+
+def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
+    """The task, with its state, if it has one, in each row's observation."""
+    if not issubclass(task, TeamTask) or task.state_space is None or task.shares_state:
+        return task
+    members = {"shares_state": True, "__module__": task.__module__, "__doc__": task.__doc__}
+    shared = type(task.__name__, (task,), members)
+    assert issubclass(shared, TaskDefinition)
+    return shared
+
+
+def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
+    """The names of the agents: those of a team, or the players that learn.
+
+    Args:
+        alone: only one of them learns; an opponent plays the other side.
+    """
+    if issubclass(task, TeamTask):
+        return list(task.agents)
+    return [f"player_{i}" for i in range(1 if alone else task.players)]
+
+
+def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:
+    """The space of the masks of an action space, as that space's `sample` takes them.
+
+    Raises:
+        ConfigError: the task has masks, and its actions are neither Discrete nor MultiDiscrete.
+    """
+    if isinstance(actions, spaces.Discrete):
+        return spaces.Box(0, 1, (int(actions.n),), np.int8)
+    if isinstance(actions, spaces.MultiDiscrete):
+        return spaces.Tuple([spaces.Box(0, 1, (int(n),), np.int8) for n in actions.nvec.ravel()])
+    raise ConfigError(f"masks are of Discrete or MultiDiscrete actions, got {actions}")

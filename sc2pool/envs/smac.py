@@ -1,0 +1,304 @@
+"""`StarCraft2Env`: a scenario of SMAC under SMAC's own method names.
+
+    from sc2pool import StarCraft2Env        # in place of: from smac.env import StarCraft2Env
+    env = StarCraft2Env(map_name="8m")
+    env.reset()
+    reward, terminated, info = env.step(actions)
+
+SMAC's random agents and code bases such as PyMARL call it unchanged. Rules: the options, the order
+of the agents, what each method returns, and that an action which is not available is an
+AssertionError, are SMAC's; a game that fails ends the battle with reward 0, as in SMAC, and is also
+marked in the info, with `episode_limit`, so that no learner takes it for a defeat. What differs is
+said at `reset`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sc2pool.config import Computer, PoolConfig, ReplayPolicy
+from sc2pool.envs.specs import Game, make_players, whole_number
+from sc2pool.errors import ConfigError
+from sc2pool.pool.batch import Batch
+from sc2pool.pool.ipc.layout import Array
+from sc2pool.pool.pool import Pool
+from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smac.task import STEP_MUL, SmacTask, smac_task
+
+_DIFFICULTIES = {name: number for number, name in enumerate("123456789A", start=1)}
+"""SMAC's names of the built-in opponent's levels, as the API's numbers."""
+
+
+class StarCraft2Env:
+    """One scenario of SMAC, with SMAC's interface.
+
+    Args:
+        map_name: the scenario.
+        step_mul: game loops per env step.
+        difficulty: of the built-in opponent, "1" to "9" or "A".
+        seed: repeats all battles; None for the game's own choice.
+        continuing_episode: whether the info of a battle that reached its time limit says
+            `episode_limit`.
+        replay_dir: the folder for replays, which `save_replay` needs.
+        replay_prefix: of the files' names; "" for the map's name.
+        game: as in `SubprocSC2VecEnv`; so is config.
+        rules: SMAC's other options, such as `obs_last_action`, by name; see
+            `sc2pool.tasks.teams.smac.rules.Rules`.
+
+    Raises:
+        ConfigError: an unknown map or option, a wrong value, no installation, or no such map in it.
+    """
+
+    def __init__(
+        self,
+        map_name: str = "8m",
+        *,
+        step_mul: int = STEP_MUL,
+        difficulty: str = "7",
+        seed: int | None = None,
+        continuing_episode: bool = False,
+        replay_dir: str = "",
+        replay_prefix: str = "",
+        game: Game = "auto",
+        config: PoolConfig | None = None,
+        **rules: Any,
+    ) -> None:
+        known = [field.name for field in fields(Rules)]
+        unknown = sorted(set(rules) - set(known))
+        if unknown:
+            raise ConfigError(f"no option {unknown[0]!r}; SMAC's are {', '.join(known)}")
+        if difficulty not in _DIFFICULTIES:
+            raise ConfigError(
+                f"difficulty must be one of {', '.join(_DIFFICULTIES)}, got {difficulty!r}"
+            )
+        if seed is not None:
+            seed = whole_number("seed", seed, 0)
+        self.map_name = map_name
+        scenario = smac_task(map_name).scenario
+        opponent = Computer(scenario.enemy_race, _DIFFICULTIES[difficulty])
+        self._task = task = _battle_of(map_name, Rules(**rules), opponent)
+        self.n_agents = scenario.n_agents
+        self.n_enemies = scenario.n_enemies
+        self.n_actions = task.sizes.n_actions
+        self.episode_limit = scenario.limit
+        self.continuing_episode = continuing_episode
+        self.replay_dir = replay_dir
+        self.replay_prefix = replay_prefix
+        self.battles_won = self.battles_game = self.timeouts = self.force_restarts = 0
+        self._seed = seed
+        if replay_dir:
+            newest = ReplayPolicy(Path(replay_dir), every=1, best=False, faulty=False, keep=1)
+            config = replace(config or PoolConfig(), replays=newest)
+        self._replay: Path | None = None
+        self._players = make_players(
+            n=1,
+            task=task,
+            game=game,
+            config=config,
+            step_mul=step_mul,
+            max_loops=scenario.limit * step_mul,
+        )
+        self._pool: Pool | None = None
+        self._observations: list[Array] = []
+        self._state: Array = np.zeros(0, np.float32)
+        self._masks: list[list[int]] = []
+
+    # Episodes.
+
+    def reset(self) -> tuple[list[Array], Array]:
+        """Begin a battle; the first one launches the game.
+
+        SMAC begins the next battle by killing all units of the last, in one long game. Here each
+        battle is a game; its seed follows from the env's seed and the battle's number, as in
+        `SubprocSC2VecEnv`.
+
+        Returns:
+            The observation of each agent, and the state.
+
+        Raises:
+            ConfigError, CrashLoopError, UserCodeError, ClosedError: see their docstrings.
+        """
+        if self._pool is None:
+            players = self._players
+            self._pool = Pool(players.specs, one_book=True, config=players.config, autoreset=False)
+            if self._seed is not None:
+                self._pool.seed(self._seed)
+        self._take(self._pool.reset())
+        return self.get_obs(), self.get_state()
+
+    def step(self, actions: Sequence[int]) -> tuple[float, bool, dict[str, Any]]:
+        """Play one step.
+
+        Args:
+            actions: the number of an action for each agent.
+
+        Returns:
+            The team's reward, whether the battle is over, and `battle_won`, `dead_allies` and
+            `dead_enemies`, with `episode_limit` at the time limit if `continuing_episode` is set.
+            After a fault of the game: 0, True, and the fault in `sc2pool.fault`.
+
+        Raises:
+            AssertionError: an action is not available to its agent.
+            ActionError: there are too few actions, or too many.
+            gymnasium.error.ResetNeeded: no battle is running.
+        """
+        taken = [int(action) for action in actions]
+        for agent, (action, mask) in enumerate(zip(taken, self._masks, strict=False)):
+            available = 0 <= action < len(mask) and mask[action] == 1
+            assert available, f"Agent {agent} cannot perform action {action}"
+        pool = self._launched()
+        pool.send(np.array(taken, dtype=np.int64))
+        batch = pool.recv()
+        self._take(batch)
+        info = {key: value for key, value in batch.infos[0].items() if key != "sc2pool.synthetic"}
+        terminated, truncated = bool(batch.terminated[0]), bool(batch.truncated[0])
+        if "sc2pool.fault" in info:
+            self.force_restarts += 1
+            return 0.0, True, info | {"episode_limit": True}
+        if "sc2pool.replay" in info:
+            self._replay = Path(info["sc2pool.replay"])
+        if terminated or truncated:
+            self.battles_game += 1
+            self.battles_won += info["battle_won"]
+            if not terminated:
+                self.timeouts += 1
+                if self.continuing_episode:
+                    info["episode_limit"] = True
+        return float(batch.rewards[0]), terminated or truncated, info
+
+    def _take(self, batch: Batch) -> None:
+        """Keep what a batch shows of the battle."""
+        pool = self._launched()
+        seen = [pool.row(batch, row) for row in range(self.n_agents)]
+        self._observations = [one["observation"] for one in seen]
+        self._state = seen[0]["state"]
+        masks = [pool.action_mask(row) for row in range(self.n_agents)]
+        # After a fault the game is gone, and with it the masks: those of the step before stay.
+        self._masks = [
+            before if mask is None else mask.astype(int).tolist()
+            for mask, before in zip(masks, self._masks or [[]] * self.n_agents, strict=True)
+        ]
+
+    def _launched(self) -> Pool:
+        assert self._pool is not None, "call reset() first: no game is launched"
+        return self._pool
+
+    # What there is to see.
+
+    def get_obs(self) -> list[Array]:
+        """What each agent sees, float32."""
+        return list(self._observations)
+
+    def get_obs_agent(self, agent_id: int) -> Array:
+        """What one agent sees."""
+        return self._observations[agent_id]
+
+    def get_obs_size(self) -> int:
+        """How many numbers an agent sees."""
+        return self._task.sizes.observation
+
+    def get_state(self) -> Array:
+        """The whole battle, float32."""
+        return self._state
+
+    def get_state_size(self) -> int:
+        """How many numbers the state has."""
+        return self._task.sizes.state
+
+    def get_avail_actions(self) -> list[list[int]]:
+        """For each agent and action 1 if it is available, else 0."""
+        return [list(mask) for mask in self._masks]
+
+    def get_avail_agent_actions(self, agent_id: int) -> list[int]:
+        """The same of one agent."""
+        return list(self._masks[agent_id])
+
+    def get_total_actions(self) -> int:
+        """How many actions an agent has."""
+        return self.n_actions
+
+    def get_env_info(self) -> dict[str, Any]:
+        """The sizes of everything, and the names of the state's numbers of each unit."""
+        scenario, sizes = self._task.scenario, self._task.sizes
+        types = [f"type_{i}" for i in range(scenario.n_types)]
+        return {
+            "state_shape": self.get_state_size(),
+            "obs_shape": self.get_obs_size(),
+            "n_actions": self.get_total_actions(),
+            "n_agents": self.n_agents,
+            "episode_limit": self.episode_limit,
+            "agent_features": [
+                *("health", "energy/cooldown", "rel_x", "rel_y"),
+                *["shield"] * sizes.shield_of_allies,
+                *types,
+            ],
+            "enemy_features": [
+                *("health", "rel_x", "rel_y"),
+                *["shield"] * sizes.shield_of_enemies,
+                *types,
+            ],
+        }
+
+    # The rest.
+
+    def get_stats(self) -> dict[str, float]:
+        """Battles won, played and ended by the time limit, and games that were replaced."""
+        return {
+            "battles_won": self.battles_won,
+            "battles_game": self.battles_game,
+            "battles_draw": self.timeouts,
+            "win_rate": self.battles_won / max(self.battles_game, 1),
+            "timeouts": self.timeouts,
+            "restarts": self.force_restarts,
+        }
+
+    def seed(self) -> int | None:
+        """The env's seed."""
+        return self._seed
+
+    def save_replay(self) -> Path:
+        """Keep the replay of the newest battle that is over.
+
+        Returns:
+            The file, which SMAC does not return.
+
+        Raises:
+            ConfigError: no `replay_dir` was given, or no battle is over yet.
+        """
+        if self._replay is None:
+            raise ConfigError(
+                "no replay to save: replay_dir must be given to StarCraft2Env, and a battle be over"
+                f"; got replay_dir={self.replay_dir!r}, {self.battles_game} battles over"
+            )
+        name = f"{self.replay_prefix or self.map_name}_{self.battles_game:05}.SC2Replay"
+        return Path(shutil.copy(self._replay, Path(self.replay_dir) / name))
+
+    def render(self, mode: str = "human") -> Any:  # noqa: ARG002 - SMAC's signature
+        """A frame of the battle as it is now, uint8 (480, 640, 3), in either mode."""
+        return self._launched().render([0])[0]
+
+    def close(self) -> None:
+        """End the game and its worker; may be called again."""
+        if self._pool is not None:
+            self._pool.close()
+
+
+def _battle_of(map_name: str, rules: Rules, opponent: Computer) -> type[SmacTask]:
+    """The scenario's task, with what SMAC's interface shows of each step."""
+    parent = smac_task(map_name)
+    members: dict[str, Any] = {
+        "__module__": parent.__module__,
+        "__doc__": parent.__doc__,
+        "scenario": parent.scenario,
+        "rules": rules,
+        "opponents": (opponent,),
+        "shares_state": True,
+        "tells_deaths": True,
+    }
+    return type(map_name, (parent,), members)

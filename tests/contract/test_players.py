@@ -1,0 +1,207 @@
+"""Tasks of several learning players: each of them is a row of the batch."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from stable_baselines3 import PPO
+
+from sc2pool import SC2GymEnv
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.duels.marine_duel import MarineDuel
+
+STEPS = 8
+"""Of each episode."""
+SHORT = 8 * STEPS
+
+
+@pytest.fixture
+def matches(vec_task: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes matches whose episodes are short."""
+    return lambda **keywords: vec_task("MarineDuel", max_loops=SHORT, **keywords)
+
+
+def actions_at(step: int, n: int) -> np.ndarray:
+    """Another action for each row, in each step: they walk, or stand still."""
+    return 4 + (np.arange(n) + step) % 9
+
+
+def played(env: Any, steps: int) -> list[Any]:
+    """What a `VecEnv` returned: first observations, then each step."""
+    first = env.reset()
+    return [first, *(env.step(actions_at(step, env.num_envs)) for step in range(steps))]
+
+
+def test_each_player_is_an_env(matches):
+    env = matches(n=2)
+    assert (env.num_envs, env.pool.n, env.pool.rows) == (4, 2, 2)
+    first, *steps = played(env, 2 * STEPS)
+    assert first.shape == (4, *MarineDuel.observation_space.shape)
+    for number, (observations, rewards, dones, infos) in enumerate(steps, 1):
+        assert observations.shape == first.shape
+        np.testing.assert_allclose(rewards[::2], -rewards[1::2], atol=1e-6)
+        assert dones.tolist() == [number % STEPS == 0] * 4
+        for info, done in zip(infos, dones, strict=True):
+            assert ("terminal_observation" in info) == done
+            assert info["TimeLimit.truncated"] == done
+            assert info.get("sc2pool.result") == ("undecided" if done else None)
+    stats = env.stats()
+    assert (stats.env_steps, stats.episodes) == (4 * 2 * STEPS, 4)
+    assert [len(one.other_games) for one in stats.instances] == [1, 1]
+
+
+def test_the_agents_of_a_team_are_envs_too(vec_task):
+    env = vec_task("3m", n=2)
+    assert (env.num_envs, env.pool.rows) == (6, 3)
+    env.reset()
+    masks = np.stack(env.env_method("action_masks"))
+    _, rewards, dones, _ = env.step(masks.argmax(axis=1))
+    assert rewards.reshape(2, 3).tolist() == [[reward] * 3 for reward in rewards[::3]]
+    assert not dones.any()
+
+
+def test_a_seed_repeats_the_matches(matches):
+    one, other = (played(matches(n=2, seed=5), STEPS + 2) for _ in range(2))
+    same_run(one, other)
+
+
+def same_run(one: list[Any], other: list[Any], rows: Any = slice(None)) -> None:
+    assert one[0][rows].tobytes() == other[0][rows].tobytes()
+    for a, b in zip(one[1:], other[1:], strict=True):
+        for left, right in zip(a[:3], b[:3], strict=True):
+            assert left[rows].tobytes() == right[rows].tobytes()
+
+
+@pytest.mark.parametrize("victim", ["host", "guest", "worker"])
+def test_a_fault_truncates_both_players_and_nobody_else(matches, victim):
+    whole = played(matches(n=2, seed=5), 6)
+    env = matches(n=2, seed=5)
+    first = env.reset()
+    harmed = [first, *(env.step(actions_at(step, 4)) for step in range(3))]
+    instance = env.stats().instances[1]
+    pids = {"host": instance.pid, "worker": instance.worker_pid}
+    pids["guest"] = instance.other_games[0]["pid"]
+    os.kill(pids[victim], signal.SIGKILL)
+    harmed += [env.step(actions_at(step, 4)) for step in range(3, 6)]
+    same_run(whole, harmed, slice(0, 2))
+    faulty = [
+        (number, row)
+        for number, (_, _, _, infos) in enumerate(harmed[1:])
+        for row, info in enumerate(infos)
+        if "sc2pool.fault" in info
+    ]
+    assert faulty == [(faulty[0][0], 2), (faulty[0][0], 3)]
+    _, rewards, dones, infos = harmed[1 + faulty[0][0]]
+    assert dones.tolist() == [False, False, True, True]
+    assert rewards[2:].tolist() == [0, 0]
+    before = harmed[faulty[0][0]]
+    last = before if faulty[0][0] == 0 else before[0]
+    for row in (2, 3):
+        assert infos[row]["sc2pool.synthetic"] is True
+        assert infos[row]["TimeLimit.truncated"] is True
+        np.testing.assert_array_equal(infos[row]["terminal_observation"], last[row])
+    assert env.stats().faults == 1
+
+
+def test_attributes_methods_and_masks_are_of_one_player(matches):
+    env = matches(n=2)
+    env.set_attr("colour", "red", indices=[1, 2])
+    env.set_attr("colour", "blue", indices=[0, -1])
+    env.reset()
+    assert env.get_attr("colour") == ["blue", "red", "red", "blue"]
+    assert env.get_attr("facing", [0, 1]) in ([1.0, -1.0], [-1.0, 1.0])
+    assert env.get_attr("colour", 2) == ["red"]
+    masks = np.stack(env.env_method("action_masks"))
+    assert masks.shape == (4, 13)
+    assert env.has_attr("facing")
+
+
+def test_the_options_of_a_match_are_its_first_players(matches):
+    env = matches(n=2)
+    env.set_options([{"number": row} for row in range(4)])
+    env.reset()
+    assert [one["number"] for one in env.get_attr("options")] == [0, 0, 2, 2]
+
+
+def test_a_match_is_paused_once(matches):
+    env = matches(n=2)
+    env.reset()
+    env.pause([2, 3])
+    env.pause(2)
+    assert [one.state for one in env.stats().instances] == ["playing", "paused"]
+    env.resume(3)
+    assert [one.state for one in env.stats().instances] == ["playing", "paused"]
+    env.resume([2, 3])
+    assert [one.state for one in env.stats().instances] == ["playing", "playing"]
+    env.step(actions_at(0, 4))
+
+
+def test_ppo_learns_from_both_sides(matches):
+    model = PPO("MlpPolicy", matches(n=2), n_steps=16, batch_size=32)
+    model.learn(128)
+    assert model.num_timesteps == 128
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_the_vector_env_has_a_row_for_each_player(matches, vector_task, mode):
+    whole = played(matches(n=2, seed=5), STEPS + 1)
+    env = vector_task("MarineDuel", n=2, seed=5, max_loops=SHORT, autoreset_mode=mode)
+    assert env.num_envs == 4
+    assert env.observation_space.shape == (4, *MarineDuel.observation_space.shape)
+    observations, _ = env.reset()
+    assert observations.tobytes() == whole[0].tobytes()
+    for step in range(STEPS):
+        observations, rewards, terminated, truncated, infos = env.step(actions_at(step, 4))
+        given, paid, dones, told = whole[1 + step]
+        over = step == STEPS - 1
+        assert rewards.tobytes() == paid.tobytes()
+        assert (truncated.tolist(), terminated.any()) == ([over] * 4, False)
+        assert dones.tolist() == [over] * 4
+        last = np.stack([info["terminal_observation"] for info in told]) if over else given
+        shown = np.stack(list(infos["final_obs"])) if "final_obs" in infos else observations
+        assert shown.tobytes() == last.tobytes()
+    results = infos["final_info"] if mode is AutoresetMode.SAME_STEP else infos
+    assert list(results["sc2pool.result"]) == ["undecided"] * 4
+    if mode is AutoresetMode.DISABLED:
+        with pytest.raises(ConfigError, match=r"all of them or none, got True for \[0, 1, 2\]"):
+            env.reset(options={"reset_mask": np.array([True, True, True, False])})
+        env.reset(options={"reset_mask": np.array([True, True, False, False])})
+        with pytest.raises(gymnasium.error.ResetNeeded, match=r"envs \[2, 3\] are over"):
+            env.step(actions_at(0, 4))
+        env.reset(options={"reset_mask": np.array([False, False, True, True])})
+    env.step(actions_at(0, 4))
+
+
+def test_a_list_of_seeds_has_one_for_each_row(vector_task):
+    env = vector_task("MarineDuel", n=2, max_loops=SHORT)
+    one, _ = env.reset(seed=[3, None, 4, None])
+    other, _ = env.reset(seed=[3, 9, 4, 9])
+    assert one.tobytes() == other.tobytes(), "the first row's counts"
+    with pytest.raises(ValueError, match="num_envs=4 but got length=2"):
+        env.reset(seed=[3, 4])
+
+
+def test_the_registry_makes_vector_envs_of_them(standin_dir):
+    env = gymnasium.make_vec("sc2pool/MarineDuel-v0", num_envs=2, game=standin_dir)
+    try:
+        observations, _ = env.reset(seed=1)
+        assert len(observations) == env.unwrapped.num_envs == 4
+    finally:
+        env.close()
+
+
+def test_an_env_of_one_learner_says_what_to_use(standin_dir):
+    words = "SC2GymEnv has one learner in each game, but MarineDuel has 2.*SubprocSC2VecEnv"
+    with pytest.raises(ConfigError, match=words):
+        SC2GymEnv("MarineDuel", game=standin_dir)
+    with pytest.raises(ConfigError, match="3m has 3"):
+        SC2GymEnv("3m", game=standin_dir)
+    with pytest.raises(ConfigError, match=words):
+        gymnasium.make("sc2pool/MarineDuel-v0", game=standin_dir)

@@ -1,0 +1,66 @@
+"""The tests of `SC2ParallelEnv` that need PettingZoo, SuperSuit or RLlib, where these are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TIMEOUT_S = 240.0
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.timeout(TIMEOUT_S + 30)
+def test_all_of_its_tests_pass(python_with: Callable[[str], str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            python_with("pettingzoo"),
+            *("-m", "pytest", Path(__file__).with_name("pettingzoo_face.py")),
+            *("-p", "no:cacheprovider", f"--basetemp={tmp_path / 'its own'}"),
+        ],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+
+
+@pytest.mark.timeout(TIMEOUT_S + 30)
+def test_rllibs_wrapper_takes_it_and_ppo_learns(python_with_ray: str, standin_dir: Path) -> None:
+    asked = [python_with_ray, "-c", "import pettingzoo"]
+    if subprocess.run(asked, capture_output=True, check=False).returncode != 0:
+        pytest.skip("PettingZoo is not installed beside RLlib; ./scripts/test installs it")
+    # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    try:
+        Path(folder, "ray").mkdir()
+        done = subprocess.run(
+            [python_with_ray, Path(__file__).with_name("rllib_parallel.py")],
+            cwd=folder,
+            env=os.environ
+            | {
+                "SC2PATH": str(standin_dir),
+                "HOME": folder,
+                "RAY_TMPDIR": folder,
+                "RAY_AUTH_MODE": "disabled",
+                "RAY_USAGE_STATS_ENABLED": "0",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert {"played", "learned"} <= set(done.stdout.splitlines())
