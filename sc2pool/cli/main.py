@@ -27,6 +27,7 @@ try:
     from sc2pool.cli.stop import Stopped, drop_closed
     from sc2pool.cli.top_table import NAMES
     from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+    from sc2pool.cli.training.settings.self_play import MODES
     from sc2pool.errors import SC2PoolError
     from sc2pool.optional import needed_for
 except KeyboardInterrupt:  # Ctrl-C right after the start
@@ -156,6 +157,21 @@ def add_train(commands: Commands) -> None:
         action="store_true",
         default=None,
         help="record an episode of each evaluation, the one after the training included",
+    )
+    train.add_argument(
+        "--self-play",
+        nargs="?",
+        const=MODES[0],
+        choices=MODES,
+        metavar="MODE",
+        help="for a task of two players: the policy plays both sides (shared), or one side against "
+        f"its own snapshots ({', '.join(MODES[1:])}) (default: shared)",
+    )
+    train.add_argument(
+        "--snapshot-every",
+        type=integer(1),
+        metavar="STEPS",
+        help="save a snapshot this often, with self-play (default: twenty in a run)",
     )
     train.add_argument(
         "--watch",

@@ -38,10 +38,15 @@ Playable = tuple[GameSetup, Path]
 
 
 def tasks_by_map() -> dict[str, list[str]]:
-    """The maps of the mini-games and of all built-in tasks, each with its built-in tasks."""
+    """The maps of the mini-games and of all built-in tasks of one player, each with its tasks.
+
+    StarCraft II has no map of those for two.
+    """
     tasks: dict[str, list[str]] = {name: [] for name in PUBLISHED}
     for name in available():
-        tasks.setdefault(resolve(name).map_name, []).append(name)
+        task = resolve(name)
+        if task.players == 1:
+            tasks.setdefault(task.map_name, []).append(name)
     return tasks
 
 

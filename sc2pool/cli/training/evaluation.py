@@ -20,12 +20,12 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE, VIDEOS_FOLDER
-from sc2pool.cli.training.saving import save_model
+from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
-from sc2pool.cli.training.video import Video
+from sc2pool.cli.training.video import video_of
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
+from sc2pool.tasks.opponents.models import save_model
 
 _SEED = 1_000_003
 """Of the first game; far from the seeds that people give to trainings."""
@@ -143,9 +143,8 @@ class Evaluation(BaseCallback):
         self._env.seed(_SEED)
         games = self._env.unwrapped
         video = None
-        if self._options.video and isinstance(games, SubprocSC2VecEnv):
-            path = self._options.out / VIDEOS_FOLDER / f"step-{self.num_timesteps}.mp4"
-            video = Video(path, games.pool, float(games.pool.metadata["render_fps"]))
+        if self._options.video:
+            video = video_of(self._env, self._options.out, self.num_timesteps)
         watch = _Watch(self._stop, video.film if video else lambda _: None)
         try:
             returns, lengths = self._evaluate_policy()(

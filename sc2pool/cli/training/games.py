@@ -8,6 +8,7 @@ from typing import Any
 import cloudpickle
 
 from sc2pool import SubprocSC2VecEnv
+from sc2pool.cli.training.self_play.opponents import learns_against, taking_turns, yardsticks
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.config import PoolConfig
 from sc2pool.tasks.registry import resolve
@@ -34,15 +35,17 @@ def training_games(options: TrainOptions) -> SubprocSC2VecEnv:
         options,
         n=options.n,
         spares=options.spares,
+        **_opponent(learns_against(options)),
         render_mode="human" if options.watch else None,
         config=PoolConfig(metrics_port=options.metrics_port),
     )
 
 
 def evaluation_games(options: TrainOptions) -> SubprocSC2VecEnv:
-    """The games of evaluations."""
+    """The games of evaluations; with self-play against opponents that take turns."""
     return _make(
         options,
+        **_opponent(taking_turns(yardsticks(options)) if options.self_play else None),
         n=min(MOST_EVALUATED, options.n, options.eval_episodes),
         render_mode="rgb_array" if options.video else None,
     )
@@ -63,6 +66,11 @@ def _make(options: TrainOptions, **keywords: Any) -> SubprocSC2VecEnv:
         # The nodes need not have the user's module: the class travels as a whole.
         cloudpickle.register_pickle_by_value(sys.modules[task.__module__])
     return RaySC2VecEnv(task=task, address=options.ray, game=options.game, **keywords)
+
+
+def _opponent(given: object) -> dict[str, Any]:
+    """The keyword, which only games on this machine have; nothing for no opponent."""
+    return {} if given is None else {"opponent": given}
 
 
 def where(env: object) -> str:

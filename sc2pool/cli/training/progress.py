@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from rich.console import Console, Group
@@ -37,6 +38,8 @@ class Figures:
     """Over the latest episodes; NaN before the first one has ended."""
     episodes: int
     faults: int
+    win_rates: Mapping[str, float] = field(default_factory=dict)
+    """Of the newest evaluation with self-play, by opponent; shown in place of the mean return."""
 
     def __str__(self) -> str:
         return f"{self.how_far} · {self.how_well}"
@@ -49,10 +52,11 @@ class Figures:
     @property
     def how_well(self) -> str:
         """What has come of the steps."""
-        parts = [
-            f"{self.steps_per_s:,.0f} steps/s",
-            f"mean return {score(self.mean_return)} ({self.episodes:,} episodes)",
-        ]
+        how_good = f"mean return {score(self.mean_return)}"
+        if self.win_rates:
+            won = (f"{rate:.0%} against {name}" for name, rate in self.win_rates.items())
+            how_good = f"won {', '.join(won)}"
+        parts = [f"{self.steps_per_s:,.0f} steps/s", f"{how_good} ({self.episodes:,} episodes)"]
         if self.faults:
             parts.append(f"{self.faults} cut short by faults")
         return " · ".join(parts)

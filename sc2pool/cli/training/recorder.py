@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -28,6 +28,7 @@ class Recorder(BaseCallback):
         stop: ends the learning once it has a signal.
         display: where to show the progress.
         save: writes the model and the curve.
+        win_rates: of the newest evaluation with self-play, by opponent.
     """
 
     def __init__(
@@ -37,6 +38,8 @@ class Recorder(BaseCallback):
         stop: Stop,
         display: Display,
         save: Callable[[], None],
+        *,
+        win_rates: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         super().__init__()
         self.total_steps = total_steps
@@ -44,6 +47,7 @@ class Recorder(BaseCallback):
         self.stop = stop
         self.display = display
         self.save = save
+        self.win_rates = win_rates
 
     def _on_training_start(self) -> None:
         now_s = time.monotonic()
@@ -93,5 +97,6 @@ class Recorder(BaseCallback):
                 mean_return=self.episodes.mean_return(),
                 episodes=len(self.episodes.episodes),
                 faults=self.episodes.faults,
+                win_rates=self.win_rates(),
             )
         )

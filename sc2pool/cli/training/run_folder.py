@@ -5,6 +5,8 @@ best_model.zip       the policy of the best evaluation
 learning_curve.png   redrawn while the run goes on
 episodes.csv         one row per episode
 evaluations.csv      one row per evaluation
+win_rates.csv        with self-play: one row per evaluation and opponent
+snapshots            with self-play: earlier policies
 videos               an episode of each evaluation
 progress.csv         SB3's figures and the pool's, one row per update; also as TensorBoard events
 config.json          options, hyperparameters and versions
@@ -28,11 +30,15 @@ MODEL_FILE = "model.zip"
 BEST_MODEL_FILE = "best_model.zip"
 EVALUATIONS_FILE = "evaluations.csv"
 VIDEOS_FOLDER = "videos"
+WIN_RATES_FILE = "win_rates.csv"
+SNAPSHOTS_FOLDER = "snapshots"
 CURVE_FILE = "learning_curve.png"
 EPISODES_FILE = "episodes.csv"
 PROGRESS_FILE = "progress.csv"
 CONFIG_FILE = "config.json"
 
+_KEPT_FILES = (EPISODES_FILE, PROGRESS_FILE, EVALUATIONS_FILE, WIN_RATES_FILE, BEST_MODEL_FILE)
+"""Of the resumed run."""
 _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
 """Attributes that every saved model has."""
 
@@ -73,9 +79,13 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
     except OSError as error:
         raise ConfigError(f"--out {out}: cannot be made ({error.strerror})") from error
     if resume is not None and resume.parent.resolve() != out.resolve():
-        for name in (EPISODES_FILE, PROGRESS_FILE, EVALUATIONS_FILE, BEST_MODEL_FILE):
+        for name in _KEPT_FILES:
             if (resume.parent / name).exists():
                 shutil.copy(resume.parent / name, out / name)
+        if (resume.parent / SNAPSHOTS_FOLDER).exists():
+            shutil.copytree(
+                resume.parent / SNAPSHOTS_FOLDER, out / SNAPSHOTS_FOLDER, dirs_exist_ok=True
+            )
     (out / CONFIG_FILE).write_text(json.dumps(description, indent=2, default=str) + "\n")
 
 

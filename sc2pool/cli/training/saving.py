@@ -7,13 +7,13 @@ Rules: a file is replaced as a whole, so the last good one stays if a save fails
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from sc2pool.cli.stop import say
 from sc2pool.cli.training.run_folder import MODEL_FILE
+from sc2pool.tasks.opponents.models import save_model
 
 
 class Saver:
@@ -50,19 +50,3 @@ class Saver:
         return (
             f"the last good model is {self._path}" if self._path.exists() else "no model is saved"
         )
-
-
-def save_model(model: BaseAlgorithm, path: Path) -> None:
-    """Write the model, replacing the file in one piece.
-
-    Raises:
-        OSError: it cannot be written; the file that was there stays.
-    """
-    unfinished = path.with_name("unfinished-" + path.name)
-    try:
-        model.save(unfinished)
-        unfinished.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise

@@ -45,6 +45,7 @@ from sc2pool.cli.training.run_folder import (
     reserved,
 )
 from sc2pool.cli.training.saving import Saver
+from sc2pool.cli.training.self_play.run import SelfPlay, how
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.units import duration, is_standin
@@ -69,7 +70,7 @@ def run(options: TrainOptions) -> int:
         if options.wandb:
             wandb = WandbOutput(options.out)
             opened.callback(wandb.close)
-        say(f"starting {games(options.n)} of {options.task} …")
+        say(f"starting {games(options)} of {options.task} …")
         env = training_games(options)
         opened.callback(env.close)
         others = None
@@ -117,12 +118,17 @@ def train(
         wandb.describe(about)
     model.set_logger(open_logger(options.out, [] if wandb is None else [wandb]))
     episodes = EpisodeLog(options.out / EPISODES_FILE, options.steps_done)
-    title = f"{options.task} · {games(options.n)} · {game_version}"
+    title = f"{options.task} · {games(options)} · {game_version}"
     game = "the stand-in" if is_standin(game_version) else "StarCraft II"
     references = references_for(resolve(options.task).map_name)
 
+    self_play = SelfPlay(options, model) if options.self_play else None
+
     def draw() -> None:
-        draw_curve(options.out / CURVE_FILE, episodes.episodes, title, game, references)
+        if self_play is None:
+            draw_curve(options.out / CURVE_FILE, episodes.episodes, title, game, references)
+        else:
+            self_play.draw(options.out / CURVE_FILE, title)
 
     saver = Saver(model, options.out, draw)
     say(banner(options, game_version, model, where(env.unwrapped)))
@@ -130,14 +136,19 @@ def train(
     with stop.polite():
         try:
             with open_display() as display:
+                win_rates = dict if self_play is None else self_play.win_rates
                 callbacks: list[BaseCallback] = [
-                    Recorder(options.steps, episodes, stop, display, saver.save)
+                    Recorder(
+                        *(options.steps, episodes, stop, display, saver.save), win_rates=win_rates
+                    )
                 ]
                 if isinstance(env.unwrapped, SubprocSC2VecEnv):
                     callbacks.append(PoolStatsCallback())
                 if options.realtime and not algorithm.plays_on:
                     callbacks.append(PauseDuringTraining())
-                if evaluation_env is not None:
+                if self_play is not None and evaluation_env is not None:
+                    callbacks += self_play.callbacks(evaluation_env, stop)
+                elif evaluation_env is not None:
                     evaluation = Evaluation(VecMonitor(evaluation_env), options, stop)
                     callbacks.append(evaluation)
                 model.learn(
@@ -148,7 +159,7 @@ def train(
         finally:
             if not isinstance(sys.exception(), Stopped):
                 saver.save()
-                words = closing_words(options, model, episodes, evaluation)
+                words = closing_words(options, model, episodes, evaluation, self_play)
                 say(saver.last_good() if saver.problem else words)
             episodes.close()
             model.logger.close()
@@ -179,8 +190,9 @@ def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes
     """
     from_steps = f", from {options.steps_done:,}" if options.steps_done else ""
     warning = "  (the stand-in, not StarCraft II)" if is_standin(game_version) else ""
-    played = games(options.n) + (" in real time" if options.realtime else "")
+    played = games(options) + (" in real time" if options.realtime else "")
     played_on = f"nodes   {nodes}\n" if nodes else ""
+    plays = f", {how(options.self_play)}" if options.self_play else ""
     port = options.metrics_port
     metrics = f"metrics http://127.0.0.1:{port}/metrics\n" if port is not None else ""
     return (
@@ -188,16 +200,17 @@ def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes
         f"game    {game_version}{warning}\n"
         f"{played_on}"
         f"steps   {STEP_PATH}\n"
-        f"learns  {options.algo} on {model.device}\n"
+        f"learns  {options.algo} on {model.device}{plays}\n"
         f"out     {options.out}  ({CURVE_FILE} is redrawn every {SAVE_EVERY_S:.0f} s)\n"
         f"{metrics}"
         f"stop    Ctrl-C saves and ends"
     )
 
 
-def games(n: int) -> str:
-    """The number of games in words."""
-    return "1 game" if n == 1 else f"{n} games"
+def games(options: TrainOptions) -> str:
+    """The number of games, or of matches, in words."""
+    one, many = ("match", "matches") if options.self_play else ("game", "games")
+    return f"1 {one}" if options.n == 1 else f"{options.n} {many}"
 
 
 def closing_words(
@@ -205,11 +218,15 @@ def closing_words(
     model: BaseAlgorithm,
     episodes: EpisodeLog,
     evaluation: Evaluation | None,
+    self_play: SelfPlay | None = None,
 ) -> str:
     """What was saved and where, and how to continue a run that was stopped."""
+    how_well = f"mean return {score(episodes.mean_return())} over the last {WINDOW} episodes"
+    if self_play is not None:
+        how_well = self_play.outcome()
     words = (
         f"saved after {model.num_timesteps:,} steps, {duration(episodes.wall_time_s)} of training"
-        f" · mean return {score(episodes.mean_return())} over the last {WINDOW} episodes\n"
+        f" · {how_well}\n"
         f"  {options.out / MODEL_FILE}\n  {options.out / CURVE_FILE}"
     )
     if evaluation is not None and evaluation.best is not None:

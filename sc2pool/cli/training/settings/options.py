@@ -11,6 +11,7 @@ import argparse
 import importlib.util
 import time
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sc2pool.cli.arguments import check_writable, find_game
 from sc2pool.cli.training.run_folder import CONFIG_FILE, find_model, read_config, read_steps, unused
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
+from sc2pool.cli.training.settings.self_play import EVALUATIONS, GAMES, PARTS, choose_self_play
 from sc2pool.errors import ConfigError
 from sc2pool.optional import EXTRAS, require
 from sc2pool.tasks.registry import resolve
@@ -48,6 +50,10 @@ class TrainOptions:
     """Env steps between two evaluations; None for none but one at the end if `video`."""
     eval_episodes: int = 10
     video: bool = False
+    self_play: str = ""
+    """A mode in `self_play`; empty for a task of one player."""
+    snapshot_every: int | None = None
+    """Env steps between two snapshots; None without self-play."""
     watch: bool = False
     """Of this part of the run; a resumed one does not keep it."""
     wandb: bool = False
@@ -85,7 +91,11 @@ class TrainOptions:
         task = choose("task", cls.task)
         algo = choose("algo", cls.algo)
         steps_done = 0 if model is None else read_steps(model, algo)
-        check_algorithm(algo, resolve(task))
+        definition = resolve(task)
+        check_algorithm(algo, definition)
+        self_play = choose_self_play(args.self_play, resumed.get("self_play"), definition)
+        if args.snapshot_every is not None and not self_play:
+            raise ConfigError("--snapshot-every is for tasks of two players")
         hyperparameters = choose_hyperparameters(algo, task, args, earlier)
         steps = choose("steps", hyperparameters.n_timesteps)
         game = choose("game", cls.game)
@@ -105,8 +115,10 @@ class TrainOptions:
             realtime=choose("realtime", cls.realtime),
             spares=choose("spares", cls.spares),
             device=choose("device", cls.device),
-            eval_every=choose("eval_every", cls.eval_every),
-            eval_episodes=choose("eval_episodes", cls.eval_episodes),
+            eval_every=choose("eval_every", ceil(steps / EVALUATIONS) if self_play else None),
+            eval_episodes=choose("eval_episodes", GAMES if self_play else cls.eval_episodes),
+            self_play=self_play,
+            snapshot_every=choose("snapshot_every", ceil(steps / PARTS) if self_play else None),
             video=choose("video", cls.video),
             watch=args.watch,
             wandb=choose("wandb", cls.wandb),
@@ -115,8 +127,8 @@ class TrainOptions:
             resume=model,
             steps_done=steps_done,
         )
-        options.check_packages()
         options.check_cluster()
+        options.check_packages()
         return options
 
     def check_packages(self) -> None:
@@ -137,6 +149,7 @@ class TrainOptions:
         for name, given, instead in (
             ("--watch", self.watch, f"`sc2pool watch --ray {self.ray}` shows those of a cluster"),
             ("--metrics-port", self.metrics_port is not None, "Ray has metrics of its own"),
+            ("--self-play", self.self_play, "train tasks of two players here"),
             ("--realtime", self.realtime, "for a cluster see docs/real-time.md, RLlib"),
             ("--algo async-ppo", ALGORITHMS[self.algo].plays_on, "choose another algorithm"),
         ):

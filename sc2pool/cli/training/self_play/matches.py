@@ -1,0 +1,180 @@
+"""Evaluations of a policy that is trained against itself: matches against fixed opponents.
+
+Rules: games of their own are played, with the same seeds every time; all draw their actions as in
+training, because between two players the best policy is often a mixed one, and its likeliest action
+alone may lose; the random numbers are the evaluation's own, so the training goes on as without it;
+all opponents play in one pool and take turns; a match that a fault cut short does not count; what
+cannot be written (a full disk) is said, and the training goes on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv
+
+from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.training.run_folder import BEST_MODEL_FILE
+from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, best_of
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training.video import video_of
+from sc2pool.tasks.opponents.models import save_model
+from sc2pool.tasks.opponents.results import OPPONENT, RESULT
+
+SEED = 1_000_003
+"""Of the first match; far from the seeds that people give to trainings."""
+MORE_AT_THE_END = 5
+"""The last evaluation has so many times the matches of the others."""
+
+
+class MatchEvaluation(BaseCallback):
+    """Plays matches before the training, each time that `eval_every` env steps are done, and after.
+
+    Args:
+        env: the games, one row each, whose opponents take turns; they are closed by the caller.
+        opponents: their names.
+        options: of the run.
+        stop: ends an evaluation, too.
+        results: where the results go.
+    """
+
+    def __init__(
+        self,
+        env: VecEnv,
+        opponents: Sequence[str],
+        options: TrainOptions,
+        stop: Stop,
+        results: ResultLog,
+    ) -> None:
+        super().__init__()
+        self._env = env
+        self._opponents = opponents
+        self._options = options
+        self._stop = stop
+        self._results = results
+        assert options.eval_every is not None, "a run with self-play has it"
+        self._every = options.eval_every
+        self._next_at = options.steps_done + self._every
+
+    def _on_training_start(self) -> None:
+        if not self._results.rows:
+            self.evaluate(self._options.eval_episodes)
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self._next_at:
+            self._next_at = self.num_timesteps + self._every
+            if self.num_timesteps < self._options.steps:
+                self.evaluate(self._options.eval_episodes)
+        return True
+
+    def _on_training_end(self) -> None:
+        if self._stop.signal is None:
+            self.evaluate(MORE_AT_THE_END * self._options.eval_episodes)
+            self.logger.dump(self.num_timesteps)
+
+    def evaluate(self, games: int) -> None:
+        """Play matches against each opponent, and record what came of them.
+
+        Args:
+            games: against each; one more if it is odd, because the learner plays both sides.
+        """
+        matches = (games + games % 2) * len(self._opponents)
+        video = None
+        if self._options.video:
+            video = video_of(self._env, self._options.out, self.num_timesteps)
+        try:
+            with torch.random.fork_rng():
+                torch.manual_seed(SEED)
+                found = play_matches(
+                    self.model,
+                    self._env,
+                    matches,
+                    masks=ALGORITHMS[self._options.algo].uses_masks,
+                    stop=self._stop,
+                    film=video.film if video else lambda _: None,
+                )
+        finally:
+            if video:
+                video.close()
+        if found is None:
+            return
+        rows = [
+            ResultRow(self.num_timesteps, name, sum(of.values()), of["win"], of["loss"])
+            for name in self._opponents
+            if (of := found.get(name))
+        ]
+        for row in rows:
+            self.logger.record(f"self_play/win_rate/{row.opponent}", row.win_rate)
+        words = [f"won {row.wins} of {row.games} against {row.opponent}" for row in rows]
+        say(f"evaluation at {self.num_timesteps:,} steps: {', '.join(words) or 'no match ended'}")
+        try:
+            for row in rows:
+                self._results.add(row)
+            best = best_of(self._results.rows)
+            if best is not None and best.total_steps == self.num_timesteps:
+                save_model(self.model, self._options.out / BEST_MODEL_FILE)
+        except OSError as error:
+            say(f"cannot save the evaluation to {self._options.out}: {error.strerror or error}")
+
+
+def play_matches(
+    model: BaseAlgorithm,
+    env: VecEnv,
+    matches: int,
+    *,
+    masks: bool,
+    stop: Stop,
+    film: Callable[[bool], None],
+) -> dict[str, Counter[str]] | None:
+    """Play matches with actions that the model draws.
+
+    The first so many that begin are counted, not the first that end: else short matches would count
+    more often than they are played.
+
+    Args:
+        model: the learner.
+        env: games of one row each.
+        matches: how many.
+        masks: whether the model wants action masks.
+        stop: ends the matches.
+        film: called after every step of the first env, with whether its match is over.
+
+    Returns:
+        For each opponent, how often each result came; None if stopped.
+    """
+    found: dict[str, Counter[str]] = {}
+    env.seed(SEED)
+    seen: Any = env.reset()
+    playing = list(range(env.num_envs))
+    begun, over = env.num_envs, 0
+    state = None
+    starts = np.ones(env.num_envs, bool)
+    while over < matches:
+        if stop.signal is not None:
+            return None
+        more: dict[str, Any] = (
+            {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
+        )
+        actions, state = model.predict(seen, state=state, episode_start=starts, **more)
+        seen, _, starts, infos = env.step(actions)
+        film(bool(starts[0]))
+        for index in np.flatnonzero(starts).tolist():
+            if playing[index] < matches:
+                over += 1
+                note(infos[index], found)
+            playing[index] = begun
+            begun += 1
+    return found
+
+
+def note(info: dict[str, Any], found: dict[str, Counter[str]]) -> None:
+    """Count the result of a match that ended with this info; a fault's has none."""
+    if RESULT in info:
+        found.setdefault(info[OPPONENT], Counter())[info[RESULT]] += 1

@@ -1,0 +1,89 @@
+"""The results of a run's evaluations against fixed opponents: a row for each in a CSV file.
+
+Rules: a resumed run continues the file, without the rows of a later time; only the last line can be
+cut off when the program ends.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+class ResultRow(NamedTuple):
+    """The matches of one evaluation against one opponent."""
+
+    total_steps: int
+    """Env steps that the policy had been trained for."""
+    opponent: str
+    games: int
+    """That no fault cut short."""
+    wins: int
+    losses: int
+
+    @property
+    def win_rate(self) -> float:
+        """Wins per game; ties and matches that the time limit ended are not won."""
+        return self.wins / self.games
+
+
+class ResultLog:
+    """The file and what is in it.
+
+    Attributes:
+        rows: in the order in which they were added.
+
+    Args:
+        path: the CSV file.
+        steps_done: env steps of the resumed model; later rows are dropped.
+    """
+
+    def __init__(self, path: Path, steps_done: int = 0) -> None:
+        self._path = path
+        known = read_results(path) if path.exists() else []
+        self.rows = [row for row in known if row.total_steps <= steps_done]
+        self._complete = len(self.rows) == len(known)
+
+    def add(self, row: ResultRow) -> None:
+        """Record a row.
+
+        Raises:
+            OSError: it cannot be written; it is written with a later one.
+        """
+        self.rows.append(row)
+        new = self.rows if not self._complete else [row]
+        mode = "w" if not self._complete else "a"
+        self._complete = False
+        with self._path.open(mode, newline="") as file:
+            rows = csv.writer(file)
+            if not file.tell():
+                rows.writerow(ResultRow._fields)
+            rows.writerows(new)
+        self._complete = True
+
+    def latest(self) -> Mapping[str, ResultRow]:
+        """The newest row against each opponent."""
+        return {row.opponent: row for row in self.rows}
+
+
+def best_of(rows: Sequence[ResultRow]) -> ResultRow | None:
+    """A row of the evaluation with the highest win rates together; None if there is none."""
+    quality: dict[int, float] = {}
+    for row in rows:
+        quality[row.total_steps] = quality.get(row.total_steps, 0.0) + row.win_rate
+    return max(rows, key=lambda row: quality[row.total_steps], default=None)
+
+
+def read_results(path: Path) -> list[ResultRow]:
+    """The rows in a file, without a last line that was cut off."""
+    with path.open(newline="") as file:
+        rows = csv.reader(file)
+        next(rows, None)
+        return [
+            ResultRow(int(steps), opponent, int(games), int(wins), int(losses))
+            for steps, opponent, games, wins, losses in (
+                row for row in rows if len(row) == len(ResultRow._fields) and row[-1]
+            )
+        ]

@@ -1,0 +1,81 @@
+"""`SelfPlay`: what a run has more if the policy is trained against itself.
+
+snapshots/       the policy every so many steps, the first one before the training
+win_rates.csv    matches against the first snapshot and the scripted player
+the curve        shows these win rates instead of returns
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv
+
+from sc2pool import SnapshotCallback
+from sc2pool.cli.stop import Stop
+from sc2pool.cli.training.run_folder import WIN_RATES_FILE
+from sc2pool.cli.training.self_play.curve import draw_win_rates
+from sc2pool.cli.training.self_play.matches import MatchEvaluation
+from sc2pool.cli.training.self_play.opponents import store_of, yardsticks
+from sc2pool.cli.training.self_play.results import ResultLog
+from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training.settings.self_play import SHARED
+from sc2pool.errors import ConfigError
+
+
+class SelfPlay:
+    """The additions to one run, whose folder exists.
+
+    Args:
+        options: of the run.
+        model: that learns; its first snapshot is saved here, unless the run has one already.
+
+    Raises:
+        ConfigError: the snapshot cannot be saved.
+    """
+
+    def __init__(self, options: TrainOptions, model: BaseAlgorithm) -> None:
+        self._options = options
+        self._store = store_of(options)
+        self._results = ResultLog(options.out / WIN_RATES_FILE, options.steps_done)
+        self._store.drop_later(options.steps_done)
+        try:
+            if not self._store.snapshots():
+                self._store.add(model, options.steps_done)
+        except OSError as error:
+            raise ConfigError(
+                f"{self._store.folder}: no snapshot can be saved ({error.strerror or error})"
+            ) from error
+
+    def callbacks(self, evaluation_env: VecEnv, stop: Stop) -> list[BaseCallback]:
+        """What happens beside the learning."""
+        options = self._options
+        assert options.snapshot_every is not None, "a run with self-play has it"
+        names = list(yardsticks(options))
+        return [
+            SnapshotCallback(self._store, options.snapshot_every),
+            MatchEvaluation(evaluation_env, names, options, stop, self._results),
+        ]
+
+    def win_rates(self) -> dict[str, float]:
+        """Of the newest evaluation, by opponent."""
+        return {name: row.win_rate for name, row in self._results.latest().items()}
+
+    def draw(self, path: Path, title: str) -> None:
+        """Write the learning curve."""
+        draw_win_rates(path, self._results.rows, title)
+
+    def outcome(self) -> str:
+        """The newest evaluation in words."""
+        rows = self._results.latest().values()
+        won = [f"won {row.wins} of {row.games} against {row.opponent}" for row in rows]
+        return ", ".join(won) or "no match was played"
+
+
+def how(mode: str) -> str:
+    """What a mode means, for the banner."""
+    if mode == SHARED:
+        return "both sides of each match"
+    return f"against its own snapshots, {mode}"

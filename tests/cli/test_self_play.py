@@ -1,0 +1,87 @@
+"""`sc2pool train --self-play` as a user runs it: both modes, going on, and bad input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sb3_contrib import MaskablePPO
+from stable_baselines3 import PPO
+
+from sc2pool.cli.training.self_play.results import read_results
+
+TRAIN = [sys.executable, "-m", "sc2pool", "train", "--task", "MarineDuel"]
+SHORT = ["--n", "1", "--eval-episodes", "1", "--eval-every", "1000", "--seed", "3"]
+
+
+def train(*arguments: object, task: list[str] = TRAIN) -> subprocess.CompletedProcess[str]:
+    command = [*task, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def done(*arguments: object) -> str:
+    ended = train(*arguments)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def snapshots(run: Path) -> set[str]:
+    return {path.name for path in (run / "snapshots").glob("step-*.zip")}
+
+
+def test_one_policy_on_both_sides_then_against_its_snapshots(
+    standin_dir: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    short = [*SHORT, "--game", standin_dir, "--out", out]
+    said = done("--self-play", *short, "--steps", 256, "--snapshot-every", 100)
+    assert "task    MarineDuel, 1 match, to 256 steps\n" in said
+    assert "learns  ppo on cpu, both sides of each match\n" in said
+    assert "evaluation at 0 steps: won " in said
+    assert " of 6 against first, won " in said
+    assert snapshots(out) == {"step-0.zip", "step-100.zip", "step-200.zip"}
+    rows = read_results(out / "win_rates.csv")
+    assert [(row.total_steps, row.opponent, row.games) for row in rows] == [
+        *((0, "first", 2), (0, "scripted", 2), (256, "first", 6), (256, "scripted", 6))
+    ]
+    assert (out / "best_model.zip").exists()
+    assert PPO.load(out / "model.zip", device="cpu").num_timesteps == 256
+    assert "self_play/win_rate/first" in (out / "progress.csv").read_text()
+
+    other = tmp_path / "other"
+    said = done("--resume", out, "--out", other, "--self-play", "prioritised", "--steps", 512)
+    assert "against its own snapshots, prioritised\n" in said
+    assert snapshots(out) < snapshots(other)
+    rows = read_results(other / "win_rates.csv")
+    assert [row.total_steps for row in rows] == [0, 0, 256, 256, 512, 512]
+
+
+def test_with_masks(standin_dir: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    short = [*SHORT, "--game", standin_dir, "--out", out, "--algo", "maskable-ppo"]
+    done(*short, "--self-play", "uniform", "--steps", 128, "--snapshot-every", 50)
+    assert snapshots(out) == {"step-0.zip", "step-50.zip", "step-100.zip"}
+    assert MaskablePPO.load(out / "model.zip", device="cpu").num_timesteps == 128
+    assert len(read_results(out / "win_rates.csv")) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "MoveToBeacon", "--self-play"], "--self-play shared: it needs a task of two"),
+        (
+            ["--task", "MoveToBeacon", "--snapshot-every", "5"],
+            "--snapshot-every is for tasks of tw",
+        ),
+        (["--self-play", "--ray", "auto"], "--self-play is for games on this machine, not --ray"),
+        (["--self-play", "best"], "invalid choice: 'best' (choose from "),
+        (["--snapshot-every", "0"], "expected a whole number of at least 1, got '0'"),
+    ],
+)
+def test_bad_input(tmp_path: Path, arguments: list[str], message: str) -> None:
+    ended = train(*arguments, "--out", tmp_path / "run")
+    assert ended.returncode == 2
+    assert message in ended.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,75 @@
+"""The file of win rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, best_of, read_results
+
+ROWS = [
+    ResultRow(0, "first", 20, 9, 10),
+    ResultRow(0, "scripted", 20, 0, 20),
+    ResultRow(500, "first", 20, 19, 1),
+    ResultRow(500, "scripted", 20, 12, 8),
+    ResultRow(900, "first", 100, 100, 0),
+    ResultRow(900, "scripted", 100, 40, 60),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "win_rates.csv"
+    log = ResultLog(path)
+    for row in ROWS:
+        log.add(row)
+    return path
+
+
+def test_what_is_written_is_read(path: Path) -> None:
+    assert read_results(path) == ROWS
+    assert path.read_text().splitlines()[:2] == [
+        "total_steps,opponent,games,wins,losses",
+        "0,first,20,9,10",
+    ]
+
+
+def test_a_last_line_that_was_cut_off(path: Path) -> None:
+    whole = path.read_text()
+    path.write_text(whole[: whole.rindex(",")])
+    assert read_results(path) == ROWS[:-1]
+
+
+def test_a_resumed_run_drops_what_came_later(path: Path) -> None:
+    log = ResultLog(path, steps_done=600)
+    assert log.rows == ROWS[:4]
+    new = ResultRow(700, "first", 20, 20, 0)
+    log.add(new)
+    assert read_results(path) == [*ROWS[:4], new]
+
+
+def test_the_newest_of_each_opponent(path: Path) -> None:
+    latest = ResultLog(path, steps_done=900).latest()
+    assert latest == {"first": ROWS[4], "scripted": ROWS[5]}
+    assert latest["scripted"].win_rate == 0.4
+
+
+def test_the_best_evaluation() -> None:
+    best = best_of(ROWS)
+    assert best is not None
+    assert best.total_steps == 500
+    assert best_of([]) is None
+
+
+def test_a_row_that_a_full_disk_refuses_comes_later(
+    path: Path, full_disk: Callable[[], AbstractContextManager[None]]
+) -> None:
+    log = ResultLog(path, steps_done=900)
+    lost, next_one = ResultRow(950, "first", 20, 20, 0), ResultRow(980, "first", 20, 20, 0)
+    with full_disk(), pytest.raises(OSError, match="large"):
+        log.add(lost)
+    log.add(next_one)
+    assert read_results(path) == [*ROWS, lost, next_one]
