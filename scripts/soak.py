@@ -1,6 +1,7 @@
 """Play for an hour while games and workers are killed, and prove that nothing was lost.
 
     python scripts/soak.py --minutes 60 --n 8 --fault-every 2 --report soak.json
+    python scripts/soak.py --minutes 20 --n 3 --fault-every 2 --matches
 
 It checks every transition at once (`audit.checker`), and at the end every injected fault
 (`audit.ledger`), what is left on the machine, and the growth of the trainer's memory. The exit code
@@ -26,6 +27,7 @@ from audit.belongings import Belongings
 from audit.checker import Checker, Record
 from audit.injector import Injector
 from audit.ledger import Ledger
+from audit.match_task import AuditMatch
 from audit.measures import bounded, growth_of
 from audit.playing import first_ready, in_sync
 from audit.recording import marks_of
@@ -59,14 +61,15 @@ class Soak:
         self.options = options
         self.reports = reports
         self.ledger = Ledger()
-        self.checker = Checker(ahead=options.n + options.spares)
+        self.rows = 2 if options.matches else 1
+        self.checker = Checker(ahead=options.n + options.spares, rows=self.rows)
         self.violations: list[str] = []
         self.violation_count = 0
         self.rss_bytes: list[int] = []
         self.most_reports = 0
         self.env = SubprocSC2VecEnv(
             n=options.n,
-            task=AuditTask,
+            task=AuditMatch if options.matches else AuditTask,
             game=options.game,
             spares=options.spares,
             seed=options.seed if options.seeded else None,
@@ -79,7 +82,11 @@ class Soak:
             ),
         )
         self.injector = Injector(
-            lambda: self.env.stats().instances, self.ledger, options.fault_every, options.seed
+            lambda: self.env.stats().instances,
+            self.ledger,
+            options.fault_every,
+            options.seed,
+            self.rows,
         )
 
     def run(self) -> None:
@@ -115,7 +122,7 @@ class Soak:
         self.now_s = time.monotonic()
         for record in records:
             self.add_violations(self.checker.check(record))
-        self.ledger.take_marks(marks_of(records), self.now_s)
+        self.ledger.take_marks(marks_of(records, self.rows), self.now_s)
 
     def add_violations(self, violations: Iterable[object]) -> None:
         """Count violations; print and keep the first ones."""
@@ -185,6 +192,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--spares", type=int, default=2)
     parser.add_argument("--envs-per-worker", type=int, default=1)
     parser.add_argument("--fault-every", type=float, default=2.0, help="seconds, on average")
+    parser.add_argument("--matches", action="store_true", help="of two players each")
     parser.add_argument("--seed", type=int, default=0, help="of faults, and of --seeded runs")
     parser.add_argument("--seeded", action="store_true", help="play a seeded run")
     parser.add_argument("--first-ready", action="store_true", help="do not wait for all envs")

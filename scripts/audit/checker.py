@@ -5,8 +5,9 @@
 For each env: an action is answered once, by the transition that carries its own checksum, one
 step after the last in the same episode of the same game; a transition that is not real is marked,
 is a truncation with reward 0, and its episode's last observation is the last good one; every
-episode is played once, in one env. Rules: no I/O, no clock; memory does not grow with the length of
-the recording, so a soak can feed it for hours.
+episode is played once, in one env. If the two players of a match are envs, all of that holds for
+each of them, and the two agree on the episode, its loop, its end and its faults. Rules: no I/O, no
+clock; memory does not grow with the length of the recording, so a soak can feed it for hours.
 """
 
 from __future__ import annotations
@@ -112,10 +113,18 @@ class Checker:
         book: False if the envs' episodes have no numbers: those of a user's envs.
         realtime: the games do not wait: how many loops and actions an observation has seen
             depends on the machine.
+        rows: how many envs are players of one match: `rows * i` and those behind it, whose records
+            come in this order.
     """
 
-    def __init__(self, ahead: int = 0, *, book: bool = True, realtime: bool = False) -> None:
+    def __init__(
+        self, ahead: int = 0, *, book: bool = True, realtime: bool = False, rows: int = 1
+    ) -> None:
         self._ahead = ahead
+        self._rows = rows
+        self._is_first = True
+        self._of_first: dict[int, Received | Began] = {}
+        """The newest record of each match's first row."""
         self._book = book
         self._realtime = realtime
         self._envs: dict[int, _Env] = {}
@@ -128,6 +137,7 @@ class Checker:
     def check(self, record: Record) -> list[Violation]:
         """Violations in the next record."""
         env = self._envs.setdefault(record.env, _Env())
+        self._is_first = record.env % self._rows == 0
         if isinstance(record, Began):
             env.sent, env.last = None, record.shown
             found = [*self._first(record.shown), *self._mark(record.mark)]
@@ -139,6 +149,11 @@ class Checker:
         else:
             found = self._received(record, env.last, env.sent)
             env.sent, env.last = None, record.shown
+        if not isinstance(record, Sent):
+            if self._is_first:
+                self._of_first[record.env] = record
+            else:
+                found += _agree(self._of_first.get(record.env - record.env % self._rows), record)
         return [Violation(record.env, what) for what in found]
 
     def interrupted(self, lost: int) -> None:
@@ -175,7 +190,7 @@ class Checker:
         loop = 0 if self._realtime else shown.loop  # a game in real time is held some loops later
         if (loop, shown.actions, shown.checksum) != (0, 0, 0):
             found.append(f"an episode begins in the middle: {shown}")
-        if not self._book:
+        if not self._book or not self._is_first:
             pass
         elif not self._played.play(shown.episode):
             found.append(f"episode {shown.episode} is played twice")
@@ -212,12 +227,38 @@ class Checker:
         return found
 
     def _mark(self, mark: Mark | None) -> list[str]:
-        if mark is None:
+        if mark is None or not self._is_first:
             return []
         if mark.instance in self._marked:
             return [f"the fault of instance {mark.instance} is marked twice"]
         self._marked.add(mark.instance)
         return []
+
+
+def _agree(first: Received | Began | None, other: Received | Began) -> list[str]:
+    """What differs between two rows of a match that must be the same."""
+    if first is None:
+        return ["a row of a match without its first one"]
+    given, wanted = (_of_match(record) for record in (other, first))
+    return [
+        f"{name} is {given.get(name)}, but {value} in the match's first row"
+        for name, value in wanted.items()
+        if given.get(name) != value
+    ]
+
+
+def _of_match(record: Received | Began) -> dict[str, object]:
+    """What all rows of a match have in common."""
+    shown = {"episode": record.shown.episode, "loop": record.shown.loop, "fault": record.mark}
+    if isinstance(record, Began):
+        return shown
+    return shown | {
+        "terminated": record.terminated,
+        "truncated": record.truncated,
+        "synthetic": record.synthetic,
+        "last loop": None if record.final is None else record.final.loop,
+        "fault in the reset": record.reset_mark,
+    }
 
 
 def _synthetic(got: Received, last: Stamp) -> list[str]:
@@ -233,8 +274,8 @@ def _synthetic(got: Received, last: Stamp) -> list[str]:
     return found
 
 
-def check(records: Iterable[Record], ahead: int = 0) -> list[Violation]:
+def check(records: Iterable[Record], ahead: int = 0, rows: int = 1) -> list[Violation]:
     """All violations in a whole recording."""
-    checker = Checker(ahead)
+    checker = Checker(ahead, rows=rows)
     found = [violation for record in records for violation in checker.check(record)]
     return [*found, *checker.unanswered()]

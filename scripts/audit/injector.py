@@ -1,7 +1,8 @@
 """Harms a running pool at random instants, and records each harm in the ledger.
 
-A thread harms an env's instance or a spare, whether it is launching, resetting or stepping. What is
-done to a worker is done to all that live in it. Harms that only the API can do (`hang`, `crash`,
+A thread harms an env's instance or a spare, whether it is launching, resetting or stepping: its
+game, of a match the host's or the guest's, or its worker. What is done to a worker is done to all
+that live in it. Harms that only the API can do (`hang`, `crash`,
 `exit`) are sent by the trainer's loop with the next action. No instance is harmed twice, so each
 fault has one cause.
 """
@@ -32,6 +33,12 @@ BY_SIGNAL = {
     "worker STOP": signal.SIGSTOP,
     "worker TERM": signal.SIGTERM,
 }
+BY_SIGNAL_OF_MATCH = BY_SIGNAL | {
+    harm.replace("game", "guest"): number
+    for harm, number in BY_SIGNAL.items()
+    if harm.startswith("game")
+}
+"""The game is the host's then."""
 _NOTICED_WITHIN_S = 0.05
 """After the end of a worker no instance moves in any more once this has passed."""
 _LOOK_EVERY_S = 0.002
@@ -47,6 +54,7 @@ class Injector:
         ledger: records each harm before it is done.
         every_s: mean time between two harms.
         seed: of the choice of instants, instances and harms.
+        rows: how many each env has; two of a match.
     """
 
     def __init__(
@@ -55,7 +63,10 @@ class Injector:
         ledger: Ledger,
         every_s: float,
         seed: int | None,
+        rows: int = 1,
     ) -> None:
+        self._rows = rows
+        self._by_signal = BY_SIGNAL if rows == 1 else BY_SIGNAL_OF_MATCH
         self._instances = instances
         self._ledger = ledger
         self._every_s = every_s
@@ -78,30 +89,31 @@ class Injector:
             self._stop.set()
             self._wanted.clear()
 
-    def harms(self, envs: Sequence[int]) -> list[int]:
-        """Index in `HARMS` for the next action of each of these envs."""
-        harms = [0] * len(envs)
+    def harms(self, rows: Sequence[int]) -> list[int]:
+        """Index in `HARMS` for the next action of each of these rows."""
+        harms = [0] * len(rows)
         with self._lock:
             if self._wanted:
                 instances = self._instances()
+                playing = [instances[row // self._rows] for row in rows]
                 places = [
                     place
-                    for place, env in enumerate(envs)
+                    for place, instance in enumerate(playing)
                     # An instance that is not playing gets no action: its env has a fault to report.
-                    if instances[env].state == "playing"
-                    and instances[env].instance not in self._ledger.injected
+                    if instance.state == "playing"
+                    and instance.instance not in self._ledger.injected
                 ]
                 if places:
                     place = self._rng.choice(places)
                     harm = self._wanted.pop()
-                    self._note(instances[envs[place]].instance, harm)
+                    self._note(playing[place].instance, harm)
                     harms[place] = HARMS.index(harm.split()[1])
         return harms
 
     def _run(self) -> None:
         while not self._stop.is_set():
             self._wait(self._rng.uniform(0.0, 2.0 * self._every_s))
-            harm = self._rng.choice([*BY_SIGNAL, *BY_API])
+            harm = self._rng.choice([*self._by_signal, *BY_API])
             with self._lock:
                 if self._stop.is_set():
                     break
@@ -125,14 +137,14 @@ class Injector:
         instances = list(self._instances())
         self._rng.shuffle(instances)
         for victim in instances:
-            pid = pid_of(victim, target)
+            pid = pid_of(victim, target, self._rows)
             harmed = self._of_worker(pid) if target == "worker" else [victim.instance]
             if pid is None or self._ledger.injected.keys() & {victim.instance, *harmed}:
                 continue
             for instance in harmed:
                 self._note(instance, harm)
             try:
-                os.kill(pid, BY_SIGNAL[harm])
+                os.kill(pid, self._by_signal[harm])
             except ProcessLookupError:
                 for instance in harmed:
                     self._ledger.withdraw(instance)
@@ -168,16 +180,22 @@ def is_alive(pid: int) -> bool:
     return False
 
 
-def pid_of(instance: InstanceStats, target: str) -> int | None:
-    """The worker's or the game's process, also while it launches; None if there is none yet."""
+def pid_of(instance: InstanceStats, target: str, games: int = 1) -> int | None:
+    """The worker's or a game's process, also while it launches; None if there is none yet.
+
+    Args:
+        instance: whose.
+        target: "worker", "game" or, of a match, "guest".
+        games: how many the instance has.
+    """
     with suppress(psutil.Error):
         worker = psutil.Process(instance.worker_pid)
         if worker.ppid() != os.getpid() or worker.status() == psutil.STATUS_ZOMBIE:
             return None
         if target == "worker":
             return worker.pid
-        if instance.pid is not None:
-            return instance.pid
-        games = worker.children()
-        return games[0].pid if len(games) == 1 else None
+        pids = [instance.pid, *(game["pid"] for game in instance.other_games)]
+        if instance.pid is None:
+            pids = [child.pid for child in worker.children()]
+        return pids[target == "guest"] if len(pids) == games else None
     return None

@@ -41,14 +41,15 @@ def in_sync(env: VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
 def first_ready(env: SubprocSC2VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
     """Half of the envs at a time: those that are ready first."""
     numbers = itertools.count()
-    envs: Sequence[int] = range(env.num_envs)
+    pool = env.pool
+    envs: Sequence[int] = range(pool.n)
     yield list(from_reset(env.reset(), env.reset_infos))
     while True:
-        sent, actions = next_actions(envs, numbers, harms)
-        env.pool.send(actions, envs)
-        batch = env.pool.recv(min_ready=max(1, env.num_envs // 2))
+        sent, actions = next_actions(pool.rows_of(envs), numbers, harms)
+        pool.send(actions, envs)
+        batch = pool.recv(min_ready=max(1, pool.n // 2))
         envs = batch.envs.tolist()
-        yield [*sent, *from_batch(batch)]
+        yield [*sent, *from_batch(batch, pool.rows)]
 
 
 def next_actions(

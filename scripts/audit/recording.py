@@ -44,9 +44,15 @@ def from_step(
         )
 
 
-def from_batch(batch: Batch) -> Iterator[Received]:
-    """What `Pool.recv` returned; these envs only."""
-    for row, env in enumerate(batch.envs.tolist()):
+def from_batch(batch: Batch, rows: int = 1) -> Iterator[Received]:
+    """What `Pool.recv` returned; the rows of these envs only.
+
+    Args:
+        batch: of the pool.
+        rows: how many each env has.
+    """
+    numbers = [env * rows + row for env in batch.envs.tolist() for row in range(rows)]
+    for row, env in enumerate(numbers):
         final, info = batch.final_observations[row], batch.infos[row]
         yield Received(
             env,
@@ -61,12 +67,17 @@ def from_batch(batch: Batch) -> Iterator[Received]:
         )
 
 
-def marks_of(records: Iterable[Record]) -> Iterator[tuple[int, Mark]]:
-    """All faults in these records, each with its env."""
+def marks_of(records: Iterable[Record], rows: int = 1) -> Iterator[tuple[int, Mark]]:
+    """All faults in these records, each with its env of the pool.
+
+    Args:
+        records: of all rows.
+        rows: how many each env has; the checker compares them, so the first one's marks are enough.
+    """
     for record in records:
-        if isinstance(record, Sent):
+        if isinstance(record, Sent) or record.env % rows:
             continue
         marks = (record.mark, record.reset_mark if isinstance(record, Received) else None)
         for mark in marks:
             if mark is not None:
-                yield record.env, mark
+                yield record.env // rows, mark

@@ -213,6 +213,49 @@ class CallsAnEndATimeLimit(Crooked):
         return observations, rewards, dones, infos
 
 
+class SwapsPlayers(Crooked):
+    """The two players of each match change places."""
+
+    def lie(self, actions: Any, observations: Any, *rest: Any) -> Step:
+        pairs = observations.reshape(-1, 2, observations.shape[-1])
+        return (pairs[:, ::-1].reshape(observations.shape), *rest)
+
+
+class SwapsPlayersActions(Crooked):
+    """Each player's action is played by the other one."""
+
+    def step(self, actions: Any) -> Step:
+        return super().step(actions.reshape(-1, 2, 2)[:, ::-1].reshape(actions.shape))
+
+
+class HidesAFaultFromOnePlayer(Crooked):
+    """Only the first player of the match hears of it."""
+
+    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+        for env in range(1, self.num_envs, 2):
+            if "sc2pool.fault" in infos[env]:
+                infos[env] = {"TimeLimit.truncated": False}
+                dones[env] = False
+        return observations, rewards, dones, infos
+
+
+class EndsForOnePlayer(Crooked):
+    """The match is over for the second player, and cut short for the first one."""
+
+    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+        for info in infos[::2]:
+            info["TimeLimit.truncated"] = "terminal_observation" in info
+        return observations, rewards, dones, infos
+
+
+BROKEN_MATCHES: dict[type[Crooked], str] = {
+    SwapsPlayers: "instance is",
+    HidesAFaultFromOnePlayer: "synthetic is False, but True in the match's first row",
+    EndsForOnePlayer: "terminated is True, but False in the match's first row",
+    CallsAFaultAnEnd: "terminated=True, truncated=False",
+    PlaysATicketTwice: "is played twice",
+}
+"""The same of matches."""
 BROKEN: dict[type[Crooked], str] = {
     SwapsObservations: "instance is",
     SwapsRewards: "the reward is",

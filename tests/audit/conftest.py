@@ -12,7 +12,7 @@ import pytest
 from audit.task import AuditTask
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.config import Limits, PoolConfig
+from sc2pool.config import Limits, PoolConfig, RestartPolicy
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,6 +20,7 @@ SEED = 3
 QUICK = PoolConfig(
     limits=Limits(launch_s=30.0, create_join_s=10.0, reset_s=10.0, step_s=1.5, worker_grace_s=1.0),
     watchdog_interval_s=0.25,
+    restart=RestartPolicy(per_env=20, per_pool_per_env=20),  # two matches are struck ten times
     envs_per_worker=1,  # `Bad` books the harm done to a worker for one instance
 )
 

@@ -6,7 +6,7 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,18 @@ import pytest
 from audit.checker import Checker, Mark, Received, Record, check
 from audit.injector import pid_of
 from audit.ledger import Ledger
+from audit.match_task import AuditMatch
 from audit.playing import first_ready, in_sync
 from audit.recording import marks_of
 from audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask
-from broken_pools import BROKEN, Crooked, SwapsActions, Tape
+from broken_pools import (
+    BROKEN,
+    BROKEN_MATCHES,
+    Crooked,
+    SwapsActions,
+    SwapsPlayersActions,
+    Tape,
+)
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
@@ -43,21 +51,39 @@ ASKED = {40: "crash", 45: "hang", 50: "exit"}
 """What the game of the first env is asked for through the API."""
 
 
-class Bad:
-    """Does all of `STRIKES` and `ASKED`, and keeps the books."""
+OF_MATCHES = {
+    4: (0, "game", signal.SIGKILL),
+    8: (1, "guest", signal.SIGKILL),
+    12: (0, "worker", signal.SIGKILL),
+    16: (1, "game", signal.SIGSTOP),
+    20: (0, "guest", signal.SIGSTOP),
+    24: (1, "worker", signal.SIGSTOP),
+    28: (-1, "guest", signal.SIGKILL),
+}
+"""As `STRIKES`, of matches: the game is the host's."""
 
-    def __init__(self, env: SubprocSC2VecEnv) -> None:
+
+class Bad:
+    """Does all of these strikes and `ASKED`, and keeps the books."""
+
+    def __init__(
+        self,
+        env: SubprocSC2VecEnv,
+        strikes: Mapping[int, tuple[int, str, signal.Signals]] = STRIKES,
+    ) -> None:
         self.env = env
+        self.strikes = strikes
+        self.rows = env.pool.rows
         self.ledger = Ledger()
         self.batch = 0
 
     def strike(self) -> None:
         """Before the next batch."""
         self.batch += 1
-        if self.batch in STRIKES:
-            seat, target, number = STRIKES[self.batch]
+        if self.batch in self.strikes:
+            seat, target, number = self.strikes[self.batch]
             victim = self.env.stats().instances[seat]
-            pid = pid_of(victim, target)
+            pid = pid_of(victim, target, self.rows)
             if pid is not None and victim.instance not in self.ledger.injected:
                 self.ledger.inject(victim.instance, f"{target} {number.name}")
                 os.kill(pid, number)
@@ -66,7 +92,7 @@ class Bad:
         """With the next action of each of these envs."""
         harms = [0] * len(envs)
         if self.batch in ASKED:
-            victim = self.env.stats().instances[envs[0]]
+            victim = self.env.stats().instances[envs[0] // self.rows]
             if victim.state == "playing" and victim.instance not in self.ledger.injected:
                 self.ledger.inject(victim.instance, ASKED[self.batch])
                 harms[0] = HARMS.index(ASKED[self.batch])
@@ -74,7 +100,7 @@ class Bad:
 
     def take(self, records: list[Record]) -> None:
         """After each batch."""
-        self.ledger.take_marks(marks_of(records), time.monotonic())
+        self.ledger.take_marks(marks_of(records, self.rows), time.monotonic())
         self.ledger.take_events(self.env.stats().events)
 
 
@@ -102,6 +128,26 @@ def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: in
     assert sum(env.stats().recycles.values()) == len(bad.ledger.injected)
 
 
+@pytest.mark.parametrize(("play", "spares"), [(in_sync, 0), (first_ready, 1)])
+def test_a_sound_pool_of_matches_passes(make_env: MakeEnv, play: Any, spares: int) -> None:
+    env = make_env(n=2, task=AuditMatch, spares=spares)
+    bad, checker = Bad(env, OF_MATCHES), Checker(ahead=2 + spares, rows=2)
+    violations: list[Any] = []
+    batches = play(env, bad.harms)
+    while bad.batch < EPISODE_STEPS + 5 or not bad.ledger.settled():
+        records = next(batches)
+        violations += [found for record in records for found in checker.check(record)]
+        bad.take(records)
+        bad.strike()
+    assert violations == []
+    assert bad.ledger.reconcile() == []
+    assert len(bad.ledger.events) >= len(OF_MATCHES)
+    of_envs = [mark for mark in bad.ledger.reported.values() if mark.env < 2]
+    assert checker.synthetic >= len(ASKED) * 2
+    assert checker.synthetic % 2 == 0
+    assert checker.synthetic <= 2 * len(of_envs), "one truncation per row and fault"
+
+
 STEPS = EPISODE_STEPS + 5
 FAULT_AT = 8
 
@@ -111,7 +157,7 @@ def recorded(env: Any, steps: int = STEPS) -> list[Record]:
     count = itertools.count(1)
 
     def harms(envs: Sequence[int]) -> list[int]:
-        return [HARMS.index("crash") if next(count) == FAULT_AT else 0, 0]
+        return [HARMS.index("crash") if next(count) == FAULT_AT else 0, *[0] * (len(envs) - 1)]
 
     batches = in_sync(env, harms)
     return list(itertools.chain.from_iterable(itertools.islice(batches, steps + 1)))
@@ -130,14 +176,38 @@ def tape(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Tape:
         env.close()
 
 
-def wordings(records: Iterable[Record]) -> str:
-    return "\n".join(map(str, check(records)))
+def wordings(records: Iterable[Record], rows: int = 1) -> str:
+    return "\n".join(map(str, check(records, rows=rows)))
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
 def test_a_broken_pool_fails(tape: Tape, broken: type[Crooked]) -> None:
     assert wordings(recorded(tape.rewound())) == "", "the tape itself is sound"
     assert BROKEN[broken] in wordings(recorded(broken(tape.rewound()), steps=STEPS - 1))
+
+
+@pytest.fixture(scope="module")
+def tape_of_matches(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Tape:
+    """The same of two matches: the host of the first one crashes."""
+    config = PoolConfig(fault_report_dir=tmp_path_factory.mktemp("faults"))
+    env = SubprocSC2VecEnv(n=2, task=AuditMatch, game=standin_dir, config=config)
+    try:
+        tape = Tape(env)
+        assert wordings(recorded(tape), rows=2) == ""
+        return tape
+    finally:
+        env.close()
+
+
+@pytest.mark.parametrize("broken", BROKEN_MATCHES, ids=lambda broken: broken.__name__)
+def test_a_broken_pool_of_matches_fails(tape_of_matches: Tape, broken: type[Crooked]) -> None:
+    pool = broken(tape_of_matches.rewound())
+    assert BROKEN_MATCHES[broken] in wordings(recorded(pool, steps=STEPS - 1), rows=2)
+
+
+def test_a_pool_that_mixes_the_players_up_fails(make_env: MakeEnv) -> None:
+    env = SwapsPlayersActions(make_env(n=2, task=AuditMatch))
+    assert "checksum is" in wordings(recorded(env, steps=1), rows=2)
 
 
 def test_a_pool_that_mixes_actions_up_fails(make_env: MakeEnv) -> None:

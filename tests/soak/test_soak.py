@@ -15,11 +15,15 @@ TAKES_S = 300.0
 
 
 @pytest.mark.timeout(TAKES_S)
-@pytest.mark.parametrize("envs_per_worker", ["1", "3"])
-def test_half_a_minute(standin_dir: Path, tmp_path: Path, envs_per_worker: str) -> None:
+@pytest.mark.parametrize(
+    "mode",
+    [["--envs-per-worker", "1"], ["--envs-per-worker", "3"], ["--matches"]],
+    ids=["a worker each", "shared workers", "matches"],
+)
+def test_half_a_minute(standin_dir: Path, tmp_path: Path, mode: list[str]) -> None:
     report = tmp_path / "soak.json"
     options = ["--minutes", "0.5", "--n", "4", "--fault-every", "2", "--game", standin_dir]
-    options += ["--envs-per-worker", envs_per_worker]
+    options += mode
     finished = subprocess.run(
         [sys.executable, SCRIPT, *options, "--report", report],
         stdout=subprocess.PIPE,

@@ -1,0 +1,22 @@
+"""The audit's task for two players: each row's observations are stamped by its own game process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from s2clientprotocol import raw_pb2
+
+from audit.task import AuditTask
+
+
+class AuditMatch(AuditTask):
+    """An `AuditTask` for each of two players, who have a unit each that cannot fight."""
+
+    map_name: ClassVar[str] = str(Path(__file__).with_name("AuditMatch.SC2Map"))
+    players: ClassVar[int] = 2
+
+    def tag(self) -> int:
+        units = self.observation.raw_data.units
+        (own,) = (unit.tag for unit in units if unit.alliance == raw_pb2.Self)
+        return int(own)
