@@ -1,0 +1,43 @@
+"""Without the compiled step path: whole games, the rules of episodes, and replies that are wrong.
+
+The rest of the suite plays with it, if it is built; CONTRIBUTING.md says how to run it without.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = (
+    "tests/game/test_whole_game.py",
+    "tests/tasks/test_episode_rules.py",
+    "tests/faults/test_bad_replies.py",
+)
+TIMEOUT_S = 500.0
+
+
+@pytest.mark.skipif(find_spec("sc2pool._fast") is None, reason="all tests run without it")
+@pytest.mark.timeout(TIMEOUT_S + 30)
+@pytest.mark.parametrize("file", FILES)
+def test_the_same_tests_pass(file: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not timing"),
+            *(f"--basetemp={tmp_path / 'inner'}", file),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "SC2POOL_PURE": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
