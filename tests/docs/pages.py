@@ -27,7 +27,7 @@ TEXT = "text"
 ENDED = "ran to the end of line"
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<fence>```+|~~~+) *(?P<language>[^`]*)")
-_LIBRARY = re.compile(r"^\s*(?:from|import) (ray|skrl|tianshou|torchrl)\b", re.MULTILINE)
+_LIBRARY = re.compile(r"^\s*(?:from|import) (pettingzoo|ray|skrl|tianshou|torchrl)\b", re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`(sc2pool [^`]+)`(?!`)")
 
 
