@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
 from sc2pool.envs.specs import Game, make_players, whole_number
@@ -146,7 +147,7 @@ class StarCraft2Env:
         Raises:
             AssertionError: an action is not available to its agent.
             ActionError: there are too few actions, or too many.
-            gymnasium.error.ResetNeeded: no battle is running.
+            ResetNeeded: no battle is running.
         """
         taken = [int(action) for action in actions]
         for agent, (action, mask) in enumerate(zip(taken, self._masks, strict=False)):
@@ -186,7 +187,8 @@ class StarCraft2Env:
         ]
 
     def _launched(self) -> Pool:
-        assert self._pool is not None, "call reset() first: no game is launched"
+        if self._pool is None:
+            raise ResetNeeded("call reset() first: no game is launched")
         return self._pool
 
     # What there is to see.
