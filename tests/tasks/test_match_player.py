@@ -283,7 +283,7 @@ def test_masks(standin_dir):
         healths = own[own[:, 2] > 0, 2]
         both = bool((observation[:2] > 0).all())
         assert mask[:3].tolist() == [both] * 3
-        assert mask[3] == (both and healths.min() <= 18 / 45)
+        assert mask[3] == (both and len(healths) > 1 and healths[0] <= 18 / 45)
         assert mask[4:].all()
 
 

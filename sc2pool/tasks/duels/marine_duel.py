@@ -41,7 +41,7 @@ from sc2pool.tasks.units import (
 FOCUS_NEAREST = 0
 FOCUS_WEAKEST = 1
 ATTACK_NEAREST = 2
-RESCUE_HURT = 3
+RESCUE_FOREMOST = 3
 HOLD = 4
 FIRST_WALK = 5
 N_ACTIONS = FIRST_WALK + N_DIRECTIONS
@@ -73,14 +73,14 @@ class MarineDuel(Task):
     - 0: all attack the enemy nearest to the group's centre,
     - 1: all attack the enemy with the fewest hit points (of several, the nearest),
     - 2: each attacks the enemy nearest to it,
-    - 3: marines that three more hits would kill walk away from the nearest enemy, the others attack
-      as with 1,
+    - 3: the marine nearest to the enemies walks away if three more hits would kill it, and the
+      others attack as with 0,
     - 4: all stand still, and shoot at what comes into range,
     - 5 to 12: all walk; 5 is ahead, towards the enemy's end, then counter-clockwise in steps of 45°
       as this side sees it, which is clockwise on the map for the side that began on the right.
 
     Actions 0 to 3 are masked, and do nothing, while one side has no marines; 3 is masked also while
-    none is hurt.
+    the nearest marine is not hurt or the only one, and is the same as 0 then.
 
     Observation space: `Box(-1, 1, (57,), float32)`, see `observe`.
 
@@ -183,18 +183,25 @@ class MarineDuel(Task):
             targets = [enemies.tags[i] for i in nearest]
             return [commands.attack([tag], to) for tag, to in zip(own.tags, targets, strict=True)]
         by_distance = nearest_first(enemies, own)
-        if action == FOCUS_NEAREST:
-            return [commands.attack(own.tags, enemies.tags[by_distance[0]])]
-        weakest = enemies.tags[by_distance[self.enemy_health[by_distance].argmin()]]
         if action == FOCUS_WEAKEST:
-            return [commands.attack(own.tags, weakest)]
-        return self._rescue_hurt(weakest)
+            weakest = by_distance[self.enemy_health[by_distance].argmin()]
+            return [commands.attack(own.tags, enemies.tags[weakest])]
+        nearest_enemy = enemies.tags[by_distance[0]]
+        if action == RESCUE_FOREMOST and self._foremost_is_hurt():
+            return self._rescue(nearest_first(own, enemies)[0], nearest_enemy)
+        return [commands.attack(own.tags, nearest_enemy)]
 
     def action_masks(self) -> NDArray[np.bool_]:
         masks = np.ones(N_ACTIONS, np.bool_)
         masks[:HOLD] = len(self.own) > 0 and len(self.enemies) > 0
-        masks[RESCUE_HURT] &= bool((self.own_health <= HURT).any())
+        masks[RESCUE_FOREMOST] &= self._foremost_is_hurt()
         return masks
+
+    def _foremost_is_hurt(self) -> bool:
+        """Whether few hits would kill the own marine that is shot at first, and others are left."""
+        if len(self.own) < 2 or not len(self.enemies):
+            return False
+        return bool(self.own_health[nearest_first(self.own, self.enemies)[0]] <= HURT)
 
     def _strengths(self) -> float:
         """How much stronger the own side is than the enemy's, from -1 to 1."""
@@ -233,22 +240,18 @@ class MarineDuel(Task):
             for tag, (x, y) in zip(self.own.tags, self.own.positions.tolist(), strict=True)
         ]
 
-    def _rescue_hurt(self, target_tag: int) -> Commands:
-        """The marines that few hits would kill walk away, the others attack."""
-        orders = []
-        fighters = []
-        nearest = distances(self.own.positions, self.enemies.positions).argmin(axis=1)
-        for i, tag in enumerate(self.own.tags):
-            if self.own_health[i] > HURT:
-                fighters.append(tag)
-                continue
-            x, y = self.own.positions[i].tolist()
-            enemy_x, enemy_y = self.enemies.positions[nearest[i]].tolist()
-            away = nearest_direction(x - enemy_x, y - enemy_y)
-            orders.append(commands.move([tag], walk_target(x, y, away, self.area)))
-        if fighters:
-            orders.append(commands.attack(fighters, target_tag))
-        return orders
+    def _rescue(self, one: int, target_tag: int) -> Commands:
+        """One marine walks away from the enemy that is nearest to it, the others attack."""
+        own, enemies = self.own, self.enemies
+        x, y = own.positions[one].tolist()
+        to_enemies = distances(own.positions[one : one + 1], enemies.positions)[0]
+        enemy_x, enemy_y = enemies.positions[to_enemies.argmin()].tolist()
+        away = nearest_direction(x - enemy_x, y - enemy_y)
+        fighters = [tag for i, tag in enumerate(own.tags) if i != one]
+        return [
+            commands.move([own.tags[one]], walk_target(x, y, away, self.area)),
+            commands.attack(fighters, target_tag),
+        ]
 
 
 def nearest_first(units: Units, others: Units) -> NDArray[np.intp]:
