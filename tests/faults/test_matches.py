@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import psutil
 import pytest
-from fault_pools import LENIENT, assert_same_bytes, step
+from fault_pools import LENIENT, assert_gone, assert_same_bytes, step
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
@@ -96,13 +96,13 @@ def test_pairs_are_killed_again_and_again(make_env):
     faults = 0
     rounds = [(match, who) for match in (0, 1) for who in ("host", "guest", "worker")]
     for match, who in rounds:
-        before = {pid_of(env, match, one) for one in ("host", "guest", "worker")}
+        pair = [psutil.Process(pid_of(env, match, one)) for one in ("host", "guest", "worker")]
         os.kill(pid_of(env, match, who), signal.SIGKILL)
         _, _, dones, infos = hold(env)
         mine = slice(2 * match, 2 * match + 2)
         assert dones[mine].all() and dones.sum() == 2
         faults += sum("sc2pool.fault" in info for info in infos)
-        assert not [pid for pid in before if psutil.pid_exists(pid)]
+        assert_gone(pair)
     assert faults == 2 * len(rounds)
     assert sum(env.stats().recycles.values()) == len(rounds)
 
