@@ -42,7 +42,7 @@ def main() -> None:
         "MlpPolicy",
         scaled,
         n_steps=128,
-        batch_size=32 * agents * options.n,
+        batch_size=8 * agents * options.n,
         n_epochs=5,
         learning_rate=5e-4,
         gamma=0.99,
