@@ -1,17 +1,23 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The compiled step path: a step's messages written and read as bytes.
+"""The compiled step path: a step's messages as bytes, and its transition in shared memory.
 
     step_frames ─► Wire ─┄─► game              action + step + observation, one burst
                      └◄┄─── three replies ─► Plain: loop, score, the units' columns
     a reply of any other burst ─► observation ─► Plain
+    transition ─► Row ─┄─► trainer             observation, mask, reward: the slot of the worker
+    action ◄─ Requests ◄┄─ trainer             the wait for the next one; Ringing wakes the trainer
 
 Rules:
 - it accepts only what pure Python accepts, and then says the same; the tests compare both;
 - it decides about no fault: whatever is not exactly as expected is left to pure Python (`replies`,
-  `sparse`, `observed`), which is complete without this module and gives the verdict;
-- no read leaves the bytes: each message is read with a cursor that knows its own end.
+  `sparse`, `observed`, `worker_end`), which is complete without this module and gives the verdict;
+- no read leaves the bytes: each message is read with a cursor that knows its own end;
+- a worker without a game never loads the protocol: its messages are learnt on first use.
 """
 
+from cpython.buffer cimport (
+    PyBUF_FULL, PyBUF_FULL_RO, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_GetBuffer
+)
 from cpython.bytearray cimport PyByteArray_AsString, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize, PyBytes_Size
 from libc.errno cimport EAGAIN, errno
@@ -19,10 +25,17 @@ from libc.stdint cimport (
     INT32_MAX, INT32_MIN, UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 )
 from libc.stdlib cimport free, malloc, qsort, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memset, strcmp
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from s2clientprotocol import raw_pb2
+cdef extern from *:
+    """
+    #define sc2pool_publish(word, value) __atomic_store_n(word, value, __ATOMIC_RELEASE)
+    #define sc2pool_newest(word) __atomic_load_n(word, __ATOMIC_ACQUIRE)
+    """
+    void publish "sc2pool_publish"(uint64_t* word, uint64_t value) nogil  # after all other writes
+    uint64_t newest "sc2pool_newest"(const uint64_t* word) nogil  # before all other reads
+
 
 cdef extern from "poll.h" nogil:
     struct pollfd:
@@ -33,6 +46,27 @@ cdef extern from "poll.h" nogil:
     int poll(pollfd* watched, unsigned long n, int timeout_ms)
     enum:
         POLLIN
+
+
+cdef extern from *:
+    """
+    #ifdef __linux__
+    #include <sys/epoll.h>
+    static int sc2pool_only_rings(int epoll, int bell)
+    {
+        struct epoll_event ready[2];
+        return epoll_wait(epoll, ready, 2, -1) == 1 && ready[0].data.fd == bell;
+    }
+    #else
+    static int sc2pool_only_rings(int epoll, int bell) { return 0; }
+    #endif
+    """
+    # Wait with an epoll; whether only the bell ended it, and no signal.
+    bint only_rings "sc2pool_only_rings"(int epoll, int bell) nogil
+
+
+cdef extern from "unistd.h" nogil:
+    Py_ssize_t write(int descriptor, const void* buffer, size_t size)
 
 
 cdef extern from "sys/socket.h" nogil:
@@ -206,7 +240,11 @@ def learn(descriptor):
     return message
 
 
-assert learn(raw_pb2.Unit.DESCRIPTOR) == UNIT
+def learn_messages():
+    """Learn all that is looked up by `is_known`, once."""
+    if not _learnt:
+        from s2clientprotocol import raw_pb2
+        assert learn(raw_pb2.Unit.DESCRIPTOR) == UNIT
 
 
 cdef inline bint is_known(int message, const Field* field) noexcept nogil:
@@ -553,6 +591,7 @@ def observation(bytes payload, uint32_t request_id):
     """
     cdef Cursor answer
     cdef Plain plain = Plain.__new__(Plain)
+    learn_messages()
     plain.payload = payload
     if read_reply(cursor_of(payload), OBSERVATION, request_id, &answer) and plain.read(answer):
         return plain
@@ -609,7 +648,7 @@ cdef uint32_t id_after(uint32_t request_id) noexcept nogil:
     return (request_id + 1) & MOST_ID
 
 
-def step_frames(uint32_t first_id, list actions, uint32_t loops):
+cpdef bytes step_frames(uint32_t first_id, list actions, uint32_t loops):
     """The frames of a step's requests: the actions, if there are any, the step, the observation.
 
     Args:
@@ -731,6 +770,7 @@ def step_replies(bytes data, uint32_t first_id, bint acts):
         A `Plain`; None if pure Python must judge the replies.
     """
     cdef Cursor messages[3]
+    learn_messages()
     if read_frames(cursor_of(data), messages, 2 + acts) != 1:
         return None
     return read_replies(messages, first_id, acts)
@@ -778,60 +818,59 @@ cdef class Wire:
     cdef uint8_t* buffer
     cdef Py_ssize_t room
     cdef Py_ssize_t received
+    # The step under way:
+    cdef uint32_t first_id
+    cdef bint acts
+    cdef bytes frames
     cdef Py_ssize_t sent
 
     def __init__(self, int sock, int loop):
         self.sock = sock
         self.loop = loop
+        learn_messages()
 
     def __dealloc__(self):
         free(self.buffer)
 
-    def step(self, bytes data, uint32_t first_id, bint acts, double deadline_s):
-        """Send the requests of `step_frames`, and wait for the replies.
+    def step(self, uint32_t first_id, list actions, uint32_t loops, double deadline_s):
+        """Send the requests of a step, and wait for the replies.
 
         Args:
-            data: the frames.
-            first_id: the first request's.
-            acts: whether there are actions.
+            first_id, actions, loops: as of `step_frames`.
             deadline_s: in the time of `time.monotonic`.
 
         Returns:
-            A `Plain`, if nothing was unusual. Otherwise how many bytes were sent, and the bytes
-            that have come: pure Python goes on with both.
+            A `Plain`, if nothing was unusual. Otherwise as `taken`: pure Python goes on with it.
         """
         cdef Cursor messages[3]
         cdef pollfd watched[2]
         cdef int state = -1
-        cdef object plain
-        cdef int n = 2 + acts
         watched[0].fd = self.sock
         watched[1].fd = self.loop
         watched[0].events = watched[1].events = POLLIN
-        if self.begin(data):
+        if self.begin(first_id, actions, loops):
             with nogil:
                 # At the deadline, a signal, or work for the event loop, pure Python goes on.
                 while poll(watched, 2, remaining_ms(deadline_s)) > 0 and watched[0].revents:
-                    state = self.arrived(messages, n)
+                    state = self.arrived(messages)
                     if state != 0:
                         break
-        if state > 0:
-            plain = read_replies(messages, first_id, acts)
-            if plain is not None:
-                return plain
-        return self.taken()
+        return self.outcome(messages, state)
 
-    def begin(self, bytes data):
-        """Send the requests of `step_frames`.
+    cpdef bint begin(self, uint32_t first_id, list actions, uint32_t loops) except -1:
+        """Send the requests of a step.
 
         Args:
-            data: the frames.
+            first_id, actions, loops: as of `step_frames`.
 
         Returns:
             False if not all of it went out, or if something had come without a request.
         """
-        cdef const char* start = PyBytes_AsString(data)
-        cdef Py_ssize_t size = PyBytes_Size(data)
+        self.first_id = first_id
+        self.acts = len(actions) > 0
+        self.frames = step_frames(first_id, actions, loops)
+        cdef const char* start = PyBytes_AsString(self.frames)
+        cdef Py_ssize_t size = PyBytes_Size(self.frames)
         with nogil:
             self.sent = 0
             self.received = 0
@@ -843,36 +882,28 @@ cdef class Wire:
         self.sent = max(self.sent, 0)
         return False
 
-    def finish(self, uint32_t first_id, bint acts):
+    def finish(self):
         """Read what has come of the replies to `begin`; all that has, so wait for more.
 
-        Args:
-            first_id: the first request's.
-            acts: whether there are actions.
-
         Returns:
-            A `Plain`, if all are there and nothing was unusual; None if more are to come. Otherwise
-            as `taken`.
+            None if more is to come, otherwise as `step`.
         """
         cdef Cursor messages[3]
         cdef int state
-        cdef object plain
         with nogil:
-            state = self.arrived(messages, 2 + acts)
-        if state == 0:
-            return None
-        if state > 0:
-            plain = read_replies(messages, first_id, acts)
-            if plain is not None:
-                return plain
-        return self.taken()
+            state = self.arrived(messages)
+        return None if state == 0 else self.outcome(messages, state)
+
+    cdef object outcome(self, Cursor* messages, int state):
+        plain = read_replies(messages, self.first_id, self.acts) if state > 0 else None
+        return self.taken() if plain is None else plain
 
     def taken(self):
-        """How many bytes were sent since `begin`, and the bytes that have come."""
-        return self.sent, PyBytes_FromStringAndSize(<char*>self.buffer, self.received)
+        """How far the step has come: bytes sent since `begin`, the frames, the bytes that came."""
+        return self.sent, self.frames, PyBytes_FromStringAndSize(<char*>self.buffer, self.received)
 
-    cdef int arrived(self, Cursor* messages, int n) noexcept nogil:
-        """Read all there is; 1 with n whole frames, 0 if more is to come, -1 for anything else."""
+    cdef int arrived(self, Cursor* messages) noexcept nogil:
+        """Read all there is; 1 with all replies, 0 if more is to come, -1 for anything else."""
         cdef Cursor cursor
         cdef int state
         while True:
@@ -885,7 +916,7 @@ cdef class Wire:
             return 0
         cursor.at = self.buffer
         cursor.end = self.buffer + self.received
-        return read_frames(cursor, messages, n)
+        return read_frames(cursor, messages, 2 + self.acts)
 
     cdef int receive(self) noexcept nogil:
         """Append what has come; 1, or 0 if nothing has yet, or -1 if nothing will or may."""
@@ -915,3 +946,218 @@ cdef int remaining_ms(double deadline_s) noexcept nogil:
     if left_s <= 0:
         return 0
     return -1 if left_s > 1e6 else <int>(left_s * 1000) + 1
+
+
+# ---- the request of a step -----------------------------------------------------------------------
+
+
+cdef class Requests:
+    """A worker's slot: waits for the number of its newest request to grow.
+
+    Args:
+        words: the slot's header, an array of words of 8 bytes.
+        request: which of them holds that number.
+
+    Raises:
+        TypeError: it is no array.
+        IndexError: the header has no such word.
+    """
+
+    cdef Py_buffer words
+    cdef const uint64_t* request
+
+    def __cinit__(self, words, *, int request):
+        if type(words).__name__ != "ndarray":  # as in `Row`
+            raise TypeError(f"expected an array, got {type(words).__name__}")
+        PyObject_GetBuffer(words, &self.words, PyBUF_FULL)
+        if not 0 <= request < self.words.len // 8:
+            raise IndexError(f"the header has {self.words.len // 8} words")
+        self.request = <const uint64_t*>self.words.buf + request
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.words)
+
+    def wait(self, uint64_t sequence, int epoll, int bell):
+        """Block until there is a request after the one with this number.
+
+        Args:
+            sequence: of the newest request that was taken.
+            epoll: the descriptor of what to wait with; it watches the bell for changes.
+            bell: the descriptor that the trainer rings.
+
+        Returns:
+            The new request's number; 0 if something else ended the wait, such as a signal.
+        """
+        cdef uint64_t request
+        cdef bint rings = True
+        while rings:
+            request = newest(self.request)
+            if request > sequence:
+                return request
+            with nogil:
+                rings = only_rings(epoll, bell)
+        return 0
+
+
+cdef class Ringing:
+    """As `bells.Ringing`, which says what it is for."""
+
+    cdef public bint in_turns
+    cdef public bint is_due
+    cdef int bell
+    cdef object again
+    cdef object later
+
+    def __init__(self, int bell, again, later):
+        self.bell = bell
+        self.again = again
+        self.later = later
+
+    def ring(self):
+        cdef uint64_t one = 1
+        if self.in_turns:
+            if not self.is_due:
+                self.is_due = True
+                self.later()
+        elif write(self.bell, &one, sizeof(one)) != sizeof(one):
+            self.again()
+
+
+# ---- the transition of a step --------------------------------------------------------------------
+
+
+cdef bint is_finite(const Py_buffer* numbers) noexcept nogil:
+    """Whether an array of floats has no NaN and no infinity; False also if it has other elements."""
+    cdef Py_ssize_t i
+    cdef const uint32_t* singles = <const uint32_t*>numbers.buf
+    cdef const uint64_t* doubles = <const uint64_t*>numbers.buf
+    cdef bint bad = False
+    if strcmp(numbers.format, "f") == 0:
+        for i in range(numbers.len // 4):
+            bad |= singles[i] & 0x7F800000 == 0x7F800000
+    elif strcmp(numbers.format, "d") == 0:
+        for i in range(numbers.len // 8):
+            bad |= doubles[i] & 0x7FF0000000000000ULL == 0x7FF0000000000000ULL
+    else:
+        return False
+    return not bad
+
+
+cdef bint is_like(const Py_buffer* given, const Py_buffer* place) noexcept:
+    """Whether an array has elements of the same type in the same shape, aligned in one block."""
+    cdef int axis
+    if given.ndim != place.ndim or strcmp(given.format, place.format) != 0:
+        return False
+    if <size_t>given.buf % <size_t>place.itemsize:
+        return False
+    for axis in range(place.ndim):
+        if given.shape[axis] != place.shape[axis]:
+            return False
+    return PyBuffer_IsContiguous(given, b"C")
+
+
+cdef class Row:
+    """A worker's slot: takes the plain transitions of an env with one row, nothing else.
+
+    Plain are those of an episode that goes on, with an empty info, whose observation is an array
+    like the slot's, and so is the action mask if there is one.
+
+    Args:
+        words: the slot's header, an array of words of 8 bytes.
+        observation: the slot's array.
+        mask: the slot's array.
+        must_be_finite: whether a NaN or an infinity in an observation is an error.
+        reply, flags, reward, total: which words hold the number of the answered request, the flags,
+            the reward, and the sum of the episode's rewards.
+        masked: the flag of a transition with a mask.
+
+    Raises:
+        TypeError: they are not all arrays.
+        IndexError: the header has no such word.
+    """
+
+    cdef Py_buffer words
+    cdef Py_buffer observation
+    cdef Py_buffer mask
+    cdef object array_type
+    cdef bint must_be_finite
+    cdef uint64_t* reply
+    cdef uint64_t* flags
+    cdef double* reward
+    cdef double* total
+    cdef uint64_t masked
+
+    def __cinit__(
+        self, words, observation, mask, *,
+        bint must_be_finite, int reply, int flags, int reward, int total, uint64_t masked
+    ):
+        # The garbage collector may clear a memoryview whose memory is still held; not an array.
+        if not (type(words) is type(observation) is type(mask)):
+            kinds = ", ".join(type(given).__name__ for given in (words, observation, mask))
+            raise TypeError(f"expected three arrays, got {kinds}")
+        PyObject_GetBuffer(words, &self.words, PyBUF_FULL)
+        PyObject_GetBuffer(observation, &self.observation, PyBUF_FULL)
+        PyObject_GetBuffer(mask, &self.mask, PyBUF_FULL)
+        cdef uint64_t* header = <uint64_t*>self.words.buf
+        if min(reply, flags, reward, total) < 0 or max(reply, flags, reward, total) >= len(words):
+            raise IndexError(f"the header has {len(words)} words")
+        self.array_type = type(observation)
+        self.must_be_finite = must_be_finite
+        self.reply = header + reply
+        self.flags = header + flags
+        self.reward = <double*>(header + reward)
+        self.total = <double*>(header + total)
+        self.masked = masked
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.words)
+        PyBuffer_Release(&self.observation)
+        PyBuffer_Release(&self.mask)
+
+    def put(self, uint64_t sequence, transition):
+        """Write a transition, and publish it as the reply to the request with this number.
+
+        Args:
+            sequence: of the newest request.
+            transition: a `Transition`.
+
+        Returns:
+            False, with nothing written, if it is not plain: pure Python must write or refuse it.
+        """
+        cdef Py_buffer observation, mask
+        seen, reward, terminated, truncated, info, masks = transition
+        if terminated or truncated or type(reward) is not float or type(info) is not dict or info:
+            return False
+        if not self.take(seen, &self.observation, &observation):
+            return False
+        if self.must_be_finite and not is_finite(&observation):
+            PyBuffer_Release(&observation)
+            return False
+        if masks is None:
+            self.flags[0] = 0
+        elif self.take(masks, &self.mask, &mask):
+            memcpy(self.mask.buf, mask.buf, mask.len)
+            PyBuffer_Release(&mask)
+            self.flags[0] = self.masked
+        else:
+            PyBuffer_Release(&observation)
+            return False
+        memcpy(self.observation.buf, observation.buf, observation.len)
+        PyBuffer_Release(&observation)
+        self.reward[0] = reward
+        self.total[0] += self.reward[0]
+        publish(self.reply, sequence)
+        return True
+
+    cdef bint take(self, given, const Py_buffer* place, Py_buffer* buffer) except -1:
+        """Hold an array's memory; False, with nothing held, if it cannot be copied to its place."""
+        if type(given) is not self.array_type:
+            return False
+        try:
+            PyObject_GetBuffer(given, buffer, PyBUF_FULL_RO)
+        except (BufferError, ValueError):  # elements that have no format
+            return False
+        if is_like(buffer, place):
+            return True
+        PyBuffer_Release(buffer)
+        return False

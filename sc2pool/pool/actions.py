@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.errors import ActionError
-from sc2pool.pool.ipc.layout import Array, Leaf
+from sc2pool.pool.queues.layout import Array, Leaf
 
 ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
 
@@ -102,7 +102,7 @@ def _check_box(space: spaces.Box, batch: Array, numbers: Sequence[int], each: st
 def _raise_where(
     bad: Array, space: spaces.Space[Any], batch: Array, numbers: Sequence[int], each: str
 ) -> None:
-    if bad.any():
+    if np.count_nonzero(bad):  # on each step's path, and `any` costs several times as much
         place = int(np.argmax(bad.reshape(len(batch), -1).any(axis=1)))
         action = batch[place].tolist()
         raise ActionError(f"{each} {numbers[place]}: action {action} is not in {space}")

@@ -18,10 +18,10 @@ import numpy as np
 
 from sc2pool.game.clock import Tick
 from sc2pool.pool.instances.seats import FaultReport
-from sc2pool.pool.ipc.board import Rows
-from sc2pool.pool.ipc.layout import Array, SpaceLayout
-from sc2pool.pool.ipc.slot import TELLING, TERMINATED, TICK, TRUNCATED
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.queues.board import Rows
+from sc2pool.pool.queues.layout import Array, SpaceLayout
+from sc2pool.pool.queues.slot import TELLING, TERMINATED, TICK, TRUNCATED
+from sc2pool.pool.queues.trainer_end import TrainerEnd
 
 
 @dataclass(slots=True)

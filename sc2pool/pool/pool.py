@@ -35,13 +35,13 @@ from sc2pool.pool.calls import Calls, Target
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.system import REAL, System
-from sc2pool.pool.instances.watchdog import memory_warning
-from sc2pool.pool.ipc.layout import Array, slot_layout
 from sc2pool.pool.ipc.messages import Hello, Raised
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.remote_errors import to_result
+from sc2pool.pool.machine.watchdog import memory_warning
 from sc2pool.pool.pauses import Pauses
-from sc2pool.pool.report.stats import PoolStats
+from sc2pool.pool.queues.layout import Array, slot_layout
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping import Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.render import FRAME_SHAPE

@@ -35,11 +35,12 @@ from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State
 from sc2pool.pool.instances.supervisor import Listener
-from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.layout import Array, SlotLayout
-from sc2pool.pool.ipc.slot import TELLING
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.queues.common_bell import Bell
+from sc2pool.pool.queues.layout import Array, SlotLayout
+from sc2pool.pool.queues.slot import TELLING
+from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.tasks.opponents.results import outcome_of
 
 
 class Stage(StrEnum):
@@ -399,6 +400,9 @@ class Stepping(Listener):
             if outcome is not None:
                 if outcome.over:
                     self._stats.count_episode(step.seat.name, outcome.episode_return)
+                    match = outcome_of(outcome.infos[0])
+                    if match is not None:
+                        self._stats.count_match(*match)
                 self._supervisor.keep_replay(step.seat, outcome.infos[0])
             self._stats.env_steps += 0 if step.is_reset else self._rows
         return self.gatherer.gather(envs, [step.queue for step in steps], outcomes)
@@ -439,11 +443,11 @@ class Flight:
 class Lockstep:
     """The fast path: all envs step at once, and every reply is an observation and a reward.
 
-    The only pass is the one that rings, worker by worker: all else is done for all of them at once,
-    on the board. The records do not change meanwhile, as if nothing were sent; `leave` notes in
-    them what was, before anything but this class reads or changes them (`Bookkeeping.begins`).
-    Until then another thread sees "playing", not "stepping": it lasts as long as the trainer does
-    not wait for the step, or has waited less than a look's interval.
+    All is done for all of them at once: on the board, and by bells that several workers hear. The
+    records do not change meanwhile, as if nothing were sent; `leave` notes in them what was, before
+    anything but this class reads or changes them (`Bookkeeping.begins`). Until then another thread
+    sees "playing", not "stepping": it lasts as long as the trainer does not wait for the step, or
+    has waited less than a look's interval.
 
     Args:
         steps: the records of all envs; none if this path never fits them.
@@ -468,8 +472,8 @@ class Lockstep:
         """False if anything may have happened to the envs since they were all found waiting."""
         self._instances: list[Instance] = []
         """The envs', when they were."""
-        self._bells: list[Doorbell] = []
-        """Those of their workers, each once."""
+        self._bells: Sequence[Bell] = []
+        """What wakes their workers."""
         self._actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
         """The newest actions of these instances that their records do not have."""
 
@@ -487,8 +491,7 @@ class Lockstep:
         if not self._is_arranged and self._all_wait():
             self._instances = [step.seat.instance for step in self._steps]
             self._board.arrange([instance.queue.row for instance in self._instances])
-            bells = (instance.queue.request_bell for instance in self._instances)
-            self._bells = list(dict.fromkeys(bells))
+            self._bells = self._loop.bells_of(self._instances)
             self._is_arranged = True
         return self._is_arranged
 

@@ -30,12 +30,13 @@ from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.workers import Leaving, Worker
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
-from sc2pool.pool.ipc.layout import SlotLayout
+from sc2pool.pool.queues.common_bell import Bell
+from sc2pool.pool.queues.layout import SlotLayout
 from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
-from sc2pool.pool.report.stats import PoolStats
 from sc2pool.pool.report.window import Window, open_window
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.processes.uninterrupted import submit, uninterrupted
 
 _CLOSE_GRACE_S = 2.0
@@ -173,6 +174,10 @@ class EventLoop:
         """Handle what has happened beside the replies, if the last look was some time ago."""
         if time.monotonic() >= self._next_look_s:
             self.wait_until(lambda: True)
+
+    def bells_of(self, instances: Sequence[Instance]) -> Sequence[Bell]:
+        """See `Roster.bells_of`."""
+        return self.roster.bells_of(instances)
 
     def wait_for_ring(self, instance: Instance) -> bool:
         """Wait for one instance's doorbell, as cheaply as possible.

@@ -25,13 +25,14 @@ from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.instances.states import LIVE, TRANSITIONS, Event, State, advance
 from sc2pool.pool.instances.workers import Tenant, Worker, Workers
-from sc2pool.pool.ipc import memory, messages
-from sc2pool.pool.ipc.board import Board
+from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.pickling import for_worker
-from sc2pool.pool.ipc.slot import RECYCLE_DUE
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.queues import memory
+from sc2pool.pool.queues.board import Board
+from sc2pool.pool.queues.layout import slot_layout
+from sc2pool.pool.queues.slot import RECYCLE_DUE
+from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.processes.identity import created_at_s, end_orphan
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.tasks.player import Episode, GameFacts

@@ -26,7 +26,7 @@ from sc2pool.pool.ipc.remote_errors import to_exception
 from sc2pool.pool.report import fault_reports
 from sc2pool.pool.report.logs import log_instance
 from sc2pool.pool.report.replays import ReplayFolder
-from sc2pool.pool.report.stats import Counters
+from sc2pool.pool.statistics.stats import Counters
 
 
 class Recovery:

@@ -20,10 +20,11 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import LIVE, STOPPED, Event, State
 from sc2pool.pool.instances.system import REAL, System
-from sc2pool.pool.instances.watchdog import Watched, bytes_of
 from sc2pool.pool.instances.workers import Workers
-from sc2pool.pool.ipc.board import Board
-from sc2pool.pool.ipc.waiter import Waiter
+from sc2pool.pool.machine.watchdog import Watched, bytes_of
+from sc2pool.pool.queues.board import Board
+from sc2pool.pool.queues.common_bell import Bell, CommonBells
+from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.table import usable_cores
 from sc2pool.processes.uninterrupted import uninterrupted
 
@@ -58,10 +59,11 @@ class Roster:
         self._waiter = waiter
         self._system = system
         self._run_dir = system.run_dir()
+        self._common = common = CommonBells(config.envs_per_worker or 1)
         self._workers = Workers(
             config.envs_per_worker or 1,
             limits.worker_grace_s,
-            lambda: system.worker(self._run_dir.worker_dir(), board.descriptor, waiter),
+            lambda: system.worker(self._run_dir.worker_dir(), board.descriptor, waiter, common),
         )
         self._instances_made = 0
         self._living: dict[int, Instance] = {}
@@ -83,6 +85,10 @@ class Roster:
         self._instances_made += 1
         instance = self._living[number] = self._system.instance(number, spec, self.board, row)
         return instance
+
+    def bells_of(self, instances: Sequence[Instance]) -> Sequence[Bell]:
+        """What to ring to wake these instances' workers; good until a worker comes or goes."""
+        return self._common.fewest(instance.queue.request_bell for instance in instances)
 
     def due(self) -> list[Seat]:
         """The seats whose instances are to be started now."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
-from sc2pool.pool.instances.watchdog import Sample, cpu_s, memory_bytes
-from sc2pool.pool.report.stats import InstanceStats
+from sc2pool.pool.machine.watchdog import Sample, cpu_s, memory_bytes
+from sc2pool.pool.statistics.stats import InstanceStats
 
 _TRIES = 10
 _EXCHANGE_S = 0.001

@@ -23,14 +23,14 @@ from sc2pool.pool.instances.recovery import Recovery
 from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED, RESETTABLE, STOPPED, Event, State
-from sc2pool.pool.instances.watchdog import Verdict
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
 from sc2pool.pool.ipc.remote_errors import describe
-from sc2pool.pool.ipc.slot import HELD, NOT_HELD, TERMINATED, TRUNCATED
+from sc2pool.pool.machine.watchdog import Verdict
+from sc2pool.pool.queues.slot import HELD, NOT_HELD, TERMINATED, TRUNCATED
 from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
-from sc2pool.pool.report.stats import Counters
+from sc2pool.pool.statistics.stats import Counters
 from sc2pool.tasks.player import Episode
 
 

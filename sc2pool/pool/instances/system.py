@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sc2pool.pool.instances.instance import Instance
-from sc2pool.pool.instances.run_dir import RunDir
-from sc2pool.pool.instances.watchdog import Watchdog, available_bytes
 from sc2pool.pool.instances.workers import Worker
-from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.descriptors import require_descriptors
-from sc2pool.pool.ipc.waiter import Waiter
+from sc2pool.pool.machine.run_dir import RunDir
+from sc2pool.pool.machine.watchdog import Watchdog, available_bytes
+from sc2pool.pool.queues.board import Board
+from sc2pool.pool.queues.common_bell import CommonBells
+from sc2pool.pool.queues.waiter import Waiter
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class System:
     waiter: Callable[[], Waiter] = Waiter.create
     board: Callable[[int], Board] = Board
     run_dir: Callable[[], RunDir] = RunDir
-    worker: Callable[[Path, int, Waiter], Worker] = Worker
+    worker: Callable[[Path, int, Waiter, CommonBells], Worker] = Worker
     instance: Callable[[int, bytes, Board, int], Instance] = Instance
     watchdog: type[Watchdog] = Watchdog
 

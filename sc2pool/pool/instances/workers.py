@@ -24,12 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sc2pool.deadline import NEVER, Deadline
-from sc2pool.pool.instances.worker_process import WorkerProcess
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.control import Control
-from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.messages import Host, Leave
-from sc2pool.pool.ipc.waiter import Waiter
+from sc2pool.pool.machine.worker_process import WorkerProcess
+from sc2pool.pool.queues.common_bell import CommonBells
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.spawn import start_worker
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Worker:
         board: the descriptor of the pool's shared memory.
         waiter: gets the doorbell, tagged with this object, and the channels, each tagged with its
             instance, or with a `Leaving`.
+        common: get the request bell.
 
     Attributes:
         process: its process.
@@ -62,11 +64,12 @@ class Worker:
     reply_bell: Doorbell
     _control: Control
 
-    def __init__(self, directory: Path, board: int, waiter: Waiter) -> None:
+    def __init__(self, directory: Path, board: int, waiter: Waiter, common: CommonBells) -> None:
         self.expected: set[int] = set()
         self.deadline = NEVER
         self.doomed = False
         self._waiter = waiter
+        self._common = common
         self._tenants: dict[int, Tenant] = {}
         self._leaving: dict[int, Leaving] = {}
         self._owned = ExitStack()
@@ -88,9 +91,11 @@ class Worker:
             lifeline_read, lifeline_write = os.pipe()
             owned.callback(os.close, lifeline_write)
             try:
-                bells = self.request_bell.listening, self.reply_bell.ringing
-                inherited = theirs.fileno(), lifeline_read, board, *bells
-                child = start_worker("sc2pool.pool.worker", inherited, directory, lifeline_read)
+                owned.callback(self._common.leave, self.request_bell)
+                with self._common.joined(self.request_bell) as listening:
+                    bells = listening, self.reply_bell.ringing
+                    inherited = theirs.fileno(), lifeline_read, board, *bells
+                    child = start_worker("sc2pool.pool.worker", inherited, directory, lifeline_read)
             finally:
                 os.close(lifeline_read)
         self.process = WorkerProcess(child)

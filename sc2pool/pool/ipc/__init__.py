@@ -1,1 +1,1 @@
-"""Between trainer and worker: shared memory, doorbells, and a channel."""
+"""Between trainer and worker beside the queue pairs: sockets for messages and descriptors."""

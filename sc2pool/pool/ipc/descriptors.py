@@ -1,8 +1,9 @@
 """Whether this process can hold the descriptors of a pool, and pass them to its workers.
 
-Each worker takes descriptors of the trainer's: a control socket, a lifeline, two doorbells and what
-waits for them. Each of its instances takes one more: a channel. Rule: a pool that cannot work
-raises before its first process, not at whichever call happens to fail.
+Each worker takes descriptors of the trainer's: a control socket, a lifeline, two doorbells, what
+waits for them, and at most one that it shares (`common_bell`). Each of its instances takes one
+more: a channel. Rule: a pool that cannot work raises before its first process, not at whichever
+call happens to fail.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import psutil
 
 from sc2pool.errors import ConfigError
 
-PER_WORKER = 5
+PER_WORKER = 6
 PER_INSTANCE = 1
 PER_POOL = 16
 """Its own, and those it needs for a moment: a spawn, a look at a process."""

@@ -1,1 +1,1 @@
-"""What a pool says about itself: statistics, live files, logs, replays, fault reports."""
+"""What a pool shows and keeps: live files, metrics, a window, logs, replays, fault reports."""

@@ -16,9 +16,10 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.report.durations import Durations
 from sc2pool.pool.report.loopback import REFUSAL, names_loopback
-from sc2pool.pool.report.stats import InstanceStats, Metric, PoolStats
+from sc2pool.pool.statistics.durations import Durations
+from sc2pool.pool.statistics.matches import MatchResults
+from sc2pool.pool.statistics.stats import InstanceStats, Metric, PoolStats
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric as MetricFamily
 
 _FIGURES = ("p50", "p95", "p99", "max")
+_PARTS = {"durations": ["figure"], "matches": ["result"]}
+"""The label that tells the figures of one value apart, by the metric's kind."""
 
 
 class Collector:
@@ -78,9 +81,10 @@ def _families(
         metric: Metric | None = field.metadata.get("metric")
         if metric is None:
             continue
-        family_of = core.CounterMetricFamily if metric.kind == "counter" else core.GaugeMetricFamily
+        counts = metric.kind in ("counter", "matches")
+        family_of = core.CounterMetricFamily if counts else core.GaugeMetricFamily
         own = [metric.label] if metric.label else []
-        own += ["figure"] if metric.kind == "durations" else []
+        own += _PARTS.get(metric.kind, [])
         family = family_of(_name(field.name), metric.help, labels=[*labels, *own])
         for values, row in rows:
             for more, value in _samples(getattr(row, field.name)):
@@ -94,6 +98,8 @@ def _samples(value: Any) -> Iterable[tuple[list[str], float]]:
         return
     if isinstance(value, Durations):
         yield from (([figure], getattr(value, figure)) for figure in _FIGURES)
+    elif isinstance(value, MatchResults):
+        yield from (([result], count) for result, count in vars(value).items())
     elif isinstance(value, Mapping):
         for key, one in value.items():
             yield from (([key, *labels], sample) for labels, sample in _samples(one))

@@ -1,6 +1,8 @@
 """`render_mode="human"`: the page of `sc2pool watch` for a pool, served by a process of its own.
 
-Rule: the page is for looking; if its process cannot be started, the pool plays on without it.
+Rules: the page is for looking; if its process cannot be started, the pool plays on without it. The
+process inherits a socket that listens already, so no other program can take the port meanwhile, and
+the address never shows another pool.
 """
 
 from __future__ import annotations
@@ -35,10 +37,13 @@ class Window:
     """
 
     def __init__(self, run: Path) -> None:
-        port = _free_port()
-        self.address = f"http://{HOST}:{port}/"
-        arguments = ("watch", "--run", str(run), "--port", str(port), "--browser")
-        self._child = start_python("sc2pool", *arguments, stdout=subprocess.DEVNULL)
+        with listen() as listener:
+            self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
+            inherited = listener.fileno()
+            arguments = ("watch", "--run", str(run), "--listener", str(inherited), "--browser")
+            self._child = start_python(
+                "sc2pool", *arguments, descriptors=(inherited,), stdout=subprocess.DEVNULL
+            )
 
     def close(self) -> None:
         """End the page; may be called again."""
@@ -46,14 +51,12 @@ class Window:
         self._child.wait()
 
 
-def _free_port() -> int:
-    """The usual port, or another that is free."""
+def listen() -> socket.socket:
+    """A socket that listens on the usual port, or on another that is free."""
     try:
-        listener = socket.create_server((HOST, PORT))
+        return socket.create_server((HOST, PORT))
     except OSError:
-        listener = socket.create_server((HOST, 0))
-    with listener:
-        return int(listener.getsockname()[1])
+        return socket.create_server((HOST, 0))
 
 
 def open_window(run: Path) -> Window | None:

@@ -7,10 +7,12 @@ the only one in need of turns may block the worker for it (`sc2pool.waiting`).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
-from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.waiting import BlockingWait, Turns, WorkerLoop
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.protocol import compiled
+from sc2pool.waiting import BlockingWait, Turn, Turns, WorkerLoop
 
 
 class Waiting(Protocol):
@@ -21,60 +23,97 @@ class Waiting(Protocol):
         ...
 
 
+class Ringing:
+    """Wakes the trainer: at once, or once for all that reply in one turn.
+
+    Args:
+        reply: the trainer's bell.
+        later: called if a ring is due and was not before.
+
+    Attributes:
+        in_turns: whether the ring has time until the turn is over.
+        is_due: whether it is still to come.
+    """
+
+    def __init__(self, reply: Doorbell, later: Callable[[], None]) -> None:
+        self._reply = reply
+        self._later = later
+        self.in_turns = False
+        self.is_due = False
+
+    def ring(self) -> None:
+        if not self.in_turns:
+            self._reply.ring()
+        elif not self.is_due:
+            self.is_due = True
+            self._later()
+
+
 class Bells:
     """The worker's ends.
 
     Args:
         request: the trainer rings it.
         reply: wakes the trainer.
+
+    Attributes:
+        ring: a reply is there: wakes the trainer, once for all that reply in this turn.
+        listening: the descriptor that the trainer rings.
+        blocked_in: the loop that the newest `wait` blocked; None if it did not.
+        epoll: the descriptor of what it waited with; it watches that loop, and `listening`.
     """
 
     def __init__(self, request: Doorbell, reply: Doorbell) -> None:
         self._request = request
         self._reply = reply
         self._block: BlockingWait | None = None  # until an event loop runs
+        self.listening = request.listening
+        self.blocked_in: WorkerLoop | None = None
+        self.epoll = -1
         self._listens = False
-        self._ring_is_due = False
-        self._waiting: dict[Waiting, asyncio.Future[None]] = {}
+        self._ringing = compiled.ringing(reply.ringing, reply.ring, self._ring_later) or Ringing(
+            reply, self._ring_later
+        )
+        self.ring: Callable[[], None] = self._ringing.ring
+        self._waiting: dict[Waiting, Turn] = {}
 
-    def ring(self) -> None:
-        """A reply is there: wake the trainer, once for all that reply in this turn."""
-        if not self._listens or self._may_block():
-            self._reply.ring()
-        elif not self._ring_is_due:
-            self._ring_is_due = True
-            asyncio.get_running_loop().call_soon(self._ring_if_due)
+    def _ring_later(self) -> None:
+        loop, turns = _loop_and_turns()
+        (loop.call_soon if turns is None else turns.at_end)(self._ring_if_due)
 
     def _ring_if_due(self) -> None:
-        if self._ring_is_due:
-            self._ring_is_due = False
+        if self._ringing.is_due:
+            self._ringing.is_due = False
             self._reply.ring()
 
-    async def wait(self, end: Waiting) -> None:
-        """Wait for a ring, or for `wake`; look before, and look again after it."""
+    def wait(self, end: Waiting) -> Turn | None:
+        """Wait for a ring, or for `wake`; look before, and look again after it.
+
+        Returns:
+            What to await; None if there is no more to wait for.
+        """
         if self._block is None:
             self._block = BlockingWait(self._request.listening)
-        if self._may_block():
-            self._stop_listening()
+        if self._block.possible:
+            if self._listens:
+                self._stop_listening()
             self._ring_if_due()
-            if self._block.wait():
-                return
-        self._listen()
+            rung = self._block.wait()
+            self.blocked_in, self.epoll = self._block.loop, self._block.epoll
+            if rung:
+                return None
+        if not self._listens:
+            self._listen()
         if end.is_requested():
-            return  # it came before this listened
-        waiting = self._waiting[end] = asyncio.get_running_loop().create_future()
-        try:
-            await waiting
-        finally:
-            del self._waiting[end]
-
-    def _may_block(self) -> bool:
-        return self._block is not None and self._block.possible
+            return None  # it came before this listened
+        turn = self._waiting.get(end)
+        if turn is None:
+            turn = self._waiting[end] = Turn(asyncio.get_running_loop())
+        return turn
 
     def _listen(self) -> None:
-        if self._listens:
-            return
-        self._listens = True
+        self._listens = self._ringing.in_turns = True
+        self.blocked_in = None
         loop, turns = _loop_and_turns()
         if turns is None:
             loop.add_reader(self._request.listening, self._on_ring)
@@ -82,9 +121,7 @@ class Bells:
             turns.watch(self._request.listening, self._on_ring)
 
     def _stop_listening(self) -> None:
-        if not self._listens:
-            return
-        self._listens = False
+        self._listens = self._ringing.in_turns = False
         loop, turns = _loop_and_turns()
         if turns is None:
             loop.remove_reader(self._request.listening)
@@ -92,16 +129,21 @@ class Bells:
             turns.forget(self._request.listening)
 
     def _on_ring(self) -> None:
-        self._request.quiet()
-        for end, waiting in self._waiting.items():
-            if end.is_requested() and not waiting.done():
-                waiting.set_result(None)
+        if _loop_and_turns()[1] is None:  # it does not wait edge-triggered
+            self._request.quiet()
+        for end, turn in list(self._waiting.items()):
+            if end.is_requested():
+                turn.go_on()
 
     def wake(self, end: Waiting) -> None:
         """Let this one look again, if it waits."""
-        waiting = self._waiting.get(end)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(None)
+        turn = self._waiting.get(end)
+        if turn is not None:
+            turn.go_on_soon()
+
+    def forget(self, end: Waiting) -> None:
+        """It waits no more."""
+        self._waiting.pop(end, None)
 
 
 def _loop_and_turns() -> tuple[asyncio.AbstractEventLoop, Turns | None]:

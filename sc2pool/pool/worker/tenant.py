@@ -17,12 +17,13 @@ from typing import Any
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import Fault, GameFault, PauseError, Phase
-from sc2pool.pool.ipc import memory, messages
+from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.pickling import for_trainer
 from sc2pool.pool.ipc.remote_errors import describe, trace_of
-from sc2pool.pool.ipc.slot import Slot
+from sc2pool.pool.queues import memory
+from sc2pool.pool.queues.layout import slot_layout
+from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.player import Player
@@ -278,6 +279,8 @@ class Tenant:
             task.cancel()
         if running:
             await asyncio.wait(running)
+        if self._pair is not None:
+            self._bells.forget(self._pair)
         if self.player is not None:
             self.player.close()
         self._close_spec()

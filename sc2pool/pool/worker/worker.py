@@ -22,8 +22,8 @@ from pathlib import Path
 
 from sc2pool.pool.ipc.channel import Channel
 from sc2pool.pool.ipc.control import Control
-from sc2pool.pool.ipc.doorbell import Doorbell
 from sc2pool.pool.ipc.messages import Host, Leave
+from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.tenant import Tenant

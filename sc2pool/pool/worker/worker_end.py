@@ -2,22 +2,23 @@
 
 Rules: an observation is checked before it is published (`writing`); a transition answers one
 request, and none is put unasked; all rows answer it together; the wait for an action blocks the
-worker if nothing else in it wants a turn (`sc2pool.waiting`).
+worker if nothing else in it wants a turn (`sc2pool.waiting`). A plain transition is written by the
+compiled step path; what it does not take is written here, or refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc.layout import Leaf
 from sc2pool.pool.ipc.pickling import for_trainer
-from sc2pool.pool.ipc.slot import (
+from sc2pool.pool.queues.layout import Leaf
+from sc2pool.pool.queues.slot import (
     DELAY_WORD,
     FLAGS_WORD,
     GAP_WORD,
@@ -42,6 +43,7 @@ from sc2pool.pool.ipc.slot import (
 )
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.writing import write_mask, write_observation
+from sc2pool.protocol import compiled
 from sc2pool.tasks.player import Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
@@ -79,13 +81,27 @@ class WorkerEnd(QueuePair):
         one_array = rows == 1 and observation.is_array
         self._leaf = observation.leaves[0] if one_array and observation.leaves else None
         self._must_be_finite = strict and self._leaf is not None and self._leaf.dtype.kind == "f"
+        self._ring = bells.ring
+        self._requests = compiled.requests(np.asarray(slot.words), REQUEST_WORD)
+        self._row = None
+        if self._leaf is not None and not player.realtime:
+            self._row = compiled.row(
+                np.asarray(slot.words),
+                slot.observations[0],
+                slot.mask,
+                must_be_finite=self._must_be_finite,
+                reply=REPLY_WORD,
+                flags=FLAGS_WORD,
+                reward=REWARD_WORD,
+                total=RETURN_WORD,
+                masked=MASKED,
+            )
         self._send_out_of_band = send_out_of_band
         self._realtime = player.realtime
         self._hold = hold
         self._to_be_held = False
         self._sequence = 0
         self._phase = Phase.IDLE
-        self._return = 0.0
         self._abandoned = False
         self._action_out_of_band: tuple[int, Any] | None = None
 
@@ -124,6 +140,7 @@ class WorkerEnd(QueuePair):
         self._bells.wake(self)
 
     async def get_action(self) -> Any:
+        requests = self._requests
         while True:
             if self._abandoned:
                 raise asyncio.CancelledError
@@ -132,13 +149,19 @@ class WorkerEnd(QueuePair):
                 self._action_out_of_band = None
                 self._sequence, action = out_of_band
                 break
-            request = self._words[REQUEST_WORD]
+            blocked = self._bells.blocked_in
+            if requests is None or blocked is None or blocked.tasks > blocked.own_tasks:
+                request = self._words[REQUEST_WORD]
+            else:  # as `Bells.wait` does it, but for all else that may end the wait
+                request = requests.wait(self._sequence, self._bells.epoll, self._bells.listening)
             if request > self._sequence:
                 self._sequence = request
                 action = self._slot.action()
                 break
-            await self._bells.wait(self)
-        self._phase = Phase.STEPPING
+            turn = self._bells.wait(self)
+            if turn is not None:
+                await turn
+        self._phase = _STEPPING
         if self._realtime and self._words[DELAY_WORD]:
             self._player.delay(self._words[DELAY_WORD])
         return action
@@ -157,6 +180,11 @@ class WorkerEnd(QueuePair):
         )
 
     def put(self, transition: Transition) -> None:
+        row = self._row
+        if row is not None and self._phase is _STEPPING and row.put(self._sequence, transition):
+            self._phase = _IDLE
+            self._ring()
+            return
         if self._phase is Phase.IDLE:
             raise UserCodeError(_UNASKED)
         observation, reward, terminated, truncated, info, mask = transition
@@ -236,16 +264,15 @@ class WorkerEnd(QueuePair):
         if self._realtime:
             flags |= self._write_tick(self._player.tick())
         if self._phase is Phase.RESETTING:
-            self._return = 0.0
+            slot.reals[RETURN_WORD] = 0.0
             self._words[RESET_KIND_WORD] = RESET_KINDS.index(self._player.reset_kind())
             if self._to_be_held:
                 flags |= HELD if self._hold() else NOT_HELD
         self._words[FLAGS_WORD] = flags if payload is None else flags | OUT_OF_BAND
-        self._return += reward
-        slot.reals[RETURN_WORD] = self._return
+        slot.reals[RETURN_WORD] += reward
         self._phase = Phase.IDLE
         self._words[REPLY_WORD] = self._sequence
-        self._bells.ring()
+        self._ring()
         if payload is not None:
             self._send_out_of_band(self._sequence, payload)
 
@@ -258,4 +285,6 @@ class WorkerEnd(QueuePair):
         return TICK
 
 
-_UNASKED = "a transition was put that no action had asked for"
+_STEPPING: Final = Phase.STEPPING
+_IDLE: Final = Phase.IDLE
+_UNASKED: Final = "a transition was put that no action had asked for"

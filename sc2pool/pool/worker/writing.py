@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sc2pool.errors import ObservationError
-from sc2pool.pool.ipc.layout import Array, Leaf, SpaceLayout
+from sc2pool.pool.queues.layout import Array, Leaf, SpaceLayout
 
 
 def write_observation(

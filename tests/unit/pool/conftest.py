@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from sc2pool.pool.ipc import doorbell, memory
+from sc2pool.pool.queues import doorbell, memory
 
 
 @pytest.fixture(params=["linux", "portable"])

@@ -11,13 +11,13 @@ from gymnasium import spaces
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.batch import Gatherer, Outcome, fault_info, real_outcome, synthetic_outcome
 from sc2pool.pool.instances.seats import FaultReport
-from sc2pool.pool.ipc.board import Board
-from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.layout import SlotLayout, slot_layout, space_layout
-from sc2pool.pool.ipc.memory import map_memory
 from sc2pool.pool.ipc.messages import OutOfBand
-from sc2pool.pool.ipc.slot import TERMINATED, TRUNCATED, Slot
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.queues.board import Board
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.layout import SlotLayout, slot_layout, space_layout
+from sc2pool.pool.queues.memory import map_memory
+from sc2pool.pool.queues.slot import TERMINATED, TRUNCATED, Slot
+from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition

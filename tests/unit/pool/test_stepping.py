@@ -20,12 +20,12 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.board import Board
-from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.layout import slot_layout
-from sc2pool.pool.ipc.memory import map_memory
-from sc2pool.pool.ipc.slot import Slot
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.queues.board import Board
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.layout import slot_layout
+from sc2pool.pool.queues.memory import map_memory
+from sc2pool.pool.queues.slot import Slot
+from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Stage, Stepping
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
@@ -110,6 +110,9 @@ class Simulation:
             realtime=realtime,
             max_concurrency=options.pop("max_concurrency", None),
         )
+
+    def bells_of(self, instances):
+        return [instance.queue.request_bell for instance in instances]
 
     def _make(self, row: int) -> Simulated:
         self._made += 1

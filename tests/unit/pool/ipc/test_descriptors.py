@@ -39,8 +39,8 @@ def test_what_is_told():
     assert shortage(10, 1, 6, enough) is None
     told = shortage(10, 1, 6, enough - 1)
     assert told is not None
-    assert "10 envs and spares need about 82 open files, and this process may have 81" in told
-    assert "ulimit -n 82" in told
+    assert "10 envs and spares need about 92 open files, and this process may have 91" in told
+    assert "ulimit -n 92" in told
 
 
 def test_workers_with_several_envs_need_fewer():

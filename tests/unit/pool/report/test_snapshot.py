@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from sc2pool.pool.report import live_files, snapshot, stats
+from sc2pool.pool.report import live_files, snapshot
 from sc2pool.pool.report.snapshot import EVENTS_IN_FILE, Snapshots
-from sc2pool.pool.report.stats import Counters, InstanceStats
+from sc2pool.pool.statistics import stats
+from sc2pool.pool.statistics.stats import Counters, InstanceStats
 
 ROW = InstanceStats(
     seat="env 0",

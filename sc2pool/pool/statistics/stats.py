@@ -23,8 +23,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from sc2pool.errors import Fault
-from sc2pool.pool.report.durations import DurationCounter, Durations, figures
-from sc2pool.pool.report.lateness import LatenessCounter, RealtimeStats
+from sc2pool.pool.statistics.durations import DurationCounter, Durations, figures
+from sc2pool.pool.statistics.lateness import LatenessCounter, RealtimeStats
+from sc2pool.pool.statistics.matches import MatchCounter, MatchResults
 from sc2pool.tasks.player import GameFacts
 
 _EVENTS_KEPT = 1000
@@ -38,12 +39,13 @@ class Metric:
     """How Prometheus gets a field: as `sc2pool_<field>`, with `_s` written out as `_seconds`.
 
     Attributes:
-        kind: of the metric; "durations" for a field of `Durations`.
+        kind: of the metric; "durations" for a field of `Durations`, "matches" for one of
+            `MatchResults`.
         help: one sentence.
         label: for a field that is a dict, the label that carries its keys.
     """
 
-    kind: Literal["counter", "gauge", "durations"]
+    kind: Literal["counter", "gauge", "durations", "matches"]
     help: str
     label: str = ""
 
@@ -61,6 +63,11 @@ def gauge(about: str) -> dict[str, Metric]:
 def durations(about: str, label: str = "") -> dict[str, Metric]:
     """Field metadata: a Prometheus gauge for each figure of some `Durations`."""
     return {"metric": Metric("durations", about, label)}
+
+
+def matches(about: str, label: str) -> dict[str, Metric]:
+    """Field metadata: a Prometheus counter for each result of some `MatchResults`."""
+    return {"metric": Metric("matches", about, label)}
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,8 @@ class PoolStats:
         episodes: episodes that ended, synthetic endings included.
         mean_return: of the newest hundred whole episodes, those that no fault cut short; None
             before the first. If envs have several rows, it is that of their first ones.
+        matches: how the matches against each opponent came out, the opponent met last first; empty
+            without `opponent=`. More than fifty opponents are summed up as "others".
         launches: instances whose game came up.
         resets: episodes that were begun, by envs and spares.
         recycles: replaced instances by cause: the kind of fault, or "soft-" and a soft limit.
@@ -202,6 +211,9 @@ class PoolStats:
     episodes: int = field(metadata=counter("Episodes that ended, synthetic endings included."))
     mean_return: float | None = field(
         metadata=gauge("Mean return of the newest hundred whole episodes.")
+    )
+    matches: dict[str, MatchResults] = field(
+        metadata=matches("Matches that ended, by opponent and by the learner's result.", "opponent")
     )
     launches: int = field(metadata=counter("Instances whose game came up."))
     resets: int = field(metadata=counter("Episodes that were begun, by envs and spares."))
@@ -250,6 +262,7 @@ class Counters:
         self.newest_game: GameFacts | None = None
         self._returns: deque[float] = deque(maxlen=RETURNS_KEPT)
         self._episodes_by_seat: Counter[str] = Counter()
+        self._matches = MatchCounter()
         self._pauses = 0
         self._paused_s = 0.0
         self._paused_loops = 0
@@ -284,6 +297,11 @@ class Counters:
             self._episodes_by_seat[seat] += 1
             if episode_return is not None and math.isfinite(episode_return):
                 self._returns.append(episode_return)
+
+    def count_match(self, opponent: str, result: str) -> None:
+        """Count a match that ended; see `MatchCounter.count`."""
+        with self._lock:
+            self._matches.count(opponent, result)
 
     def count_recovery(self, took_s: float) -> None:
         """Count a fault whose seat has a first observation again."""
@@ -364,6 +382,7 @@ class Counters:
                 steps_per_s=steps_per_s,
                 episodes=self.episodes,
                 mean_return=self._mean_return(),
+                matches=self._matches.results(),
                 launches=self.launches,
                 resets=self.resets,
                 recycles=dict(self._recycles),

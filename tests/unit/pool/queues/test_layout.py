@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.ipc.layout import (
+from sc2pool.pool.queues.layout import (
     ALIGNMENT_BYTES,
     HEADER_BYTES,
     align,

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from sc2pool.pool.report.history import NAMES_KEPT, POINTS, History
+from sc2pool.pool.statistics.history import NAMES_KEPT, POINTS, History
 
 
 def test_samples_are_kept_at_their_interval():

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.ipc import memory
-from sc2pool.pool.ipc.layout import Array, SlotLayout, SpaceLayout
-from sc2pool.pool.ipc.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD
+from sc2pool.pool.queues import memory
+from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
+from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD
 
 
 class Board:
@@ -189,7 +189,8 @@ class Rows:
         replies, expected = self._columns.replies[self._at], self._columns.sequences[self._at]
         if replies.tobytes() == expected.tobytes():  # several times as fast as `(… == …).all()`
             return []
-        return [int(place) for place in np.flatnonzero(replies != expected)]
+        places: list[int] = (replies != expected).nonzero()[0].tolist()
+        return places
 
     def flags(self) -> int:
         """The flags of all these rows' replies together."""

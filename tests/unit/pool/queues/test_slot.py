@@ -14,12 +14,12 @@ from gymnasium import spaces
 
 from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc import memory
-from sc2pool.pool.ipc.board import Board
-from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.layout import slot_layout
 from sc2pool.pool.ipc.messages import OutOfBand
-from sc2pool.pool.ipc.slot import (
+from sc2pool.pool.queues import memory
+from sc2pool.pool.queues.board import Board
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.layout import slot_layout
+from sc2pool.pool.queues.slot import (
     HELD,
     MASKED,
     NOT_HELD,
@@ -30,7 +30,7 @@ from sc2pool.pool.ipc.slot import (
     TRUNCATED,
     Slot,
 )
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition

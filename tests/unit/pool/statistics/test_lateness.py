@@ -8,8 +8,8 @@ from dataclasses import asdict
 import pytest
 
 from sc2pool.game.clock import Tick
-from sc2pool.pool.report.durations import Durations
-from sc2pool.pool.report.lateness import HeldSpares, Lateness, LatenessCounter
+from sc2pool.pool.statistics.durations import Durations
+from sc2pool.pool.statistics.lateness import HeldSpares, Lateness, LatenessCounter
 
 
 def test_the_one_long_gap_is_not_hidden():

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from sc2pool.deadline import Deadline
-from sc2pool.pool.instances.worker_process import WorkerProcess
+from sc2pool.pool.machine.worker_process import WorkerProcess
 
 WITH_A_GAME = """
 import subprocess

@@ -6,7 +6,7 @@ import json
 import math
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.report.stats import (
+from sc2pool.pool.statistics.stats import (
     RETURNS_KEPT,
     Counters,
     InstanceStats,

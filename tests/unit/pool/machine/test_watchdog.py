@@ -13,7 +13,7 @@ import pytest
 
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
-from sc2pool.pool.instances.watchdog import (
+from sc2pool.pool.machine.watchdog import (
     ProcessSample,
     Sample,
     Verdict,
@@ -23,7 +23,7 @@ from sc2pool.pool.instances.watchdog import (
     look_at,
     memory_warning,
 )
-from sc2pool.pool.ipc.waiter import Waiter
+from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.table import Processes, ProcessRow
 
 MB = 1_000_000

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc.board import Board
-from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.layout import Array, SlotLayout, SpaceLayout
 from sc2pool.pool.ipc.messages import OutOfBand
-from sc2pool.pool.ipc.slot import (
+from sc2pool.pool.queues.board import Board
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
+from sc2pool.pool.queues.slot import (
     DELAY_WORD,
     FLAGS_WORD,
     GAP_WORD,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.pool.report.rates import Rates
+from sc2pool.pool.statistics.rates import Rates
 
 WINDOW_S = 5.0
 

@@ -12,10 +12,10 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.ipc.board import Board
-from sc2pool.pool.ipc.layout import slot_layout
-from sc2pool.pool.ipc.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD, Slot
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.queues.board import Board
+from sc2pool.pool.queues.layout import slot_layout
+from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD, Slot
+from sc2pool.pool.queues.trainer_end import TrainerEnd
 
 pytestmark = pytest.mark.usefixtures("variant")
 SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2, 3), np.float32), b=spaces.Discrete(9))
@@ -127,7 +127,7 @@ def test_spaces_of_every_size_lie_on_it(space):
 def test_a_worker_maps_its_own_row_alone(board):
     queue = TrainerEnd(board, 2)
     program = (
-        "from sc2pool.pool.ipc.memory import map_memory;"
+        "from sc2pool.pool.queues.memory import map_memory;"
         f"map_memory({board.descriptor}, 8, {queue.offset_bytes})[:8] = b'abcdefgh'"
     )
     subprocess.run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.pool.report.durations import DurationCounter, Durations, figures
+from sc2pool.pool.statistics.durations import DurationCounter, Durations, figures
 
 
 def counter(*durations_s: float) -> DurationCounter:

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.instances.run_dir import RunDir, _system, living, sweep, trainer_of
+from sc2pool.pool.machine.run_dir import RunDir, _system, living, sweep, trainer_of
 from sc2pool.pool.report.live_files import request
 from sc2pool.processes.identity import created_at_s
 
@@ -105,7 +105,7 @@ def test_a_sweep_follows_no_link(temp, left_behind, sleeper):
 
 def test_the_folder_of_a_killed_trainer_is_swept_by_the_next(temp):
     program = (
-        "import time; from sc2pool.pool.instances.run_dir import RunDir; run = RunDir();"
+        "import time; from sc2pool.pool.machine.run_dir import RunDir; run = RunDir();"
         "run.instance_dir(0); print(run.path, flush=True); time.sleep(60)"
     )
     trainer = subprocess.Popen(
@@ -196,7 +196,7 @@ def test_a_folder_that_goes_meanwhile_stops_no_sweep(temp, left_behind, monkeypa
         shutil.rmtree(path)
         return True
 
-    monkeypatch.setattr("sc2pool.pool.instances.run_dir.is_own", other_is_faster)
+    monkeypatch.setattr("sc2pool.pool.machine.run_dir.is_own", other_is_faster)
     sweep(temp)
     assert not run.exists()
 

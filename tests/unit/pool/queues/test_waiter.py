@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.waiter import Waiter
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.waiter import Waiter
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all are waited for")
 LONG_S = 10.0

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from sc2pool.pool.ipc import doorbell
-from sc2pool.pool.ipc.doorbell import Doorbell
+from sc2pool.pool.queues import doorbell
+from sc2pool.pool.queues.doorbell import Doorbell
 
 if sys.platform == "linux":
     import select

@@ -27,7 +27,7 @@ from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
 from sc2pool.game.hang_detection import IDLE_CPU_SHARE
 from sc2pool.game.match.blame import Side
-from sc2pool.pool.ipc.doorbell import Doorbell
+from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.processes.table import Processes, ProcessRow, process_table
 
 log = logging.getLogger("sc2pool")

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sc2pool.pool.ipc import memory
+from sc2pool.pool.queues import memory
 
 pytestmark = pytest.mark.usefixtures("variant")
 
@@ -57,7 +57,7 @@ def test_what_cannot_be_claimed_is_a_config_error_then(variant):
 CLAIM_TOO_MUCH = """
 import resource, sys
 from sc2pool.errors import ConfigError
-from sc2pool.pool.ipc import memory
+from sc2pool.pool.queues import memory
 
 memory.USE_MEMFD = sys.argv[1] == "1"
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))

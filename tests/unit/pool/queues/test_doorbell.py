@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.waiter import Waiter
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.waiter import Waiter
 
 pytestmark = pytest.mark.usefixtures("variant")
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sc2pool.pool.ipc.layout import Array, SlotLayout, SpaceLayout
+from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
 
 # Header fields, as indices of 8-byte words; trainer and worker write different cache lines.
 HEADER_WORDS = 16

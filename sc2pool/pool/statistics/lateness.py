@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass, field
 
 from sc2pool.game.clock import Tick
-from sc2pool.pool.report.durations import DurationCounter, Durations, figures
+from sc2pool.pool.statistics.durations import DurationCounter, Durations, figures
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,165 @@
+"""How a worker waits for requests and wakes the trainer, compiled and in pure Python."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.worker.bells import Bells, Ringing
+from sc2pool.protocol import compiled
+
+needs_it = pytest.mark.skipif(
+    compiled.STEP_PATH != "compiled" or sys.platform != "linux",
+    reason="the compiled step path, or the epoll that it waits with, is not there",
+)
+
+
+@pytest.fixture
+def bell() -> Iterator[Doorbell]:
+    bell = Doorbell.create()
+    yield bell
+    bell.close()
+
+
+@pytest.fixture(params=[pytest.param("compiled", marks=needs_it), "pure Python"])
+def bells(request: pytest.FixtureRequest, bell: Doorbell) -> Iterator[Bells]:
+    """Ends whose two bells are one, so that it hears its own rings."""
+    if request.param == "compiled":
+        yield Bells(bell, bell)
+        return
+    with mock.patch.object(compiled, "_fast", None):
+        pure = Bells(bell, bell)
+    assert isinstance(pure._ringing, Ringing)
+    yield pure
+
+
+def rings(bell: Doorbell) -> int:
+    """How many rings there were since the last call."""
+    try:
+        return int.from_bytes(os.read(bell.listening, 8), sys.byteorder)
+    except BlockingIOError:
+        return 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it counts an eventfd's rings")
+def test_a_turn_has_one_ring(bells: Bells, bell: Doorbell):
+    bells.ring()
+    bells.ring()
+    assert rings(bell) == 2
+    ringing = bells._ringing
+    ringing.in_turns = True
+    with mock.patch("sc2pool.pool.worker.bells._loop_and_turns") as loop_and_turns:
+        turns = loop_and_turns.return_value = mock.Mock(), mock.Mock()
+        bells.ring()
+        bells.ring()
+    assert rings(bell) == 0
+    turns[1].at_end.assert_called_once_with(bells._ring_if_due)
+    bells._ring_if_due()
+    bells._ring_if_due()
+    assert rings(bell) == 1
+    assert not ringing.is_due
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it fills an eventfd")
+def test_a_bell_that_is_full_has_rung_often_enough(bells: Bells, bell: Doorbell):
+    most = (1 << 64) - 2
+    os.write(bell.ringing, most.to_bytes(8, sys.byteorder))
+    bells.ring()
+    assert rings(bell) == most
+
+
+@needs_it
+def test_a_bell_that_cannot_be_rung_is_an_error():
+    read, write = os.pipe()
+    os.close(read)
+    with pytest.raises(BrokenPipeError):
+        Bells(Doorbell(listening=write), Doorbell(ringing=write)).ring()
+    os.close(write)
+
+
+class Trainer:
+    """A header in memory, and what a worker waits with."""
+
+    def __init__(self, bell: Doorbell) -> None:
+        self.words = np.zeros(16, np.uint64)
+        self.bell = bell
+        self.other = Doorbell.create()
+        self.epoll = select.epoll()
+        self.epoll.register(bell.listening, select.EPOLLIN | select.EPOLLET)
+        self.epoll.register(self.other.listening, select.EPOLLIN)
+        self.requests = compiled.requests(self.words, 3)
+
+    def request(self) -> None:
+        self.words[3] += np.uint64(1)
+        self.bell.ring()
+
+    def wait(self, sequence: int) -> int:
+        assert self.requests is not None
+        return self.requests.wait(sequence, self.epoll.fileno(), self.bell.listening)
+
+    def close(self) -> None:
+        self.epoll.close()
+        self.other.close()
+
+
+@pytest.fixture
+def trainer(bell: Doorbell) -> Iterator[Trainer]:
+    trainer = Trainer(bell)
+    yield trainer
+    trainer.close()
+
+
+@needs_it
+def test_it_waits_for_the_next_request(trainer: Trainer):
+    trainer.request()
+    assert trainer.wait(0) == 1
+    trainer.bell.ring()  # for another tenant: there is nothing new in the row
+    thread = threading.Timer(0.02, trainer.request)
+    thread.start()
+    assert trainer.wait(1) == 2
+    thread.join()
+
+
+@needs_it
+def test_all_else_that_the_loop_watches_ends_the_wait(trainer: Trainer):
+    trainer.other.ring()
+    assert trainer.wait(0) == 0
+    trainer.request()
+    assert trainer.wait(0) == 1  # it looks before it waits
+    trainer.bell.ring()
+    assert trainer.wait(1) == 0  # both
+
+
+@needs_it
+def test_a_signal_ends_the_wait(trainer: Trainer):
+    seen = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: seen.append("handled"))
+    try:
+        main = threading.main_thread().ident
+        assert main is not None
+        thread = threading.Timer(0.02, signal.pthread_kill, (main, signal.SIGUSR1))
+        thread.start()
+        assert trainer.wait(0) == 0
+        thread.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == ["handled"]
+
+
+@needs_it
+def test_requests_need_an_array_with_that_word():
+    words = np.zeros(16, np.uint64)
+    for wrong in (-1, 16):
+        with pytest.raises(IndexError, match="16 words"):
+            compiled.requests(words, wrong)
+    with pytest.raises(TypeError, match="expected an array, got memoryview"):
+        compiled.requests(memoryview(words), 0)

@@ -1,0 +1,105 @@
+"""What is put is the same with and without the compiled step path, which takes what is plain.
+
+`tests/unit/pool/queues/test_slot.py` tests this end together with the trainer's.
+"""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from fuzz.transitions import Putting, compare, count_taken
+from gymnasium import spaces
+
+from sc2pool.protocol import compiled
+from sc2pool.tasks.queue_pair import Transition
+
+needs_it = pytest.mark.skipif(
+    compiled.STEP_PATH != "compiled", reason="the compiled step path is not installed"
+)
+VECTOR = spaces.Box(-9, 9, (2,), np.float32)
+HERE = np.array([1, 2], np.float32)
+
+
+@needs_it
+@pytest.mark.parametrize("seed", range(4))
+def test_transitions_of_all_kinds(seed):
+    found, verdicts = compare(1000, seed)
+    assert found == []
+    assert verdicts["accepted"] > 50
+    assert verdicts["left"] > 300
+
+
+def put(transition: Transition, space=VECTOR, *, strict=True) -> tuple[int, str | None]:
+    """How many of a first transition and this one the compiled path takes, and the error."""
+    putting = Putting(space, strict=strict)
+    taken = count_taken(putting.end)
+    putting.request(reset=True)
+    error, *_ = putting.put(Transition(space.sample(), 0.0, False, False, {}))
+    assert error is None
+    putting.request(reset=False)
+    error, *_ = putting.put(transition)
+    return taken.total(), error
+
+
+@needs_it
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [(np.float32, (5,)), (np.float64, ()), (np.uint8, (4, 4, 3)), (np.int64, (2,)), (bool, (3,))],
+)
+@pytest.mark.parametrize("mask", [None, np.array([True, False, True])], ids=["", "mask"])
+def test_plain_transitions_are_taken(dtype, shape, mask):
+    space = spaces.Box(0, 1, shape, dtype)
+    of_a_step = Transition(np.array(space.sample()), 0.5, False, False, {}, mask)
+    assert put(of_a_step, space) == (1, None)
+
+
+@needs_it
+@pytest.mark.parametrize(
+    "of_a_step",
+    [
+        Transition(HERE, 0.5, True, False, {}),
+        Transition(HERE, 0.5, False, True, {}),
+        Transition(HERE, 0.5, False, False, {"k": 1}),
+        Transition(HERE, 1, False, False, {}),
+        Transition(np.array([1, 2, 3, 4], np.float32)[::2], 0.5, False, False, {}),
+    ],
+    ids=["terminated", "truncated", "info", "whole reward", "not one block"],
+)
+def test_others_are_left_to_pure_python(of_a_step):
+    assert put(of_a_step) == (0, None)
+
+
+@needs_it
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_that_are_not_finite(number, dtype):
+    space = spaces.Box(-9, 9, (70,), dtype)
+    for place in (0, 35, 69):
+        spoilt = space.sample()
+        spoilt[place] = number
+        of_a_step = Transition(spoilt, 0.5, False, False, {})
+        taken, error = put(of_a_step, space)
+        assert taken == 0
+        assert error is not None and f"not finite at index [{place}]" in error
+        assert put(of_a_step, space, strict=False) == (1, None)
+
+
+@needs_it
+def test_a_row_needs_three_arrays_and_a_header_with_its_words():
+    header, mask = np.zeros(16, np.uint64), np.zeros(3, bool)
+    at = {"must_be_finite": True, "reply": 8, "flags": 9, "reward": 10, "total": 15, "masked": 8}
+    compiled.row(header, HERE.copy(), mask, **at)
+    with pytest.raises(TypeError, match="three arrays, got memoryview, ndarray, ndarray"):
+        compiled.row(memoryview(header), HERE.copy(), mask, **at)
+    for wrong in (-1, 16):
+        with pytest.raises(IndexError, match="16 words"):
+            compiled.row(header, HERE.copy(), mask, **at | {"total": wrong})
+
+
+def test_the_garbage_collector_takes_it_in_any_order():
+    putting = Putting(VECTOR, strict=True)
+    putting.end.itself = putting.end  # type: ignore[attr-defined]
+    del putting
+    gc.collect()
