@@ -108,8 +108,8 @@ class GameAPI:
         except GameFault as fault:
             await self._raise_if_exited(fault)
             raise
-        last = answered[-1] if isinstance(answered, list) else answered
-        self.status = Status(last.status)
+        # The compiled path takes no other status.
+        self.status = Status(answered[-1].status) if isinstance(answered, list) else Status.IN_GAME
         return answered
 
     @property

@@ -40,16 +40,19 @@ class ElasticClock:
 
     Args:
         loops_per_s: the pace of the game.
+
+    Attributes:
+        begun_at: the loop at which the running period began, or the next one begins.
+        delay_loops: how much later the next period begins.
     """
 
     def __init__(self, loops_per_s: float) -> None:
         self._loops_per_s = loops_per_s
-        self._begun_at = 0
-        """The loop at which the running period began."""
+        self.begun_at = 0
         self._looked_at = 0
         """The newest loop known."""
         self._moved_loops = 0
-        self._delay_loops = 0
+        self.delay_loops = 0
         self._loops = 1
         self._observed_s = 0.0
         self._paused_at_s: float | None = None
@@ -59,14 +62,14 @@ class ElasticClock:
 
     def begin(self, loop: int, now_s: float) -> None:
         """An episode's first observation: the grid begins there."""
-        self._begun_at = loop
-        self._delay_loops = 0
+        self.begun_at = loop
+        self.delay_loops = 0
         self._paused_at_s = None
         self._seen(loop, now_s)
 
     def delay(self, loops: int) -> None:
         """Make the period of the next action end this many loops later."""
-        self._delay_loops = loops
+        self.delay_loops = loops
 
     def act(self, loops: int, now_s: float) -> int:
         """An action is sent, for a period of this many loops; returns the loop at its end.
@@ -75,24 +78,24 @@ class ElasticClock:
         """
         self._gap_s = max(0.0, now_s - self._observed_s - self._paused_s)
         self._loops = loops
-        late = self._looked_at - self._begun_at
+        late = self._looked_at - self.begun_at
         self._moved_loops = late if late >= loops else 0
-        self._begun_at += self._moved_loops + self._delay_loops
-        return self._begun_at + loops
+        self.begun_at += self._moved_loops + self.delay_loops
+        return self.begun_at + loops
 
     def observe(self, loop: int, now_s: float) -> Tick:
         """The observation after that action, of this loop."""
-        due = self._begun_at + self._loops
+        due = self.begun_at + self._loops
         late = loop - due if loop - due >= self._loops else 0
-        passed = self._moved_loops + (loop - self._begun_at if late else 0)
+        passed = self._moved_loops + (loop - self.begun_at if late else 0)
         # Both count: a game may have run on in a pause, which only the loops show; a gap may be
         # longer than the loops seen so far.
         lost_periods = max(
             int(self._gap_s * self._loops_per_s / self._loops), passed // self._loops
         )
-        self._begun_at = due + late
+        self.begun_at = due + late
         self._seen(loop, now_s)
-        delay, self._delay_loops = self._delay_loops, 0
+        delay, self.delay_loops = self.delay_loops, 0
         return Tick(self._gap_s, lost_periods, self._moved_loops + delay + late)
 
     def look(self, loop: int) -> None:
@@ -110,7 +113,7 @@ class ElasticClock:
             self._paused_at_s = None
 
     def _seen(self, loop: int, now_s: float) -> None:
-        self._looked_at = max(loop, self._begun_at)
+        self._looked_at = max(loop, self.begun_at)
         self._observed_s = now_s
         self._paused_s = 0.0
 

@@ -49,6 +49,7 @@ _READ_BUFFER_BYTES: Final = 1 << 17
 _GONE: Final = "the game closed the connection"
 _ID_MASK: Final = (1 << 31) - 1
 _STEP: Final = ("step", "observation")
+_ACTION_AND_STEP: Final = ("action", *_STEP)
 
 # Every failure raises an exception; picows must not log it, too.
 _quiet = logging.getLogger("sc2pool.websocket")
@@ -194,44 +195,29 @@ class Connection(picows.WSListener):
             A `_fast.Plain` if nothing in the replies was unusual; otherwise what `burst` returns.
         """
         reader = self._reader
-        blocks = reader is not None and self._fault is None and reader.take_over()
-        if (
-            reader is not None
-            and self._fault is None
-            and (blocks or reader.take_turns())
-            and reader.has_compiled
-        ):
-            kinds = ("action", *_STEP) if actions else _STEP
-            first_id = self._next_id
-            serialized = [action.SerializeToString() for action in actions]
-            data = compiled.step_frames(first_id, serialized, loops)
-            acts, deadline_s = bool(actions), deadline.instant_s
-            if blocks:
-                outcome = reader.step(data, first_id, acts=acts, deadline_s=deadline_s)
-            else:
-                outcome = await self._in_turns(reader, data, first_id, acts, deadline_s)
-            if not isinstance(outcome, tuple):
-                self._next_id = (first_id + len(kinds)) & _ID_MASK
-                self.sparse_payload = outcome.payload
-                return outcome
-            sent, received = outcome
-            if sent:
-                self._expect(kinds, deadline, extend, sparse=True)
-                reader.send_rest(data[sent:])
-                self._go_on_with(received)
-                return await self._answers(direct=True)
-            self._go_on_with(received)
-        return await self.burst(step_burst(actions, loops), deadline, extend, sparse=True)
-
-    async def _in_turns(
-        self, reader: DirectReader, data: bytes, first_id: int, acts: bool, deadline_s: float
-    ) -> Plain | tuple[int, bytes]:
+        if reader is None or self._fault is not None or not reader.has_compiled:
+            return await self.burst(step_burst(actions, loops), deadline, extend, sparse=True)
+        first_id = self._next_id
+        serialized = [action.SerializeToString() for action in actions]
         try:
-            return await reader.step_in_turns(data, first_id, acts=acts, deadline_s=deadline_s)
+            outcome = await reader.step(first_id, serialized, loops, deadline.instant_s)
         except asyncio.CancelledError:
             # Replies still to come would be taken for the next burst's.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
             raise
+        kinds = _ACTION_AND_STEP if actions else _STEP
+        if not isinstance(outcome, tuple):
+            self._next_id = (first_id + len(kinds)) & _ID_MASK
+            self.sparse_payload = outcome.payload
+            return outcome
+        sent, data, received = outcome
+        if not sent:
+            self._go_on_with(received)
+            return await self.burst(step_burst(actions, loops), deadline, extend, sparse=True)
+        self._expect(kinds, deadline, extend, sparse=True)
+        reader.send_rest(data[sent:])
+        self._go_on_with(received)
+        return await self._answers(direct=True)
 
     def fail(self, fault: GameFault) -> None:
         """Breaks the connection; the first cause counts, and wakes the waiting call."""

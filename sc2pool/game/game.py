@@ -85,6 +85,7 @@ class Game:
         self._api = api
         self._awaited = [api.process]
         """The processes of which one has to work before a reply can come."""
+        self._detector = HangDetector(self._cpu_seconds_of_awaited)
         self._maps = maps
         self._limits = limits
         self._setup: GameSetup | None = None
@@ -330,6 +331,10 @@ class Game:
         self._clock.look(observed.game_loop)
         return observed.game_loop
 
+    def keep_events(self, observed: Observed) -> None:
+        """This observation is not used: deliver its events with the next one."""
+        self._events.keep(observed)
+
     @property
     def loop_seen(self) -> int:
         """In real time: the loop of the newest observation or look."""
@@ -342,6 +347,15 @@ class Game:
     def resumed(self) -> None:
         """Take note that its process is about to go on."""
         self._clock.resume(time.monotonic())
+
+    @property
+    def next_period(self) -> int:
+        """In real time: the loop at which the decision period of the next step begins."""
+        return self._clock.begun_at + self._clock.delay_loops
+
+    def begin_period_at(self, loop: int) -> None:
+        """In real time: begin the decision period of the next step at this loop, not earlier."""
+        self._clock.delay(loop - self._clock.begun_at)
 
     def delay(self, loops: int) -> None:
         """In real time: make the decision period of the next step longer by this many loops."""
@@ -437,8 +451,7 @@ class Game:
 
     def _time_limit(self, due_in_s: float = 0.0) -> tuple[Deadline, Extend]:
         limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
-        detector = HangDetector(due_in_s + limit_s, self._cpu_seconds_of_awaited)
-        return detector.first_deadline, detector.extend
+        return self._detector.begin(due_in_s + limit_s), self._detector.extend
 
     def _cpu_seconds_of_awaited(self) -> float:
         return sum(process.cpu_seconds() for process in self._awaited)

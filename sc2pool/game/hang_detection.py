@@ -27,19 +27,28 @@ STALL_S: Final = 1.0
 
 
 class HangDetector:
-    """The wait for one answer: a first deadline, and what follows when it passes.
+    """The wait for one answer after another: a first deadline, and what follows when it passes.
 
     Args:
-        limit_s: how long an answer may take.
         cpu_seconds: reads the CPU time that the game has used.
     """
 
-    def __init__(self, limit_s: float, cpu_seconds: Callable[[], float]) -> None:
-        self._limit_s = limit_s
+    def __init__(self, cpu_seconds: Callable[[], float]) -> None:
         self._cpu_seconds = cpu_seconds
+        self._limit_s = 0.0
         self._noted_cpu_s: float | None = None
         self._extended = False
-        self.first_deadline = Deadline.after(limit_s / 2)
+
+    def begin(self, limit_s: float) -> Deadline:
+        """The first deadline for the next answer.
+
+        Args:
+            limit_s: how long it may take.
+        """
+        self._limit_s = limit_s
+        self._noted_cpu_s = None
+        self._extended = False
+        return Deadline.after(limit_s / 2)
 
     def extend(self) -> Deadline | None:
         """The next deadline, or None if the game is hung."""

@@ -160,7 +160,7 @@ async def _take_seat(
 
     Raises:
         GameFault: PORT_TAKEN; another program has the seat, or our peer is not the game.
-        NotReadyError: the game does not answer yet.
+        NotReadyError: the game does not answer yet, or it has ended.
     """
     own_port: int = sock.getsockname()[1]
     opening = asyncio.ensure_future(Connection.open(port, deadline, sock))
@@ -178,6 +178,8 @@ async def _take_seat(
     clients = _clients(process, port)
     if clients is not None and own_port not in clients:
         connection.abort()
+        if process.exit_code() is not None:
+            raise NotReadyError  # it has ended, and so has its connection: `_when_ready` says how
         raise GameFault(FaultKind.PORT_TAKEN, f"the peer on port {port} is not the game")
     return connection
 

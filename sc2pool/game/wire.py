@@ -21,10 +21,10 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.game.lease import HOST
 from sc2pool.protocol import compiled
-from sc2pool.waiting import BlockingWait, WorkerLoop
+from sc2pool.waiting import BlockingWait, Turn, Turns, WorkerLoop
 
 if TYPE_CHECKING:
-    from sc2pool._fast import Plain
+    from sc2pool._fast import Plain, Unusual
 
 _CONNECTIONS: Final = Path("/proc/net/tcp")
 """The kernel's table of connections; only Linux has one."""
@@ -112,15 +112,13 @@ class DirectReader:
         self._parser = protocol
         self._wait = BlockingWait(sock.fileno())
         self._reading = False
-        self._in_turns = False
         self.between_messages = False
         loop = asyncio.get_running_loop()
+        self._turns = loop.turns if isinstance(loop, WorkerLoop) else None
+        self._turn: Turn | None = None  # while it takes turns
         self._compiled = None
-        self._turns = None
-        self._ready: asyncio.Future[bool] | None = None
-        if isinstance(loop, WorkerLoop):
+        if isinstance(loop, WorkerLoop) and self._turns is not None:
             self._compiled = compiled.wire(sock.fileno(), loop.descriptor)
-            self._turns = loop.turns
 
     def take_over(self) -> bool:
         """Read instead of the event loop from now on, if the loop may be blocked."""
@@ -135,19 +133,13 @@ class DirectReader:
             self._transport.pause_reading()
             self._reading = True
 
-    def take_turns(self) -> bool:
+    def _take_turns(self, turns: Turns) -> Turn:
         """Read instead of the event loop's own watch from now on, in turns with other tasks."""
-        if self._turns is None or self._compiled is None:
-            return False
         self._begin_reading()
-        if not self._in_turns:
-            self._in_turns = True
-            self._turns.watch(self._sock.fileno(), self._on_ready)
-        return True
-
-    def _on_ready(self) -> None:
-        if self._ready is not None and not self._ready.done():
-            self._ready.set_result(True)
+        if self._turn is None:
+            self._turn = Turn(asyncio.get_running_loop())
+            turns.watch(self._sock.fileno(), self._turn.go_on)
+        return self._turn
 
     def give_back(self) -> None:
         """Let the event loop read again."""
@@ -169,34 +161,33 @@ class DirectReader:
     @property
     def has_compiled(self) -> bool:
         """Whether `step` can be called now."""
-        return self._compiled is not None and self._reading and self.between_messages
+        return self._compiled is not None and self.between_messages
 
-    def step(
-        self, data: bytes, first_id: int, *, acts: bool, deadline_s: float
-    ) -> Plain | tuple[int, bytes]:
-        """Send the requests of a step, and wait for usual replies; see `_fast.Wire.step`."""
-        assert self._compiled is not None
-        return self._compiled.step(data, first_id, acts, deadline_s)
+    async def step(
+        self, first_id: int, actions: list[bytes], loops: int, deadline_s: float
+    ) -> Plain | Unusual:
+        """Send the requests of a step, and wait for usual replies; see `_fast.Wire.step`.
 
-    async def step_in_turns(
-        self, data: bytes, first_id: int, *, acts: bool, deadline_s: float
-    ) -> Plain | tuple[int, bytes]:
-        """As `step`, without blocking the event loop."""
-        assert self._compiled is not None and self._turns is not None
-        ready = self._ready = asyncio.get_running_loop().create_future()
-        if not self._compiled.begin(data):
-            return self._compiled.taken()
-        while await self._turns.wait(ready, deadline_s):
-            ready = self._ready = asyncio.get_running_loop().create_future()
-            outcome = self._compiled.finish(first_id, acts)
-            if outcome is not None:
-                return outcome
-        return self._compiled.taken()
+        It blocks the event loop if that is possible.
+        """
+        wire, turns = self._compiled, self._turns
+        assert wire is not None and turns is not None
+        if self._wait.possible:
+            if self._turn is not None or not self._reading:
+                self.take_over()
+            return wire.step(first_id, actions, loops, deadline_s)
+        turn = self._take_turns(turns)
+        if wire.begin(first_id, actions, loops):
+            while await turns.wait(turn, deadline_s):
+                outcome = wire.finish()
+                if outcome is not None:
+                    return outcome
+        return wire.taken()
 
     def _leave_turns(self) -> None:
-        if self._in_turns and self._turns is not None:
-            self._in_turns = False
+        if self._turn is not None and self._turns is not None:
             self._turns.forget(self._sock.fileno())
+            self._turn = None
 
     def send_rest(self, data: bytes) -> None:
         """Let the event loop send what the socket did not take."""

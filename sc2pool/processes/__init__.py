@@ -8,5 +8,5 @@
     identity     know a process again by pid and creation time
     filelock     locks that end with the process that holds them
 
-Together with `pool.ipc` this is the place that knows operating systems.
+Together with `pool.ipc` and `pool.queues` this is the place that knows operating systems.
 """

@@ -1,19 +1,21 @@
 """The door to the compiled step path, `sc2pool._fast`, which is optional.
 
-Rule: it changes how fast a step is and nothing else. SC2POOL_PURE=1 leaves it out, for tests and
-bug reports; so does an installation without a compiler.
+Rules: it changes how fast a step is and nothing else. SC2POOL_PURE=1 leaves it out, for tests and
+bug reports; so does an installation without a compiler. Workers without a game use it, too, so the
+protocol's messages are not imported here.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
-    from sc2pool._fast import Plain, Wire
+    from sc2pool._fast import Plain, Requests, Ringing, Row, Wire
 
 _fast: ModuleType | None = None
 if os.environ.get("SC2POOL_PURE", "0") == "0":
@@ -69,3 +71,36 @@ def step_replies(data: bytes, first_id: int, acts: bool) -> Plain | None:
         acts: whether there were actions.
     """
     return None if _fast is None else _fast.step_replies(data, first_id, acts)
+
+
+def row(words: Any, observation: Any, mask: Any, **at: Any) -> Row | None:
+    """What writes a worker's plain transitions into its slot; None if pure Python does.
+
+    Args:
+        words: the slot's header, as an array.
+        observation: the slot's array.
+        mask: the slot's array.
+        at: more; see `_fast.Row`.
+    """
+    return None if _fast is None else _fast.Row(words, observation, mask, **at)
+
+
+def requests(words: Any, request: int) -> Requests | None:
+    """What waits for the trainer's next request; None if pure Python does.
+
+    Args:
+        words: the slot's header, as an array.
+        request: which word holds the number of the newest request.
+    """
+    return None if _fast is None else _fast.Requests(words, request=request)
+
+
+def ringing(bell: int, again: Callable[[], None], later: Callable[[], None]) -> Ringing | None:
+    """What wakes the trainer; None if pure Python does.
+
+    Args:
+        bell: the descriptor to write to.
+        again: called if that fails.
+        later: see `sc2pool.pool.worker.bells.Ringing`.
+    """
+    return None if _fast is None else _fast.Ringing(bell, again, later)

@@ -11,7 +11,7 @@ Rules:
 - a game that has ended on one side has ended on both, and one side's result is the opposite of the
   other's;
 - an episode always begins with create_game: a game of two players cannot be restarted;
-- the games do not run in real time: each would follow a clock of its own.
+- in real time the game goes on when both processes have come to a loop by their own clocks.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -67,6 +69,7 @@ class Match:
         self.host, self.guest = host, guest
         self._leases = leases
         self._limits = limits
+        self._realtime = False
         host.plays_with(guest)
         guest.plays_with(host)
 
@@ -109,11 +112,6 @@ class Match:
         """The host's and the guest's."""
         return self.host, self.guest
 
-    @property
-    def recycle_due(self) -> bool:
-        """Whether the games should be replaced at the end of their episode."""
-        return any(game.recycle_due for game in self.games)
-
     def close(self) -> None:
         """Kills both games and gives everything back; bounded, and may be called again."""
         for game in self.games:
@@ -134,18 +132,26 @@ class Match:
 
     # ---- playing ----------------------------------------------------------------------------
 
-    async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
+    async def start_episode(
+        self,
+        setup: GameSetup,
+        map_path: Path,
+        seed: int | None,
+        races: Sequence[int] | None = None,
+    ) -> ResetKind:
         """Begins an episode; `observe` gives its first state.
 
         Args:
             setup: players and options; for two participants.
             map_path: the map file.
             seed: of the game, or None to let the game choose.
+            races: the host's and the guest's; None if both play the setup's.
 
         Raises:
             ConfigError: the map or the players are wrong.
             GameFault: a game failed.
         """
+        self._realtime = setup.realtime
         deadline = Deadline.after(self._limits.create_join_s)
         await self._both(self.host.leave(deadline), self.guest.leave(deadline))
         path = await self._saved(map_path, deadline)
@@ -153,8 +159,10 @@ class Match:
         ports = self._leases.ports
         await self._both(
             *(
-                game.join_match(setup, ports, str(side), deadline)
-                for side, game in zip(Side, self.games, strict=True)
+                game.join_match(replace(setup, race=race), ports, str(side), deadline)
+                for side, game, race in zip(
+                    Side, self.games, races or [setup.race] * 2, strict=True
+                )
             )
         )
         return ResetKind.CREATE
@@ -188,6 +196,8 @@ class Match:
         Raises:
             GameFault: a game failed, or the sides disagree on the result.
         """
+        if self._realtime:
+            self._align()
         of_host, of_guest = actions
         steps = await self._both(self.host.step(of_host, loops), self.guest.step(of_guest, loops))
         ended = any(step.ended for step in steps)
@@ -195,8 +205,40 @@ class Match:
             self._settle()
         return MatchStep(steps, ended)
 
+    def _align(self) -> None:
+        """Let the next periods of both sides begin at the same loop, the later one's.
+
+        They drift apart if only one side overruns a period; from then on the earlier one would be
+        late by its lead in every step, because both act together.
+        """
+        loop = max(game.next_period for game in self.games)
+        for game in self.games:
+            game.begin_period_at(loop)
+
+    async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
+        """In real time: gives one side's commands, and observes at the end of its period.
+
+        The other side's steps go on meanwhile.
+
+        Args:
+            index: of the side; 0 is the host's.
+            actions: may be empty.
+            loops: how long its decision period is.
+
+        Raises:
+            GameFault: a game failed, or the sides disagree on the result.
+        """
+        side = list(Side)[index]
+        try:
+            step = await self.games[index].step(actions, loops)
+        except GameFault as fault:
+            raise await self._blamed(side, fault, answered=(False, False)) from fault
+        if step.ended:
+            self._settle()
+        return step
+
     async def game_info(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.ResponseGameInfo]:
-        """Map, players and terrain, as each side is told of them."""
+        """Map, players and terrain, from each side's game."""
         return await self._both(self.host.game_info(), self.guest.game_info())
 
     def _settle(self) -> None:
@@ -213,6 +255,14 @@ class Match:
             )
 
     # ---- two sides --------------------------------------------------------------------------
+
+    def naming(self, index: int) -> AbstractContextManager[None]:
+        """Let a fault that is raised in the block name this side.
+
+        Args:
+            index: of the side; 0 is the host's.
+        """
+        return _NAMING[index]
 
     async def _alone(self, side: Side, asked: Coroutine[Any, Any, T]) -> T:
         try:
@@ -232,19 +282,21 @@ class Match:
         for side, task in zip(Side, tasks, strict=True):
             failure = None if task.cancelled() else task.exception()
             if isinstance(failure, GameFault):
-                raise await self._blamed(side, failure, tasks) from failure
+                answered = [not task.cancelled() and task.exception() is None for task in tasks]
+                raise await self._blamed(side, failure, answered) from failure
             if failure is not None:
                 raise failure
         host, guest = (task.result() for task in tasks)
         return host, guest
 
-    async def _blamed(
-        self, side: Side, fault: GameFault, tasks: Sequence[asyncio.Future[Any]]
-    ) -> GameFault:
-        """The fault of a side as the match's: the other side may be to blame."""
+    async def _blamed(self, side: Side, fault: GameFault, answered: Sequence[bool]) -> GameFault:
+        """The fault of a side as the match's: the other side may be to blame.
+
+        Args:
+            answered: whether each side has given the reply that the other one may wait for.
+        """
         if fault.kind is FaultKind.GAME_EXITED:
             return _named(side, fault)
-        answered = [not task.cancelled() and task.exception() is None for task in tasks]
         evidence = await self._evidence(answered)
         if any(seen.exited for seen in evidence.values()):
             return self.exit_fault()
@@ -295,3 +347,18 @@ def _raise_failure(side: Side, task: asyncio.Future[Any]) -> None:
 
 def _named(side: Side, fault: GameFault) -> GameFault:
     return GameFault(fault.kind, f"{side}: {fault.detail}")
+
+
+class _Naming(AbstractContextManager[None]):
+    """Names a side in the faults that are raised in its block; entered several times in a step."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, GameFault):
+            raise _named(self._side, error) from error
+
+
+_NAMING: Final = tuple(map(_Naming, Side))
+"""For the host's block and for the guest's."""
