@@ -40,6 +40,10 @@ class Fields:
             raise ScenarioError(f"{self._where}.{key} must be {kind.__name__}, not {value!r:.60}")
         return value
 
+    def has(self, key: str) -> bool:
+        """Whether the object has this key, which is not read yet."""
+        return key in self._left
+
     def flag(self, key: str) -> bool:
         """A switch; off if the key is missing."""
         return self.take(key, bool) if key in self._left else False

@@ -4,6 +4,9 @@ SMAC's maps depend on the mod Liberty alone, so their weapons are those of Wings
 enemies have standard ids. The client's units are copies, named `_RL`, with ids of their own, by
 whose order SMAC tells them apart; their hit points, speeds and energy are in the maps' unit data.
 
+Each real map has copies of its own; here all maps share one set, but for SMACv2's map, which has
+all nine: by SMACv2's rule they are the last nine types of the game, in the order of their names.
+
 Rules it keeps: the copies' ids begin after the last standard one (2056), and copies that occur
 together have consecutive ids in the order of the real maps; copies fire and heal only when they are
 ordered to. The weapons are from memory and not verified.
@@ -12,12 +15,14 @@ ordered to. The weapons are from memory and not verified.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 from s2clientprotocol import data_pb2 as data_pb
 
 from sc2pool.standin.data.unit_types import (
     ARMORED,
     LIGHT,
+    TYPE_BY_ID,
     TYPE_BY_NAME,
     UnitType,
     WeaponType,
@@ -71,5 +76,14 @@ COPIES: dict[str, UnitType] = {
 }
 """The client's types, by their names in the real maps."""
 
+LAST_COPIES: tuple[UnitType, ...] = tuple(
+    replace(kind, id=FIRST_COPY_ID + len(COPIES) + i)
+    for i, kind in enumerate(sorted(COPIES.values(), key=attrgetter("name")))
+)
+"""The client's types on SMACv2's map."""
+
 BY_NAME = TYPE_BY_NAME | {kind.name: kind for kind in (*LIBERTY.values(), *COPIES.values())}
 """All types that a map file can name."""
+
+BY_ID = TYPE_BY_ID | {kind.id: kind for kind in (*LIBERTY.values(), *COPIES.values(), *LAST_COPIES)}
+"""All types that a debug command can create on SMAC's and SMACv2's maps."""

@@ -69,9 +69,13 @@ class Points:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Side by side around a centre, as close as the units' sizes and those that are there allow."""
+    """Side by side around a centre, as close as the units' sizes and those that are there allow.
+
+    If it is `turned`, the units stand as after half a turn around the centre.
+    """
 
     centre: Point
+    turned: bool = False
 
 
 Place = Named | Circle | Ring | Scatter | Column | Points | Cluster
@@ -126,7 +130,7 @@ def _points(fields: Fields) -> Points:
 
 
 def _cluster(fields: Fields) -> Cluster:
-    return Cluster(centre=fields.point("centre"))
+    return Cluster(centre=fields.point("centre"), turned=fields.flag("turned"))
 
 
 _NAMED: dict[str, Named] = {"random": "random", "side": "side", "opposite": "opposite"}

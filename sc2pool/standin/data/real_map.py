@@ -1,4 +1,4 @@
-"""Reads a map of the real game, as far as SMAC's maps go.
+"""Reads a map of the real game, as far as SMAC's and SMACv2's maps go.
 
 Such a map is an MPQ archive. Four of its files matter:
 
@@ -7,7 +7,7 @@ Such a map is an MPQ archive. Four of its files matter:
     t3SyncCliffLevel    the height of each cell: 0 for a hole, 64 for ground, 128 for high ground
     t3CellFlags         bit 0 is set in cells on which no unit walks: the edges of cliffs
 
-Rules it keeps: the script is not run, only searched for the calls that SMAC's maps make; a map
+Rules it keeps: the script is not run, only searched for the calls that these maps make; a map
 without them is an error that says what is missing. Unit types are the stand-in's: their numbers are
 those of the maps' unit data.
 """
@@ -20,12 +20,21 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
+from sc2pool.standin.data.duel import parse_map
 from sc2pool.standin.data.fields import MAX_SIDE_CELLS, Point, ScenarioError
 from sc2pool.standin.data.ground import CLIFF, Ground
 from sc2pool.standin.data.liberty import COPIES, LIBERTY
 from sc2pool.standin.data.places import Cluster
-from sc2pool.standin.data.scenario import MAX_UNITS, Battle, Group, Scenario, parse_scenario
-from sc2pool.standin.data.unit_types import UnitType
+from sc2pool.standin.data.scenario import (
+    MAX_HUNT_LOOPS,
+    MAX_UNITS,
+    Battle,
+    Group,
+    Hunt,
+    Rule,
+    Scenario,
+)
+from sc2pool.standin.data.unit_types import LOOPS_PER_SECOND, UnitType
 from sc2pool.standin.replays.mpq import MAGIC, MpqError, unpack
 
 MAX_FILE_BYTES = 1 << 20
@@ -39,6 +48,11 @@ _CREATE = re.compile(
     r'CreateUnitsWithDefaultFacing\((\d+), "(\w+)", 0, (\d+), PointFromId\((\d+)\)\)'
 )
 _ATTACK = re.compile(r'OrderTargeting(Point|UnitGroup)\(AbilityCommand\("attack", 0\), (.+)')
+_HUNT = re.compile(
+    r'OrderTargetingUnit\(AbilityCommand\("attack", 0\), UnitGroupClosestToPoint'
+    r".*TriggerAddEventTimePeriodic\(\w+, ([\d.]+), c_timeGame\)",
+    re.DOTALL,
+)
 _POINT = re.compile(r"PointFromId\((\d+)\)")
 _PLACED = re.compile(r'<ObjectPoint Id="(\d+)" Position="([\d.]+),([\d.]+),[^"]*"')
 _GRID_HEADER_BYTES = 32
@@ -54,7 +68,7 @@ _SIZE_AT = {CLIFFS: 8, FLAGS: 24}
 def read_scenario(content: bytes) -> Scenario:
     """The scenario of a map file, ours or the real game's; raises ScenarioError."""
     if not content.startswith(MAGIC):
-        return parse_scenario(content)
+        return parse_map(content)
     try:
         return _read(content)
     except MpqError as error:
@@ -70,7 +84,8 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, number)))
         for count, name, owner, number in _CREATE.findall(script)
     )
-    if not groups or sum(group.count for group in groups) > MAX_UNITS:
+    hunt = _HUNT.search(script)
+    if not (groups or hunt) or sum(group.count for group in groups) > MAX_UNITS:
         raise ScenarioError("the map's script creates no units, or too many")
     if {group.owner for group in groups} - {1, 2}:
         raise ScenarioError("the map's script creates units of a third player")
@@ -82,12 +97,19 @@ def _read(archive: bytes) -> Scenario:
         fog=False,
         time_limit_loops=ENDLESS_LOOPS,
         units=groups,
-        rules=(_battle(script, points),),
+        rules=(_battle(script, points) if hunt is None else _hunt(float(hunt[1])),),
         ground=ground,
     )
 
 
-def _battle(script: str, points: dict[str, Point]) -> Battle:
+def _hunt(period_s: float) -> Rule:
+    loops = round(period_s * LOOPS_PER_SECOND)
+    if not 1 <= loops <= MAX_HUNT_LOOPS:
+        raise ScenarioError(f"the map's enemies look for a target every {period_s} s")
+    return Hunt(loops)
+
+
+def _battle(script: str, points: dict[str, Point]) -> Rule:
     found = _ATTACK.search(script)
     if found is None:
         return Battle(attack=())

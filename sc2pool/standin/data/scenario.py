@@ -15,17 +15,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sc2pool.standin.cost import StepCost
+from sc2pool.standin.data.derived import type_of
 from sc2pool.standin.data.economy import EconomyRules, read_economy
 from sc2pool.standin.data.fields import Fields, Point, ScenarioError
 from sc2pool.standin.data.ground import Ground, read_ground
-from sc2pool.standin.data.liberty import BY_NAME
+from sc2pool.standin.data.liberty import BY_ID, BY_NAME
 from sc2pool.standin.data.melee import MeleeRules, read_melee
 from sc2pool.standin.data.places import Place, Points, read_place
 from sc2pool.standin.data.unit_types import UnitType
 
 FORMAT = "sc2pool-standin-scenario/1"
-MAX_UNITS = 400
+MAX_UNITS = 700
 MAX_PLAYERS = 2
+MAX_HUNT_LOOPS = 1 << 10
+"""The longest time between two looks of a hunt, in loops."""
 
 Taken = Literal["moves", "vanishes"]
 Survivors = Literal["stay", "rejoin"]
@@ -106,7 +109,17 @@ class Battle:
     none; or the client's units."""
 
 
-Rule = Collect | Bounty | Waves | Income | Created | Battle
+@dataclass(frozen=True)
+class Hunt:
+    """Now and then each enemy without an order attacks the nearest of the client's units.
+
+    The game does not end when the client's last unit dies.
+    """
+
+    every_loops: int
+
+
+Rule = Collect | Bounty | Waves | Income | Created | Battle | Hunt
 
 
 @dataclass(frozen=True)
@@ -136,9 +149,23 @@ class Scenario:
     """None if the map is flat, and open inside its playable area."""
     melee: MeleeRules | None = None
 
+    @property
+    def goes_on(self) -> bool:
+        """True if the game goes on when the client's last unit dies: SMAC's and SMACv2's maps."""
+        return any(isinstance(rule, Battle | Hunt) for rule in self.rules)
+
+    def creatable(self, type_id: int) -> UnitType | None:
+        """The type with this id, or None if debug commands do not create it."""
+        return BY_ID.get(type_id) if self.goes_on else type_of(type_id)
+
 
 def parse_scenario(content: bytes) -> Scenario:
     """The scenario in a map file's content; raises `ScenarioError`."""
+    return scenario_of(map_fields(content))
+
+
+def map_fields(content: bytes) -> Fields:
+    """The fields of a map file, after its format; raises `ScenarioError`."""
     try:
         loaded = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -148,6 +175,11 @@ def parse_scenario(content: bytes) -> Scenario:
     fields = Fields("map", loaded)
     if fields.take("format", str) != FORMAT:
         raise ScenarioError(f"map.format must be {FORMAT!r}")
+    return fields
+
+
+def scenario_of(fields: Fields) -> Scenario:
+    """The scenario in the fields of a map file; raises `ScenarioError`."""
     size = fields.size("size")
     scenario = Scenario(
         name=fields.take("name", str),
@@ -257,6 +289,10 @@ def _battle(fields: Fields) -> Battle:
     return Battle(attack=fields.one_of("attack", _ATTACKED) if points is None else points)
 
 
+def _hunt(fields: Fields) -> Hunt:
+    return Hunt(every_loops=fields.count("every_loops", MAX_HUNT_LOOPS))
+
+
 _ATTACKED: dict[str, Literal["units"]] = {"units": "units"}
 _RULES: dict[str, Callable[[Fields], Rule]] = {
     "collect": _collect,
@@ -265,6 +301,7 @@ _RULES: dict[str, Callable[[Fields], Rule]] = {
     "income": _income,
     "created": _created,
     "battle": _battle,
+    "hunt": _hunt,
 }
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from s2clientprotocol import data_pb2 as data_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.data.liberty import COPIES
+from sc2pool.standin.data.liberty import COPIES, LAST_COPIES
 from sc2pool.standin.data.unit_types import UNIT_TYPES, UnitType
 
 FILE = Path(__file__).with_name("tables.json.xz")
@@ -33,11 +33,17 @@ def tables() -> dict[str, bytes]:
     """Each table by name, as a serialized `ResponseData` with nothing else in it."""
     data = read()
     units = {row.unit_id: row for row in data.units}
-    for kind in (*UNIT_TYPES, *COPIES.values()):
+    for kind in (*UNIT_TYPES, *COPIES.values(), *LAST_COPIES):
         if kind.id not in units or not units[kind.id].available:
             _fill(units.get(kind.id) or data.units.add(), kind)
     parts = {name: sc_pb.ResponseData(**{name: getattr(data, name)}) for name in TABLES}
     return {name: bytes(part.SerializeToString(deterministic=True)) for name, part in parts.items()}
+
+
+@lru_cache(maxsize=1)
+def kept() -> sc_pb.ResponseData:
+    """The tables of the file, for those who only look something up: read once, never changed."""
+    return read()
 
 
 def read() -> sc_pb.ResponseData:

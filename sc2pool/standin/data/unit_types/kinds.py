@@ -1,0 +1,198 @@
+"""What a unit type is: the fields that the simulation knows, and the damage of a hit.
+
+Numbers are at normal speed: a second here is 16 game loops, as in the API's `UnitTypeData`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import data_pb2 as data_pb
+
+LOOPS_PER_SECOND = 16
+"""Game loops per second of unit data (real time has 22.4 loops per second, see `process.clock`)."""
+
+ENERGY_PER_S = 0.5625
+"""Energy that comes back to whatever has some."""
+
+LIGHT, ARMORED = data_pb.Light, data_pb.Armored
+BIOLOGICAL, MECHANICAL, STRUCTURE = data_pb.Biological, data_pb.Mechanical, data_pb.Structure
+MASSIVE, PSIONIC = data_pb.Massive, data_pb.Psionic
+
+
+@dataclass(frozen=True)
+class WeaponType:
+    """One weapon; `cooldown_s` is the time from one attack to the next.
+
+    A weapon with a `splash` is the unit's own explosion: it hits every enemy whose edge is within
+    this distance of the unit's centre, when the unit attacks and when it is killed.
+    """
+
+    damage: float
+    range: float
+    cooldown_s: float
+    attacks: int = 1
+    targets: data_pb.Weapon.TargetType.ValueType = data_pb.Weapon.Ground
+    bonus: tuple[data_pb.Attribute.ValueType, float] | None = None
+    splash: float = 0.0
+    beam: float = 0.0
+    """Distance to both sides of the target, across the shot, at which other enemies are hit."""
+    min_range: float = 0.0
+    """Distance up to which the weapon cannot be aimed at units."""
+    blast: tuple[tuple[float, float], ...] = ()
+    """Circles around the target in which other units, own ones too, take a share of the damage:
+    the radius and the share of each, the smallest one first."""
+
+    @cached_property
+    def cooldown_loops(self) -> float:
+        """Loops from one attack to the next."""
+        return self.cooldown_s * LOOPS_PER_SECOND
+
+    def hits(self, target: UnitType) -> bool:
+        """True if the weapon can be aimed at units of this type."""
+        if self.targets == data_pb.Weapon.Any:
+            return True
+        return target.flies != (self.targets == data_pb.Weapon.Ground)
+
+
+@dataclass(frozen=True)
+class HealType:
+    """What heals wounded biological units of the same owner."""
+
+    range: float
+    life_per_s: float
+    life_per_energy: float
+
+    @cached_property
+    def life_per_loop(self) -> float:
+        """Life that comes back in a loop."""
+        return self.life_per_s / LOOPS_PER_SECOND
+
+
+@dataclass(frozen=True, eq=False)  # there is one object of each type
+class UnitType:
+    """The data of one type of unit."""
+
+    id: int
+    name: str
+    race: common.Race.ValueType = common.NoRace
+    life: float = 0.0
+    shields: float = 0.0
+    armor: float = 0.0
+    radius: float = 0.375
+    speed_per_s: float = 0.0
+    sight: float = 0.0
+    weapon: WeaponType | None = None
+    attributes: tuple[data_pb.Attribute.ValueType, ...] = ()
+    minerals: int = 0
+    vespene: int = 0
+    food: float = 0.0
+    food_provided: float = 0.0
+    cargo_size: int = 0
+    build_time_loops: float = 0.0
+    build_ability_id: int = 0
+    has_minerals: bool = False
+    has_vespene: bool = False
+    footprint: tuple[float, float] = (0.0, 0.0)
+    """Half the width and height of the cells that the unit stands on, for structures."""
+    tech_requirement_id: int = 0
+    """The type of the structure without which this one cannot be made, 0 for none."""
+    tech_alias_id: int = 0
+    """The type that this one also counts as, 0 for none."""
+    needs_tech_lab: bool = False
+    """True if only a structure with a tech lab trains it."""
+    made_from: UnitType | None = None
+    """The structure that becomes this one: what that one cost is not paid again."""
+    life_per_s: float = 0.0
+    """Life that comes back by itself."""
+    energy: float = 0.0
+    """The most energy that the unit can have."""
+    energy_at_start: float = 0.0
+    energy_per_s: float = 0.0
+    heals: HealType | None = None
+    flies: bool = False
+    rooted: bool = False
+    """True for a unit that takes orders as others do, but cannot walk."""
+    strides: bool = False
+    """True if cliffs and other ground units are no obstacle."""
+    cloaked: bool = False
+    """True if enemies see the unit only where they detect it."""
+    detection: float = 0.0
+    """Distance at which the unit detects cloaked ones, in cells."""
+    passive: bool = False
+    """True if the unit fires and heals only when it is ordered to."""
+    hallucination: bool = False
+    """True if the unit only looks like one of its type: it takes double damage."""
+    variant_of: UnitType | None = None
+    """The type that an upgrade or a buff has changed into this one."""
+    buff_id: int = 0
+    """The buff that units of this type show, 0 for none."""
+
+    @cached_property
+    def cost(self) -> tuple[int, int]:
+        """Minerals and gas that are paid for it."""
+        before = (
+            (0, 0) if self.made_from is None else (self.made_from.minerals, self.made_from.vespene)
+        )
+        return self.minerals - before[0], self.vespene - before[1]
+
+    @cached_property
+    def mobile(self) -> bool:
+        """True if the unit walks, flies or is rooted; a structure that has lifted off is not."""
+        return (self.speed_per_s > 0 or self.rooted) and STRUCTURE not in self.attributes
+
+    @cached_property
+    def afloat(self) -> bool:
+        """True for a structure that has lifted off."""
+        return self.flies and STRUCTURE in self.attributes
+
+    @cached_property
+    def blocks(self) -> bool:
+        """True if no unit walks over what this one stands on."""
+        return self.footprint[0] > 0 and self.name != "SupplyDepotLowered"
+
+    @cached_property
+    def recovers(self) -> bool:
+        """True if shields, life or energy come back by themselves."""
+        return self.shields > 0 or self.life_per_s > 0 or self.energy_per_s > 0
+
+    @cached_property
+    def aloft(self) -> bool:
+        """True if the unit passes over cliffs and ground units; it collides with its like."""
+        return self.flies or self.strides
+
+    @cached_property
+    def invulnerable(self) -> bool:
+        """True for scenery: it has no life, cannot be attacked and blocks no unit."""
+        return self.life == 0
+
+    @cached_property
+    def step(self) -> float:
+        """Distance walked in one loop, in cells."""
+        return self.speed_per_s / LOOPS_PER_SECOND
+
+
+MIN_HIT = 0.5
+"""Minimum damage of a hit, for any armor."""
+
+
+def hit(weapon: WeaponType, target: UnitType) -> float:
+    """Damage of one whole attack of `weapon` on `target`."""
+    bonus = weapon.bonus[1] if weapon.bonus and weapon.bonus[0] in target.attributes else 0.0
+    return max(MIN_HIT, weapon.damage + bonus - target.armor) * weapon.attacks
+
+
+class _Hits(dict[tuple[UnitType, UnitType], float]):
+    """Each damage is computed when it is asked for the first time."""
+
+    def __missing__(self, pair: tuple[UnitType, UnitType]) -> float:
+        attacker, target = pair
+        damage = 0.0 if attacker.weapon is None else hit(attacker.weapon, target)
+        self[pair] = damage
+        return damage
+
+
+HIT = _Hits()
+"""Damage of one whole attack, by attacker and target."""
