@@ -6,8 +6,8 @@ Rules it keeps:
 - what a client asks for takes effect at the beginning of the next loop, in the order of asking;
   with two clients, of the loop after it, and in the order of the players;
 - an episode ends at the map's time limit, when the client's last unit dies (in a melee: when a side
-  has no structure left; in a `Battle` it goes on), when one of two clients leaves, or by a debug
-  command; on a map for two players also when the opponent's last unit dies. 2^19 loops after
+  has no structure left; in a `Battle` or `Hunt` it goes on), when one of two clients leaves, or by
+  debug command; on a map for two players also when the opponent's last unit dies. 2^19 loops after
   create_game it ends for good.
 """
 
@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.data.scenario import Battle, Bounty, Collect, Scenario, Waves
+from sc2pool.standin.data.scenario import Battle, Bounty, Collect, Hunt, Scenario, Waves
 from sc2pool.standin.data.unit_types import SCV
 from sc2pool.standin.simulation.computer.computer import Computer
 from sc2pool.standin.simulation.console import Controls
@@ -32,10 +32,12 @@ from sc2pool.standin.simulation.movement import Mover
 from sc2pool.standin.simulation.paths.detours import detours_on
 from sc2pool.standin.simulation.paths.routes import Routes
 from sc2pool.standin.simulation.rules.battle import BattleRule
+from sc2pool.standin.simulation.rules.hunt import HuntRule
 from sc2pool.standin.simulation.rules.mini_games import CollectRule, WavesRule
 from sc2pool.standin.simulation.rules.placement import Placement, place_group
 from sc2pool.standin.simulation.rules.towns import found_towns
 from sc2pool.standin.simulation.sight import Sight
+from sc2pool.standin.simulation.spells import Spells
 from sc2pool.standin.simulation.terrain import Terrain
 from sc2pool.standin.simulation.world import ENEMY, ME, NEVER, Point, Unit, World
 
@@ -56,6 +58,16 @@ OPPOSITE = {
 """The result of a player's opponent."""
 _OTHER_OWNER = {ME: ENEMY, ENEMY: ME}
 _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
+
+
+class Started(Protocol):
+    """What happens by itself in an episode: rules, economies, computers, spells."""
+
+    def start(self) -> None:
+        """Begin, before the first loop."""
+
+    def apply(self) -> int:
+        """Have its effect in this loop; returns the first one in which it has another."""
 
 
 class _Asked(NamedTuple):
@@ -110,7 +122,7 @@ class Game:
             for rule in scenario.rules
             if isinstance(rule, Bounty)
         }
-        self._goes_on = any(isinstance(rule, Battle) for rule in scenario.rules)
+        self._goes_on = scenario.goes_on
         """True if the episode does not end when the client's last unit dies."""
         placement = Placement(self.terrain, np.random.default_rng(seed))
         placement.draw_side()
@@ -140,6 +152,7 @@ class Game:
                 for owner, level in sorted(computers.items())
             ]
         self._rules += self.economies.values()
+        self._rules.append(Spells(self.world))
         for started in self._rules:
             started.start()
         self.sight = Sight(self.world, self.terrain, viewer) if fog else None
@@ -154,9 +167,9 @@ class Game:
 
     def _rules_of(
         self, placement: Placement, waves_begin: Callable[[], None] | None
-    ) -> list[CollectRule | WavesRule | BattleRule | Economy | Computer]:
+    ) -> list[Started]:
         """The rules of the map file that something happens by."""
-        rules: list[CollectRule | WavesRule | BattleRule | Economy | Computer] = []
+        rules: list[Started] = []
         for rule in self.scenario.rules:
             match rule:
                 case Collect():
@@ -165,6 +178,8 @@ class Game:
                     rules.append(WavesRule(rule, self.world, placement, waves_begin))
                 case Battle():
                     rules.append(BattleRule(rule, self.scenario.units, self.world, placement))
+                case Hunt():
+                    rules.append(HuntRule(rule, self.world))
         return rules
 
     def _first_camera(self, player: int) -> Point:

@@ -33,7 +33,7 @@ CROWD_SPACING = 0.5
 """In a crowd of n, a pushed unit has arrived within this many cells times the square root of n."""
 LOOK_LOOPS = 4
 """Loops in which units that can attack bystanders look for them once."""
-_MOVE, _ATTACK = OrderKind.MOVE, OrderKind.ATTACK
+_MOVE, _ATTACK, _CAST = OrderKind.MOVE, OrderKind.ATTACK, OrderKind.CAST
 
 
 class Mover:
@@ -105,9 +105,19 @@ class Mover:
         return [
             None
             if unit.order.kind < _MOVE
+            else self._stand(unit)
+            if not unit.type.step
             else self._way(unit, crowded if pushes and i in pushes else ARRIVED)
             for i, unit in enumerate(units)
         ]
+
+    def _stand(self, unit: Unit) -> Way | None:
+        """End the orders of a unit that cannot walk, but those on units that live."""
+        while _MOVE <= unit.order.kind < OrderKind.LAND:
+            if unit.order.kind == _ATTACK and unit.order.target_tag in self._world.by_tag:
+                break
+            orders.finish(self._world, unit)
+        return None
 
     def _way(self, unit: Unit, tolerance: float) -> Way | None:
         """A unit's way by its order, once the orders that it has carried out are ended.
@@ -118,7 +128,7 @@ class Mover:
         world = self._world
         turned = False
         while True:
-            kind, x, y, target_tag, _ = unit.order
+            kind, x, y, target_tag, *_ = unit.order
             if target_tag:
                 target = world.by_tag.get(target_tag)
                 if target is not None:
@@ -138,7 +148,7 @@ class Mover:
                     way = routes.way(unit, x, y)  # its end may be all that can be reached
                     if way[2] >= ARRIVED:
                         return way
-                if turned or way[2] >= tolerance:
+                if turned or kind == _CAST or way[2] >= tolerance:  # `spells` ends a cast
                     return way
                 turned = orders.reach_point(world, unit)
 
@@ -164,7 +174,7 @@ class Mover:
             vx = vy = 0.0
             if way is not None:
                 way_x, way_y, distance = way
-                if distance > 0.0:
+                if distance > 0.0 and unit.type.step > 0.0:
                     loops = distance / unit.type.step
                     vx, vy = (way_x / loops, way_y / loops) if loops > 1.0 else (way_x, way_y)
                     unit.facing = atan2(way_y, way_x) % tau
@@ -193,7 +203,7 @@ def _loops_until_arrival(units: list[Unit], ways: list[Way | None]) -> float:
     """Loops until the first unit is at the end of its way."""
     loops = math.inf
     for unit, way in zip(units, ways, strict=True):
-        if way is not None and way[2] > 0.0:
+        if way is not None and way[2] > 0.0 and unit.type.step > 0.0:
             loops = min(loops, way[2] / unit.type.step)
     return loops
 

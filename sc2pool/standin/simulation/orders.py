@@ -16,7 +16,13 @@ QUEUE_LIMIT = 32
 
 def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
     """Give a unit an order, now or after its queued orders; False if its queue is full."""
-    busy = isinstance(unit.job, Errand) and unit.job.constructing
+    errand = unit.job if isinstance(unit.job, Errand) else None
+    bound = errand is not None and errand.bound
+    busy = errand is not None and (errand.constructing or bound)
+    if bound and not queued:
+        unit.queue.clear()
+    if bound and order.kind == OrderKind.IDLE:
+        return True
     if busy and order.kind == OrderKind.IDLE:  # it leaves its site as it is
         unit.queue.clear()
         finish(world, unit)
@@ -64,4 +70,8 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         world.sort_walkers()
     unit.patrol_from = unit.x, unit.y
     unit.engaged = 0
-    world.orders_changed()
+    if order.kind == OrderKind.CAST:
+        world.casting = True
+        world.disturb()  # a rule casts
+    else:
+        world.orders_changed()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.standin.data.unit_types import STRUCTURE
+from sc2pool.standin.data.unit_types import STRUCTURE, UnitType
 from sc2pool.standin.simulation.terrain import Terrain
 from sc2pool.standin.simulation.world import NEUTRAL, Unit, World
 
@@ -30,6 +30,8 @@ class Snapshot:
     """A unit where the player saw it last; the unit itself may be dead or elsewhere."""
 
     unit: Unit
+    kind: UnitType
+    """What it was then: a structure may have become another one."""
     x: float
     y: float
 
@@ -50,7 +52,7 @@ class Sight:
         self.in_sight: list[Unit] = []
         """The units that the player sees, its own among them, in the order of creation."""
         self._remembered = {
-            unit.tag: Snapshot(unit, unit.x, unit.y)
+            unit.tag: Snapshot(unit, unit.type, unit.x, unit.y)
             for unit in world.units
             if unit.owner == NEUTRAL and _stays(unit)
         }
@@ -59,6 +61,11 @@ class Sight:
     def snapshots(self) -> list[Snapshot]:
         """The units that the player remembers and does not see."""
         return [one for one in self._remembered.values() if not self._is_lit(one)]
+
+    def sees(self, x: float, y: float) -> bool:
+        """True if a point is in sight."""
+        self.look()
+        return self._is_lit_at(x, y)
 
     def look(self) -> None:
         """See what there is to see at this loop."""
@@ -69,21 +76,26 @@ class Sight:
             return
         self._looked_at = now
         mine = self._player
-        self.lit = self._terrain.seen_from((u.x, u.y, u.type.sight) for u in world.owned_by(mine))
+        eyes = [(unit.x, unit.y, unit.type.sight) for unit in world.owned_by(mine)]
+        eyes += [(scan.x, scan.y, scan.radius) for scan in world.scans if scan.owner == mine]
+        self.lit = self._terrain.seen_from(eyes)
         self.explored |= self.lit
         self.in_sight = [unit for unit in world.units if unit.owner == mine or self._is_lit(unit)]
         for tag in [tag for tag, one in self._remembered.items() if self._is_lit(one)]:
             del self._remembered[tag]
         for unit in self.in_sight:
             if unit.owner != mine and _stays(unit):
-                self._remembered[unit.tag] = Snapshot(unit, unit.x, unit.y)
+                self._remembered[unit.tag] = Snapshot(unit, unit.type, unit.x, unit.y)
 
     def _is_lit(self, one: Unit | Snapshot) -> bool:
+        return self._is_lit_at(one.x, one.y)
+
+    def _is_lit_at(self, x: float, y: float) -> bool:
         height, width = self.lit.shape
-        x, y = min(int(one.x), width - 1), min(int(one.y), height - 1)
-        return bool(self.lit[y, x])
+        return bool(self.lit[min(int(y), height - 1), min(int(x), width - 1)])
 
 
 def _stays(unit: Unit) -> bool:
-    """True for buildings and scenery."""
-    return unit.type.invulnerable or STRUCTURE in unit.type.attributes
+    """True for buildings that have not lifted off, and scenery."""
+    kind = unit.type
+    return kind.invulnerable or (STRUCTURE in kind.attributes and not kind.flies)

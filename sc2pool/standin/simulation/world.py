@@ -17,8 +17,11 @@ from random import Random
 from typing import NamedTuple
 
 from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.data.unit_types import SCV, STRUCTURE, UnitType
+from sc2pool.standin.data.research import Research
+from sc2pool.standin.data.spells import Spell
+from sc2pool.standin.data.unit_types import MULE, SCV, STRUCTURE, UnitType
 from sc2pool.standin.simulation.economy.jobs import Job, Site
+from sc2pool.standin.simulation.upgrades import Upgrades
 
 ME, ENEMY, NEUTRAL = 1, 2, 16
 """Owners: player 1, player 2, and the owner of scenery. Player 1 is a client, unless two computers
@@ -50,8 +53,10 @@ class Order(NamedTuple):
     x: float
     y: float
     target_tag: int
-    makes: UnitType | None = None
-    """What is built or trained."""
+    makes: UnitType | Research | None = None
+    """What is built, trained or researched."""
+    spell: Spell | None = None
+    """What is cast."""
 
 
 STOPPED = Order(OrderKind.IDLE, 0.0, 0.0, 0)
@@ -90,6 +95,10 @@ class Unit:
     """Tag of the deposit that a worker gathers from, 0 for none."""
     unseen: bool = False
     """True while it is cloaked and no enemy detects it."""
+    casts_at: int = 0
+    """The loop from which it may cast again."""
+    buffs: dict[int, int] = field(default_factory=dict)
+    """The ids of its buffs, and the loop at which each one ends."""
 
 
 Way = tuple[float, float, float]
@@ -100,6 +109,26 @@ def way_to(unit: Unit, x: float, y: float) -> Way:
     """The straight way of a unit to a point."""
     way_x, way_y = x - unit.x, y - unit.y
     return way_x, way_y, math.sqrt(way_x * way_x + way_y * way_y)
+
+
+class Scan(NamedTuple):
+    """A circle that a player sees, with what is cloaked in it, until a loop."""
+
+    owner: int
+    x: float
+    y: float
+    radius: float
+    until: int
+
+
+class Effect(NamedTuple):
+    """What a spell shows on the ground."""
+
+    id: int
+    owner: int
+    x: float
+    y: float
+    radius: float
 
 
 @dataclass(frozen=True)
@@ -183,8 +212,15 @@ class World:
         """The units whose shields, life or energy come back."""
         self.cloaked: list[Unit] = []
         """The units that enemies see only where they detect them."""
+        self.scans: list[Scan] = []
+        """The scans that are not over."""
+        self.casting = False
+        """True while a unit has an order to cast."""
+        self.effects: list[Effect] = []
+        """What spells show on the ground now."""
         self.gods: set[int] = set()
         """The players whose units take no damage."""
+        self.upgrades = Upgrades()
         self.army = Army()
         """The client's totals."""
         self.armies = dict.fromkeys(PLAYERS, self.army)
@@ -230,6 +266,7 @@ class World:
     def spawn(self, kind: UnitType, owner: int, points: Iterable[Sequence[float]]) -> list[Unit]:
         """Create one unit at each of the points."""
         before = len(self.units)
+        kind = self.upgrades.kind_for(owner, kind)
         for x, y in points:
             unit = Unit(
                 *(self._next_tag, kind, owner, float(x), float(y), DOWN),
@@ -247,9 +284,18 @@ class World:
             unit.x, unit.y = x, y
         self.population_version += 1
 
-    def become(self, unit: Unit, kind: UnitType) -> None:
-        """Change a unit's type."""
-        unit.type = kind
+    def become(self, unit: Unit, kind: UnitType, *, stimmed: bool = False) -> None:
+        """Change a unit's type, or whether it has a stimpack."""
+        unit.type = self.upgrades.kind_for(unit.owner, kind, stimmed=stimmed)
+        self._population_changed()
+
+    def upgrade(self, owner: int, upgrade_id: int) -> None:
+        """A player has an upgrade from now on, and so have its units."""
+        self.upgrades.add(owner, upgrade_id)
+        for unit in self.owned_by(owner):
+            kind = self.upgrades.kind_for(owner, unit.type, stimmed=unit.type.buff_id != 0)
+            unit.life += kind.life - unit.type.life
+            unit.type = kind
         self._population_changed()
 
     def bury(self, dead: list[Unit]) -> None:
@@ -288,11 +334,18 @@ class World:
     def sort_walkers(self) -> None:
         """Sort the units that can walk: a unit was created, or began or ended an errand."""
         self.population_version += 1
-        walkers = [unit for unit in self.units if unit.type.mobile or unit.type.weapon is not None]
-        self.workers = [unit for unit in walkers if unit.order.kind >= OrderKind.GATHER]
-        if self.workers:
-            walkers = [unit for unit in walkers if unit.order.kind < OrderKind.GATHER]
-        self.walkers = walkers
+        mobile = [unit for unit in self.units if unit.type.mobile]
+        self.workers = [unit for unit in mobile if unit.order.kind >= OrderKind.GATHER]
+        self.walkers = [
+            unit
+            for unit in self.units
+            if not isinstance(unit.job, Site)
+            and (
+                unit.order.kind < OrderKind.GATHER
+                if unit.type.mobile
+                else unit.type.weapon is not None
+            )
+        ]
 
     def count_units(self) -> None:
         """Count the players' units: one was created or died, or a structure was finished."""
@@ -315,7 +368,7 @@ class World:
             food_provided=float(provided - sum(kind.food_provided for kind in sites)),
             structure_minerals=float(sum(unit.type.minerals for unit in structures)),
             workers=workers,
-            soldiers=len(types) - len(structures) - workers,
+            soldiers=len(types) - len(structures) - workers - types.count(MULE),
             mobile=any(kind.mobile for kind in types),
             armed=any(kind.mobile and kind.weapon is not None for kind in types),
         )

@@ -74,11 +74,14 @@ class Computer:
             self._carry_out(step, halls)
 
     def _is_lost(self, halls: list[Unit]) -> bool:
-        """True if only structures are left, and no worker can be trained any more."""
+        """True if it has no soldiers, and either no workers or no town hall, and can train none."""
         army = self._world.armies[self._owner]
-        trains = any(hall.order.kind == OrderKind.TRAIN for hall in halls)
-        can_train = trains or (bool(halls) and self._economy.minerals >= SCV.minerals)
-        return army.count == len(self._world.structures[self._owner]) and not can_train
+        if army.soldiers or (halls and army.workers):
+            return False
+        trained, factories = (SCV, halls) if halls else (MARINE, self._finished(BARRACKS))
+        trains = any(one.order.kind == OrderKind.TRAIN for one in factories)
+        can_train = bool(factories) and self._economy.allows(trained) == error_pb.Success
+        return not (trains or can_train)
 
     def _holdings(self, halls: list[Unit]) -> Holdings:
         world, economy = self._world, self._economy
@@ -128,7 +131,7 @@ class Computer:
     def _train(self, factories: list[Unit], kind: UnitType) -> None:
         if factories:
             emptiest = min(factories, key=_queued)
-            self._economy.train(emptiest, Order(OrderKind.TRAIN, 0.0, 0.0, 0, kind))
+            self._economy.make(emptiest, Order(OrderKind.TRAIN, 0.0, 0.0, 0, kind))
 
     def _build(self, kind: UnitType, halls: list[Unit]) -> None:
         workers = [

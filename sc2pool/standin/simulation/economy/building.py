@@ -16,7 +16,8 @@ from collections.abc import Callable, Container
 from s2clientprotocol import error_pb2 as error_pb
 
 from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.data.unit_types import COMMAND_CENTER, UnitType
+from sc2pool.standin.data.research import Research
+from sc2pool.standin.data.unit_types import TOWN_HALLS, UnitType
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.economy.jobs import LAST_LOOP, Deposit, Errand, Factory, Site
 from sc2pool.standin.simulation.economy.walking import Walking
@@ -44,10 +45,11 @@ class Building:
         refund: Callable[[int, int], None],
         *,
         owner: int,
+        loops_for: Callable[[UnitType | Research], int],
     ) -> None:
         self._owner = owner
         self._world, self._terrain, self._walking = world, terrain, walking
-        self._pay, self._refund = pay, refund
+        self._pay, self._refund, self._loops_for = pay, refund, loops_for
         self._paid: list[tuple[Unit, Order]] = []
         """The orders that are paid and not begun, each with its worker."""
         self._sites: list[Unit] = []
@@ -66,10 +68,11 @@ class Building:
         half_x, half_y = kind.footprint
         if not self._is_ground(x - half_x, y - half_y, x + half_x, y + half_y):
             return error_pb.CantBuildLocationInvalid
-        is_town_hall = kind is COMMAND_CENTER
+        is_town_hall = kind in TOWN_HALLS
         for unit in self._world.units:
             other_x, other_y = unit.type.footprint
-            if unit.type.mobile and unit.owner != self._owner:  # own ones step aside
+            stands = unit.type.mobile and not unit.type.flies
+            if stands and unit.owner != self._owner:  # own ones step aside
                 other_x = other_y = unit.type.radius
             if not other_x or unit in hidden or (kind.has_vespene and is_geyser(unit)):
                 continue
@@ -97,7 +100,7 @@ class Building:
 
     def order(self, worker: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
         """Pay for a structure and let a worker build it, or go on with a site; or why not."""
-        if order.makes is not None and not order.target_tag:
+        if isinstance(order.makes, UnitType) and not order.target_tag:
             result = self._pay(order.makes)
             if result != error_pb.Success:
                 return result
@@ -113,14 +116,14 @@ class Building:
             if has_it and worker.tag in self._world.by_tag:
                 kept.append((worker, order))
             elif order.makes is not None:
-                self._refund(order.makes.minerals, order.makes.vespene)
+                self._refund(*order.makes.cost)
         self._paid = kept
 
     def set_out(self, worker: Unit) -> None:
         """Walk to the place of the worker's order, or to the site that it goes on with."""
         order = worker.order
         kind = order.makes
-        assert kind is not None
+        assert isinstance(kind, UnitType)
         site = self._world.by_tag.get(order.target_tag)
         place = (order.x, order.y) if site is None else (site.x, site.y)
         touch = kind.radius + worker.type.radius
@@ -130,10 +133,10 @@ class Building:
         """The worker is there: begin, go on with a site, or give up."""
         world, order = self._world, worker.order
         kind = order.makes
-        assert kind is not None
+        assert isinstance(kind, UnitType)
         if order.target_tag:
             site = world.by_tag.get(order.target_tag)
-            if site is None or not isinstance(site.job, Site) or site.job.builder:
+            if site is None or not can_be_resumed(site):
                 orders.finish(world, worker)
                 return
         else:
@@ -142,7 +145,8 @@ class Building:
                 return
             self._paid = [one for one in self._paid if one[1] is not order]
             site = world.spawn(kind, worker.owner, [(order.x, order.y)])[0]
-            site.job, site.life = Site(int(kind.build_time_loops)), kind.life * FIRST_LIFE
+            loops = self._loops_for(kind)
+            site.job, site.life = Site(loops, loops), kind.life * FIRST_LIFE
             self._sites.append(site)
             world.count_units()  # what is not finished provides no supply
             self._walking.step_aside(site)
@@ -152,7 +156,7 @@ class Building:
 
     def resume(self, site: Unit) -> Order | error_pb.ActionResult.ValueType:
         """The order to go on with a site, or why it cannot be given."""
-        if not isinstance(site.job, Site) or site.job.builder:
+        if not can_be_resumed(site):
             return error_pb.CantTargetThatUnit
         return Order(OrderKind.BUILD, 0.0, 0.0, site.tag, site.type)
 
@@ -180,7 +184,7 @@ class Building:
                 job.builder = 0
             else:
                 job.left -= 1
-                more = kind.life * (1.0 - FIRST_LIFE) / kind.build_time_loops
+                more = kind.life * (1.0 - FIRST_LIFE) / job.loops
                 site.life = min(site.life + more, kind.life)
                 if job.left <= 0:
                     self._finish(builder, site)
@@ -197,7 +201,13 @@ class Building:
         else:
             site.job = Factory()
         world.count_units()
+        world.sort_walkers()  # a turret is armed now
         orders.finish(world, worker)
+
+
+def can_be_resumed(site: Unit) -> bool:
+    """True for a structure that waits for a worker to go on with it."""
+    return isinstance(site.job, Site) and not site.job.builder and not site.job.is_add_on
 
 
 def _stay(_worker: Unit) -> None:

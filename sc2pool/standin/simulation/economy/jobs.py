@@ -20,6 +20,8 @@ class Errand:
     vy: float = 0.0
     constructing: bool = False
     """True for a worker that puts up a structure; its next orders wait."""
+    bound: bool = False
+    """True for a unit that changes its mode; all its next orders wait, even to stop."""
 
 
 LAST_LOOP = 1 << 60
@@ -32,7 +34,9 @@ class Deposit:
 
     left: int
     free_at: int = 0
-    """Loop at which the next worker may begin to gather; one at a time does."""
+    """Loop at which the next SCV may begin to gather; one at a time does."""
+    mules_free_at: int = 0
+    """The same for MULEs, which are not in the way of SCVs."""
 
 
 @dataclass(slots=True)
@@ -41,16 +45,22 @@ class Site:
 
     left: int
     """Loops of work that are left."""
+    loops: float
+    """Loops of work in all."""
     builder: int = 0
     """Tag of the worker that puts it up, 0 if none does."""
+    is_add_on: bool = False
+    """True if the structure beside it puts it up."""
 
 
 @dataclass(slots=True)
 class Factory:
-    """A structure that trains units: the unit's orders are its queue."""
+    """A structure that makes things by itself: the unit's orders are its queue."""
 
-    done_at: int = 0
-    """Loop at which the unit in production is done; 0 if none is begun."""
+    done_at: list[int] = field(default_factory=list)
+    """Loops at which its first orders are done: as many as have begun."""
+    add_on: int = 0
+    """Tag of the add-on beside it, 0 for none."""
     rally: list[Order] = field(default_factory=list)
     """The order of new units, if there is one."""
 

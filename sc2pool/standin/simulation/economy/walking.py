@@ -85,6 +85,6 @@ class Walking:
         blocks = self._routes.blocks
         under = set(blocks.under(site.type, site.x, site.y))
         for unit in self._world.units:
-            if unit.type.mobile and blocks.at(unit.x, unit.y) in under:
+            if unit.type.mobile and not unit.type.flies and blocks.at(unit.x, unit.y) in under:
                 unit.x, unit.y = blocks.free_point(unit.x, unit.y)
         self._world.orders_changed()

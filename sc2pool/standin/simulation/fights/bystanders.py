@@ -1,7 +1,7 @@
 """Bystanders: units that can be attacked and are in no `Pairs`: structures, and workers at work.
 
-They do not fight, and are not pushed. A unit attacks one if it has no better target: workers
-before structures, the nearest first.
+They do not fight, and are not pushed. A unit attacks one if it has no better target within its
+reach: workers before structures, the nearest first.
 """
 
 from __future__ import annotations
@@ -9,11 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.standin.simulation.fights.pairs import hostile
+from sc2pool.standin.simulation.fights.pairs import hostile, is_target
 from sc2pool.standin.simulation.world import Unit, World
-
-_LATER_CELLS = 10_000.0
-"""What is added to the distance of a structure, so that any worker is nearer."""
 
 
 class Bystanders:
@@ -22,12 +19,13 @@ class Bystanders:
     def __init__(self, attackers: list[Unit], units: list[Unit]) -> None:
         self._attackers, self._units = attackers, units
         self.by_tag = {unit.tag: unit for unit in units}
-        friends = [[not hostile(one.owner, unit.owner) for unit in units] for one in attackers]
+        spared = np.array([[not is_target(one, unit) for unit in units] for one in attackers])
         structures = np.array([not unit.type.mobile for unit in units])
-        self._later = np.where(np.array(friends), np.inf, np.where(structures, _LATER_CELLS, 0.0))
+        self._ranks = [np.where(spared | later, np.inf, 0.0) for later in (structures, ~structures)]
+        """What is added to each gap so that only workers are near, and only structures."""
         radius = np.array([unit.type.radius for unit in units])
         self._touch = np.array([one.type.radius for one in attackers])[:, None] + radius
-        self._nearest: list[tuple[int, float]] = []
+        self._nearest: list[list[tuple[int, float]]] = []
 
     def measure(self) -> None:
         """Take the units' places of this loop."""
@@ -48,15 +46,22 @@ class Bystanders:
                 return kept, gap
         if not self._nearest:
             self._nearest = self._all_nearest()
-        j, gap = self._nearest[i]
-        return (self._units[j], gap) if gap <= reach else (None, 0.0)
+        for nearest in self._nearest:
+            j, gap = nearest[i]
+            if gap <= reach:
+                return self._units[j], gap
+        return None, 0.0
 
-    def _all_nearest(self) -> list[tuple[int, float]]:
+    def _all_nearest(self) -> list[list[tuple[int, float]]]:
+        """The nearest worker and the nearest structure of each attacker."""
         gap = np.sqrt(_between(self._attackers, self._units)) - self._touch
-        best = (gap + self._later).argmin(axis=1)
-        rows = np.arange(len(best))
-        found = np.where(np.isinf(self._later[rows, best]), np.inf, gap[rows, best])
-        return list(zip(best.tolist(), found.tolist(), strict=True))
+        found = []
+        for rank in self._ranks:
+            of_rank = gap + rank
+            best = of_rank.argmin(axis=1)
+            least = of_rank[np.arange(len(best)), best]
+            found.append(list(zip(best.tolist(), least.tolist(), strict=True)))
+        return found
 
 
 def _between(attackers: list[Unit], units: list[Unit]) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Cloak: units that their enemies neither see nor attack, unless a detector is near.
 
 Rules it keeps:
-- a cloaked unit is unseen until an enemy's detector is within its range, centre to centre; it is
-  looked for once a loop, so a detector detects in the loop after it came;
+- a cloaked unit is unseen until an enemy's detector is within its range, centre to centre, or an
+  enemy's scan is; it is looked for once a loop, so a detector detects in the loop after it came;
 - what is unseen is no target: enemies that attack it lose it, and their orders on it end;
 - what hits without aiming, a beam or an explosion, hits unseen units, too.
 """
@@ -10,16 +10,17 @@ Rules it keeps:
 from __future__ import annotations
 
 from sc2pool.standin.simulation import orders
+from sc2pool.standin.simulation.economy.jobs import Site
 from sc2pool.standin.simulation.fights.pairs import hostile
-from sc2pool.standin.simulation.world import Unit, World, way_to
+from sc2pool.standin.simulation.world import Scan, Unit, World, way_to
 
 
 def detect(world: World) -> None:
     """Find out which cloaked units are unseen in this loop."""
-    detectors = [unit for unit in world.units if unit.type.detection]
+    detectors = _detectors(world)
     changed = False
     for unit in world.cloaked:
-        unseen = not any(_detects(one, unit) for one in detectors)
+        unseen = not _is_shown(unit, detectors, world.scans)
         changed |= unseen != unit.unseen
         unit.unseen = unseen
     if changed:
@@ -35,9 +36,29 @@ def is_hidden(unit: Unit, player: int) -> bool:
     return unit.unseen and unit.owner != player
 
 
+def is_detected(world: World, unit: Unit) -> bool:
+    """True if a detector or scan of its enemy shows what a unit really is."""
+    return _is_shown(unit, _detectors(world), world.scans)
+
+
+def _detectors(world: World) -> list[Unit]:
+    return [unit for unit in world.units if unit.type.detection and not isinstance(unit.job, Site)]
+
+
+def _is_shown(unit: Unit, detectors: list[Unit], scans: list[Scan]) -> bool:
+    return any(_detects(one, unit) for one in detectors) or any(
+        _shows(scan, unit) for scan in scans
+    )
+
+
 def _detects(detector: Unit, unit: Unit) -> bool:
     near = way_to(detector, unit.x, unit.y)[2] <= detector.type.detection
     return near and hostile(detector.owner, unit.owner)
+
+
+def _shows(scan: Scan, unit: Unit) -> bool:
+    near = way_to(unit, scan.x, scan.y)[2] <= scan.radius
+    return near and hostile(scan.owner, unit.owner)
 
 
 def _lose(world: World, unit: Unit, hidden: dict[int, Unit]) -> None:

@@ -5,8 +5,8 @@ Rules it keeps:
   once; all hits of a loop count, including those of units that die in that loop;
 - each cooldown is a little shorter or longer, at random, as in the real game: without it two equal
   fights would be one;
-- a unit with a move order does not fire; a unit that holds its position does not walk; a passive
-  unit fires only with an attack order;
+- a unit with an order to move or to cast does not fire; a unit that holds its position does not
+  walk; a passive unit fires only with an attack order;
 - a unit without a named target keeps its current target while that target is in range; otherwise
   it takes the nearest enemy within its scan range, and a bystander if there is no other. The
   opponent's units scan as far as they see;
@@ -18,17 +18,18 @@ from __future__ import annotations
 import math
 
 from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.data.unit_types import HIT, SCV, WeaponType
+from sc2pool.standin.data.unit_types import SCV, WeaponType
 from sc2pool.standin.simulation.fights.bystanders import Bystanders
-from sc2pool.standin.simulation.fights.damage import beside, explode, harm
-from sc2pool.standin.simulation.fights.pairs import Pairs
+from sc2pool.standin.simulation.fights.damage import around, beside, damage_of, explode, harm
+from sc2pool.standin.simulation.fights.pairs import Pairs, is_target
 from sc2pool.standin.simulation.paths.routes import Routes
 from sc2pool.standin.simulation.world import Unit, Way, World, way_to
 
 SHORTEST_DELAY_LOOPS, LONGEST_DELAY_LOOPS = -1.0, 2.0
 """Bounds of the random part of a cooldown: -0.0625 s and 0.125 s, the weapon data's defaults."""
 _DELAY_SPAN_LOOPS = LONGEST_DELAY_LOOPS - SHORTEST_DELAY_LOOPS
-_HOLD, _MOVE, _ATTACK = OrderKind.HOLD, OrderKind.MOVE, OrderKind.ATTACK
+_HOLD, _ATTACK = OrderKind.HOLD, OrderKind.ATTACK
+_HOLDS_FIRE = (OrderKind.MOVE, OrderKind.CAST)
 
 
 def fight(
@@ -50,7 +51,7 @@ def fight(
     loop, reaction_loops = world.loop, world.reaction_loops
     for i, (unit, weapon) in enumerate(zip(pairs.units, pairs.weapons, strict=True)):
         order = unit.order.kind
-        if weapon is None or order == _MOVE or (order != _ATTACK and unit.type.passive):
+        if weapon is None or order in _HOLDS_FIRE or (order != _ATTACK and unit.type.passive):
             unit.engaged = 0
             continue
         target, gap = _choose_target(pairs, bystanders, i, weapon.range)
@@ -58,6 +59,9 @@ def fight(
             unit.engaged = 0
             continue
         fights = True
+        if gap < pairs.closest[i]:
+            unit.engaged = 0
+            continue
         if gap > weapon.range:
             unit.engaged = 0
             if routes is None or unit.type.aloft:
@@ -92,7 +96,7 @@ def _choose_target(
         kept = pairs.index.get(unit.engaged, -1)
         if kept >= 0:
             gap = pairs.gap(i, kept)
-            if gap <= weapon_range:
+            if pairs.closest[i] <= gap <= weapon_range:
                 return pairs.units[kept], gap
     nearest, gap = pairs.nearest_enemy(i)
     reach = weapon_range if kind == _HOLD else pairs.scan[i]
@@ -109,8 +113,8 @@ def _named(
     if j >= 0:
         return pairs.units[j], pairs.gap(i, j)
     target = None if bystanders is None else bystanders.by_tag.get(tag)
-    if bystanders is None or target is None:
-        return None, 0.0
+    if bystanders is None or target is None or not is_target(pairs.units[i], target):
+        return None, 0.0  # it may have lifted off
     return target, bystanders.gap(pairs.units[i], target)
 
 
@@ -122,10 +126,14 @@ def _fire(world: World, pairs: Pairs, shots: list[tuple[Unit, WeaponType, Unit]]
         if weapon.splash:
             exploding.append(shooter)
             continue
-        damage[target] = damage.get(target, 0.0) + HIT[shooter.type, target.type]
+        damage[target] = damage.get(target, 0.0) + damage_of(world, shooter, target)
         if weapon.beam:
             for other in beside(pairs.units, shooter, target, weapon.beam):
-                damage[other] = damage.get(other, 0.0) + HIT[shooter.type, other.type]
+                damage[other] = damage.get(other, 0.0) + damage_of(world, shooter, other)
+        if weapon.blast:
+            for other, share in around(pairs.units, shooter, target):
+                hits = share * damage_of(world, shooter, other)
+                damage[other] = damage.get(other, 0.0) + hits
         # A weapon that became ready within the last loop keeps the fraction of a loop that it
         # waited, so that continuous fire has exactly the weapon's period.
         ready = shooter.ready_at

@@ -4,21 +4,37 @@ Rules it keeps:
 - damage takes the shields first, then the life; a unit without life dies at the end of the loop;
 - the units of a player in god mode take none;
 - a beam also hits the target's neighbours, on a line across the shot;
+- a blast hits all that stand around the target, own units too, the nearest ones most;
 - a unit whose weapon has a splash explodes once, when it attacks or when damage kills it, and dies;
   the explosion hits all its enemies within the splash, and may kill one that explodes in turn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sc2pool.standin.data.unit_types import HIT
+from sc2pool.standin.data.upgrades import upgraded_hit
 from sc2pool.standin.simulation.fights.pairs import TINY, hostile, is_target
 from sc2pool.standin.simulation.world import ME, Unit, World, way_to
+
+
+def damage_of(world: World, shooter: Unit, target: Unit) -> float:
+    """Damage of one whole attack of a unit on another one."""
+    upgrades = world.upgrades
+    if not upgrades.count:
+        return HIT[shooter.type, target.type]
+    attack = upgrades.levels_of(shooter.owner, shooter.type).attack
+    armor_points = upgrades.levels_of(target.owner, target.type).armor_points
+    return upgraded_hit(shooter.type, attack, target.type, armor_points)
 
 
 def harm(world: World, target: Unit, damage: float) -> bool:
     """Take damage from a unit; True if this kills a unit that explodes."""
     if target.owner in world.gods:
         return False
+    if target.type.hallucination:
+        damage *= 2.0
     to_shields = min(damage, target.shields)
     to_life = min(damage - to_shields, max(target.life, 0.0))
     target.hit_at = world.loop + 1  # the loop that this one becomes
@@ -53,6 +69,21 @@ def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list
     return found
 
 
+def around(units: list[Unit], shooter: Unit, target: Unit) -> Iterator[tuple[Unit, float]]:
+    """The other units that a shot with a blast hits, whosever they are, and their shares of it."""
+    weapon = shooter.type.weapon
+    if weapon is None:
+        return
+    for unit in units:
+        if unit is target or unit is shooter or not weapon.hits(unit.type):
+            continue
+        edge = way_to(target, unit.x, unit.y)[2] - unit.type.radius
+        for radius, share in weapon.blast:
+            if edge <= radius:
+                yield unit, share
+                break
+
+
 def explode(world: World, units: list[Unit], exploding: list[Unit]) -> None:
     """Let units explode among these units; `exploding` may name one twice."""
     exploded: set[Unit] = set()
@@ -68,6 +99,6 @@ def explode(world: World, units: list[Unit], exploding: list[Unit]) -> None:
             if (
                 hostile(bomb.owner, unit.owner)
                 and way_to(bomb, unit.x, unit.y)[2] - unit.type.radius <= weapon.splash
-                and harm(world, unit, HIT[bomb.type, unit.type])
+                and harm(world, unit, damage_of(world, bomb, unit))
             ):
                 exploding.append(unit)

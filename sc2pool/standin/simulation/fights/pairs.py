@@ -61,6 +61,8 @@ class Pairs(ABC):
         """The units that heal others, by index."""
         self.scan = [_scan(unit, world.clients) for unit in units]
         """Distance at which each unit notices an enemy, edge to edge; 0 without a weapon."""
+        self.closest = [_closest(unit) for unit in units]
+        """Gap below which each unit cannot fire at another one."""
         self._radius = [unit.type.radius for unit in units]
         self._x: list[float] = []
         self._y: list[float] = []
@@ -77,7 +79,7 @@ class Pairs(ABC):
 
     @abstractmethod
     def nearest_enemy(self, i: int) -> tuple[int, float]:
-        """The nearest enemy of a unit, and its gap; the older of two equally near.
+        """The nearest enemy of a unit that is not too close, and its gap; the older of two.
 
         The gap is infinite if there is none.
         """
@@ -124,6 +126,11 @@ def _scan(unit: Unit, clients: frozenset[int]) -> float:
     return scan if unit.owner in clients else max(unit.type.sight, scan)
 
 
+def _closest(unit: Unit) -> float:
+    weapon = unit.type.weapon
+    return weapon.min_range if weapon is not None and weapon.min_range else -math.inf
+
+
 class Few(Pairs):
     """A loop over the pairs."""
 
@@ -146,12 +153,12 @@ class Few(Pairs):
 
     def nearest_enemy(self, i: int) -> tuple[int, float]:
         xs, ys, radius = self._x, self._y, self._radius
-        x, y, own_radius = xs[i], ys[i], radius[i]
+        x, y, own_radius, closest = xs[i], ys[i], radius[i], self.closest[i]
         nearest, least = -1, math.inf
         for j in self._targets[i]:
             dx, dy = xs[j] - x, ys[j] - y
             gap = sqrt(dx * dx + dy * dy) - (own_radius + radius[j])
-            if gap < least:
+            if closest <= gap < least:
                 nearest, least = j, gap
         return nearest, least
 
@@ -232,6 +239,9 @@ class Many(Pairs):
         for i, targets in enumerate(self._targets):
             is_target[i, list(targets)] = True
         self._no_target = np.where(is_target, 0.0, np.inf)
+        closest = np.array(self.closest)
+        self._closest = closest[:, None] if (closest > -np.inf).any() else None
+        """`closest` as a column; None if no unit has a weapon with a least range."""
         notice = np.where(is_target, scan[:, None], 0.0)
         self._notice = np.maximum(notice, notice.T)
         aloft = np.array([unit.type.aloft for unit in self.units])
@@ -251,6 +261,8 @@ class Many(Pairs):
     def nearest_enemy(self, i: int) -> tuple[int, float]:
         if not self._nearest:
             gap = self._gap + self._no_target
+            if self._closest is not None:
+                gap = np.where(self._gap < self._closest, np.inf, gap)
             nearest = gap.argmin(axis=1)
             least = gap[np.arange(len(gap)), nearest]
             self._nearest = list(zip(nearest.tolist(), least.tolist(), strict=True))

@@ -81,7 +81,7 @@ class Routes:
 
     def leg(self, start: Point, goal: Point, target: Unit | None = None) -> Point:
         """The end of the first straight leg from a start to a goal."""
-        free = self._free_until(start, goal, 0 if target is None else target.tag)
+        free = self.blocks.free_until(start, goal, 0 if target is None else target.tag)
         if free == goal:
             return goal
         blocks = self.blocks
@@ -103,7 +103,7 @@ class Routes:
         """The length of the way between two points, in cells; infinite if there is none."""
         blocks = self.blocks
         start, goal = blocks.free_point(*start), blocks.free_point(*goal)
-        if self._free_until(start, goal, 0) == goal:
+        if blocks.free_until(start, goal) == goal:
             return math.dist(start, goal)
         fifths = self._field(goal, None).distance(blocks.at(*start))
         return math.inf if fifths == FAR else fifths / STRAIGHT
@@ -142,56 +142,10 @@ class Routes:
         step = 1
         while good + step < bad:
             end = blocks.middle(ahead[good + step])
-            if self._free_until(start, end, 0) == end:
+            if blocks.free_until(start, end) == end:
                 good += step
                 step *= 2
             else:
                 bad = good + step
             step = min(step, max(1, (bad - good) // 2))
         return blocks.middle(ahead[good])
-
-    def _free_until(self, start: Point, end: Point, ignored: int) -> Point:
-        """The end of a straight line, or the last point of it before a blocked cell.
-
-        The cell of the start does not count, nor do those under the unit with the ignored tag.
-        """
-        blocks = self.blocks
-        cells, row = blocks.cells, blocks.row
-        (x0, y0), (x1, y1) = start, end
-        way_x, way_y = x1 - x0, y1 - y0
-        step_x, step_y = (1 if way_x > 0 else -1), (1 if way_y > 0 else -1)
-        cell = blocks.at(x0, y0)
-        # Shares of the line at which it crosses into the next column and the next row.
-        share_x = ((math.floor(x0) + (step_x > 0)) - x0) / way_x if way_x else math.inf
-        share_y = ((math.floor(y0) + (step_y > 0)) - y0) / way_y if way_y else math.inf
-        every_x = abs(1.0 / way_x) if way_x else math.inf
-        every_y = abs(1.0 / way_y) if way_y else math.inf
-        left = abs(math.floor(x1) - math.floor(x0)) + abs(math.floor(y1) - math.floor(y0))
-        share = 0.0
-        while left > 0:
-            if abs(share_x - share_y) < 1e-9 and left > 1:  # through a corner: both sides are free
-                sides = cells[cell + step_x], cells[cell + step_y * row]
-                if any(side not in (FREE, ignored) for side in sides):
-                    break
-                share = share_x
-                cell += step_x + step_y * row
-                share_x += every_x
-                share_y += every_y
-                left -= 2
-            elif share_x < share_y:
-                share = share_x
-                cell += step_x
-                share_x += every_x
-                left -= 1
-            else:
-                share = share_y
-                cell += step_y * row
-                share_y += every_y
-                left -= 1
-            if not 0 <= cell < len(cells) or cells[cell] not in (FREE, ignored):
-                break
-        else:
-            return end
-        # A little before the edge, so that the point belongs to the cell before it.
-        share = max(0.0, share - 1e-3 / max(abs(way_x), abs(way_y)))
-        return x0 + way_x * share, y0 + way_y * share

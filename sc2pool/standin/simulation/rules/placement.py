@@ -71,8 +71,8 @@ class Placement:
                 points = self._column(place, count)
             case Points(choices):
                 points = np.array(choices[self._rng.integers(len(choices))])
-            case Cluster(centre):
-                points = self._cluster(centre, group, units)
+            case Cluster() as place:
+                points = self._cluster(place, group, units)
             case side:
                 points = self._line(count, opposite=side == "opposite")
         return points
@@ -109,12 +109,13 @@ class Placement:
             others.append(tuple(candidates[np.argmax(np.minimum(spare, 0.0))].tolist()))
         return np.array(others[-count:])
 
-    def _cluster(self, centre: Point, group: Group, units: list[Unit]) -> Floats:
+    def _cluster(self, place: Cluster, group: Group, units: list[Unit]) -> Floats:
         """The free places nearest to the centre, on a square grid of the units' diameter."""
+        centre, spacing = place.centre, 2.0 * group.type.radius
         kind, there = group.type, [unit for unit in units if unit.type.aloft == group.type.aloft]
         taken = [(unit.x, unit.y, unit.type.radius) for unit in there]
         points: list[Point] = []
-        for x, y in _grid(centre, 2.0 * kind.radius, group.count + len(there)):
+        for x, y in _grid(centre, -spacing if place.turned else spacing, group.count + len(there)):
             touch = kind.radius - _TOUCH
             free = all(math.hypot(x - at_x, y - at_y) >= r + touch for at_x, at_y, r in taken)
             if free and (kind.aloft or self._terrain.walkable(x, y)):
@@ -141,7 +142,10 @@ def _polar(centre: Point, distances: Floats, degrees: Floats) -> Floats:
 
 
 def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
-    """The points of a square grid, at least four times as many, the nearest to the centre first."""
+    """The points of a square grid, at least four times as many, the nearest to the centre first.
+
+    With a negative spacing those of the grid after half a turn.
+    """
     reach = math.isqrt(count) + 2
     steps = [(i, j) for i in range(-reach, reach + 1) for j in range(-reach, reach + 1)]
     steps.sort(key=lambda step: (step[0] ** 2 + step[1] ** 2, abs(step[0]), step[1]))
