@@ -3,7 +3,8 @@
     DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in
     DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
     DIR/Maps/Melee/<name>.SC2Map          the map of a melee
-    DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's scenarios, where its package looks for them
+    DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's and SMACv2's maps, where their packages look
+    DIR/Maps/SMAC_Duels/<name>.SC2Map     the same for two players
     DIR/sc2pool-standin.txt               marks the directory as ours
 
 Rules it keeps: a directory with other contents is not changed; every file is replaced atomically,
@@ -48,8 +49,14 @@ def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path
         # The marker comes first, so that an unfinished installation is recognised as ours.
         _write(directory / MARKER, _MARKER_TEXT.encode(), 0o644)
         ours = resources.files("sc2pool.standin").joinpath("maps")
-        rooms = {"mini_games": ours, "Melee": ours / "melee", "SMAC_Maps": ours / "smac"}
-        for folder, sources in rooms.items():
+        rooms = (
+            ("mini_games", ours),
+            ("Melee", ours / "melee"),
+            ("SMAC_Maps", ours / "smac"),
+            ("SMAC_Maps", ours / "smacv2"),
+            ("SMAC_Duels", ours / "smac_duels"),
+        )
+        for folder, sources in rooms:
             for source in sources.iterdir():
                 if source.name.endswith(".SC2Map"):
                     _write(directory / "Maps" / folder / source.name, source.read_bytes(), 0o644)

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.economy import CARRIES_MINERALS, CARRIES_VESPENE
 from sc2pool.standin.simulation.economy.jobs import Factory, Site
 from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.sight import Snapshot
-from sc2pool.standin.simulation.world import NEUTRAL, Unit
+from sc2pool.standin.simulation.world import NEUTRAL, Order, Unit
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +34,7 @@ def places(units: Sequence[Unit | Snapshot]) -> tuple[Floats, Floats, Floats]:
     """The x, y and radius of these units."""
     x, y, radius = (
         np.array(
-            [(u.x, u.y, (u.unit if isinstance(u, Snapshot) else u).type.radius) for u in units],
+            [(u.x, u.y, (u.kind if isinstance(u, Snapshot) else u.type).radius) for u in units],
             dtype=np.float64,
         )
         .reshape(-1, 3)
@@ -71,7 +70,7 @@ def _row(
 ) -> tuple[int, ...]:
     if isinstance(seen, Snapshot):
         owner = seen.unit.owner
-        return owner, relative(owner, player), seen.unit.type.id, *(0,) * (len(COLUMNS) - 3)
+        return owner, relative(owner, player), seen.kind.id, *(0,) * (len(COLUMNS) - 3)
     kind = seen.type
     if kind.cloaked and is_hidden(seen, player):
         zeros = (0,) * (len(COLUMNS) - 4)
@@ -86,7 +85,7 @@ def _row(
         int(seen.shields),
         ratio(seen.shields, kind.shields),
         int(seen.energy),
-        _buff(seen),
+        _buff(seen, loop),
         is_producing(seen),
         int(FULL * progress(seen, loop)),
         kind.cloaked,
@@ -98,25 +97,33 @@ def ratio(value: float, most: float) -> int:
     return int(FULL * min(max(value / most, 0.0), 1.0)) if most else 0
 
 
-def _buff(unit: Unit) -> int:
+def _buff(unit: Unit, loop: int) -> int:
     minerals, vespene = unit.cargo
     if minerals:
         return CARRIES_MINERALS
-    return CARRIES_VESPENE if vespene else 0
+    if vespene:
+        return CARRIES_VESPENE
+    left = (buff for buff, until in unit.buffs.items() if until > loop)
+    return unit.type.buff_id or next(left, 0)
 
 
 def is_producing(unit: Unit) -> bool:
-    """True for a structure that trains a unit."""
-    return isinstance(unit.job, Factory) and unit.order.kind == OrderKind.TRAIN
+    """True for a structure that makes something."""
+    return isinstance(unit.job, Factory) and unit.order.makes is not None
 
 
 def progress(unit: Unit, loop: int) -> float:
     """How far a structure is built, or the unit that it trains; 0 for all others."""
-    job, made = unit.job, unit.order.makes
-    if isinstance(job, Site):
-        return _done(job.left, unit.type.build_time_loops)
-    if isinstance(job, Factory) and made is not None and job.done_at:
-        return _done(job.done_at - loop, made.build_time_loops)
+    if isinstance(unit.job, Site):
+        return _done(unit.job.left, unit.job.loops)
+    return order_progress(unit, unit.order, 0, loop)
+
+
+def order_progress(factory: Unit, order: Order, place: int, loop: int) -> float:
+    """How far the order is that has this place in a structure's queue."""
+    job, made = factory.job, order.makes
+    if isinstance(job, Factory) and made is not None and place < len(job.done_at):
+        return _done(job.done_at[place] - loop, made.build_time_loops)
     return 0.0
 
 

@@ -1,7 +1,7 @@
 """The layers of screen and minimap in the observation.
 
 Rules it keeps: sizes and bits per pixel are those of recorded messages; what is nowhere on the
-map, such as power fields and effects, is a layer of zeros; the type of units on the minimap is one
+map, such as power fields, is a layer of zeros; the type of units on the minimap is one
 too, unless the client asks for `allow_cheating_layers`; what changes with the camera alone is drawn
 again when the camera has moved.
 """
@@ -23,7 +23,7 @@ from sc2pool.standin.layers.window import Window
 from sc2pool.standin.simulation.console import Console
 from sc2pool.standin.simulation.sight import Snapshot
 from sc2pool.standin.simulation.terrain import VISIBLE, Terrain
-from sc2pool.standin.simulation.world import Unit
+from sc2pool.standin.simulation.world import Effect, Unit
 
 Cells = NDArray[np.uint8]
 
@@ -71,8 +71,10 @@ class LayersView:
         selected: Sequence[Unit],
         console: Console,
         loop: int,
+        *,
+        effects: list[Effect],
     ) -> None:
-        """Draw these units.
+        """Draw these units and effects.
 
         Args:
             lit: the visibility of each cell; None if all are visible.
@@ -88,6 +90,7 @@ class LayersView:
         screen.draw_units(facts.COLUMNS, table, index)
         screen.draw("unit_density", density)
         screen.draw("unit_density_aa", discs.smooth_density())
+        screen.draw_effects(effects)
         index, _ = Discs(minimap.window, *places).index()
         minimap.draw_units(self._on_minimap, table, index)
         for image in (screen, minimap):
@@ -148,6 +151,18 @@ class _Image:
             elif not self._zero.get(name, False):
                 self._zero[name] = True
                 plane.data = bytes(len(plane.data))
+
+    def draw_effects(self, effects: list[Effect]) -> None:
+        """Show the id of the effect on each pixel; of two, that of the smaller one."""
+        if effects:
+            x, y, radius = np.array([(one.x, one.y, one.radius) for one in effects]).T
+            index, _ = Discs(self.window, x, y, radius).index()
+            self.draw("effects", np.array([0, *(one.id for one in effects)])[index])
+            self._zero["effects"] = False
+        elif not self._zero.get("effects", True):
+            self._zero["effects"] = True
+            plane = self._planes["effects"]
+            plane.data = bytes(len(plane.data))
 
     def draw(self, name: str, image: NDArray[Any]) -> None:
         """Show an image on a layer."""

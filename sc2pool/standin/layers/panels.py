@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from s2clientprotocol import ui_pb2 as ui_pb
 
-from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.layers.facts import is_producing, progress, relative
+from sc2pool.standin.data.unit_types import UnitType
+from sc2pool.standin.layers.facts import is_producing, order_progress, progress, relative
 from sc2pool.standin.simulation.console import Controls
 from sc2pool.standin.simulation.economy.jobs import Site
 from sc2pool.standin.simulation.world import Unit
@@ -45,16 +45,18 @@ def fill(
 
 def _fill_production(panel: ui_pb.ProductionPanel, factory: Unit, player: int, loop: int) -> None:
     panel.unit.CopyFrom(_info(factory, player, loop))
-    done = progress(factory, loop)
-    for order in (factory.order, *factory.queue):
+    for place, order in enumerate((factory.order, *factory.queue)):
         made = order.makes
-        if order.kind != OrderKind.TRAIN or made is None:
+        if made is None:
             continue
+        done = order_progress(factory, order, place, loop)
+        unit_type = made.id if isinstance(made, UnitType) else 0
         panel.build_queue.add(
-            unit_type=made.id, player_relative=relative(factory.owner, player), build_progress=done
+            unit_type=unit_type,
+            player_relative=relative(factory.owner, player),
+            build_progress=done,
         )
         panel.production_queue.add(ability_id=made.build_ability_id, build_progress=done)
-        done = 0.0
 
 
 def _info(unit: Unit, player: int, loop: int) -> ui_pb.UnitInfo:

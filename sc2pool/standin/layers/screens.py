@@ -14,7 +14,7 @@ from sc2pool.standin.layers.pictures import PicturesView
 from sc2pool.standin.layers.window import Window
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.sight import Snapshot
-from sc2pool.standin.simulation.world import Unit
+from sc2pool.standin.simulation.world import Effect, Unit
 
 
 class ScreensView:
@@ -46,6 +46,7 @@ class ScreensView:
         units: Sequence[Unit | Snapshot],
         lit: NDArray[np.uint8] | None,
         selected: tuple[Unit, ...],
+        effects: list[Effect],
     ) -> None:
         """Show the current loop.
 
@@ -53,11 +54,12 @@ class ScreensView:
             units: what the client sees and remembers.
             lit: the visibility of each cell, if there is fog.
             selected: the selected units that live.
+            effects: what the client sees on the ground.
         """
         now, loop = self._controls.now, self._game.world.loop
         shown = [unit for unit in selected if unit.owner == now.player or unit in units]
         if self._layers is not None:
-            self._layers.update(units, lit, shown, now, loop)
+            self._layers.update(units, lit, shown, now, loop, effects=effects)
         if self._pictures is not None:
             self._pictures.update(units, lit, shown, now)
         panels.fill(self._seen.ui_data, shown, self._controls, loop)

@@ -124,3 +124,35 @@ def camera_action(camera: Point, options: sc_pb.InterfaceOptions, terrain: Terra
             pixel = getattr(action, part).camera_move.center_minimap
             pixel.x, pixel.y = minimap(getattr(options, setup), terrain).pixel_at(*camera)
     return action
+
+
+def as_clicks(
+    action: sc_pb.Action,
+    at: Point | None,
+    options: sc_pb.InterfaceOptions,
+    camera: Point,
+    terrain: Terrain,
+) -> sc_pb.Action:
+    """A raw command, as each interface of a client shows it.
+
+    Args:
+        at: the place of the target, None for a command without one.
+        camera: where the player looks; a target beside the screen is shown on the minimap.
+    """
+    shown = sc_pb.Action()
+    shown.CopyFrom(action)
+    given = action.action_raw.unit_command
+    for setup, part in SCREENS:
+        if not options.HasField(setup) or action.HasField(part):
+            continue
+        clicked = getattr(shown, part).unit_command
+        clicked.ability_id, clicked.queue_command = given.ability_id, given.queue_command
+        if at is None:
+            continue
+        seen = screen(getattr(options, setup), camera)
+        pixel, coordinate = seen.pixel_at(*at), clicked.target_screen_coord
+        if not seen.has(*pixel):
+            pixel = minimap(getattr(options, setup), terrain).pixel_at(*at)
+            coordinate = clicked.target_minimap_coord
+        coordinate.x, coordinate.y = pixel
+    return shown

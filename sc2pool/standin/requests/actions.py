@@ -14,12 +14,15 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.data import abilities
-from sc2pool.standin.data.abilities import KIND_BY_ABILITY, OrderKind
+from sc2pool.standin.data.abilities import KIND_BY_ABILITY, OrderKind, takes
+from sc2pool.standin.data.spells import SPELL_BY_ABILITY
 from sc2pool.standin.process.state import State
 from sc2pool.standin.requests.console import on_screen
 from sc2pool.standin.requests.errands import find, obey_at_once, read_errand
+from sc2pool.standin.requests.spells import read_spell
 from sc2pool.standin.requests.text import text
 from sc2pool.standin.simulation import orders
+from sc2pool.standin.simulation.economy.offers import meant
 from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.fights.healing import is_wounded
 from sc2pool.standin.simulation.fights.pairs import hostile as are_hostile
@@ -29,7 +32,6 @@ from sc2pool.standin.view.crop import Crop
 from sc2pool.standin.view.prepared import action_reply, reply_tail
 
 Success = error_pb.Success
-_BUILD = OrderKind.BUILD
 _WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
 
 
@@ -91,7 +93,7 @@ def _command(
     state: State, one: sc_pb.Action, command: raw_pb.ActionRawUnitCommand
 ) -> error_pb.ActionResult.ValueType:
     game = state.playing()
-    by_tag = game.world.by_tag
+    by_tag, economy = game.world.by_tag, game.economies.get(state.player_id)
     asked = command.ability_id
     # A stop is never queued.
     queued = command.queue_command and abilities.specific(asked) != abilities.STOP
@@ -99,7 +101,7 @@ def _command(
     failed = []
     for tag in dict.fromkeys(command.unit_tags):
         unit = by_tag.get(tag)
-        ability_id = abilities.specific(asked, None if unit is None else unit.type)
+        ability_id = asked if unit is None else meant(asked, unit, economy)
         order = _order_for(state, unit, ability_id, command, queued)
         if not isinstance(order, Order):
             failed.append(order)
@@ -108,7 +110,7 @@ def _command(
             given.append((unit, order))
     if not given:
         return failed[0] if failed else error_pb.Error
-    ability_id = abilities.specific(asked, given[0][0].type)
+    ability_id = meant(asked, given[0][0], economy)
     if len(given) < len(command.unit_tags) or ability_id != asked:
         one = _obeyed(one, ability_id, [unit for unit, _order in given])
     state.ask(partial(_give, state, one, given, queued))
@@ -151,21 +153,25 @@ def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queu
         return
     if len(obeyed) < len(given):
         one = _obeyed(one, command.ability_id, obeyed)
-    state.was_done(one)
+    state.was_done(on_screen.with_clicks(state, one))
 
 
 def _obey(game: Game, unit: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
     """Let a unit carry out or queue an order; Success, or why it cannot."""
     economy = game.economies.get(unit.owner)
-    if order.kind < _BUILD or economy is None:
+    if economy is not None and not unit.type.mobile and not takes(unit.type, order.kind):
+        return error_pb.NotSupported  # it has lifted off or landed since it was asked
+    if economy is None or order.kind < OrderKind.BUILD:
+        accepted = orders.give(game.world, unit, order, queued=queued)
+        return Success if accepted else error_pb.OrderQueueIsFull
+    if order.kind == OrderKind.CHANGE_MODE:
         accepted = orders.give(game.world, unit, order, queued=queued)
         return Success if accepted else error_pb.OrderQueueIsFull
     if order.kind == OrderKind.BUILD:
         return economy.building.order(unit, order, queued=queued)
-    if order.kind == OrderKind.TRAIN:
-        return economy.train(unit, order)
-    obey_at_once(game, economy, unit, order)
-    return Success
+    if order.makes is not None:
+        return economy.make(unit, order)
+    return obey_at_once(game, economy, unit, order)
 
 
 def _order_for(
@@ -194,6 +200,9 @@ def _read_order(
     game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
 ) -> Order | error_pb.ActionResult.ValueType:
     target = command.WhichOneof("target")
+    spell = SPELL_BY_ABILITY.get(ability_id)
+    if spell is not None:
+        return read_spell(game, unit, spell, command)
     if ability_id in _WITHOUT_TARGET:
         return Order(KIND_BY_ABILITY[ability_id], 0.0, 0.0, 0)
     if target == "target_unit_tag":

@@ -14,13 +14,17 @@ from typing import Any
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.standin.data.research import RESEARCH
 from sc2pool.standin.data.scenario import MAX_UNITS
-from sc2pool.standin.data.unit_types import TYPE_BY_ID, UNIT_TYPES
 from sc2pool.standin.process.state import Fate, RequestRefused, State
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import ME, NEUTRAL
 
 MAX_SCORE = 1_000_000_000
+GIFT = 5000
+"""What a client gets of a resource that it asks for."""
+_CHEATS = frozenset({debug_pb.food, debug_pb.free, debug_pb.tech_tree, debug_pb.fast_build})
+"""Rules of an economy that are lifted, and hold again with the next such command."""
 _FATES = {
     debug_pb.DebugTestProcess.hang: Fate.HANG,
     debug_pb.DebugTestProcess.crash: Fate.CRASH,
@@ -67,9 +71,11 @@ def _count(births: list[debug_pb.DebugCreateUnit]) -> int:
 def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
     game = state.playing()
     for birth in births:
-        if birth.unit_type not in TYPE_BY_ID:
-            known = ", ".join(f"{unit.id} {unit.name}" for unit in UNIT_TYPES)
-            raise RequestRefused(f"Unknown unit type {birth.unit_type}; the stand-in has {known}")
+        if game.scenario.creatable(birth.unit_type) is None:
+            raise RequestRefused(
+                f"Unknown unit type {birth.unit_type}: the stand-in has the units and structures "
+                "of melee games; on SMAC's maps, those of SMAC"
+            )
         if not 1 <= birth.owner <= NEUTRAL:
             raise RequestRefused(f"No such player: {birth.owner}")
         if not game.terrain.on_map(birth.pos.x, birth.pos.y):
@@ -82,8 +88,13 @@ def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
 
 def _create_unit(game: Game, _player: int, create: debug_pb.DebugCreateUnit) -> None:
     place = game.terrain.clamp(create.pos.x, create.pos.y)
+    kind = game.scenario.creatable(create.unit_type)
+    assert kind is not None  # `_check_births` has looked
+    if game.routes is not None and kind.mobile and not kind.aloft:
+        game.routes.update()
+        place = game.routes.blocks.free_point(*place)
     points = [place] * max(1, create.quantity)
-    game.employ(game.world.spawn(TYPE_BY_ID[create.unit_type], create.owner, points))
+    game.employ(game.world.spawn(kind, create.owner, points))
 
 
 def _kill_unit(game: Game, _player: int, kill: debug_pb.DebugKillUnit) -> None:
@@ -105,7 +116,7 @@ def _set_unit_value(game: Game, _player: int, change: debug_pb.DebugSetUnitValue
     elif change.unit_value == debug_pb.DebugSetUnitValue.Shields:
         unit.shields = min(max(change.value, 0.0), unit.type.shields)
     else:
-        unit.energy = max(change.value, 0.0)
+        unit.energy = min(max(change.value, 0.0), unit.type.energy)
 
 
 def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
@@ -118,6 +129,27 @@ def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
 def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueType) -> None:
     if change == debug_pb.god:
         game.world.gods ^= {player}
+    if change == debug_pb.upgrade:
+        _upgrade(game, player)
+    economy = game.economies.get(player)
+    if economy is None:
+        return
+    if change in _CHEATS:
+        economy.cheats ^= {change}
+    if change in (debug_pb.minerals, debug_pb.all_resources):
+        economy.minerals += GIFT
+    if change in (debug_pb.gas, debug_pb.all_resources):
+        economy.vespene += GIFT
+
+
+def _upgrade(game: Game, player: int) -> None:
+    """Give a player every upgrade that it could research now, the next level of each."""
+    if game.scenario.canned:
+        return
+    done = set(game.world.upgrades.of(player))
+    for one in RESEARCH:
+        if one.id not in done and (not one.after or one.after in done):
+            game.world.upgrade(player, one.id)
 
 
 def _end_game(game: Game, player: int, end: debug_pb.DebugEndGame) -> None:
@@ -129,7 +161,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Drawing, and other states of the game than god mode, are accepted and change nothing.
+# Drawing, and the states show_map, control_enemy and cooldown, change nothing.
 _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,

@@ -9,10 +9,16 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.data import abilities
+from sc2pool.standin.data.abilities import OrderKind, available_to
+from sc2pool.standin.data.unit_types import BARE_ADD_ONS, UNIT_TYPES, UnitType
 from sc2pool.standin.process.state import State
-from sc2pool.standin.requests.errands import MADE_BY, can_use, hidden_units
+from sc2pool.standin.requests.places import hidden_units
+from sc2pool.standin.simulation.economy.add_ons import add_on_place
+from sc2pool.standin.simulation.economy.offers import MADE_BY, can_use
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import Unit
+
+_LIFTED = [kind for kind in UNIT_TYPES if kind.afloat]
 
 
 def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response) -> None:
@@ -60,10 +66,19 @@ def _fill_abilities(
     reply.unit_type_id = unit.type.id
     if unit.owner != state.player_id:
         return
-    for ability_id in abilities.available_to(unit.type):
-        if can_use(game, unit, ability_id, free=free):
+    economy = game.economies.get(unit.owner)
+    for ability_id in available_to(unit.type):
+        if can_use(economy, unit, ability_id, game.world.loop, free=free):
             point = abilities.needs_target(ability_id)
             reply.abilities.add(ability_id=ability_id, requires_point=point)
+
+
+def _placed(ability_id: int) -> UnitType | None:
+    """The structure that an ability puts on the ground, None if it puts none there."""
+    kind = abilities.KIND_BY_ABILITY.get(ability_id)
+    if kind == OrderKind.LAND:
+        return next(one.made_from for one in _LIFTED if ability_id in available_to(one))
+    return MADE_BY[ability_id] if kind in (OrderKind.BUILD, OrderKind.ADD_ON) else None
 
 
 def _placement(
@@ -71,8 +86,10 @@ def _placement(
 ) -> error_pb.ActionResult.ValueType:
     """Success if the structure can stand there, or, for other abilities, if no unit does."""
     x, y = place.target_pos.x, place.target_pos.y
-    made = MADE_BY.get(abilities.specific(place.ability_id))
-    if game.economy is not None and made is not None and not made.food:
+    made = _placed(abilities.specific(place.ability_id))
+    if game.economy is not None and made is not None:
+        if made in BARE_ADD_ONS:
+            x, y = add_on_place(x, y)
         middle = game.economy.building.snap(made, x, y)
         if middle is None:
             return error_pb.CantBuildLocationInvalid

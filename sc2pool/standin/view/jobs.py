@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.economy import CARRIES_MINERALS, CARRIES_VESPENE
-from sc2pool.standin.data.unit_types import COMMAND_CENTER
+from sc2pool.standin.data.unit_types import SCV, TOWN_HALLS
 from sc2pool.standin.simulation.economy.jobs import Deposit, Factory, Job, Site
 from sc2pool.standin.simulation.terrain import GROUND_Z
 from sc2pool.standin.simulation.world import Order, Unit, World, way_to
@@ -20,9 +19,9 @@ HARVESTERS_A_FIELD, HARVESTERS_A_REFINERY = 2, 3
 def show_job(message: raw_pb.Unit, unit: Unit, job: Job, world: World) -> None:
     """Set the fields of one of the client's units that has a job."""
     if isinstance(job, Site):
-        show_progress(message, unit, job)
+        show_progress(message, job)
     elif isinstance(job, Factory):
-        show_progress(message, unit, job)
+        show_progress(message, job)
         _show_factory(message, unit, job, world)
     elif isinstance(job, Deposit):
         message.build_progress = 1.0
@@ -31,17 +30,18 @@ def show_job(message: raw_pb.Unit, unit: Unit, job: Job, world: World) -> None:
         show_contents(message, unit, job)
 
 
-def show_cargo(message: raw_pb.Unit, unit: Unit) -> None:
-    """Set what a worker carries, on an errand or not."""
-    minerals, vespene = unit.cargo
-    message.buff_ids[:] = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
+def buffs_of(unit: Unit, loop: int, *, mine: bool) -> list[int]:
+    """The buffs of a unit: by its type, by spells, and of an own one by what it carries."""
+    minerals, vespene = unit.cargo if mine else (0, 0)
+    carried = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
+    stimmed = [unit.type.buff_id] if unit.type.buff_id else []
+    return carried + stimmed + [buff for buff, until in unit.buffs.items() if until > loop]
 
 
-def show_progress(message: raw_pb.Unit, unit: Unit, job: Site | Factory) -> None:
-    """Set how far a structure is built, and its type: a supply depot can be lowered."""
-    left = job.left / unit.type.build_time_loops if isinstance(job, Site) else 0.0
+def show_progress(message: raw_pb.Unit, job: Site | Factory) -> None:
+    """Set how far a structure is built."""
+    left = job.left / job.loops if isinstance(job, Site) and job.loops else 0.0
     message.build_progress = min(max(1.0 - left, 0.0), 1.0)
-    message.unit_type = unit.type.id
 
 
 def show_contents(message: raw_pb.Unit, unit: Unit, job: Deposit) -> None:
@@ -53,12 +53,18 @@ def show_contents(message: raw_pb.Unit, unit: Unit, job: Deposit) -> None:
 
 
 def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) -> None:
-    message.is_active = unit.order.kind == OrderKind.TRAIN
-    made = unit.order.makes
-    if made is not None and message.orders:
-        left = job.done_at - world.loop if job.done_at else made.build_time_loops
-        message.orders[0].progress = 1.0 - left / made.build_time_loops
-    if unit.type is COMMAND_CENTER:
+    made = (unit.order.makes, *(order.makes for order in unit.queue))
+    message.is_active = made[0] is not None
+    for place, (shown, kind) in enumerate(zip(message.orders, made, strict=False)):
+        begun = place < len(job.done_at)
+        if kind is not None and (begun or place == 0):
+            left = job.done_at[place] - world.loop if begun else kind.build_time_loops
+            shown.progress = 1.0 - left / kind.build_time_loops
+    if job.add_on:
+        message.add_on_tag = job.add_on
+    else:
+        message.ClearField("add_on_tag")
+    if unit.type in TOWN_HALLS:
         fields = _fields_of(unit, world)
         message.assigned_harvesters = _assigned(world, fields)
         message.ideal_harvesters = HARVESTERS_A_FIELD * len(fields)
@@ -70,9 +76,7 @@ def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) 
 def _fields_of(hall: Unit, world: World) -> set[int]:
     """The mineral fields that are mined from a town hall: it is the nearest one."""
     others = [
-        one
-        for one in world.structures[hall.owner]
-        if one.type is COMMAND_CENTER and one is not hall
+        one for one in world.structures[hall.owner] if one.type in TOWN_HALLS and one is not hall
     ]
     found = set()
     for one in world.units:
@@ -93,5 +97,5 @@ def _show_rally(message: raw_pb.Unit, order: Order, world: World) -> None:
 
 
 def _assigned(world: World, deposits: set[int]) -> int:
-    """Number of workers that gather from one of these deposits."""
-    return sum(worker.workplace in deposits for worker in world.workers)
+    """Number of SCVs that gather from one of these deposits."""
+    return sum(one.workplace in deposits for one in world.workers if one.type is SCV)

@@ -12,14 +12,19 @@ from collections.abc import Iterable
 
 from s2clientprotocol import score_pb2 as score_pb
 
-from sc2pool.standin.data.unit_types import COMMAND_CENTER, SCV, STRUCTURE, TYPE_BY_NAME, UnitType
+from sc2pool.standin.data.research import RESEARCH_BY_ID
+from sc2pool.standin.data.unit_types import STRUCTURE, TYPE_BY_NAME, WORKERS, UnitType
 from sc2pool.standin.simulation.economy.economy import Economy
 from sc2pool.standin.simulation.economy.jobs import Site
 from sc2pool.standin.simulation.world import World
 
 CATEGORIES = ("army", "economy", "technology")
-_ECONOMY = {SCV, COMMAND_CENTER, TYPE_BY_NAME["Refinery"]}
-_ECONOMY |= {TYPE_BY_NAME[name] for name in ("SupplyDepot", "SupplyDepotLowered")}
+_ECONOMY = {
+    *WORKERS,
+    *(TYPE_BY_NAME[name] for name in ("Refinery", "SupplyDepot", "SupplyDepotLowered")),
+    *(kind for name, kind in TYPE_BY_NAME.items() if "Command" in name),
+    TYPE_BY_NAME["PlanetaryFortress"],
+}
 
 
 def category(kind: UnitType) -> str:
@@ -40,6 +45,11 @@ def fill_melee(score: score_pb.Score, world: World, economy: Economy) -> None:
     _fill(details.total_used_minerals, details.total_used_vespene, ever)
     _fill(details.lost_minerals, details.lost_vespene, ledger.lost)
     _fill(details.killed_minerals, details.killed_vespene, ledger.killed)
+    for of_minerals, of_vespene in (
+        (details.used_minerals, details.used_vespene),
+        (details.total_used_minerals, details.total_used_vespene),
+    ):
+        of_minerals.upgrade, of_vespene.upgrade = _paid(world.upgrades.of(economy.owner))
     details.total_value_units, details.total_value_structures = _values(ever)
     details.killed_value_units, details.killed_value_structures = _values(ledger.killed)
     score.score = int(
@@ -61,6 +71,12 @@ def _fill(
         of_it = [(kind, count) for kind, count in kinds.items() if category(kind) == name]
         setattr(minerals, name, float(sum(kind.minerals * count for kind, count in of_it)))
         setattr(vespene, name, float(sum(kind.vespene * count for kind, count in of_it)))
+
+
+def _paid(upgrades: list[int]) -> tuple[float, float]:
+    """The minerals and the gas that upgrades cost."""
+    costs = [RESEARCH_BY_ID[id].cost for id in upgrades]
+    return float(sum(cost[0] for cost in costs)), float(sum(cost[1] for cost in costs))
 
 
 def _values(kinds: Counter[UnitType]) -> tuple[float, float]:

@@ -26,12 +26,14 @@ from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.sight import Snapshot
 from sc2pool.standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE
-from sc2pool.standin.simulation.world import ME, MOST_FOOD, Army, Point, Unit, World
+from sc2pool.standin.simulation.world import ME, MOST_FOOD, Army, Effect, Point, Unit, World
 from sc2pool.standin.view.card import CardView
+from sc2pool.standin.view.effects import EffectsView, seen_effects
 from sc2pool.standin.view.score import ScoreView
 from sc2pool.standin.view.units import UnitsView
 
 Grid = NDArray[np.uint8]
+"""Id of the effect of a scan."""
 _NO_UNITS: frozenset[Unit] = frozenset()
 
 
@@ -48,7 +50,7 @@ class View:
         has_screen = options.HasField("feature_layer") or options.HasField("render")
         self._screens = ScreensView(self._seen, game, options) if has_screen else None
         self._shows_cloaked = options.show_cloaked
-        self._card = CardView(self._seen, game.viewer, self._economy)
+        self._card = CardView(self._seen, game.viewer, self._economy, game.world)
         self._army: Army | None = None
         self._minerals = -1
 
@@ -96,10 +98,11 @@ class View:
                 for one in units
                 if isinstance(one, Snapshot) or not is_hidden(one, self._player)
             ]
+        effects = seen_effects(self._game)
         if self._raw is not None:
-            self._raw.update(units, grid, selected, in_fog)
+            self._raw.update(units, grid, selected, in_fog, effects)
         if self._screens is not None:
-            self._screens.update(units, grid, selected)
+            self._screens.update(units, grid, selected, effects)
         if self._raw is not None and self._screens is not None:
             self._raw.show_on_screen(self._screens.window)
 
@@ -158,6 +161,7 @@ class RawView:
         """True if the grid shown is that of a map without fog."""
         self._camera: Point | None = None
         """The camera shown."""
+        self._effects = EffectsView(raw, game.viewer)
         terrain, state = game.terrain, raw.map_state
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):
             grid.bits_per_pixel = bits
@@ -170,9 +174,13 @@ class RawView:
         grid: Grid | None,
         selected: tuple[Unit, ...],
         in_fog: frozenset[Unit],
+        effects: list[Effect],
     ) -> None:
-        """Show the current loop: these units, and the visibility of each cell if there is fog."""
+        """Show the current loop: these units and effects, and the visibility of each cell."""
         raw, game = self._raw, self._game
+        upgrades = game.world.upgrades.of(game.viewer)
+        if len(raw.player.upgrade_ids) != len(upgrades):
+            raw.player.upgrade_ids[:] = upgrades
         camera = game.controls[game.viewer].now.camera
         if camera != self._camera:
             self._camera = raw.player.camera.x, raw.player.camera.y = camera
@@ -182,6 +190,7 @@ class RawView:
         elif not self._all_lit:
             raw.map_state.visibility.data = game.terrain.lit_bytes
         self._all_lit = grid is None
+        self._effects.update(effects)
         raw.ClearField("event")
         if game.world.dead_tags:
             raw.event.dead_units.extend(game.world.dead_tags)

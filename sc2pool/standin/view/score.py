@@ -34,7 +34,8 @@ class ScoreView:
         money = None if economy is None else (economy.collected, economy.spent, economy.minerals)
         player = self._player
         army, ledger = world.army_of(player), world.ledger_of(player)
-        current = (world.score_of(player), army, money, _SUMS(ledger))
+        upgrades = world.upgrades.count
+        current = (world.score_of(player), army, money, _SUMS(ledger), upgrades)
         if current != self._shown:
             self._shown = current
             self._score.score = world.score_of(player)

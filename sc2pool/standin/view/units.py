@@ -14,17 +14,18 @@ from functools import cache
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from sc2pool.standin.data.abilities import ABILITY_BY_KIND, OrderKind
+from sc2pool.standin.data.abilities import OrderKind, shown_as
 from sc2pool.standin.data.unit_types import UnitType
+from sc2pool.standin.data.upgrades import Levels
 from sc2pool.standin.layers.window import Window
 from sc2pool.standin.simulation.economy.jobs import Deposit, Factory, Site
-from sc2pool.standin.simulation.fights.cloak import is_hidden
+from sc2pool.standin.simulation.fights.cloak import is_detected, is_hidden
 from sc2pool.standin.simulation.sight import SNAPSHOT_TAG, Snapshot
 from sc2pool.standin.simulation.terrain import GROUND_Z, Terrain
 from sc2pool.standin.simulation.world import NEUTRAL, Order, Unit, World
-from sc2pool.standin.view.jobs import show_cargo, show_contents, show_job, show_progress
+from sc2pool.standin.view.jobs import buffs_of, show_contents, show_job, show_progress
 
-_WITHOUT_GOAL = (OrderKind.HOLD, OrderKind.RETURN, OrderKind.TRAIN)
+_WITHOUT_GOAL = (OrderKind.HOLD, OrderKind.RETURN, OrderKind.CHANGE_MODE)
 FLYING_Z = 3.75
 """Height of a flying unit above the ground."""
 
@@ -45,6 +46,8 @@ class UnitsView:
         self._changing: list[_Changing] = []
         self._deposits: list[tuple[Unit, raw_pb.Unit]] = []
         """Scenery that holds minerals or gas."""
+        self._upgraded = 0
+        """The number of upgrades at the last update: each changes what many units show."""
         self._in_fog: frozenset[Unit] = frozenset()
         """The units shown as hidden by the fog."""
 
@@ -59,8 +62,9 @@ class UnitsView:
         Args:
             in_fog: those that are out of sight, and shown nevertheless.
         """
-        if self._in_fog != in_fog:  # all anew: it is rare that a client lifts the fog
-            self._in_fog = in_fog
+        upgraded = self._world.upgrades.count
+        if self._in_fog != in_fog or self._upgraded != upgraded:  # all anew: both are rare
+            self._in_fog, self._upgraded = in_fog, upgraded
             self._replace(())
             self._version = -1
         if self._version != self._world.population_version or self._shown != units:
@@ -118,7 +122,8 @@ class UnitsView:
                 if unit.job is not None:
                     self._deposits.append((unit, message))
                 continue
-            if unit.type.cloaked:  # it may be detected now, or no longer
+            # It may be detected now, or no longer; or a structure has become another one.
+            if unit.type.cloaked or message.unit_type != unit.type.id:
                 self._show(message, unit)
             changing = _Changing(unit, message, self._world, self._player, self._hills)
             self._changing.append(changing)
@@ -126,6 +131,8 @@ class UnitsView:
     def _show(self, message: raw_pb.Unit, unit: Unit) -> None:
         """Fill a unit's message."""
         _fill(message, unit, self._player)
+        if self._upgraded and not is_hidden(unit, self._player):
+            _show_levels(message, self._world.upgrades.levels_of(unit.owner, unit.type))
         if unit in self._in_fog:
             message.display_type = raw_pb.Hidden
             message.cloak = raw_pb.CloakedUnknown
@@ -135,8 +142,8 @@ class _Changing:
     """A unit that is not scenery, and its message."""
 
     __slots__ = (
-        *("_armed", "_cargo", "_engaged", "_hidden", "_hills", "_message", "_mine", "_order"),
-        *("_pos", "_queue", "_unit", "_world"),
+        *("_armed", "_buffs", "_engaged", "_growing", "_hidden", "_hills", "_message", "_mine"),
+        *("_order", "_pos", "_queue", "_unit", "_world"),
     )
 
     def __init__(
@@ -149,10 +156,12 @@ class _Changing:
         self._armed = unit.type.weapon is not None
         self._engaged = message.engaged_target_tag
         """The target shown."""
+        self._growing = message.build_progress < 1.0
+        """True if the unit was shown while it was being made."""
         self._order: Order | None = None
         """The order shown; None before the first update."""
-        self._cargo = None if message.buff_ids else (0, 0)
-        """The cargo shown; None if the message, of an earlier population, shows some."""
+        self._buffs = list(message.buff_ids)
+        """The buffs shown."""
         self._queue: list[Order] = []
 
     def update(self, loop: int) -> None:
@@ -167,6 +176,8 @@ class _Changing:
         message.health = max(unit.life, 0.0)
         message.shield = unit.shields
         message.energy = unit.energy
+        if unit.buffs or unit.type.buff_id or unit.cargo != (0, 0) or self._buffs:
+            self._show_buffs(loop)
         if self._mine:
             if self._armed:
                 message.weapon_cooldown = max(unit.ready_at - loop, 0.0)
@@ -175,13 +186,21 @@ class _Changing:
             if unit.order is not self._order or unit.queue != self._queue:
                 self._order, self._queue = unit.order, unit.queue.copy()
                 _fill_orders(message, unit, self._hills)
-            if unit.cargo != self._cargo:
-                self._cargo = unit.cargo
-                show_cargo(message, unit)
             if unit.job is not None:
                 show_job(message, unit, unit.job, self._world)
         elif isinstance(unit.job, Site | Factory):
-            show_progress(message, unit, unit.job)
+            show_progress(message, unit.job)
+        if unit.type.hallucination and not self._mine:
+            message.is_hallucination = is_detected(self._world, unit)
+        if isinstance(unit.job, Site):
+            self._growing = True
+        elif self._growing and unit.job is None:
+            self._growing, message.build_progress = False, 1.0
+
+    def _show_buffs(self, loop: int) -> None:
+        buffs = buffs_of(self._unit, loop, mine=self._mine)
+        if buffs != self._buffs:
+            self._message.buff_ids[:] = self._buffs = buffs
 
     def _show_target(self, tag: int) -> None:
         self._engaged = tag
@@ -202,8 +221,19 @@ def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
         message.assigned_harvesters = message.ideal_harvesters = 0
     if unit.owner != player or not unit.type.mobile:
         message.is_powered = False
+    if unit.type.hallucination and unit.owner == player:
+        message.is_hallucination = True
     if unit.type.cloaked:
         _show_cloak(message, unit, player)
+
+
+def _show_levels(message: raw_pb.Unit, levels: Levels) -> None:
+    """Show the levels of a unit's upgrades, if it shows any."""
+    if message.HasField("attack_upgrade_level"):
+        message.attack_upgrade_level = levels.attack
+    if message.HasField("armor_upgrade_level"):
+        message.armor_upgrade_level = levels.armor
+        message.shield_upgrade_level = levels.shields
 
 
 def _show_cloak(message: raw_pb.Unit, unit: Unit, player: int) -> None:
@@ -231,12 +261,12 @@ def _fill_snapshot(
     unit = seen.unit
     message.display_type = raw_pb.Snapshot
     message.tag = unit.tag + SNAPSHOT_TAG
-    message.unit_type = unit.type.id
+    message.unit_type = seen.kind.id
     message.owner = unit.owner
     message.alliance = _alliance(unit.owner, player)
     message.pos.x, message.pos.y, message.pos.z = seen.x, seen.y, _z(hills, seen.x, seen.y)
     message.facing = 0.0
-    message.radius = unit.type.radius
+    message.radius = seen.kind.radius
     message.build_progress = 1.0
     message.cloak = raw_pb.CloakedUnknown
     message.is_on_screen = message.is_blip = message.is_powered = False
@@ -252,13 +282,20 @@ def _fill_orders(message: raw_pb.Unit, unit: Unit, hills: Terrain | None) -> Non
         return
     for order in (unit.order, *unit.queue):
         shown = message.orders.add()
-        made = order.makes
-        shown.ability_id = made.build_ability_id if made else ABILITY_BY_KIND[order.kind]
+        shown.ability_id = _shown_ability(unit.type, order)
         if order.target_tag:
             shown.target_unit_tag = order.target_tag
-        elif order.kind not in _WITHOUT_GOAL:
+        elif order.kind < OrderKind.TRAIN and order.kind not in _WITHOUT_GOAL:
             pos = shown.target_world_space_pos
             pos.x, pos.y, pos.z = order.x, order.y, _z(hills, order.x, order.y)
+
+
+def _shown_ability(kind: UnitType, order: Order) -> int:
+    if order.makes is not None:
+        return order.makes.build_ability_id
+    if order.spell is not None:
+        return order.spell.shown_as or order.spell.ability_id
+    return shown_as(kind, order.kind)
 
 
 @cache
@@ -290,7 +327,7 @@ def _outline(kind: UnitType) -> raw_pb.Unit:
         is_on_screen=True,
         is_blip=False,
         is_flying=kind.flies,
-        is_burrowed=False,
+        is_burrowed=kind.name.endswith("Burrowed"),
         is_hallucination=False,
         is_active=False,
     )

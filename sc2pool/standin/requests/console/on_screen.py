@@ -15,7 +15,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.data import abilities
-from sc2pool.standin.layers.window import SCREENS, ClickPart, camera_action
+from sc2pool.standin.layers.window import SCREENS, ClickPart, as_clicks, camera_action
 from sc2pool.standin.process.state import State
 from sc2pool.standin.requests.console import interface, selecting, spatial
 from sc2pool.standin.simulation.console import Console
@@ -51,6 +51,21 @@ def look_at(state: State, one: sc_pb.Action) -> Result:
     return _change(state, done, replace(state.controls.asked, camera=camera))
 
 
+def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
+    """A command as all interfaces of the client show it."""
+    options, command = state.player_options, one.action_raw.unit_command
+    if not any(options.HasField(setup) for setup, _part in SCREENS):
+        return one
+    game, at = state.playing(), None
+    target = game.world.by_tag.get(command.target_unit_tag)
+    if target is not None:
+        at = target.x, target.y
+    elif command.HasField("target_world_space_pos"):
+        point = command.target_world_space_pos  # anywhere, if the command needs none
+        at = (point.x, point.y) if game.terrain.on_map(point.x, point.y) else None
+    return as_clicks(one, at, options, state.controls.now.camera, game.terrain)
+
+
 def select(state: State, tags: Iterable[int]) -> None:
     """Select the units of a raw command."""
     by_tag, controls = state.playing().world.by_tag, state.controls
@@ -80,9 +95,7 @@ def _cancel(state: State, one: sc_pb.Action) -> Result:
     factory, place = selected[0], one.action_ui.production_panel.unit_index
 
     def cancel() -> None:
-        made = economy.production.cancel(factory, place) if controls.alive(selected) else None
-        if made is not None:
-            economy.refund(made.minerals, made.vespene)
+        if controls.alive(selected) and economy.cancel(factory, place):
             state.was_done(one)
 
     state.ask(cancel)

@@ -14,7 +14,7 @@ from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
 from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.data.unit_types import SCV, STRUCTURE
+from sc2pool.standin.data.unit_types import SCV, STRUCTURE, WORKERS
 from sc2pool.standin.simulation.console import Console
 from sc2pool.standin.simulation.world import Unit
 
@@ -49,7 +49,9 @@ def click(
             return _without(console, (unit,))
         return select(console, (unit,), add=True)
     if kind in (Click.AllType, Click.AddAllType):
-        alike = [one for one in on_screen if one.owner == unit.owner and one.type is unit.type]
+        alike = [
+            one for one in on_screen if one.owner == unit.owner and one.type.id == unit.type.id
+        ]
         return select(console, alike, add=kind == Click.AddAllType)
     return select(console, (unit,))
 
@@ -63,7 +65,7 @@ def rectangle(console: Console, units: Sequence[Unit], *, add: bool) -> Console:
 
 def army(console: Console, own: Sequence[Unit], *, add: bool) -> Console:
     """Select all units that are neither workers nor structures."""
-    soldiers = [u for u in own if u.type is not SCV and STRUCTURE not in u.type.attributes]
+    soldiers = [u for u in own if u.type not in WORKERS and STRUCTURE not in u.type.attributes]
     return select(console, soldiers, add=add)
 
 
@@ -107,7 +109,7 @@ def icon(console: Console, selected: Units, number: int, kind: Icon.Type.ValueTy
         selected: the units on the panel.
     """
     unit = selected[number]
-    alike = tuple(one for one in selected if one.type is unit.type)
+    alike = tuple(one for one in selected if one.type.id == unit.type.id)
     if kind == Icon.DeselectUnit:
         return _without(console, (unit,))
     if kind == Icon.DeselectAllOfType:
