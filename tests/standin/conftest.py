@@ -217,6 +217,38 @@ def session_for(installation: Path) -> Callable[[], OfflineSession]:
 
 
 @pytest.fixture
+def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSession]:
+    """Begins a melee against a computer, or alone."""
+
+    def begin(
+        difficulty: sc_pb.Difficulty.ValueType | None = sc_pb.VeryEasy,
+        *,
+        seed: int = 1,
+        race: common.Race.ValueType = common.Terran,
+        disable_fog: bool = False,
+    ) -> OfflineSession:
+        session = session_for()
+        players = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
+        if difficulty is not None:
+            players.append(
+                sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=difficulty)
+            )
+        create = sc_pb.RequestCreateGame(
+            local_map=sc_pb.LocalMap(map_path="Melee/Simple64.SC2Map"),
+            player_setup=players,
+            random_seed=seed,
+            disable_fog=disable_fog,
+        )
+        assert not session.ask(create_game=create).create_game.HasField("error")
+        options = sc_pb.InterfaceOptions(raw=True, score=True)
+        join = sc_pb.RequestJoinGame(race=race, options=options)
+        assert session.ask(join_game=join).join_game.player_id == 1
+        return session
+
+    return begin
+
+
+@pytest.fixture
 def command() -> Callable[..., sc_pb.Action]:
     """Build one unit command."""
 
@@ -239,3 +271,12 @@ def command() -> Callable[..., sc_pb.Action]:
         return action
 
     return build
+
+
+def step_until(session: Any, condition: Callable[[], object], limit: int = 3000) -> int:
+    """Step until the condition holds; the number of loops."""
+    for loops in range(0, limit, 8):
+        if condition():
+            return loops
+        session.step(8)
+    raise AssertionError(f"not within {limit} loops")

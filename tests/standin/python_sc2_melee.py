@@ -1,23 +1,27 @@
-"""Two python-sc2 bots that play a melee with its helpers, and print what they reached as JSON.
+"""Three python-sc2 bots that play a melee with its helpers, and print what they reached as JSON.
 
-    python python_sc2_melee.py Rush|Builder
+    python python_sc2_melee.py Rush|Builder|Mechanic
 
 `Rush` sends all workers to the enemy. `Builder` walls its ramp, expands, spreads its workers and
-trains marines, and leaves once it has all of it.
+trains marines, and leaves once it has all of it. `Mechanic` does the same with an orbital command,
+a factory with a tech lab, cyclones, and a barracks that moves.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import sys
 from typing import Any
 
 from sc2 import maps
 from sc2.bot_ai import BotAI
 from sc2.data import Difficulty, Race
+from sc2.ids.ability_id import AbilityId
 from sc2.ids.unit_typeid import UnitTypeId
 from sc2.main import run_game
 from sc2.player import Bot, Computer
+from sc2.position import Point2
 
 reached: dict[str, Any] = {}
 DEPOTS = {UnitTypeId.SUPPLYDEPOT, UnitTypeId.SUPPLYDEPOTLOWERED}
@@ -85,8 +89,91 @@ class Builder(BotAI):
         )
 
 
+class Mechanic(BotAI):
+    async def on_start(self) -> None:
+        self.client.game_step = 8
+        reached.update(errors=[], mules=0, lifted=False)
+
+    async def on_step(self, _iteration: int) -> None:
+        reached["errors"] += [error.result for error in self.state.action_errors]
+        if not self.townhalls:
+            return
+        await self.distribute_workers()
+        await self.build_town()
+        self.use_orbital_command()
+        await self.move_barracks()
+        for factory in self.structures(UnitTypeId.FACTORY).ready.idle:
+            if not factory.has_add_on and self.can_afford(UnitTypeId.FACTORYTECHLAB):
+                factory.build(UnitTypeId.FACTORYTECHLAB)
+        self.train(UnitTypeId.CYCLONE)
+        reached["cyclones"] = self.units(UnitTypeId.CYCLONE).amount
+        reached["labs"] = [one.has_techlab for one in self.structures(UnitTypeId.FACTORY)]
+        reached["mules"] = max(reached["mules"], self.units(UnitTypeId.MULE).amount)
+        landed = reached["lifted"] and self.structures(UnitTypeId.BARRACKS)
+        if reached["cyclones"] >= 2 and landed:
+            await self.client.leave()
+
+    async def build_town(self) -> None:
+        hall = self.townhalls.first
+        front = hall.position.towards(self.game_info.map_center, 8)
+        waits = self.tech_requirement_progress(UnitTypeId.ORBITALCOMMAND) == 1
+        upgraded = hall.type_id == UnitTypeId.ORBITALCOMMAND
+        if hall.is_idle and self.supply_workers < 20 and (upgraded or not waits):
+            self.train(UnitTypeId.SCV)
+        if self.supply_left < 4 and not self.already_pending(UnitTypeId.SUPPLYDEPOT):
+            await self.build_once(UnitTypeId.SUPPLYDEPOT, front)
+        if self.structures.of_type({UnitTypeId.BARRACKS, UnitTypeId.BARRACKSFLYING}):
+            await self.build_gas(hall.position)
+            if not self.structures(UnitTypeId.FACTORY):
+                await self.build_once(UnitTypeId.FACTORY, front, addon_place=True)
+        else:
+            await self.build_once(UnitTypeId.BARRACKS, front, addon_place=True)
+
+    async def build_once(self, kind: UnitTypeId, near: Point2, addon_place: bool = False) -> None:
+        can = self.can_afford(kind) and self.tech_requirement_progress(kind) == 1
+        if can and not self.already_pending(kind) and self.workers.gathering:
+            place = await self.find_placement(kind, near, addon_place=addon_place)
+            if place is not None:
+                self.workers.gathering.closest_to(place).build(kind, place)
+
+    async def build_gas(self, near: Point2) -> None:
+        taken = self.gas_buildings
+        free = [
+            geyser
+            for geyser in self.vespene_geyser.closer_than(10, near)
+            if not taken or taken.closest_distance_to(geyser) > 1
+        ]
+        pending = self.already_pending(UnitTypeId.REFINERY)
+        if free and self.can_afford(UnitTypeId.REFINERY) and not pending:
+            await self.build(UnitTypeId.REFINERY, near=free[0])
+
+    def use_orbital_command(self) -> None:
+        if self.tech_requirement_progress(UnitTypeId.ORBITALCOMMAND) == 1:
+            for hall in self.townhalls(UnitTypeId.COMMANDCENTER).idle:
+                if self.can_afford(UnitTypeId.ORBITALCOMMAND):
+                    hall(AbilityId.UPGRADETOORBITAL_ORBITALCOMMAND)
+        for hall in self.townhalls(UnitTypeId.ORBITALCOMMAND):
+            if hall.energy >= 50:
+                field = self.mineral_field.closest_to(hall)
+                hall(AbilityId.CALLDOWNMULE_CALLDOWNMULE, field)
+
+    async def move_barracks(self) -> None:
+        if not self.structures(UnitTypeId.FACTORY) or reached["lifted"]:
+            return
+        for barracks in self.structures(UnitTypeId.BARRACKS).ready.idle:
+            barracks(AbilityId.LIFT)
+        for barracks in self.structures(UnitTypeId.BARRACKSFLYING).idle:
+            place = await self.find_placement(
+                AbilityId.LAND_BARRACKS, barracks.position.towards(self.townhalls.first, -3)
+            )
+            if place is not None:
+                barracks(AbilityId.LAND, place)
+                reached["lifted"] = True
+
+
 if __name__ == "__main__":
-    bot = {"Rush": Rush, "Builder": Builder}[sys.argv[1]]()
+    random.seed(1)  # python-sc2 chooses among places at random
+    bot = {"Rush": Rush, "Builder": Builder, "Mechanic": Mechanic}[sys.argv[1]]()
     result = run_game(
         maps.get("Simple64"),
         [Bot(Race.Terran, bot), Computer(Race.Zerg, Difficulty.VeryEasy)],

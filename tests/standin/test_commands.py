@@ -10,7 +10,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 SMART, MOVE, ATTACK = 1, 16, 23
-MARINE, ROACH, ZEALOT, BEACON = 48, 110, 73, 317
+MARINE, ROACH, ZEALOT, HIGH_TEMPLAR, BEACON = 48, 110, 73, 75, 317
 
 
 def test_action_results(offline, command):
@@ -134,21 +134,26 @@ def test_queries(offline):
 
 
 def test_debug_values(offline):
-    offline.arena((ZEALOT, 1, 20, 20))
+    offline.arena((ZEALOT, 1, 20, 20), (HIGH_TEMPLAR, 1, 24, 20))
     (zealot,) = offline.units(ZEALOT)
+    (templar,) = offline.units(HIGH_TEMPLAR)
     value = debug_pb.DebugSetUnitValue
 
-    def put(what, amount):
-        change = value(unit_value=what, value=amount, unit_tag=zealot.tag)
+    def put(what, amount, unit=zealot):
+        change = value(unit_value=what, value=amount, unit_tag=unit.tag)
         offline.debug(debug_pb.DebugCommand(unit_value=change))
         offline.state.playing().do_asked()
 
     put(value.Life, 10)
     put(value.Shields, 7)
     put(value.Energy, 5)
+    put(value.Energy, 5, templar)
     (zealot,) = offline.units(ZEALOT)
-    assert (zealot.health, zealot.shield, zealot.energy) == (10, 7, 5)
+    assert (zealot.health, zealot.shield) == (10, 7)
+    assert zealot.energy == 0, "a zealot has none"
+    assert offline.units(HIGH_TEMPLAR)[0].energy == 5
     put(value.Life, 1e6)
     assert offline.units(ZEALOT)[0].health == 100
     put(value.Life, 0)
+    put(value.Life, 0, templar)
     assert offline.step().status == sc_pb.ended

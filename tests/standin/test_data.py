@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2.game_data import Cost, GameData
 from sc2.ids.ability_id import AbilityId
@@ -112,6 +113,11 @@ def test_simulated_units_agree_with_the_tables(data, kind: UnitType):
     )
     assert (row.cargo_size, row.has_minerals) == (kind.cargo_size, kind.has_minerals)
     assert row.food_provided == kind.food_provided
+    assert list(row.tech_alias) == [kind.tech_alias_id] * bool(kind.tech_alias_id)
+    # A row has room for one requirement, and has none if there are two.
+    if kind.race == common.Terran and kind.name != "Battlecruiser":
+        needed = 5 if kind.needs_tech_lab else kind.tech_requirement_id
+        assert (row.tech_requirement, row.require_attached) == (needed, kind.needs_tech_lab)
     # A unit's own explosion is listed nowhere.
     assert len(row.weapons) == (kind.weapon is not None and not kind.weapon.splash)
     for weapon in row.weapons:
@@ -131,9 +137,7 @@ def test_simulated_units_agree_with_the_tables(data, kind: UnitType):
 @pytest.mark.parametrize("ability", ABILITIES, ids=lambda ability: str(ability.id))
 def test_simulated_abilities_agree_with_the_tables(data, ability: Ability):
     row = data.abilities[ability.id]
-    assert (row.link_name, row.link_index) == (ability.link_name, ability.link_index)
-    assert (row.button_name, row.friendly_name) == (ability.button, ability.friendly_name)
-    assert (row.hotkey, row.target, row.available) == (ability.hotkey, ability.target, True)
+    assert (row.target, row.available) == (ability.target, True)
     assert row.remaps_to_ability_id == ability.remaps_to
 
 

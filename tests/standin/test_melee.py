@@ -15,6 +15,7 @@ from sc2.game_info import GameInfo
 
 from sc2pool.standin.simulation.computer.levels import EASY, LEVELS, VERY_EASY
 from sc2pool.standin.simulation.computer.plan import Holdings, Step, next_steps
+from tests.standin.conftest import step_until
 
 CENTER, DEPOT, LOWERED, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = (
     *(18, 19, 47, 20, 21, 45, 48, 341, 342),
@@ -26,53 +27,12 @@ CANCEL, CANCEL_LAST, HALT = 3659, 3671, 3660
 STARTS = {(19.5, 76.5), (68.5, 19.5)}
 
 
-@pytest.fixture
-def melee(session_for):
-    """Begins a melee against a computer, or alone."""
-
-    def begin(
-        difficulty: sc_pb.Difficulty.ValueType | None = sc_pb.VeryEasy,
-        *,
-        seed: int = 1,
-        race: common.Race.ValueType = common.Terran,
-        disable_fog: bool = False,
-    ):
-        session = session_for()
-        players = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
-        if difficulty is not None:
-            players.append(
-                sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=difficulty)
-            )
-        create = sc_pb.RequestCreateGame(
-            local_map=sc_pb.LocalMap(map_path="Melee/Simple64.SC2Map"),
-            player_setup=players,
-            random_seed=seed,
-            disable_fog=disable_fog,
-        )
-        assert not session.ask(create_game=create).create_game.HasField("error")
-        options = sc_pb.InterfaceOptions(raw=True, score=True)
-        join = sc_pb.RequestJoinGame(race=race, options=options)
-        assert session.ask(join_game=join).join_game.player_id == 1
-        return session
-
-    return begin
-
-
 def _rich(session, minerals: int = 5000) -> None:
     session.state.game.world.minerals = minerals
 
 
 def _mine(session, unit_type: int) -> list[raw_pb.Unit]:
     return [unit for unit in session.units(unit_type) if unit.alliance == raw_pb.Self]
-
-
-def _step_until(session, condition, limit: int = 3000) -> int:
-    """Step until the condition holds; the number of loops."""
-    for loops in range(0, limit, 8):
-        if condition():
-            return loops
-        session.step(8)
-    raise AssertionError(f"not within {limit} loops")
 
 
 def _can_place(session, ability_id: int, *places: tuple[float, float]) -> list[int]:
@@ -244,10 +204,10 @@ def test_a_second_command_center_is_built_and_mined_from(melee, command):
     natural = (19.5, 39.5) if center.pos.y > 48 else (68.5, 56.5)
     workers = _mine(session, SCV)
     assert session.act(command(workers[:1], BUILD_CENTER, natural)) == [1]
-    _step_until(session, lambda: len(_mine(session, CENTER)) == 2)
+    step_until(session, lambda: len(_mine(session, CENTER)) == 2)
     site = next(one for one in _mine(session, CENTER) if one.tag != center.tag)
     assert (site.pos.x, site.pos.y) == natural
-    _step_until(
+    step_until(
         session, lambda: all(one.build_progress == 1 for one in _mine(session, CENTER)), 2000
     )
     assert session.observe().player_common.food_cap == 30
@@ -270,7 +230,7 @@ def test_construction_is_halted_resumed_and_cancelled(melee, command):
     builder, other = _mine(session, SCV)[:2]
     place = _free_place(session, BUILD_DEPOT, center)
     session.act(command([builder], BUILD_DEPOT, place))
-    _step_until(session, lambda: _mine(session, DEPOT))
+    step_until(session, lambda: _mine(session, DEPOT))
     session.step(100)
     before = _mine(session, DEPOT)[0].build_progress
     assert session.act(command([builder], HALT)) == [1]
@@ -301,7 +261,7 @@ def test_a_structure_is_paid_for_when_it_is_ordered(melee, command):
         earned = session.state.game.economy.collected[0]
         assert session.observe().player_common.minerals == left + earned
     assert session.act(build, command([other], BUILD_DEPOT, place)) == [1, 1]
-    _step_until(session, lambda: _mine(session, DEPOT))
+    step_until(session, lambda: _mine(session, DEPOT))
     session.step(200)  # the other one finds the place taken
     earned = session.state.game.economy.collected[0]
     assert session.observe().player_common.minerals == 150 + earned
@@ -319,7 +279,7 @@ def test_a_lost_builder_leaves_its_site(melee, command):
     (center,) = _mine(session, CENTER)
     builder = _mine(session, SCV)[0]
     session.act(command([builder], BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center)))
-    _step_until(session, lambda: _mine(session, DEPOT))
+    step_until(session, lambda: _mine(session, DEPOT))
     session.kill([builder.tag])
     session.step(100)
     before = _mine(session, DEPOT)[0].build_progress
@@ -487,3 +447,11 @@ def test_the_computers_plan():
     assert VERY_EASY.thinks_every_loops > max(
         level.thinks_every_loops for level in LEVELS.values() if level is not VERY_EASY
     )
+
+
+def test_structures_are_attacked_though_workers_live_elsewhere(melee):
+    session = melee(None)
+    session.create((DEPOT, 1, 26.0, 46.0), (SCV, 1, 40.0, 46.0), (MARINE, 2, 28.0, 46.0))
+    session.step(100)
+    assert len(_mine(session, SCV)) == 13
+    assert _mine(session, DEPOT)[0].health < 400

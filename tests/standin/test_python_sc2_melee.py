@@ -24,7 +24,8 @@ def play(installation):
     def run(bot: str) -> dict[str, Any]:
         done = subprocess.run(
             [sys.executable, BOTS, bot],
-            env=os.environ | {"SC2PATH": str(installation), "SC2PF": "Linux"},
+            env=os.environ
+            | {"SC2PATH": str(installation), "SC2PF": "Linux", "PYTHONHASHSEED": "1"},
             capture_output=True,
             text=True,
             check=False,
@@ -50,4 +51,13 @@ def test_a_builder_walls_expands_and_spreads_its_workers(play):
     assert reached["at_expansions"]
     assert len(reached["marines"]) >= 4
     assert max(reached["surplus"]) <= 2
+    assert reached["errors"] == []
+
+
+def test_a_mechanic_has_mules_a_tech_lab_cyclones_and_a_barracks_that_moved(play):
+    reached = play("Mechanic")
+    assert reached["cyclones"] >= 2
+    assert reached["labs"] == [True]
+    assert reached["mules"] >= 1
+    assert reached["lifted"]
     assert reached["errors"] == []

@@ -265,6 +265,22 @@ def test_without_the_raw_interface_nothing_raw_is_shown(offline):
     assert not any(one.HasField("action_raw") for one in seen.actions) and len(seen.actions) == 2
 
 
+def test_a_raw_command_is_shown_as_a_click_too(arena, command):
+    session = arena((MARINE, 1, 30, 30))
+    (marine,) = session.units(MARINE)
+    for place, seen in (((32, 34), "target_screen_coord"), ((9, 9), "target_minimap_coord")):
+        session.act(command([marine], MOVE, place))
+        session.step()
+        (done,) = session.ask(observation=sc_pb.RequestObservation()).observation.actions
+        shown = done.action_feature_layer.unit_command
+        assert (shown.ability_id, done.action_raw.unit_command.ability_id) == (MOVE, MOVE)
+        assert shown.WhichOneof("target") == seen
+    session.act(command([marine], STOP, (1e30, 5)))  # a point that it does not need
+    session.step()
+    (done,) = session.ask(observation=sc_pb.RequestObservation()).observation.actions
+    assert done.action_feature_layer.unit_command.WhichOneof("target") is None
+
+
 def test_without_layers_a_click_is_not_supported(offline):
     offline.start()
     assert offline.act(at(A), army()) == [NOT_SUPPORTED, SUCCESS]

@@ -52,7 +52,7 @@ def _disturb(session, command, rng: np.random.Generator) -> None:
 def test_a_kept_observation_has_the_bytes_of_a_new_one(offline, command, fog):
     rng = np.random.default_rng(1)
     everyone = [(kind.id, owner) for kind in UNIT_TYPES for owner in (1, 2)]
-    places = ((*one, 10 + i, 30) for i, one in enumerate(everyone))
+    places = ((*one, 10 + i % 40, 20 + 4 * (i // 40)) for i, one in enumerate(everyone))
     offline.arena(*places, rules=[COLLECT], fog=fog)
     sizes = set()
     for _ in range(60):

@@ -169,7 +169,7 @@ def test_sigterm_ends_the_process(game):
 
 
 def test_sigterm_is_heard_in_the_middle_of_a_long_step(game, installation, wait_for):
-    """Half a million loops of 400 units take an hour."""
+    """Half a million loops of hundreds of units take hours."""
     path = installation / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
     crowd = {"type": "Marine", "owner": 1, "count": 400, "place": "random"}
     content = json.loads(path.read_text()) | {"units": [crowd], "time_limit_loops": 1 << 19}

@@ -1,0 +1,89 @@
+"""Unit types that no map has: debug commands create them from the game's tables."""
+
+from __future__ import annotations
+
+import pytest
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin.data.derived import type_named, type_of
+from sc2pool.standin.data.tables import read
+from sc2pool.standin.data.unit_types import TYPE_BY_ID
+from sc2pool.standin.data.unit_types.bodies import BODIES
+
+ROACH, IMMORTAL, MUTALISK, CANNON, PYLON, HATCHERY, LARVA = 110, 83, 108, 66, 60, 86, 151
+BURROWED_ROACH, OVERSEER, MARINE = 118, 129, 48
+MISSILE, BRIDGE = 802, 748
+
+
+def test_every_body_has_a_row_in_the_tables():
+    names = {row.name for row in read().units if row.unit_id not in TYPE_BY_ID}
+    assert set(BODIES) <= names
+    for name in BODIES:
+        kind = type_named(name)
+        assert kind is not None
+        assert type_of(kind.id) is kind
+
+
+def test_a_type_is_what_its_row_says():
+    kind = type_of(IMMORTAL)
+    assert kind is not None
+    assert (kind.name, kind.race, kind.life, kind.shields) == ("Immortal", common.Protoss, 200, 100)
+    assert (kind.minerals, kind.vespene, kind.food) == (275, 100, 4)
+    assert kind.weapon is not None
+    assert (kind.weapon.damage, kind.weapon.range) == (20, 6)
+    assert type_of(MISSILE) is None
+
+
+def test_they_fight(offline):
+    offline.arena((IMMORTAL, 1, 20, 30), (ROACH, 2, 28, 30), (MUTALISK, 2, 50, 50))
+    offline.step(120)
+    assert not offline.units(ROACH)  # 50 a shot, as a roach is armored
+    (immortal,) = offline.units(IMMORTAL)
+    assert immortal.shield < 100
+    (mutalisk,) = offline.units(MUTALISK)
+    assert mutalisk.is_flying
+
+
+def test_a_structure_fires_and_stands(offline):
+    offline.arena(
+        (CANNON, 1, 20, 30), (HATCHERY, 1, 40, 40), (ROACH, 2, 26, 30), (LARVA, 1, 40, 36)
+    )
+    offline.step(20)
+    (roach,) = offline.units(ROACH)
+    assert roach.health < roach.health_max
+    (hatchery,) = offline.units(HATCHERY)
+    assert (hatchery.health, hatchery.build_progress) == (1500, 1)
+    assert offline.observe().player_common.food_cap == 6
+
+
+def test_burrowed_units_are_hidden_from_who_does_not_detect_them(offline):
+    offline.arena((MARINE, 1, 20, 30), (BURROWED_ROACH, 2, 24, 30))
+    offline.step()
+    assert not offline.units(BURROWED_ROACH)
+    offline.create((OVERSEER, 1, 20, 34))
+    offline.step(2)
+    (roach,) = offline.units(BURROWED_ROACH)
+    assert roach.is_burrowed
+
+
+@pytest.mark.parametrize("unit_type", [MISSILE, BRIDGE, 0, 4_000_000])
+def test_what_is_no_unit_is_refused(offline, unit_type):
+    offline.arena((MARINE, 1, 20, 30))
+    create = debug_pb.DebugCreateUnit(unit_type=unit_type, owner=1, pos=common.Point2D(x=20, y=20))
+    commands = [debug_pb.DebugCommand(create_unit=create)]
+    reply = offline.ask(debug=sc_pb.RequestDebug(debug=commands))
+    assert f"Unknown unit type {unit_type}" in reply.error[0]
+
+
+def test_energy_has_the_bounds_of_the_type(offline):
+    offline.arena((OVERSEER, 1, 20, 30), (MARINE, 1, 24, 30))
+    for unit_type, expected in ((OVERSEER, 200), (MARINE, 0)):
+        (unit,) = offline.units(unit_type)
+        change = debug_pb.DebugSetUnitValue(
+            unit_value=debug_pb.DebugSetUnitValue.Energy, value=1e30, unit_tag=unit.tag
+        )
+        offline.debug(debug_pb.DebugCommand(unit_value=change))
+        offline.step()
+        assert offline.units(unit_type)[0].energy == expected

@@ -1,0 +1,216 @@
+"""Units that change their mode, and the structures that guard a Terran town."""
+
+from __future__ import annotations
+
+import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
+
+from tests.standin.conftest import step_until
+
+CENTER, BARRACKS, BAY, TURRET, BUNKER, TOWER, ACADEMY, ARMORY, FACTORY = (
+    *(18, 21, 22, 23, 24, 25, 26, 29, 27),
+)
+SIEGED, TANK, LANDED, VIKING, SCV, MARINE, MARAUDER, HELLION, HELLBAT, FORTRESS, MULE = (
+    *(32, 33, 34, 35, 45, 48, 51, 53, 484, 130, 268),
+)
+DARK_TEMPLAR, ZEALOT, BANSHEE = 76, 73, 55
+SIEGE, UNSIEGE, ASSAULT, FIGHTER, TO_HELLBAT, TO_HELLION, TRAIN_HELLBAT = (
+    *(388, 390, 403, 405, 1998, 1978, 596),
+)
+TO_FORTRESS, CANCEL, TRAIN_SCV, STOP, MOVE, ATTACK = 1450, 3659, 524, 4, 16, 23
+NEEDS = error_pb.TechRequirementsNotMet
+PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
+
+
+@pytest.fixture
+def town(melee):
+    """Begins a melee alone, with money, and these structures at PLACES."""
+
+    def begin(*kinds: int, **options):
+        session = melee(None, **options)
+        session.create(*((kind, 1, *place) for kind, place in zip(kinds, PLACES, strict=False)))
+        session.state.game.world.minerals = session.state.game.economy.vespene = 2000
+        session.step()
+        return session
+
+    return begin
+
+
+def _one(session, unit_type: int):
+    (unit,) = session.units(unit_type)
+    return unit
+
+
+def _abilities(session, unit) -> set[int]:
+    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
+    reply = session.ask(query=query_pb.RequestQuery(abilities=asked))
+    return {one.ability_id for one in reply.query.abilities[0].abilities}
+
+
+def _cheat(session, *states) -> None:
+    session.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
+    session.step()
+
+
+def test_a_tank_sieges_and_goes_on(town, command):
+    session = town()
+    session.create((TANK, 1, 30.0, 46.0))
+    session.step()
+    tank = _one(session, TANK)
+    assert SIEGE in _abilities(session, tank)
+    assert session.act(command([tank], SIEGE)) == [1]
+    session.step(40)
+    assert [order.ability_id for order in _one(session, TANK).orders] == [SIEGE]
+    assert session.act(command([tank], STOP)) == [1]
+    session.step(40)
+    sieged = _one(session, SIEGED)
+    assert (sieged.tag, sieged.pos.x, len(sieged.orders)) == (tank.tag, 30.0, 0)
+    assert not _abilities(session, sieged) & {MOVE, SIEGE}
+    assert session.act(command([sieged], MOVE, (34.0, 46.0))) == [error_pb.NotSupported]
+    assert session.act(command([sieged], ATTACK, (34.0, 46.0))) == [1]
+    session.step(20)
+    assert (_one(session, SIEGED).pos.x, len(_one(session, SIEGED).orders)) == (30.0, 0)
+    assert session.act(command([sieged], UNSIEGE)) == [1]
+    session.step(2)
+    assert session.act(command([sieged], 1, (34.0, 46.0), queued=True)) == [1]
+    session.step(140)
+    assert _one(session, TANK).pos.x == 34.0
+
+
+def test_a_sieged_tank_fires_far_and_not_near(town):
+    session = town(disable_fog=True)
+    session.create((SIEGED, 1, 24.0, 48.0), (BUNKER, 2, 37.5, 48.5))
+    session.step(3)
+    assert _one(session, BUNKER).health == 400 - 69
+    session.kill([_one(session, BUNKER).tag])
+    session.step(60)
+    session.create((ZEALOT, 2, 24.0, 50.0))
+    session.step(80)
+    assert _one(session, ZEALOT).shield == 50
+    assert _one(session, SIEGED).health < 175
+
+
+def test_a_blast_hits_all_around_its_target(town):
+    session = town(disable_fog=True)
+    session.create((SIEGED, 1, 24.0, 48.0))
+    session.create((MULE, 2, 33.0, 48.0), (MULE, 2, 33.9, 48.0), (MULE, 2, 34.3, 48.0))
+    session.create((MULE, 2, 36.0, 48.0), (MULE, 1, 33.0, 49.2))
+    session.step(2)
+    assert [one.health for one in session.units(MULE)] == [20, 40, 50, 60, 50]
+
+
+def test_vikings_land_and_take_off(town, command):
+    session = town(disable_fog=True)
+    session.create((VIKING, 1, 30.0, 46.0), (SCV, 2, 38.0, 46.0))
+    session.step()
+    viking = _one(session, VIKING)
+    assert session.act(command([viking], ASSAULT)) == [1]
+    session.step(44)
+    landed = _one(session, LANDED)
+    assert (landed.tag, landed.is_flying) == (viking.tag, False)
+    assert session.act(command([landed], ATTACK, (38.0, 46.0))) == [1]
+    session.step(120)
+    assert len(session.units(SCV)) == 12
+    assert session.act(command([landed], FIGHTER)) == [1]
+    session.step(44)
+    assert _one(session, VIKING).is_flying
+
+
+def test_hellbats_need_an_armory(town, command):
+    session = town(FACTORY)
+    session.create((HELLION, 1, 30.0, 46.0))
+    session.step()
+    hellion = _one(session, HELLION)
+    assert session.act(command([hellion], TO_HELLBAT)) == [NEEDS]
+    assert session.act(command(session.units(FACTORY), TRAIN_HELLBAT)) == [NEEDS]
+    session.create((ARMORY, 1, *PLACES[2]))
+    session.step()
+    assert session.act(command([hellion], TO_HELLBAT)) == [1]
+    session.step(70)
+    assert _one(session, HELLBAT).tag == hellion.tag
+    assert session.act(command([hellion.tag], TO_HELLION)) == [1]
+    session.step(70)
+    assert _one(session, HELLION).tag == hellion.tag
+    session.kill([hellion.tag])
+    session.step(2)
+    assert session.act(command(session.units(FACTORY), TRAIN_HELLBAT)) == [1]
+    session.step(490)
+    assert _one(session, HELLBAT)
+
+
+def test_a_planetary_fortress_trains_and_fires(town, command):
+    session = town(disable_fog=True)
+    center = _one(session, CENTER)
+    assert session.act(command([center], TO_FORTRESS)) == [NEEDS]
+    session.create((BAY, 1, *PLACES[0]))
+    session.step()
+    player = session.observe().player_common
+    assert session.act(command([center], TO_FORTRESS)) == [1]
+    session.step(2)
+    assert session.observe().player_common.vespene == player.vespene - 150
+    assert session.act(command([center], CANCEL)) == [1]
+    session.step(2)
+    assert session.observe().player_common.vespene == player.vespene
+    _cheat(session, debug_pb.fast_build)
+    assert session.act(command([center], TO_FORTRESS)) == [1]
+    session.step(20)
+    _cheat(session, debug_pb.fast_build)
+    fortress = _one(session, FORTRESS)
+    assert fortress.tag == center.tag
+    session.create((MARAUDER, 2, fortress.pos.x + 6, fortress.pos.y))
+    assert session.act(command([fortress], TRAIN_SCV)) == [1]
+    session.step(280)
+    assert not session.units(MARAUDER)
+    assert len([one for one in session.units(SCV) if one.alliance == 1]) == 13
+    assert _one(session, FORTRESS).assigned_harvesters >= 12
+    collected = session.state.game.economy.collected[0]
+    session.step(300)
+    assert session.state.game.economy.collected[0] > collected
+
+
+def test_an_scv_builds_what_a_town_is_guarded_with(town, command):
+    session = town(BARRACKS)
+    workers = session.units(SCV)
+    assert session.act(command(workers[:1], 323, (36.0, 48.0))) == [NEEDS]
+    session.create((BAY, 1, *PLACES[2]))
+    session.step()
+    asked = ((323, (36.0, 48.0)), (324, PLACES[1]), (326, (35.5, 50.5)), (327, PLACES[4]))
+    for worker, (ability, place) in zip(workers, asked, strict=False):
+        assert session.act(command([worker], ability, place)) == [1]
+        session.step()
+    step_until(session, lambda: session.units(TURRET))
+    session.create((BANSHEE, 2, 38.0, 48.0), (DARK_TEMPLAR, 2, 40.0, 48.0))
+    session.step(20)
+    assert _one(session, BANSHEE).health == 140
+    assert not session.units(DARK_TEMPLAR)
+    session.kill([one.tag for one in session.observe().raw_data.units if one.owner == 2])
+    step_until(
+        session,
+        lambda: all(
+            [one.build_progress for one in session.units(kind)] == [1.0]
+            for kind in (TURRET, BUNKER, TOWER, ACADEMY)
+        ),
+    )
+    session.create((BANSHEE, 2, 38.0, 48.0), (DARK_TEMPLAR, 2, 40.0, 48.0))
+    session.step(4)
+    assert _one(session, BANSHEE).health < 140
+    assert session.units(DARK_TEMPLAR)
+
+
+def test_fights_of_few_and_many_tanks_are_the_same(town, monkeypatch):
+    """The loop over pairs and the arrays choose the same targets."""
+    from sc2pool.standin.simulation.fights import pairs
+
+    frames = []
+    for many in (1, 1000):
+        monkeypatch.setattr(pairs, "MANY", many)
+        session = town(disable_fog=True, seed=2)
+        session.create((SIEGED, 1, 24.0, 47.0), (TANK, 1, 25.0, 49.0), (MARINE, 1, 26.0, 48.0, 5))
+        session.create((MARAUDER, 2, 37.0, 48.0, 9), (SIEGED, 2, 40.0, 48.0))
+        frames.append([])
+        for _ in range(40):
+            session.step(8)
+            frames[-1].append(session.observe().SerializeToString(deterministic=True))
+    assert frames[0] == frames[1]

@@ -1,0 +1,328 @@
+"""Research: what structures can research, what it costs, and what a client sees of it."""
+
+from __future__ import annotations
+
+import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
+
+from sc2pool.standin.data.research import RESEARCH
+from sc2pool.standin.data.tables import read
+
+TECH_LAB, BARRACKS, BAY, ARMORY, BARRACKS_LAB, MARINE = 5, 21, 22, 29, 37, 48
+WEAPONS, WEAPONS_1, WEAPONS_2, ARMOR, ARMOR_1, HI_SEC = 3698, 652, 653, 3697, 656, 650
+STIMPACK, SHIELD, LIFT, CANCEL_LAST, TRAIN_MARINE = 730, 731, 3679, 3671, 560
+PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
+MARAUDER, ARCHON, STIM, MARINE_STIM = 51, 141, 3675, 380
+NEEDS = error_pb.TechRequirementsNotMet
+
+
+@pytest.fixture
+def town(melee):
+    """Begins a melee alone, with money, and these structures at PLACES."""
+
+    def begin(*kinds: int, money: int = 2000, **options):
+        session = melee(None, **options)
+        session.create(*((kind, 1, *place) for kind, place in zip(kinds, PLACES, strict=False)))
+        session.state.game.world.minerals = session.state.game.economy.vespene = money
+        session.step()
+        return session
+
+    return begin
+
+
+def _one(session, unit_type: int):
+    (unit,) = session.units(unit_type)
+    return unit
+
+
+def _money(session) -> tuple[int, int]:
+    """Minerals without what the workers brought home, and gas."""
+    player = session.observe().player_common
+    return player.minerals - session.state.game.economy.collected[0], player.vespene
+
+
+def _abilities(session, unit) -> set[int]:
+    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
+    reply = session.ask(query=query_pb.RequestQuery(abilities=asked))
+    return {one.ability_id for one in reply.query.abilities[0].abilities}
+
+
+def _upgrades(session) -> list[int]:
+    return list(session.observe().raw_data.player.upgrade_ids)
+
+
+def _cheat(session, *states) -> None:
+    session.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
+    session.step()
+
+
+def test_an_upgrade_is_paid_and_takes_its_time(town, command):
+    session = town(BAY)
+    bay = _one(session, BAY)
+    before = _money(session)
+    assert {WEAPONS_1, ARMOR_1, HI_SEC} <= _abilities(session, bay)
+    assert WEAPONS_2 not in _abilities(session, bay)
+    assert session.act(command([bay], WEAPONS_1)) == [1]
+    session.step(1281)
+    assert _money(session) == (before[0] - 100, before[1] - 100)
+    (order,) = _one(session, BAY).orders
+    assert (order.ability_id, order.progress) == (WEAPONS_1, pytest.approx(0.5, abs=0.01))
+    assert not _upgrades(session)
+    session.step(1281)
+    assert _upgrades(session) == [7]
+    assert not _one(session, BAY).orders
+    assert WEAPONS_1 not in _abilities(session, bay)
+    assert session.act(command([bay], WEAPONS_1)) == [NEEDS]
+
+
+def test_levels_come_one_after_the_other(town, command):
+    session = town(BAY, BAY)
+    _cheat(session, debug_pb.fast_build)
+    bay, other = session.units(BAY)
+    assert session.act(command([bay], WEAPONS)) == [1]
+    session.step()
+    assert [order.ability_id for order in session.units(BAY)[0].orders] == [WEAPONS_1]
+    assert session.act(command([other], WEAPONS)) == [NEEDS]
+    session.step(20)
+    assert _upgrades(session) == [7]
+    assert session.act(command([bay], WEAPONS)) == [NEEDS]
+    session.create((ARMORY, 1, *PLACES[2]))
+    session.step()
+    assert WEAPONS_2 in _abilities(session, bay)
+    assert session.act(command([other], WEAPONS)) == [1]
+    session.step(20)
+    assert session.act(command([bay], WEAPONS)) == [1]
+    session.step(20)
+    assert _upgrades(session) == [7, 8, 9]
+    assert session.act(command([bay], WEAPONS)) == [NEEDS]
+
+
+def test_research_is_queued_cancelled_and_refunded(town, command):
+    session = town(BAY, BAY)
+    bay, other = session.units(BAY)
+    before = _money(session)
+    assert session.act(command([bay], WEAPONS), command([bay], ARMOR)) == [1, 1]
+    session.step()
+    orders = [order.ability_id for order in session.units(BAY)[0].orders]
+    assert orders == [WEAPONS_1, ARMOR_1]
+    assert session.act(command([other], ARMOR_1)) == [NEEDS]
+    assert session.act(command([bay], CANCEL_LAST)) == [1]
+    session.step()
+    assert _money(session) == (before[0] - 100, before[1] - 100)
+    assert session.act(command([other], ARMOR_1)) == [1]
+    session.step()
+    assert session.act(command([bay, other], CANCEL_LAST)) == [1]
+    session.step()
+    assert _money(session) == before
+    session.state.game.economy.vespene = 0
+    assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughVespene]
+    assert WEAPONS_1 not in _abilities(session, bay)
+
+
+def test_two_structures_begin_an_upgrade_once(town, command):
+    session = town(BAY, BAY)
+    before = _money(session)
+    assert session.act(command(session.units(BAY), WEAPONS_1)) == [1]
+    session.step()
+    assert _money(session) == (before[0] - 100, before[1] - 100)
+    assert sum(len(bay.orders) for bay in session.units(BAY)) == 1
+
+
+def test_a_tech_lab_researches_until_its_barracks_lifts_off(town, command):
+    session = town(BARRACKS)
+    _cheat(session, debug_pb.fast_build)
+    barracks = _one(session, BARRACKS)
+    session.act(command([barracks], 3682))
+    session.step(20)
+    _cheat(session, debug_pb.fast_build)
+    lab = _one(session, BARRACKS_LAB)
+    assert {STIMPACK, SHIELD} <= _abilities(session, lab)
+    before = _money(session)
+    assert session.act(command([lab], STIMPACK)) == [1]
+    assert session.act(command([barracks], TRAIN_MARINE)) == [1]
+    session.step(410)
+    assert len(session.units(MARINE)) == 1
+    assert [order.ability_id for order in _one(session, BARRACKS_LAB).orders] == [STIMPACK]
+    session.act(command([barracks], LIFT))
+    session.step(40)
+    assert not _one(session, TECH_LAB).orders
+    assert _money(session) == (before[0] - 50, before[1])
+    assert session.act(command([lab], STIMPACK)) == [error_pb.NotSupported]
+
+
+def test_debug_states_lift_rules(town, command):
+    session = town(BAY, BARRACKS, money=0)
+    bay, barracks = _one(session, BAY), _one(session, BARRACKS)
+    assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughMinerals]
+    before = _money(session)
+    _cheat(session, debug_pb.minerals, debug_pb.gas, debug_pb.all_resources)
+    assert _money(session) == (before[0] + 10_000, before[1] + 10_000)
+    session.state.game.world.minerals = session.state.game.economy.vespene = 0
+    _cheat(session, debug_pb.free, debug_pb.food, debug_pb.fast_build, debug_pb.tech_tree)
+    for _ in range(5):
+        assert session.act(command([barracks], TRAIN_MARINE)) == [1]
+        session.step(18)
+    assert len(session.units(MARINE)) == 5
+    assert session.act(command([barracks], 563)) == [1]
+    session.step(18)
+    assert session.units(51)
+    _cheat(session, debug_pb.free)
+    session.state.game.world.minerals = 0
+    assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughMinerals]
+
+
+def test_a_structure_that_is_built_fast_has_its_whole_life(town, command):
+    session = town()
+    _cheat(session, debug_pb.fast_build)
+    worker = session.units(45)[0]
+    assert session.act(command([worker], 319, (36.0, 48.0))) == [1]
+    for _ in range(60):
+        session.step(8)
+        if session.units(19) and _one(session, 19).build_progress == 1:
+            break
+    assert _one(session, 19).health == pytest.approx(400)
+
+
+def test_without_an_economy_nothing_is_researched(offline, command):
+    offline.arena((BAY, 1, 30.0, 30.0), (MARINE, 1, 20.0, 20.0))
+    offline.step()
+    bay = _one(offline, BAY)
+    assert offline.act(command([bay], WEAPONS_1)) == [error_pb.NotSupported]
+    assert not _abilities(offline, bay)
+
+
+def _after_research(town, command, ability_id: int, *kinds: int):
+    """A town that has researched this, in the first of these structures."""
+    session = town(*kinds)
+    _cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
+    assert session.act(command(session.units(kinds[0]), ability_id)) == [1]
+    session.step(20)
+    assert len(_upgrades(session)) == 1
+    _cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
+    return session
+
+
+def test_levels_of_weapons_and_armor_count_in_fights(town, command):
+    session = _after_research(town, command, WEAPONS, BAY)
+    session.create((MARINE, 1, 30.0, 50.0), (ARCHON, 2, 33.0, 50.0))
+    session.step(2)
+    marine, archon = _one(session, MARINE), _one(session, ARCHON)
+    assert (marine.attack_upgrade_level, marine.armor_upgrade_level) == (1, 0)
+    assert archon.attack_upgrade_level == 0
+    assert archon.shield == 350 - 7
+    session.kill([marine.tag, archon.tag])
+    _cheat(session, debug_pb.fast_build)
+    session.act(command(session.units(BAY), ARMOR))
+    session.step(20)
+    assert _upgrades(session) == [7, 11]
+    session.create((MARINE, 1, 30.0, 50.0), (MARINE, 2, 33.0, 50.0))
+    session.step(2)
+    mine, other = sorted(session.units(MARINE), key=lambda one: one.owner)
+    assert (mine.armor_upgrade_level, other.armor_upgrade_level) == (1, 0)
+    assert (mine.health, other.health) == (40, 38)
+    assert _one(session, 18).armor_upgrade_level == 0
+
+
+def test_combat_shield_reaches_marines_that_are_there(town, command):
+    session = town(BARRACKS)
+    session.create((MARINE, 1, 30.0, 50.0), (MARINE, 2, 60.0, 50.0), (TECH_LAB, 1, 27.0, 45.0))
+    session.step(2)
+    assert _one(session, MARINE).health_max == 45
+    _cheat(session, debug_pb.fast_build)
+    assert session.act(command(session.units(BARRACKS_LAB), SHIELD)) == [1]
+    session.step(20)
+    assert (_one(session, MARINE).health, _one(session, MARINE).health_max) == (55, 55)
+    assert session.act(command(session.units(BARRACKS), TRAIN_MARINE)) == [1]
+    session.step(20)
+    assert [one.health_max for one in session.units(MARINE)] == [55, 55]
+
+
+def test_a_stimpack_costs_life_and_makes_faster(town, command):
+    session = town(BARRACKS)
+    session.create((MARINE, 1, 30.0, 50.0), (MARAUDER, 1, 32.0, 50.0), (TECH_LAB, 1, 27.0, 45.0))
+    session.step(2)
+    marine, marauder = _one(session, MARINE), _one(session, MARAUDER)
+    assert session.act(command([marine], STIM)) == [NEEDS]
+    assert MARINE_STIM not in _abilities(session, marine)
+    _cheat(session, debug_pb.fast_build)
+    session.act(command(session.units(BARRACKS_LAB), STIMPACK))
+    session.step(20)
+    assert MARINE_STIM in _abilities(session, marine)
+    session.act(command([marine], 16, (30.0, 38.0)))
+    session.step(2)
+    slow = _one(session, MARINE).pos.y
+    session.step(8)
+    slow -= _one(session, MARINE).pos.y
+    assert session.act(command([marine, marauder], STIM)) == [1]
+    session.step()
+    fast = _one(session, MARINE).pos.y
+    session.step(8)
+    fast -= _one(session, MARINE).pos.y
+    assert fast == pytest.approx(slow * 1.5, rel=1e-3)
+    marine, marauder = _one(session, MARINE), _one(session, MARAUDER)
+    assert (marine.health, list(marine.buff_ids)) == (35, [27])
+    assert (marauder.health, list(marauder.buff_ids)) == (105, [24])
+    for _ in range(3):
+        assert session.act(command([marine], STIM)) == [1]
+        session.step()
+    assert session.act(command([marine], STIM)) == [error_pb.NotEnoughLife]
+    session.step(242)
+    assert not _one(session, MARINE).buff_ids
+    assert _one(session, MARINE).health == 5
+
+
+def test_a_client_may_have_all_upgrades(town):
+    session = town()
+    for level in (1, 2, 3, 3):
+        _cheat(session, debug_pb.upgrade)
+        session.create((MARINE, 1, 30.0, 50.0))
+        session.step()
+        marine = session.units(MARINE)[0]
+        assert (marine.attack_upgrade_level, marine.armor_upgrade_level) == (level, level)
+    upgrades = _upgrades(session)
+    assert len(upgrades) == len(set(upgrades))
+
+
+def test_an_episode_with_research_is_the_same_twice(town, command):
+    frames = []
+    for _ in range(2):
+        session = town(BARRACKS, BAY, seed=4)
+        session.create((TECH_LAB, 1, 27.0, 45.0), (MARINE, 1, 30.0, 50.0, 6))
+        _cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
+        session.act(command(session.units(BARRACKS_LAB), STIMPACK))
+        session.act(command(session.units(BAY), WEAPONS))
+        session.step(20)
+        session.create((MARINE, 2, 34.0, 50.0, 6))
+        session.act(command(session.units(MARINE), STIM))
+        seen = []
+        for _ in range(30):
+            session.step(8)
+            session.observe()  # what has died is in one observation alone
+            seen.append(session.observe().SerializeToString(deterministic=True))
+            kept, session.state.view = session.state.view, None
+            assert session.observe().SerializeToString(deterministic=True) == seen[-1]
+            session.state.view = kept
+        frames.append(seen)
+    assert frames[0] == frames[1]
+
+
+def test_what_is_researched_agrees_with_the_tables():
+    tables = read()
+    abilities = {row.ability_id: row for row in tables.abilities}
+    upgrades = {row.upgrade_id: row for row in tables.upgrades}
+    names = {row.name for row in tables.units}
+    for one in RESEARCH:
+        row = abilities[one.build_ability_id]
+        assert (row.available, row.remaps_to_ability_id) == (True, one.general_id), one
+        assert one.cost == (upgrades[one.id].mineral_cost, upgrades[one.id].vespene_cost)
+        assert min(*one.cost, one.build_time_loops) > 0
+        assert set(one.by) | set(one.needs) <= names
+    assert len({one.id for one in RESEARCH}) == len(RESEARCH)
+
+
+def test_a_score_counts_what_upgrades_cost(town, command):
+    session = _after_research(town, command, WEAPONS, BAY)
+    details = session.observe().score.score_details
+    assert (details.used_minerals.upgrade, details.used_vespene.upgrade) == (100, 100)

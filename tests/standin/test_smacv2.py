@@ -1,0 +1,199 @@
+"""SMACv2's map: units by debug command, enemies that hunt, the real map, and SMACv2's package."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from peers.compare_smacv2 import ENVIRONMENT, compare
+from peers.run_smac import OF_SMACV2, differences, installation
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin.data.real_map import read_scenario
+from sc2pool.standin.data.scenario import Hunt
+from tests.standin.test_smac import apart, real_map, team
+
+FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
+MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9
+COPIES = (
+    *("Baneling", "Colossus", "Hydralisk", "Marauder", "Marine", "Medivac"),
+    *("Stalker", "Zealot", "Zergling"),
+)
+"""SMACv2's order of the client's types, which are the last ones of the game."""
+
+
+def begin(session, content: bytes | None = None, seed: int = 1) -> None:
+    request = sc_pb.RequestCreateGame(
+        local_map=sc_pb.LocalMap(map_data=content or FLAT.read_bytes()),
+        player_setup=[
+            sc_pb.PlayerSetup(type=sc_pb.Participant),
+            sc_pb.PlayerSetup(type=sc_pb.Computer, race=1, difficulty=sc_pb.VeryHard),
+        ],
+        random_seed=seed,
+    )
+    created = session.ask(create_game=request)
+    assert not created.create_game.HasField("error"), created
+    session.ask(join_game=sc_pb.RequestJoinGame(race=1, options=sc_pb.InterfaceOptions(raw=True)))
+
+
+def first_copy(session) -> int:
+    """As SMACv2 finds it."""
+    asked = session.ask(data=sc_pb.RequestData(unit_type_id=True))
+    return len(asked.data.units) - len(COPIES)
+
+
+def copy(session, name: str) -> int:
+    return first_copy(session) + COPIES.index(name)
+
+
+def create(session, *units: tuple[int, int, float, float]) -> None:
+    """Units of a type and an owner at a place, with the next loop."""
+    commands = [
+        debug_pb.DebugCommand(
+            create_unit=debug_pb.DebugCreateUnit(
+                unit_type=unit_type, owner=owner, pos=common.Point2D(x=x, y=y), quantity=1
+            )
+        )
+        for unit_type, owner, x, y in units
+    ]
+    answer = session.ask(debug=sc_pb.RequestDebug(debug=commands))
+    assert not answer.error, answer.error
+    session.step(1)
+
+
+def test_the_last_nine_types_are_the_copies(offline):
+    begin(offline)
+    units = offline.ask(data=sc_pb.RequestData(unit_type_id=True)).data.units
+    assert [unit.name for unit in units[-9:]] == [f"{name}_RL" for name in COPIES]
+    assert [unit.unit_id for unit in units] == list(range(len(units)))
+
+
+def test_the_map_is_empty_and_goes_on_without_units(offline):
+    begin(offline)
+    assert not offline.observe().raw_data.units
+    create(offline, (copy(offline, "Marine"), 1, 10, 10), (MARINE, 2, 25, 25))
+    offline.kill([unit.tag for unit in offline.observe().raw_data.units])
+    offline.step(2)
+    assert not offline.observe().raw_data.units, "nothing begins anew"
+    assert offline.state.status.name == "IN_GAME"
+
+
+def test_enemies_attack_the_nearest_within_half_a_second(offline):
+    begin(offline)
+    marine = copy(offline, "Marine")
+    create(offline, (marine, 1, 4, 16), (marine, 1, 30, 30), (MARINE, 2, 28, 16))
+    (enemy,) = team(offline, 2)
+    near = min(team(offline, 1), key=lambda unit: apart(unit, enemy))
+    offline.step(8)
+    (moved,) = team(offline, 2)
+    assert apart(moved, near) < apart(enemy, near), "it comes"
+    while len(team(offline, 1)) > 1:
+        offline.step(8)
+        assert offline.state.playing().world.loop < 600
+    assert team(offline, 1)[0].pos.x < 5, "the nearer one was killed first"
+    while team(offline, 1):
+        offline.step(8)
+        assert offline.state.playing().world.loop < 1600
+    assert team(offline, 2), "the team only fires when it is ordered to"
+
+
+def test_who_cannot_hit_the_nearest_waits(offline):
+    begin(offline)
+    create(
+        offline,
+        *[(copy(offline, "Medivac"), 1, 16, 16), (copy(offline, "Marine"), 1, 2, 2)],
+        *[(MARAUDER, 2, 30, 30), (MEDIVAC, 2, 29, 29)],
+    )
+    before = [(unit.pos.x, unit.pos.y) for unit in team(offline, 2)]
+    offline.step(80)
+    assert [(unit.pos.x, unit.pos.y) for unit in team(offline, 2)] == before
+
+
+def test_units_are_those_of_smacs_maps(offline):
+    begin(offline)
+    create(offline, (BANELING, 2, 16, 16))
+    (made,) = offline.state.playing().world.units
+    assert made.type.name == "Baneling_Liberty"
+    answer = offline.ask(
+        debug=sc_pb.RequestDebug(
+            debug=[debug_pb.DebugCommand(create_unit=debug_pb.DebugCreateUnit(unit_type=4321))]
+        )
+    )
+    assert "Unknown unit type 4321" in answer.error[0]
+
+
+def test_stacked_units_part_and_a_seed_repeats(session_for):
+    def play() -> list[raw_pb.Unit]:
+        session = session_for()
+        begin(session, seed=3)
+        own = [(copy(session, "Zealot"), 1, 16, 16)] * 10
+        create(session, *own, *[(73, 2, 20, 20)] * 10)
+        session.step(40)
+        return list(session.observe().raw_data.units)
+
+    units = play()
+    places = {(unit.pos.x, unit.pos.y) for unit in units}
+    assert len(places) == len(units)
+    assert [unit.SerializeToString() for unit in units] == [
+        unit.SerializeToString() for unit in play()
+    ]
+
+
+SCRIPT = b"""
+bool gt_Attack_Func (bool testConds, bool runActions) {
+    UnitIssueOrder(one, OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint(
+all, UnitGetPosition(one))), c_orderQueueReplace);
+}
+void gt_Attack_Init () {
+    gt_Attack = TriggerCreate("gt_Attack_Func");
+    TriggerAddEventTimePeriodic(gt_Attack, PERIOD, c_timeGame);
+}
+"""
+
+
+def test_the_real_map_reads_as_ours(offline):
+    flat = np.full((32, 32), 64, "<u2").tobytes(), np.full((32, 32), 2, "u1").tobytes()
+    header = b"CLIF" + bytes(4) + (32).to_bytes(4, "little") * 2 + bytes(16)
+    flags = b"LFCT" + bytes(20) + (32).to_bytes(4, "little") * 2
+    content = real_map(
+        MapScript=SCRIPT.replace(b"PERIOD", b"0.5"),
+        Objects=b"<PlacedObjects/>",
+        t3SyncCliffLevel=header + flat[0],
+        t3CellFlags=flags + flat[1],
+    )
+    assert differences(read_scenario(content), read_scenario(FLAT.read_bytes())) == []
+    assert read_scenario(content).rules == (Hunt(8),)
+    begin(offline, content)
+    create(offline, (copy(offline, "Marine"), 1, 10, 10))
+
+
+@pytest.mark.parametrize("period", [b"0.01", b"1000"])
+def test_a_period_that_cannot_be_says_why(offline, period):
+    request = sc_pb.RequestCreateGame(
+        local_map=sc_pb.LocalMap(map_data=real_map(MapScript=SCRIPT.replace(b"PERIOD", period))),
+        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
+    )
+    reply = offline.ask(create_game=request).create_game
+    assert reply.error == sc_pb.ResponseCreateGame.InvalidMapData
+    assert "look for a target every" in reply.error_details
+
+
+SMACV2 = Path(os.environ.get("SC2POOL_SMACV2", ENVIRONMENT))
+
+
+@pytest.mark.skipif(
+    not (SMACV2 / "prepared").exists(),
+    reason=f"no SMACv2 in {SMACV2}: `scripts/peers/compare_smacv2.py` makes the environment",
+)
+@pytest.mark.parametrize("scenario", ["terran_5_vs_5", "protoss_5_vs_5", "zerg_5_vs_5"])
+def test_smacv2_says_the_same_numbers(scenario):
+    """The long form is `scripts/peers/compare_smacv2.py --options`."""
+    with installation() as game:
+        found = compare(SMACV2 / "bin" / "python", game, scenario, {}, steps=20, seed=1)
+    assert not found.different
+    assert found.steps >= 20

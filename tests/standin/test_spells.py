@@ -1,0 +1,291 @@
+"""Spells, morphs and training of all races: what they cost, what they do, what is seen of them."""
+
+from __future__ import annotations
+
+import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.standin.data.derived import hallucination_of
+from sc2pool.standin.data.unit_types import TYPE_BY_ID
+from tests.standin.conftest import step_until
+
+MARINE, REAPER, ZEALOT, SENTRY, ROACH = 48, 49, 73, 77, 110
+GHOST, RAVEN, TEMPLAR, PHOENIX, NEXUS, INFESTOR, QUEEN, RAVAGER = 50, 56, 75, 78, 59, 111, 126, 688
+DARK_TEMPLAR, ARCHON, ZERGLING, COCOON, BANELING, NEST = 76, 141, 105, 8, 9, 96
+HATCHERY, GATEWAY, SPAWNING_POOL, STALKER, OBSERVER = 86, 62, 89, 74, 82
+HALLUCINATION_OF_STALKERS = 158
+ARCHON_WARP, MORPH_TO_BANELING, TRAIN_QUEEN, TRAIN_ZEALOT = 1766, 80, 1632, 916
+TURRET, CHARGE_ON_THE_GROUND = 31, 830
+CHARGE, BILE, MISSILE, AUTO_TURRET, SNIPE, EMP = 2588, 2338, 3753, 1764, 2714, 1628
+SHIELD, BEAM, STORM, FEEDBACK, CHRONO, FUNGAL, TRANSFUSION = 76, 173, 1036, 140, 3755, 74, 1664
+
+
+def _give_energy(session, unit_type: int, energy: float = 200) -> None:
+    for unit in session.units(unit_type):
+        change = debug_pb.DebugSetUnitValue(
+            unit_value=debug_pb.DebugSetUnitValue.Energy, value=energy, unit_tag=unit.tag
+        )
+        session.debug(debug_pb.DebugCommand(unit_value=change))
+    session.state.playing().do_asked()
+
+
+def _one(session, unit_type: int):
+    (unit,) = session.units(unit_type)
+    return unit
+
+
+def _effects(session) -> list[int]:
+    return [effect.effect_id for effect in session.observe().raw_data.effects]
+
+
+def _abilities(session, tag: int) -> set[int]:
+    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=tag)]
+    reply = session.ask(query=query_pb.RequestQuery(abilities=asked))
+    return {one.ability_id for one in reply.query.abilities[0].abilities}
+
+
+def test_a_charge_lies_there_and_explodes(offline, command):
+    offline.arena((REAPER, 1, 20, 30), (ROACH, 2, 40, 30))
+    assert offline.act(command(offline.units(REAPER), CHARGE, (30, 30))) == [1]
+    for _ in range(60):
+        offline.step(2)
+        if offline.units(CHARGE_ON_THE_GROUND):
+            break
+    reaper, charge = _one(offline, REAPER), _one(offline, CHARGE_ON_THE_GROUND)
+    assert (charge.pos.x, charge.pos.y) == (30, 30)
+    assert 24 < reaper.pos.x < 25.5  # it went into range, and no farther
+    again = command([reaper], CHARGE, (30, 30))
+    assert offline.act(again) == [error_pb.Cooldown]
+    assert CHARGE not in _abilities(offline, reaper.tag)
+    offline.step(46)
+    assert not offline.units(CHARGE_ON_THE_GROUND)
+    offline.step(314)
+    assert CHARGE in _abilities(offline, reaper.tag)
+
+
+def test_a_bile_hits_friend_and_foe_where_it_lands(offline, command):
+    offline.arena((RAVAGER, 1, 20, 30), (MARINE, 1, 28, 30), (ZEALOT, 2, 28, 31))
+    offline.state.playing().world.gods |= {1, 2}  # they would fight
+    offline.act(command(offline.units(RAVAGER), BILE, (28, 30.5)))
+    offline.step(3)
+    assert _effects(offline) == [11]
+    offline.state.playing().world.gods.clear()
+    offline.step(56)
+    assert _effects(offline) == []
+    assert not offline.units(MARINE)
+
+
+def test_energy_is_needed_and_paid(offline, command):
+    offline.arena((RAVEN, 1, 20, 30), (INFESTOR, 2, 26, 30))
+    raven, infestor = _one(offline, RAVEN), _one(offline, INFESTOR)
+    assert offline.act(command([raven], MISSILE, target=infestor.tag)) == [error_pb.NotEnoughEnergy]
+    _give_energy(offline, RAVEN)
+    assert offline.act(command([raven], MISSILE, target=raven.tag)) == [error_pb.CantTargetThatUnit]
+    assert offline.act(command([raven], MISSILE)) == [error_pb.MustTargetUnit]
+    assert offline.act(command([raven], MISSILE, target=infestor.tag)) == [1]
+    offline.step(30)
+    assert list(_one(offline, INFESTOR).buff_ids) == [279, 280]
+    assert _one(offline, RAVEN).energy == pytest.approx(125, abs=2)
+    offline.step(480)
+    assert not _one(offline, INFESTOR).buff_ids
+
+
+def test_a_summoned_unit_fights_and_goes(offline, command):
+    offline.arena((RAVEN, 1, 20, 30), (ROACH, 2, 28, 30))
+    offline.act(command(offline.units(RAVEN), AUTO_TURRET, (22, 30)))
+    offline.step(60)
+    assert offline.units(TURRET)
+    assert _one(offline, ROACH).health < 145
+    offline.step(150)
+    assert not offline.units(TURRET)
+
+
+def test_a_shield_goes_with_its_sentry(offline, command):
+    offline.arena(
+        (SENTRY, 1, 20, 30), (MARINE, 1, 20, 33), (MARINE, 1, 40, 30), (ZEALOT, 2, 50, 50)
+    )
+    _give_energy(offline, SENTRY)
+    offline.act(command(offline.units(SENTRY), SHIELD))
+    offline.step(3)
+    assert _effects(offline) == [2]
+    assert sorted(list(unit.buff_ids) for unit in offline.units(MARINE)) == [[], [18]]
+    assert list(_one(offline, SENTRY).buff_ids) == [18]
+    offline.act(command(offline.units(SENTRY), 16, (36, 30)))
+    offline.step(120)
+    (effect,) = offline.observe().raw_data.effects
+    assert effect.pos[0].x == pytest.approx(_one(offline, SENTRY).pos.x, abs=0.2)
+    assert [list(unit.buff_ids) for unit in offline.units(MARINE)] == [[], [18]]
+    offline.step(140)
+    assert _effects(offline) == []
+    assert not any(unit.buff_ids for unit in offline.units(MARINE))
+
+
+def test_a_storm_hurts_all_within_it(offline, command):
+    offline.arena((TEMPLAR, 1, 20, 30), (ROACH, 2, 28, 30), (ROACH, 2, 28, 45))
+    _give_energy(offline, TEMPLAR)
+    offline.state.playing().world.gods |= {1}
+    offline.act(command(offline.units(TEMPLAR), STORM, (28, 30)))
+    offline.step(3)
+    assert _effects(offline) == [1]
+    offline.step(90)
+    struck, other = offline.units(ROACH)
+    assert other.health == other.health_max
+    assert struck.health < struck.health_max - 20
+    assert _effects(offline) == []
+
+
+def test_feedback_snipe_and_emp(offline, command):
+    offline.arena(
+        (TEMPLAR, 1, 20, 30), (GHOST, 1, 20, 34), (INFESTOR, 2, 27, 30), (ZEALOT, 2, 27, 36)
+    )
+    for unit_type in (TEMPLAR, GHOST, INFESTOR):
+        _give_energy(offline, unit_type)
+    templar, ghost = _one(offline, TEMPLAR), _one(offline, GHOST)
+    infestor, zealot = _one(offline, INFESTOR), _one(offline, ZEALOT)
+    assert offline.act(command([templar], FEEDBACK, target=zealot.tag)) == [
+        error_pb.MustTargetUnitWithEnergy
+    ]
+    offline.act(command([ghost], EMP, (27, 36)))
+    offline.step(14)
+    assert _one(offline, ZEALOT).shield == 0
+    offline.act(command([templar], FEEDBACK, target=infestor.tag))
+    offline.step(3)
+    assert not offline.units(INFESTOR)  # 200 of energy are 100 of damage
+    offline.act(command([ghost], SNIPE, target=_one(offline, ZEALOT).tag))
+    offline.step(40)
+    assert not offline.units(ZEALOT)
+
+
+def test_transfusion_heals_and_chrono_boost_shows(offline, command):
+    offline.arena((QUEEN, 1, 20, 30), (ROACH, 1, 24, 30), (NEXUS, 1, 45, 45), (MARINE, 2, 9, 9))
+    _give_energy(offline, QUEEN)
+    roach, nexus = _one(offline, ROACH), _one(offline, NEXUS)
+    offline.state.playing().world.by_tag[roach.tag].life = 20
+    assert offline.act(command(offline.units(QUEEN), TRANSFUSION, target=nexus.tag)) == [
+        error_pb.CantTargetThatUnit
+    ]
+    offline.act(command(offline.units(QUEEN), TRANSFUSION, target=roach.tag))
+    assert offline.act(command([nexus], CHRONO, target=nexus.tag)) == [1]
+    offline.step(3)
+    assert _one(offline, ROACH).health == pytest.approx(95, abs=2)
+    assert list(_one(offline, NEXUS).buff_ids) == [281]
+    assert _one(offline, NEXUS).energy == pytest.approx(0, abs=1)
+
+
+def test_a_hallucination_looks_real_until_it_is_detected(offline, command):
+    offline.arena((SENTRY, 1, 20, 30), (ROACH, 2, 26, 30))
+    _give_energy(offline, SENTRY)
+    offline.act(command(offline.units(SENTRY), HALLUCINATION_OF_STALKERS))
+    offline.step(2)
+    stalkers = offline.units(STALKER)
+    assert [one.is_hallucination for one in stalkers] == [True, True]
+    assert offline.observe().player_common.food_used == 2  # the sentry's
+    offline.step(60)
+    roach = _one(offline, ROACH)
+    assert roach.health == roach.health_max
+    offline.kill([roach.tag])
+    offline.step(970)
+    assert not offline.units(STALKER)
+
+
+def test_an_enemys_hallucination_is_known_where_it_is_detected(offline):
+    offline.arena((MARINE, 1, 40, 30), (SENTRY, 2, 41, 33))
+    game = offline.state.playing()
+    game.world.spawn(hallucination_of(TYPE_BY_ID[STALKER]), 2, [(44, 30)])
+    assert not _one(offline, STALKER).is_hallucination
+    offline.create((OBSERVER, 1, 40, 28))
+    assert _one(offline, STALKER).is_hallucination
+
+
+def test_an_effect_is_on_the_screen(offline, command):
+    options = sc_pb.InterfaceOptions(raw=True)
+    layer = options.feature_layer
+    layer.width = 24
+    layer.resolution.x = layer.resolution.y = 48
+    layer.minimap_resolution.x = layer.minimap_resolution.y = 32
+    offline.arena((SENTRY, 1, 32, 29), (ZEALOT, 2, 50, 50), interface=options)
+    _give_energy(offline, SENTRY)
+    offline.act(command(offline.units(SENTRY), SHIELD))
+    offline.step(2)
+    plane = offline.observe().feature_layer_data.renders.effects.data
+    assert set(plane) == {0, 2}
+    assert 200 < plane.count(2) < 320  # a circle of 9 cells, 2 pixels each
+    offline.step(260)
+    assert set(offline.observe().feature_layer_data.renders.effects.data) == {0}
+
+
+def test_a_queued_spell_follows_a_move(offline, command):
+    offline.arena((PHOENIX, 1, 20, 30), (ZEALOT, 2, 40, 30))
+    (zealot,) = offline.units(ZEALOT)
+    offline.act(command(offline.units(PHOENIX), 16, (20, 40)))
+    offline.act(command(offline.units(PHOENIX), BEAM, target=zealot.tag, queued=True))
+    offline.step(20)
+    assert _one(offline, PHOENIX).pos.y > 33
+    offline.step(100)
+    assert list(_one(offline, ZEALOT).buff_ids) == [5]
+
+
+def test_the_same_seed_gives_the_same_bytes(session_for, command):
+    def play() -> bytes:
+        session = session_for()
+        session.arena((INFESTOR, 1, 20, 30), (MARINE, 2, 28, 30, 5))
+        _give_energy(session, INFESTOR)
+        session.act(command(session.units(INFESTOR), FUNGAL, (28, 30)))
+        session.step(60)
+        return session.observe().SerializeToString(deterministic=True)
+
+    assert play() == play()
+
+
+def test_two_templars_become_an_archon(melee, command):
+    session = melee(None)
+    session.create((TEMPLAR, 1, 40, 48), (DARK_TEMPLAR, 1, 45, 48))
+    session.step(4)
+    templars = [*session.units(TEMPLAR), *session.units(DARK_TEMPLAR)]
+    alone = command(templars[:1], ARCHON_WARP)
+    assert session.act(alone) == [error_pb.CantFindEnoughTargets]
+    assert session.act(command(templars, ARCHON_WARP)) == [1]
+    session.step(4)
+    assert [order.ability_id for order in _one(session, TEMPLAR).orders] == [1767]
+    step_until(session, lambda: session.units(ARCHON))
+    assert not session.units(TEMPLAR)
+    assert not session.units(DARK_TEMPLAR)
+    assert _one(session, ARCHON).build_progress < 0.1
+    session.step(100)
+    assert _one(session, ARCHON).build_progress == pytest.approx(0.5, abs=0.08)
+    session.step(96)
+    assert _one(session, ARCHON).build_progress == 1
+
+
+def test_zerglings_become_banelings(melee, command):
+    session = melee(None)
+    session.create((ZERGLING, 1, 40, 48, 3))
+    session.state.game.world.minerals = session.state.game.economy.vespene = 60
+    session.step()
+    morph = command(session.units(ZERGLING), MORPH_TO_BANELING)
+    assert session.act(morph) == [error_pb.TechRequirementsNotMet]
+    session.create((NEST, 1, 45, 52))
+    session.step()
+    assert session.act(morph) == [1]
+    session.step(2)
+    assert len(session.units(COCOON)) == 2  # the money is for two
+    assert len(session.units(ZERGLING)) == 1
+    session.step(322)
+    assert [unit.health for unit in session.units(BANELING)] == [30, 30]
+
+
+def test_structures_of_other_races_train(melee, command):
+    session = melee(None)
+    session.create((HATCHERY, 1, 41.5, 48.5), (GATEWAY, 1, 50.5, 52.5))
+    session.state.game.world.minerals = 300
+    session.step()
+    hatchery, gateway = _one(session, HATCHERY), _one(session, GATEWAY)
+    assert session.act(command([hatchery], TRAIN_QUEEN)) == [error_pb.TechRequirementsNotMet]
+    session.create((SPAWNING_POOL, 1, 41.5, 55.5))
+    session.step()
+    assert session.act(command([hatchery], TRAIN_QUEEN), command([gateway], TRAIN_ZEALOT)) == [1, 1]
+    session.step(802)
+    assert (len(session.units(QUEEN)), len(session.units(ZEALOT))) == (1, 1)

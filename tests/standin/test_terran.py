@@ -1,0 +1,497 @@
+"""The rest of the Terran town: add-ons, lifted structures, orbital commands, and what they make."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from tests.standin.conftest import step_until
+
+TECH_LAB, REACTOR, BARRACKS_LAB, BARRACKS_REACTOR, FACTORY_LAB, STARPORT_LAB = 5, 6, 37, 38, 39, 41
+CENTER, DEPOT, REFINERY, BARRACKS, BAY, FACTORY, STARPORT, FUSION_CORE = (
+    *(18, 19, 20, 21, 22, 27, 28, 30),
+)
+ORBITAL, BARRACKS_FLYING, FACTORY_FLYING, CENTER_FLYING = 132, 46, 43, 36
+SCV, MARINE, MARAUDER, CYCLONE, MULE, BATTLECRUISER, VIKING = 45, 48, 51, 692, 268, 57, 35
+DARK_TEMPLAR, FIELD, GEYSER = 76, 341, 342
+SMART, STOP, MOVE, ATTACK, GATHER, SCAN, CALL_MULE = 1, 4, 16, 23, 3666, 399, 171
+BUILD_FACTORY, BUILD_STARPORT, BUILD_FUSION_CORE = 328, 329, 333
+TRAIN_SCV, TRAIN_MARINE, TRAIN_MARAUDER, TRAIN_CYCLONE, TRAIN_BATTLECRUISER = (
+    *(524, 560, 563, 597, 623),
+)
+BUILD_LAB, BUILD_REACTOR, LIFT, LAND, CANCEL, CANCEL_LAST = 3682, 3683, 3679, 3678, 3659, 3671
+UPGRADE_TO_ORBITAL = 1516
+PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
+"""Free places beside a natural expansion, with room for an add-on each."""
+
+
+@pytest.fixture
+def town(melee):
+    """Begins a melee alone, with money, and these structures at PLACES."""
+
+    def begin(*kinds: int, money: int = 2000, **options):
+        session = melee(None, **options)
+        session.create(*((kind, 1, *place) for kind, place in zip(kinds, PLACES, strict=False)))
+        session.state.game.world.minerals = session.state.game.economy.vespene = money
+        session.step()
+        return session
+
+    return begin
+
+
+def _one(session, unit_type: int) -> raw_pb.Unit:
+    (unit,) = session.units(unit_type)
+    return unit
+
+
+def _at(unit: raw_pb.Unit) -> tuple[float, float]:
+    return unit.pos.x, unit.pos.y
+
+
+def _money(session) -> tuple[int, int]:
+    """Minerals without what the workers brought home, and gas."""
+    player = session.observe().player_common
+    return player.minerals - session.state.game.economy.collected[0], player.vespene
+
+
+def _abilities(session, unit: raw_pb.Unit) -> set[int]:
+    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
+    reply = session.ask(query=query_pb.RequestQuery(abilities=asked))
+    return {one.ability_id for one in reply.query.abilities[0].abilities}
+
+
+def _with_lab(session, command, structure: int, add_on: int = BUILD_LAB) -> None:
+    assert session.act(command(session.units(structure), add_on)) == [1]
+    session.step(810)
+    assert not _one(session, structure).orders
+
+
+def test_a_tech_lab_is_built_beside_its_structure(town, command):
+    session = town(BARRACKS)
+    barracks = _one(session, BARRACKS)
+    assert session.act(command([barracks], TRAIN_MARAUDER)) == [error_pb.TechRequirementsNotMet]
+    assert TRAIN_MARAUDER not in _abilities(session, barracks)
+    before = _money(session)
+    assert session.act(command([barracks], BUILD_LAB)) == [1]
+    session.step(200)
+    assert _money(session) == (before[0] - 50, before[1] - 25)
+    barracks, lab = _one(session, BARRACKS), _one(session, BARRACKS_LAB)
+    assert [order.ability_id for order in barracks.orders] == [421]
+    assert barracks.orders[0].progress == pytest.approx(0.5, abs=0.01)
+    assert lab.build_progress == pytest.approx(0.5, abs=0.01)
+    assert lab.health == pytest.approx(220, abs=3)
+    assert barracks.add_on_tag == lab.tag
+    assert _at(lab) == (barracks.pos.x + 2.5, barracks.pos.y - 0.5)
+    assert session.act(command([barracks], TRAIN_MARINE)) == [error_pb.CantQueueThatOrder]
+    session.step(202)
+    assert _one(session, BARRACKS_LAB).build_progress == 1
+    assert TRAIN_MARAUDER in _abilities(session, barracks)
+    assert session.act(command([barracks], TRAIN_MARAUDER)) == [1]
+    session.step(482)
+    assert _one(session, MARAUDER).alliance == raw_pb.Self
+
+
+def test_an_add_on_needs_its_place(town, command):
+    session = town(BARRACKS)
+    barracks = _one(session, BARRACKS)
+    elsewhere = command([barracks], BUILD_LAB, PLACES[1])
+    assert session.act(elsewhere) == [error_pb.AddOnTooFarFromBuilding]
+    session.create((DEPOT, 1, PLACES[0][0] + 2.5, PLACES[0][1] - 0.5))
+    session.step()
+    assert session.act(command([barracks], BUILD_REACTOR)) == [error_pb.CantBuildLocationInvalid]
+    session.kill([session.units(DEPOT)[0].tag])
+    session.step(2)
+    assert session.act(command([barracks], BUILD_REACTOR, PLACES[0])) == [1]
+
+
+def test_an_add_on_is_cancelled_or_destroyed(town, command):
+    session = town(BARRACKS)
+    barracks = _one(session, BARRACKS)
+    before = _money(session)
+    for end in (lambda: session.act(command([barracks], CANCEL)), None):
+        session.act(command([barracks], BUILD_REACTOR))
+        session.step(100)
+        if end is None:
+            session.kill([_one(session, BARRACKS_REACTOR).tag])
+        else:
+            assert end() == [1]
+        session.step(3)
+        assert not session.units(BARRACKS_REACTOR)
+        shown = _one(session, BARRACKS)
+        assert not shown.orders
+        assert not shown.HasField("add_on_tag")
+    paid = 50 - int(50 * 0.75) + 50
+    assert _money(session) == (before[0] - paid, before[1] - paid)
+    session.act(command([barracks], BUILD_REACTOR))
+    session.step(100)
+    session.kill([barracks.tag])
+    session.step(3)
+    assert not session.units(BARRACKS_REACTOR)
+
+
+def test_a_reactor_makes_two_at_once(town, command):
+    session = town(BARRACKS, CENTER)
+    _with_lab(session, command, BARRACKS, BUILD_REACTOR)
+    barracks = _one(session, BARRACKS)
+    for _ in range(8):
+        assert session.act(command([barracks], TRAIN_MARINE)) == [1]
+        session.step()
+    assert session.act(command([barracks], TRAIN_MARINE)) == [error_pb.QueueIsFull]
+    orders = _one(session, BARRACKS).orders
+    assert [order.progress > 0 for order in orders] == [True] * 2 + [False] * 6
+    assert session.act(command([barracks], TRAIN_MARAUDER)) == [error_pb.TechRequirementsNotMet]
+    for made in (0, 2, 4):
+        session.step(390)
+        assert len(session.units(MARINE)) == made
+        session.step(12)
+        assert len(session.units(MARINE)) == made + 2
+    assert session.act(command([barracks], CANCEL_LAST)) == [1]
+    session.step(402)
+    assert len(session.units(MARINE)) == 7
+
+
+def test_structures_lift_off_swap_add_ons_and_land(town, command):
+    session = town(BARRACKS, FACTORY)
+    _with_lab(session, command, BARRACKS)
+    barracks, factory = _one(session, BARRACKS), _one(session, FACTORY)
+    assert session.act(command([barracks, factory], LIFT)) == [1]
+    session.step(16)
+    assert [order.ability_id for order in _one(session, BARRACKS).orders] == [452]
+    session.step(18)
+    flying = _one(session, BARRACKS_FLYING)
+    assert (flying.tag, flying.is_flying) == (barracks.tag, True)
+    assert flying.pos.z > barracks.pos.z + 3
+    assert _at(_one(session, TECH_LAB)) == (27.0, 45.0)
+    assert not flying.HasField("add_on_tag")
+    assert session.act(command([flying], MOVE, PLACES[4])) == [1]
+    flying_factory = _one(session, FACTORY_FLYING)
+    assert session.act(command([flying_factory], LAND, PLACES[0])) == [1]
+    session.step()
+    (order,) = _one(session, FACTORY_FLYING).orders
+    assert (order.ability_id, order.target_world_space_pos.x) == (520, PLACES[0][0])
+    step_until(session, lambda: session.units(FACTORY))
+    landed, lab = _one(session, FACTORY), _one(session, FACTORY_LAB)
+    assert (_at(landed), landed.add_on_tag, landed.is_flying) == (PLACES[0], lab.tag, False)
+    assert session.act(command([landed], TRAIN_CYCLONE)) == [1]
+    session.step(722)
+    assert _one(session, CYCLONE)
+    assert _at(_one(session, BARRACKS_FLYING)) == PLACES[4]
+
+
+def test_of_two_orders_in_a_loop_the_first_counts(town, command):
+    session = town(BARRACKS)
+    barracks = session.units(BARRACKS)
+    orders = command(barracks, LIFT), command(barracks, TRAIN_MARINE)
+    assert session.act(*orders) == [1, 1]
+    session.step()
+    reply = session.ask(observation=sc_pb.RequestObservation()).observation
+    errors = [(one.ability_id, one.result) for one in reply.action_errors]
+    assert errors == [(TRAIN_MARINE, error_pb.CantQueueThatOrder)]
+    session.step(500)
+    assert not session.units(MARINE)
+    assert not _one(session, BARRACKS_FLYING).orders
+
+
+def test_where_a_structure_cannot_land(town, command):
+    session = town(BARRACKS, BARRACKS)
+    barracks, other = session.units(BARRACKS)
+    session.act(command([barracks], LIFT))
+    session.step(34)
+    for place in (PLACES[1], (1.0, 1.0)):
+        assert session.act(command([barracks], LAND, place)) == [error_pb.CantLandLocationInvalid]
+    assert session.act(command([barracks], LAND)) == [error_pb.CantLandLocationInvalid]
+    assert session.act(command([barracks], LAND, PLACES[2])) == [1]
+    session.step(100)
+    session.create((MARINE, 2, *PLACES[2]))
+    session.step(300)
+    flying = _one(session, BARRACKS_FLYING)
+    assert (_at(flying), list(flying.orders)) == (PLACES[2], [])
+    assert _one(session, BARRACKS).tag == other.tag
+
+
+def test_a_command_center_lands_at_a_distance_to_resources(town, command):
+    session = town()
+    center = _one(session, CENTER)
+    session.act(command([center], LIFT))
+    session.step(34)
+    flying = _one(session, CENTER_FLYING)
+    near = min(
+        (one for one in session.units(FIELD) if one.display_type == raw_pb.Visible),
+        key=lambda one: math.dist(_at(one), _at(center)),
+    )
+    beside = near.pos.x + (4 if near.pos.x < center.pos.x else -4), near.pos.y
+    result = session.act(command([flying], LAND, beside))
+    assert result[0] in {error_pb.CantLandTooCloseToResources, error_pb.CantLandLocationInvalid}
+    assert session.act(command([flying], LAND, _at(center))) == [1]
+    session.step(40)
+    assert _at(_one(session, CENTER)) == _at(center)
+
+
+def test_units_walk_under_a_lifted_wall(town, command):
+    session = town(BARRACKS)
+    path = query_pb.RequestQueryPathing(
+        start_pos=common.Point2D(x=21.5, y=45.5), end_pos=common.Point2D(x=27.5, y=45.5)
+    )
+    query = query_pb.RequestQuery(pathing=[path])
+    around = session.ask(query=query).query.pathing[0].distance
+    session.act(command(session.units(BARRACKS), LIFT))
+    session.step(40)
+    assert session.ask(query=query).query.pathing[0].distance == 6 < around
+
+
+def test_weapons_against_the_ground_do_not_hit_lifted_structures(town, command):
+    session = town(BARRACKS)
+    session.act(command(session.units(BARRACKS), LIFT))
+    session.step(40)
+    session.kill([worker.tag for worker in session.units(SCV)])  # they would be aimed at first
+    session.create((MARAUDER, 2, 26.0, 48.0))
+    session.step(60)
+    assert _one(session, BARRACKS_FLYING).health == 1000
+    session.create((MARINE, 2, 26.0, 48.0))
+    session.step(60)
+    assert _one(session, BARRACKS_FLYING).health < 1000
+
+
+def test_an_orbital_command(town, command):
+    session = town()
+    center = _one(session, CENTER)
+    upgrade = command([center], UPGRADE_TO_ORBITAL)
+    assert session.act(upgrade) == [error_pb.TechRequirementsNotMet]
+    session.create((BARRACKS, 1, *PLACES[0]))
+    before = _money(session)
+    for ends_with in (CANCEL, None):
+        assert session.act(upgrade) == [1]
+        session.step(280)
+        assert _money(session) == (before[0] - 150, before[1])
+        shown = _one(session, CENTER)
+        assert [order.ability_id for order in shown.orders] == [1516]
+        assert shown.orders[0].progress == pytest.approx(0.5, abs=0.01)
+        assert session.act(command([center], TRAIN_SCV)) == [error_pb.CantQueueThatOrder]
+        if ends_with is not None:
+            assert session.act(command([center], ends_with)) == [1]
+            session.step()
+            assert _money(session) == before
+    session.step(282)
+    orbital = _one(session, ORBITAL)
+    assert (orbital.tag, orbital.energy_max) == (center.tag, 200)
+    assert orbital.energy == pytest.approx(50, abs=0.2)
+    assert (orbital.assigned_harvesters, orbital.ideal_harvesters) == (12, 16)
+    assert session.observe().player_common.food_cap == 15
+    collected = session.state.game.economy.collected[0]
+    session.step(200)
+    assert session.state.game.economy.collected[0] > collected
+    assert session.act(command([orbital], TRAIN_SCV)) == [1]
+
+
+def _orbital(town, **options):
+    """A town whose command centre became an orbital command, and whose SCVs stand still."""
+    session = town(BARRACKS, **options)
+    world = session.state.game.world
+    for unit in world.owned_by(1):
+        if unit.type.name == "CommandCenter":
+            session.kill([unit.tag])
+            session.create((ORBITAL, 1, unit.x, unit.y))
+    session.step(2)
+    return session
+
+
+def test_a_mule_gathers_for_64_seconds(town, command):
+    session = _orbital(town)
+    orbital = _one(session, ORBITAL)
+    session.act(command(session.units(SCV), STOP))
+    session.step(300)
+    session.act(command(session.units(SCV), STOP))
+    session.step(2)
+    near = min(
+        (one for one in session.units(FIELD) if one.display_type == raw_pb.Visible),
+        key=lambda one: math.dist(_at(one), _at(orbital)),
+    )
+    before = session.state.game.economy.collected[0]
+    session.state.game.world.by_tag[orbital.tag].energy = 60.0
+    call = command([orbital], CALL_MULE, target=near.tag)
+    assert session.act(call, call) == [1, 1]
+    session.step()
+    assert len(session.units(MULE)) == 1
+    assert session.act(call) == [error_pb.NotEnoughEnergy]
+    mule = _one(session, MULE)
+    assert [order.ability_id for order in mule.orders] == [166]
+    assert session.observe().player_common.food_used == 12
+    session.step(1400)
+    assert _one(session, MULE).tag == mule.tag
+    session.step(40)
+    assert not session.units(MULE)
+    assert session.state.game.economy.collected[0] - before in {225, 250}
+
+
+def test_a_mule_gathers_no_gas(town, command):
+    session = _orbital(town)
+    orbital = _one(session, ORBITAL)
+    geyser = min(
+        (one for one in session.units(GEYSER) if one.display_type == raw_pb.Visible),
+        key=lambda one: math.dist(_at(one), _at(orbital)),
+    )
+    session.create((REFINERY, 1, *_at(geyser)))
+    session.act(command([orbital], CALL_MULE, _at(orbital)))
+    session.step(2)
+    mule, refinery = _one(session, MULE), _one(session, REFINERY)
+    gather = command([mule], GATHER, target=refinery.tag)
+    assert session.act(gather) == [error_pb.CantHarvestThatResource]
+    far = command([orbital], CALL_MULE, (44.0, 90.0))
+    session.state.game.world.by_tag[orbital.tag].energy = 200.0
+    assert session.act(far) == [error_pb.MustTargetVisibleLocation]
+
+
+def test_a_scan_shows_a_place_and_what_is_cloaked(town, command):
+    session = _orbital(town)
+    orbital = _one(session, ORBITAL)
+    there = (68.0, 20.0) if orbital.pos.x < 44 else (20.0, 76.0)
+    session.create((DARK_TEMPLAR, 2, *there))
+    session.step()
+    assert not session.units(DARK_TEMPLAR)
+    assert session.act(command([orbital], SCAN, there)) == [1]
+    session.step(4)
+    seen = session.observe()
+    (effect,) = seen.raw_data.effects
+    assert (effect.effect_id, effect.radius, _place(effect.pos[0])) == (6, 13.0, there)
+    assert _one(session, DARK_TEMPLAR).cloak == raw_pb.CloakedDetected
+    session.step(210)
+    assert session.units(DARK_TEMPLAR)
+    session.step(10)
+    seen = session.observe()
+    assert not seen.raw_data.effects
+    assert not session.units(DARK_TEMPLAR)
+
+
+def _place(point: common.Point) -> tuple[float, float]:
+    return point.x, point.y
+
+
+def test_each_structure_and_unit_needs_those_before_it(town, command):
+    session = town()
+    worker = session.units(SCV)[:1]
+    needs = error_pb.TechRequirementsNotMet
+    chain = ((BUILD_FACTORY, BARRACKS), (BUILD_STARPORT, FACTORY), (BUILD_FUSION_CORE, STARPORT))
+    for place, (ability, structure) in zip(PLACES, chain, strict=False):
+        assert session.act(command(worker, ability, PLACES[4])) == [needs]
+        session.create((structure, 1, *place))
+        session.step()
+        assert session.act(command(worker, ability, PLACES[4])) == [1]
+        session.act(command(worker, STOP))
+        session.step(2)
+    train = command(session.units(STARPORT), TRAIN_BATTLECRUISER)
+    assert session.act(train) == [needs]
+    _with_lab(session, command, STARPORT)
+    assert session.act(train) == [needs]
+    session.create((FUSION_CORE, 1, *PLACES[3]))
+    session.step()
+    assert session.act(train) == [error_pb.NotEnoughFood]
+    session.create((DEPOT, 1, 36.0, 50.0))
+    session.step()
+    assert session.act(train) == [1]
+    session.step(1442)
+    cruiser = _one(session, BATTLECRUISER)
+    assert (cruiser.is_flying, cruiser.health_max) == (True, 550)
+
+
+def test_a_battlecruiser_flies_over_cliffs_and_beats_marines(town, command):
+    session = town(disable_fog=True)
+    session.create(
+        (BATTLECRUISER, 1, 32.0, 48.0), (MARINE, 2, 43.0, 48.0, 4), (VIKING, 2, 52.0, 48.0)
+    )
+    session.step()
+    cruiser = session.units(BATTLECRUISER)
+    assert session.act(command(cruiser, ATTACK, (52.0, 48.0))) == [1]
+    session.step(700)
+    assert not session.units(MARINE)
+    assert not session.units(VIKING)
+    assert 0 < _one(session, BATTLECRUISER).health < 550
+    assert _at(_one(session, BATTLECRUISER)) == (52.0, 48.0)
+
+
+def test_a_viking_fires_at_the_air_alone(town):
+    session = town(disable_fog=True)
+    session.create((VIKING, 1, 32.0, 48.0), (MARAUDER, 2, 34.0, 48.0))
+    session.step(100)
+    assert _one(session, MARAUDER).health == 125
+    assert _one(session, VIKING).health == 135
+
+
+def test_a_game_with_all_of_it_is_replayed(melee, command):
+    """The same requests give the same bytes, and so does the replay."""
+    frames: list[list[bytes]] = []
+    for _ in range(2):
+        session = melee(None, seed=3)
+        center, workers = _one(session, CENTER), session.units(SCV)
+        geyser, field = (
+            min(session.units(kind), key=lambda one: math.dist(_at(one), _at(center)))
+            for kind in (GEYSER, FIELD)
+        )
+        session.create((BARRACKS, 1, *PLACES[0]), (REFINERY, 1, *_at(geyser)))
+        session.create((ORBITAL, 1, *PLACES[2]))
+        session.step()
+        barracks, orbital = _one(session, BARRACKS), _one(session, ORBITAL)
+        session.act(command(workers[:3], GATHER, target=_one(session, REFINERY).tag))
+        session.step(1200)
+        frames.append([session.observe().SerializeToString(deterministic=True)])
+        steps = [1200]
+        for asked, loops in (
+            (command([orbital], CALL_MULE, target=field.tag), 50),
+            (command([barracks], BUILD_REACTOR), 810),
+            (command([center], UPGRADE_TO_ORBITAL), 100),
+            (command([barracks], TRAIN_MARINE), 100),
+            (command([barracks], TRAIN_MARINE), 100),
+            (command([barracks], CANCEL_LAST), 400),
+            (command([barracks], LIFT), 40),
+            (command([barracks], MOVE, PLACES[4]), 100),
+            (command([barracks], LAND, PLACES[3]), 300),
+            (command([orbital], SCAN, (44.0, 48.0)), 100),
+        ):
+            assert session.act(asked) == [1]
+            session.step(loops)
+            steps.append(loops)
+            frames[-1].append(session.observe().SerializeToString(deterministic=True))
+    assert frames[0] == frames[1]
+    data = session.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
+    options = sc_pb.InterfaceOptions(raw=True, score=True)
+    start = sc_pb.RequestStartReplay(replay_data=data, observed_player_id=1, options=options)
+    session.ask(leave_game=sc_pb.RequestLeaveGame())
+    assert not session.ask(start_replay=start).start_replay.HasField("error")
+    session.observe()  # an observation explores what is in sight
+    session.step()
+    session.observe()
+    for loops, frame in zip(steps, frames[0], strict=True):
+        session.step(loops)
+        assert session.observe().SerializeToString(deterministic=True) == frame
+
+
+def test_a_kept_observation_of_a_town_has_the_bytes_of_a_new_one(town, command):
+    session = town(BARRACKS, FACTORY, STARPORT, ORBITAL, FUSION_CORE, money=20_000)
+    session.create((DEPOT, 1, 36.0, 48.0), (DEPOT, 1, 36.0, 51.0))
+    rng = np.random.default_rng(1)
+    types = set()
+    for _ in range(250):
+        own = [one for one in session.observe().raw_data.units if one.alliance == raw_pb.Self]
+        types |= {one.unit_type for one in own}
+        makers = [one for one in own if one.radius > 1.3]
+        group = makers if rng.random() < 0.7 else own
+        unit = group[rng.integers(len(group))]
+        usable = sorted(_abilities(session, unit))
+        if usable:
+            point = rng.uniform((20, 36), (38, 53)).tolist() if rng.random() < 0.6 else None
+            session.act(command([unit], usable[rng.integers(len(usable))], point))
+        session.step(int(rng.integers(1, 120)))
+        first = session.ask_bytes(observation=sc_pb.RequestObservation())
+        whole = sc_pb.Response.FromString(first)
+        assert first == whole.SerializeToString(deterministic=True)
+        seen = session.ask_bytes(observation=sc_pb.RequestObservation())
+        kept, session.state.view = session.state.view, None
+        assert seen == session.ask_bytes(observation=sc_pb.RequestObservation())
+        session.state.view = kept
+    assert types >= {BARRACKS_FLYING, FACTORY_FLYING, TECH_LAB, REACTOR}
