@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,41 +14,12 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from sc2pool import StarCraft2Env, TeamTask
-from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, ObservationError, UserCodeError
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
 from sc2pool.tasks.teams.smac.task import smac_task
 
 LONG = {"25m", "27m_vs_30m", "bane_vs_bane", "2c_vs_64zg"}
 """Scenarios of so many units that a few steps must do."""
-MakeSmac = Callable[..., StarCraft2Env]
-MakeVec = Callable[..., SubprocSC2VecEnv]
-
-
-@pytest.fixture
-def smac(game_installation: Any) -> Iterator[MakeSmac]:
-    """Makes an env with SMAC's interface."""
-    with ExitStack() as stack:
-
-        def make(map_name: str, **options: Any) -> StarCraft2Env:
-            env = StarCraft2Env(map_name, game=game_installation.root, **options)
-            stack.callback(env.close)
-            return env
-
-        yield make
-
-
-@pytest.fixture
-def vec(game_installation: Any) -> Iterator[MakeVec]:
-    """Makes SB3's vector env."""
-    with ExitStack() as stack:
-
-        def make(task: Any, **keywords: Any) -> SubprocSC2VecEnv:
-            env = SubprocSC2VecEnv(task=task, game=game_installation.root, **keywords)
-            stack.callback(env.close)
-            return env
-
-        yield make
 
 
 def random_actions(masks: Sequence[Sequence[int]], rng: np.random.Generator) -> list[int]:
@@ -183,6 +153,8 @@ def test_a_killed_game_ends_the_battle_and_no_more(smac):
     [
         ({"map_name": "4m"}, "no scenario '4m'"),
         ({"obs_lastaction": True}, "no option 'obs_lastaction'; SMAC's are move_amount"),
+        ({"game_version": "4.6.2"}, "game_version can only be None"),
+        ({"debug": True}, "debug can only be False"),
         ({"difficulty": 7}, "difficulty must be one of 1, 2"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
     ],
@@ -190,6 +162,25 @@ def test_a_killed_game_ends_the_battle_and_no_more(smac):
 def test_wrong_words(options, message):
     with pytest.raises(ConfigError, match=message):
         StarCraft2Env(**options)
+
+
+def test_keywords_that_ask_for_nothing(smac):
+    """PyMARL's settings name them."""
+    env = smac("3m", seed=1, game_version=None, debug=False)
+    env.reset()
+    assert env.step([1, 1, 1])[1] is False
+
+
+@pytest.mark.parametrize("rest", [False, True])
+def test_smacs_scripted_player_acts_whatever_the_actions(smac, rest):
+    env = smac("2s3z", seed=1, heuristic_ai=True, heuristic_rest=rest)
+    env.reset()
+    total, terminated = 0.0, False
+    while not terminated:
+        reward, terminated, info = env.step([0] * 5)  # which the living cannot do
+        total += reward
+    assert info["battle_won"]
+    assert total == pytest.approx(20)
 
 
 def test_each_agent_is_a_row(vec):

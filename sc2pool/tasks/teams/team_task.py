@@ -14,7 +14,8 @@
 
 Rules: what is given or returned for each agent is in the order of `agents`; the reward, the info
 and the end of the episode are the team's; an agent whose unit is dead goes on acting, without
-effect, until the episode ends.
+effect, until the episode ends. With `players = 2` there is a team on either side of a match, each
+with a task object of its own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.commands import Commands
+from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.task import Task
 
 
@@ -34,7 +36,8 @@ class TeamTask(Task):
     """One episode of a team's task.
 
     Attributes:
-        agents: their names, each different. An env has a row for each of them.
+        agents: their names, each different. An env has a row for each of them, and in a match of
+            two learning teams for each agent of both, the first player's before the second's.
         observation_space: of one agent; `action_space` likewise.
         state_space: what `state()` returns; None if the task has no state.
         shares_state: whether each row's observation is the agent's with the state, as a dict of
@@ -73,8 +76,6 @@ class TeamTask(Task):
     def check_values(cls) -> None:
         """As every task's; the agents must have different names, a shared state a space."""
         super().check_values()
-        if cls.players != 1:
-            raise ConfigError(f"a team's task has one player, got players={cls.players!r}")
         agents: object = cls.agents
         if (
             not isinstance(agents, tuple)
@@ -87,3 +88,13 @@ class TeamTask(Task):
             )
         if cls.shares_state and cls.state_space is None:
             raise ConfigError("shares_state is True, but the task has no state_space")
+
+
+def agents_of(task: type[TaskDefinition]) -> int:
+    """How many agents each learning player of a task has."""
+    return len(task.agents) if issubclass(task, TeamTask) else 1
+
+
+def row_space(task: type[TaskDefinition]) -> spaces.Space[Any]:
+    """The observation space of a row of a task's env."""
+    return task.row_space() if issubclass(task, TeamTask) else task.observation_space

@@ -19,12 +19,10 @@ from sc2pool.tasks import commands
 from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
 from sc2pool.tasks.teams.smac.ground import Ground
-from sc2pool.tasks.units import Floats, distances
+from sc2pool.tasks.units import distances
 
 NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, 4
 FIRST_TARGET = FIRST_MOVE + N_MOVES
-SHOOT_RANGE = 6.0
-"""SMAC's, in cells, for every unit whatever its weapon."""
 MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
 
 _MOVE, _ATTACK, _STOP, _HEAL = 16, 23, 4, 386
@@ -34,15 +32,17 @@ _MOVE, _ATTACK, _STOP, _HEAL = 16, 23, 4, 386
 def available(battle: Battle, ground: Ground) -> Bools:
     """Which actions each agent has, (agents, actions)."""
     allies, enemies = battle.allies, battle.enemies
-    masks = np.zeros((len(allies.tags), FIRST_TARGET + len(enemies.tags)), dtype=np.bool_)
+    n_actions = FIRST_TARGET + battle.scenario.n_targets
+    masks = np.zeros((len(allies.tags), n_actions), dtype=np.bool_)
     masks[:, STOP] = True
     length = battle.rules.move_amount
     masks[:, FIRST_MOVE:FIRST_TARGET] = ground.can_move(allies.positions, length)
-    masks[:, FIRST_TARGET:] = _in_range(allies.positions, enemies) & enemies.alive
+    enemy_targets = slice(FIRST_TARGET, FIRST_TARGET + len(enemies.tags))
+    masks[:, enemy_targets] = _in_range(battle, enemies) & enemies.alive
     medivacs = allies.medivacs
     if medivacs.any():
         masks[medivacs, FIRST_TARGET:] = False
-        healed = _in_range(allies.positions[medivacs], allies) & allies.alive & ~medivacs
+        healed = _in_range(battle, allies)[medivacs] & allies.alive & ~medivacs
         masks[medivacs, FIRST_TARGET : FIRST_TARGET + len(allies.tags)] = healed
     dead = ~allies.alive
     masks[dead] = False
@@ -68,9 +68,9 @@ def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Command
         if action == STOP:
             orders.append(commands.command(_STOP, tag))
         elif action < FIRST_TARGET:
-            x, y = allies.positions[agent].tolist()
-            dx, dy = MOVES[action - FIRST_MOVE]
-            orders.append(commands.command(_MOVE, tag, (x + dx * length, y + dy * length)))
+            ahead = np.multiply(MOVES[action - FIRST_MOVE], length)
+            x, y = allies.turned(allies.positions[agent] + ahead).tolist()
+            orders.append(commands.command(_MOVE, tag, (x, y)))
         elif heals[agent]:
             orders.append(commands.command(_HEAL, tag, allies.tags[action - FIRST_TARGET]))
         else:
@@ -78,6 +78,8 @@ def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Command
     return orders
 
 
-def _in_range(positions: Floats, targets: Side) -> Bools:
-    near: Bools = distances(positions, targets.positions) <= SHOOT_RANGE
+def _in_range(battle: Battle, targets: Side) -> Bools:
+    """Whether each unit of a side is in range of each agent, (agents, units)."""
+    apart = distances(battle.allies.positions, targets.positions)
+    near: Bools = apart <= battle.reach[:, None]
     return near

@@ -16,8 +16,9 @@ from s2clientprotocol import raw_pb2
 
 from sc2pool.errors import ConfigError
 from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.teams.smac.ranges import shoot_range, sight_range
 from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smac.scenarios import MEDIVAC, Group, Scenario, UnitType
+from sc2pool.tasks.teams.smac.scenarios import MEDIVAC, Contest, Group, Scenario, UnitType
 from sc2pool.tasks.units import Floats, health, shield, weapon_cooldown, with_tags
 
 Bools = NDArray[np.bool_]
@@ -41,6 +42,8 @@ class Side:
         cooldown: game loops until each one's weapon is ready; of a medivac, its energy.
         positions: (n, 2).
         medivacs: which units are medivacs.
+        turned_on: the size of the map if the positions are those after half a turn of it; else
+            None.
     """
 
     tags: list[int]
@@ -48,6 +51,7 @@ class Side:
     kind: NDArray[np.intp]
     full_health: Floats
     full_shield: Floats
+    turned_on: tuple[int, int] | None = None
     max_cooldown: Floats = field(init=False)
     max_shield: Floats = field(init=False)
     present: Bools = field(init=False)
@@ -62,7 +66,7 @@ class Side:
         self.max_cooldown = np.array([self.kinds[i].max_cooldown for i in self.kind])
         # 1 for units without a shield, whose share is 0 then.
         self.max_shield = np.array([self.kinds[i].max_shield or 1.0 for i in self.kind])
-        self.medivacs = np.array([self.kinds[i] is MEDIVAC for i in self.kind])
+        self.medivacs = np.array([self.kinds[i] == MEDIVAC for i in self.kind])
         self.present = np.zeros(n, dtype=np.bool_)
         self.health, self.shield, self.cooldown = np.zeros((3, n))
         self.positions = np.zeros((n, 2))
@@ -78,6 +82,14 @@ class Side:
         """Hit points and shield of each unit; 0 of the dead."""
         return np.where(self.alive, self.health + self.shield, 0.0)
 
+    def has_medivacs_alone(self) -> bool:
+        """Whether all of it but its medivacs is dead, if it began with any."""
+        return bool(self.medivacs.any() and not self.alive[~self.medivacs].any())
+
+    def turned(self, places: Floats) -> Floats:
+        """Places on the map as this side's positions are, or the other way round; (…, 2)."""
+        return places if self.turned_on is None else self.turned_on - places
+
     def update(self, observed: Observed) -> None:
         """Take over what an observation says of the units."""
         self.present, units = with_tags(observed, self.tags)
@@ -85,7 +97,7 @@ class Side:
         self.health[self.present] = health(units)
         self.shield[self.present] = shield(units)
         self.cooldown[self.present] = weapon_cooldown(units)
-        self.positions[self.present] = units.positions
+        self.positions[self.present] = self.turned(units.positions)
         living = np.flatnonzero(self.medivacs & self.present)
         if living.size:
             _, medivacs = with_tags(observed, [self.tags[i] for i in living])
@@ -97,18 +109,27 @@ class Battle:
     """Both sides of one battle.
 
     Attributes:
+        recovery_counts: whether an enemy's recovery beyond the damage that it took is rewarded as
+            if it were damage, which SMAC does, or not, as in SMACv2.
+        sight: how far each agent sees, in cells; `reach` likewise how far it attacks or heals.
         largest_reward: the best return before it is scaled.
         reward: what the newest step earned, not scaled and without the end of the battle.
     """
 
-    scenario: Scenario
+    scenario: Contest
     rules: Rules
     allies: Side
     enemies: Side
+    recovery_counts: bool = True
+    sight: Floats = field(init=False)
+    reach: Floats = field(init=False)
     largest_reward: float = field(init=False)
     reward: float = 0.0
 
     def __post_init__(self) -> None:
+        kinds = [self.allies.kinds[i] for i in self.allies.kind]
+        self.sight = np.array([sight_range(kind, self.rules) for kind in kinds])
+        self.reach = np.array([shoot_range(kind, self.rules) for kind in kinds])
         self.largest_reward = (
             self.scenario.n_enemies * self.rules.reward_death_value
             + self.rules.reward_win
@@ -117,28 +138,28 @@ class Battle:
 
     @classmethod
     def begun(cls, scenario: Scenario, rules: Rules, observed: Observed) -> Battle | None:
-        """The battle that an observation shows; None if not all units are there yet."""
-        columns = observed.columns
-        units: dict[int, list[raw_pb2.Unit]] = {}
-        for alliance in (raw_pb2.Self, raw_pb2.Enemy):
-            rows = [row for row, whose in enumerate(columns.alliance) if whose == alliance]
-            units[alliance] = observed.messages(rows)
-        # Agents are numbered by type and place, enemies as the game lists them.
-        own = sorted(units[raw_pb2.Self], key=lambda unit: (unit.unit_type, unit.pos.x, unit.pos.y))
-        enemies = units[raw_pb2.Enemy]
+        """The battle that an observation shows; None if not all units are there yet.
+
+        Agents are numbered by type and place, enemies as the game lists them.
+        """
+        own = sorted(units_of(observed, raw_pb2.Self), key=by_type_and_place)
+        enemies = units_of(observed, raw_pb2.Enemy)
         if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
             return None
-        # The map gives the team's types numbers of its own, one after the other.
-        first = own[0].unit_type
-        battle = cls(
-            scenario,
-            rules,
-            _side(own, scenario.allies, [unit.unit_type - first for unit in own]),
-            _side(enemies, scenario.enemies, _standard_kinds(enemies, scenario.enemies)),
+        kinds = _standard_kinds(enemies, scenario.enemies)
+        allies = side_of(own, scenario.allies, own_kinds(own))
+        return cls.first_seen(
+            scenario, rules, allies, side_of(enemies, scenario.enemies, kinds), observed
         )
-        battle.allies.update(observed)
-        battle.enemies.update(observed)
-        return battle
+
+    @classmethod
+    def first_seen(
+        cls, scenario: Scenario, rules: Rules, allies: Side, enemies: Side, observed: Observed
+    ) -> Battle:
+        """The battle of two sides, which an observation shows for the first time."""
+        for side in (allies, enemies):
+            side.update(observed)
+        return cls(scenario, rules, allies, enemies)
 
     def update(self, observed: Observed) -> None:
         """Take over the observation after a step, and find out what the step earned."""
@@ -152,7 +173,7 @@ class Battle:
         if self.rules.reward_sparse:
             self.reward = 0.0
         elif self.rules.reward_only_positive:
-            self.reward = abs(earned)  # an enemy's shield recovers: SMAC counts that, too
+            self.reward = abs(earned) if self.recovery_counts else max(earned, 0.0)
         else:
             scale = self.rules.reward_negative_scale
             self.reward = earned - scale * (lost + value * allies_lost)
@@ -161,16 +182,11 @@ class Battle:
         """How the battle has ended: WON, DRAWN or LOST; None if it goes on."""
         n_allies = int(self.allies.present.sum())
         n_enemies = int(self.enemies.present.sum())
-        if (n_allies == 0 and n_enemies > 0) or self._medivacs_alone():
+        if (n_allies == 0 and n_enemies > 0) or self.allies.has_medivacs_alone():
             return LOST
         if (n_allies > 0 and n_enemies == 0) or self._enemy_medivac_alone():
             return WON
         return DRAWN if n_allies == n_enemies == 0 else None
-
-    def _medivacs_alone(self) -> bool:
-        """Whether all of the team but its medivac is dead, on a map that has one."""
-        medivacs = self.allies.medivacs
-        return bool(medivacs.any() and not self.allies.alive[~medivacs].any())
 
     def _enemy_medivac_alone(self) -> bool:
         """Whether of the enemies a medivac alone is left."""
@@ -183,14 +199,44 @@ def _losses(before: Floats, now: Floats) -> tuple[float, int]:
     return float((before - now).sum()), int(((before > 0) & (now == 0)).sum())
 
 
+def units_of(observed: Observed, alliance: int) -> list[raw_pb2.Unit]:
+    """The units of the own side or of the enemy, a `raw_pb2.Alliance`, as the game lists them."""
+    alliances = observed.columns.alliance
+    return observed.messages([row for row, whose in enumerate(alliances) if whose == alliance])
+
+
+def by_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
+    """What agents are numbered by."""
+    return unit.unit_type, unit.pos.x, unit.pos.y
+
+
+def own_kinds(units: Sequence[raw_pb2.Unit]) -> list[int]:
+    """The index of each unit's type among those of a team.
+
+    The map gives a team's types numbers of their own, one after the other.
+    """
+    types = [unit.unit_type for unit in units]
+    return [unit_type - min(types) for unit_type in types]
+
+
 def _standard_kinds(units: Sequence[raw_pb2.Unit], groups: Sequence[Group]) -> list[int]:
     """The index of each unit's type in the groups; past their end if it is in none."""
     index_of = {kind.id: index for index, (kind, _) in enumerate(groups)}
     return [index_of.get(unit.unit_type, len(groups)) for unit in units]
 
 
-def _side(units: Sequence[raw_pb2.Unit], groups: Sequence[Group], kinds: Sequence[int]) -> Side:
+def side_of(
+    units: Sequence[raw_pb2.Unit],
+    groups: Sequence[Group],
+    kinds: Sequence[int],
+    turned_on: tuple[int, int] | None = None,
+) -> Side:
     """The units as a side.
+
+    Args:
+        groups: what the scenario gives this side.
+        kinds: the index of each unit's type in the groups.
+        turned_on: as in `Side`.
 
     Raises:
         ConfigError: their types are not those of the scenario.
@@ -206,4 +252,5 @@ def _side(units: Sequence[raw_pb2.Unit], groups: Sequence[Group], kinds: Sequenc
         kind=np.array(kinds, dtype=np.intp),
         full_health=np.array([unit.health_max for unit in units]),
         full_shield=np.array([unit.shield_max for unit in units]),
+        turned_on=turned_on,
     )

@@ -6,7 +6,7 @@ An agent's observation, each part only as far as its options are on:
     each enemy     whether it can be attacked (by a medivac: whether the ally of that number can be
                    healed), distance, x, y, health, shield, type
     each ally      1, distance, x, y, health, shield, type, last action; not itself
-    itself         health, shield, type; how much of the time limit has passed
+    itself         health, shield, place, type; how much of the time limit has passed
 
 The state:
 
@@ -15,11 +15,11 @@ The state:
     last actions, how much of the time limit has passed
 
 Source: `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: distances and offsets are in
-lengths of the sight range; in the state, x and y are from the map's centre, in lengths of the
-playable area; health, shield and cooldown are shares of the largest; a type is one number of
-several that is 1; a unit that is dead or out of sight is all zeros, and so is what a dead agent
-sees. With `obs_timestep_number` SMAC's observation has one more number than its `get_obs_size`
-says, always 0; it is left out here.
+lengths of the agent's sight range; its own place is in lengths of the map; in the state, x and y
+are from the map's centre, in lengths of the playable area; health, shield and cooldown are shares
+of the largest; a type is one number of several that is 1; a unit that is dead or out of sight is
+all zeros, and so is what a dead agent sees. With `obs_timestep_number` SMAC's observation has one
+more number than its `get_obs_size` says, always 0; it is left out here.
 """
 
 from __future__ import annotations
@@ -34,13 +34,11 @@ from sc2pool.tasks.teams.smac.actions import FIRST_MOVE, FIRST_TARGET, N_MOVES
 from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
 from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smac.scenarios import Scenario
+from sc2pool.tasks.teams.smac.scenarios import Contest
 from sc2pool.tasks.units import Floats
 
 Features = NDArray[np.float32]
 
-SIGHT_RANGE = 9.0
-"""SMAC's, in cells, for every unit."""
 _N_AROUND, _N_HEIGHTS = 8, 9
 
 
@@ -48,23 +46,23 @@ _N_AROUND, _N_HEIGHTS = 8, 9
 class Sizes:
     """How many numbers there are of each kind."""
 
-    scenario: Scenario
+    scenario: Contest
     rules: Rules
 
     @cached_property
     def n_actions(self) -> int:
         """The number of an agent's actions."""
-        return FIRST_TARGET + self.scenario.n_enemies
+        return FIRST_TARGET + self.scenario.n_targets
 
     @cached_property
     def shield_of_allies(self) -> int:
         """1 if the team's race has shields, else 0."""
-        return int(self.scenario.allies[0][0].max_shield > 0)
+        return int(self.scenario.kinds[0].max_shield > 0)
 
     @cached_property
     def shield_of_enemies(self) -> int:
         """1 if the enemy's race has shields, else 0."""
-        return int(self.scenario.enemies[0][0].max_shield > 0)
+        return int(self.scenario.enemy_kinds[0].max_shield > 0)
 
     @cached_property
     def move(self) -> int:
@@ -89,7 +87,8 @@ class Sizes:
         """What an agent sees of itself."""
         rules = self.rules
         seen = rules.sees_own_health * (1 + self.shield_of_allies)
-        return seen + self.scenario.n_types + rules.obs_timestep_number
+        place = 2 * rules.obs_own_pos
+        return seen + place + self.scenario.n_types + rules.obs_timestep_number
 
     @cached_property
     def observation(self) -> int:
@@ -130,15 +129,19 @@ def observations(
         moves.append(ground.walkable_around(allies.positions, rules.move_amount))
     if rules.obs_terrain_height:
         moves.append(ground.height_around(allies.positions, rules.move_amount))
-    of_enemies = _seen(allies, enemies, masks[:, FIRST_TARGET:], battle)
-    of_allies = _seen(allies, allies, np.ones((n, n)), battle)
+    targets = masks[:, FIRST_TARGET : FIRST_TARGET + len(enemies.tags)]
+    of_enemies = _seen(battle, enemies, targets, _types(enemies))
+    types = _types(allies)
+    shown = types if battle.scenario.shows_types else np.zeros_like(types)
+    of_allies = _seen(battle, allies, np.ones((n, n)), shown)
     if rules.obs_last_action:
         visible = of_allies[..., :1]
         actions = np.broadcast_to(last_actions, (n, *last_actions.shape)) * visible
         of_allies = np.concatenate([of_allies, actions], axis=2)
-    of_others = of_allies[~np.eye(n, dtype=np.bool_)].reshape(n, -1)  # nobody is its own ally
+    of_others = of_allies[~np.eye(n, dtype=np.bool_)].reshape(n, -1)  # a unit is no ally of itself
     own = _shares(allies) if rules.sees_own_health else np.zeros((n, 0))
-    parts = [*moves, of_enemies.reshape(n, -1), of_others, own, _types(allies)]
+    place = allies.positions / ground.size if rules.obs_own_pos else np.zeros((n, 0))
+    parts = [*moves, of_enemies.reshape(n, -1), of_others, own, place, types]
     seen = np.concatenate(parts, axis=1, dtype=np.float32)
     seen[~allies.alive] = 0.0
     if rules.obs_timestep_number:
@@ -174,20 +177,26 @@ def state(
     return np.concatenate(parts, dtype=np.float32)
 
 
-def _seen(allies: Side, others: Side, first: Bools | Floats, battle: Battle) -> Floats:
-    """What each agent sees of each unit of a side, (agents, units, numbers), after `first`."""
+def _seen(battle: Battle, others: Side, first: Bools | Floats, types: Floats) -> Floats:
+    """What each agent sees of each unit of a side, (agents, units, numbers).
+
+    Args:
+        first: the number that comes first.
+        types: the last ones, of each unit.
+    """
+    allies, sight = battle.allies, battle.sight[:, None]
     offsets = others.positions[None, :, :] - allies.positions[:, None, :]
     distance = np.hypot(offsets[..., 0], offsets[..., 1])
-    visible = (distance < SIGHT_RANGE) & others.alive
-    columns = [_types(others)]
+    visible = (distance < sight) & others.alive
+    columns = [types]
     if battle.rules.obs_all_health:
         columns.insert(0, _shares(others))
     of_units = np.concatenate(columns, axis=1)
     seen = np.concatenate(
         [
             first[..., None],
-            distance[..., None] / SIGHT_RANGE,
-            offsets / SIGHT_RANGE,
+            (distance / sight)[..., None],
+            offsets / sight[..., None],
             np.broadcast_to(of_units, (len(allies.tags), *of_units.shape)),
         ],
         axis=2,

@@ -6,7 +6,7 @@ unit can move, but what an agent sees of such a place is 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,11 @@ class Ground:
             # SMAC turns this grid over in every version.
             height=np.flip(bytes_of(raw.terrain_height).T, axis=1) / 255,
         )
+
+    def turned(self) -> Ground:
+        """The ground after half a turn of the map."""
+        walkable, height = np.flip(self.walkable), np.flip(self.height)
+        return replace(self, walkable=walkable, height=height)
 
     def can_move(self, positions: Floats, length: float) -> Bools:
         """Whether half of a move leads each unit to ground that it can walk on.

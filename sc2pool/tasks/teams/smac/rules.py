@@ -1,4 +1,7 @@
-"""SMAC's options, with SMAC's names and defaults (`StarCraft2Env.__init__` in its repository)."""
+"""SMAC's and SMACv2's options, with their names and defaults.
+
+Source: `StarCraft2Env.__init__` in either repository.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from sc2pool.errors import ConfigError
 
 @dataclass(frozen=True)
 class Rules:
-    """What agents see, and what they are rewarded for.
+    """What agents see, what they are rewarded for, and whether they play by themselves.
 
     Attributes:
         move_amount: how far a move leads, in cells; a whole number.
@@ -20,6 +23,9 @@ class Rules:
         obs_terrain_height: agents see the height of 9 places around and below them.
         obs_instead_of_state: the state is all agents' observations.
         obs_timestep_number: agents see how much of the time limit has passed.
+        obs_own_pos: agents see where on the map they are (SMACv2).
+        use_unit_ranges: each type of unit has its own ranges of sight and attack (SMACv2).
+        min_attack_range: the least of those ranges of attack, in cells (SMACv2).
         state_last_action: the state has the last actions.
         state_timestep_number: the state has how much of the time limit has passed.
         reward_sparse: 1 for a victory, -1 for a defeat, and nothing else.
@@ -30,6 +36,8 @@ class Rules:
         reward_negative_scale: what the team's damage and deaths are multiplied by.
         reward_scale: whether rewards are scaled so that the best return is `reward_scale_rate`.
         reward_scale_rate: the best return.
+        heuristic_ai: SMAC's scripted player acts, whatever the actions are; see `heuristic`.
+        heuristic_rest: the scripted player takes only the actions that are available.
 
     Raises:
         ConfigError: a value has the wrong type, or a length or scale is not positive.
@@ -43,6 +51,9 @@ class Rules:
     obs_terrain_height: bool = False
     obs_instead_of_state: bool = False
     obs_timestep_number: bool = False
+    obs_own_pos: bool = False
+    use_unit_ranges: bool = False
+    min_attack_range: float = 2
     state_last_action: bool = True
     state_timestep_number: bool = False
     reward_sparse: bool = False
@@ -53,6 +64,8 @@ class Rules:
     reward_negative_scale: float = 0.5
     reward_scale: bool = True
     reward_scale_rate: float = 20
+    heuristic_ai: bool = False
+    heuristic_rest: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -68,3 +81,7 @@ class Rules:
     def sees_own_health(self) -> bool:
         """Whether agents see their own health, by either option."""
         return self.obs_own_health or self.obs_all_health
+
+
+ZERO_SUM = Rules(reward_only_positive=False, reward_negative_scale=1.0, reward_defeat=-200.0)
+"""What one side of a duel earns the other loses: damage, deaths, and the end of the battle."""

@@ -1,7 +1,8 @@
 """SMAC's 23 scenarios: the units of both sides, and how long a battle may last.
 
 Source: the map parameters of SMAC's repository (`smac/env/starcraft2/maps/smac_maps.py`), and its
-functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`.
+functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`; the ranges are SMACv2's
+(`unit_sight_range` and `unit_shoot_range`).
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final, Protocol
 
 from s2clientprotocol import common_pb2
 
 
 @dataclass(frozen=True)
 class UnitType:
-    """A type of unit as SMAC scales it.
+    """A type of unit as SMAC scales it, and as far as SMACv2 lets it see and attack.
 
     Attributes:
         id: the game's standard number, which the enemies have; allies have the map's own.
         max_cooldown: in game loops, the weapon cooldown that becomes 1; of a medivac, the energy.
         max_shield: the shield that becomes 1; 0 for units without one.
+        sight: how far it sees under the rule `use_unit_ranges`, in cells; `reach` likewise for how
+            far it attacks or heals.
     """
 
     name: str
@@ -29,37 +32,104 @@ class UnitType:
     race: int
     max_cooldown: float = 15.0
     max_shield: float = 0.0
+    sight: float = 9.0
+    reach: float = 6.0
 
 
-MARINE = UnitType("marine", 48, common_pb2.Terran, 15)
-MARAUDER = UnitType("marauder", 51, common_pb2.Terran, 25)
-MEDIVAC = UnitType("medivac", 54, common_pb2.Terran, 200)
-COLOSSUS = UnitType("colossus", 4, common_pb2.Protoss, 24, 150)
-ZEALOT = UnitType("zealot", 73, common_pb2.Protoss, 22, 50)
-STALKER = UnitType("stalker", 74, common_pb2.Protoss, 35, 80)
-BANELING = UnitType("baneling", 9, common_pb2.Zerg, 1)
+MARINE = UnitType("marine", 48, common_pb2.Terran, 15, sight=9, reach=5)
+MARAUDER = UnitType("marauder", 51, common_pb2.Terran, 25, sight=10, reach=6)
+MEDIVAC = UnitType("medivac", 54, common_pb2.Terran, 200, sight=11, reach=4)
+COLOSSUS = UnitType("colossus", 4, common_pb2.Protoss, 24, 150, sight=10, reach=7)
+ZEALOT = UnitType("zealot", 73, common_pb2.Protoss, 22, 50, sight=9, reach=0.1)
+STALKER = UnitType("stalker", 74, common_pb2.Protoss, 35, 80, sight=10, reach=6)
+BANELING = UnitType("baneling", 9, common_pb2.Zerg, 1, sight=8, reach=0.25)
 SPINE_CRAWLER = UnitType("spine_crawler", 98, common_pb2.Zerg)
-ZERGLING = UnitType("zergling", 105, common_pb2.Zerg, 11)
-HYDRALISK = UnitType("hydralisk", 107, common_pb2.Zerg, 10)
+ZERGLING = UnitType("zergling", 105, common_pb2.Zerg, 11, sight=8, reach=0.1)
+HYDRALISK = UnitType("hydralisk", 107, common_pb2.Zerg, 10, sight=9, reach=5)
 
 Group = tuple[UnitType, int]
 
 
+class Contest(Protocol):
+    """A battle as far as the sizes of what is seen and done depend on it."""
+
+    @property
+    def name(self) -> str:
+        """The task's."""
+
+    @property
+    def map_name(self) -> str:
+        """The map's."""
+
+    @property
+    def limit(self) -> int:
+        """Env steps after which a battle is over."""
+
+    @property
+    def kinds(self) -> tuple[UnitType, ...]:
+        """The types of the team's units, all of one race, in the order of their numbers."""
+
+    @property
+    def enemy_kinds(self) -> tuple[UnitType, ...]:
+        """Likewise of the enemy's."""
+
+    @property
+    def n_agents(self) -> int:
+        """The number of the team's units."""
+
+    @property
+    def n_enemies(self) -> int:
+        """The number of the enemy's units."""
+
+    @property
+    def n_targets(self) -> int:
+        """How many of an agent's actions have a target."""
+
+    @property
+    def n_types(self) -> int:
+        """How many numbers tell a unit's type."""
+
+    @property
+    def shows_types(self) -> bool:
+        """Whether an agent sees the types of its allies."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents' names."""
+
+
 @dataclass(frozen=True)
 class Scenario:
-    """One map of SMAC.
+    """One map of SMAC: a contest.
 
     Attributes:
         name: the map's and the task's.
         limit: env steps after which a battle is over.
         allies: the team's units, in the order of their types' numbers on the map.
         enemies: the enemy's units, in the order in which SMAC numbers their types.
+        shows_types: as in `Contest`.
     """
 
     name: str
     limit: int
     allies: tuple[Group, ...]
     enemies: tuple[Group, ...]
+    shows_types: ClassVar[bool] = True
+
+    @property
+    def map_name(self) -> str:
+        """The map's: the scenario's."""
+        return self.name
+
+    @cached_property
+    def kinds(self) -> tuple[UnitType, ...]:
+        """The types of the team's units."""
+        return tuple(kind for kind, _ in self.allies)
+
+    @cached_property
+    def enemy_kinds(self) -> tuple[UnitType, ...]:
+        """The types of the enemy's units."""
+        return tuple(kind for kind, _ in self.enemies)
 
     @cached_property
     def n_agents(self) -> int:
@@ -72,24 +142,28 @@ class Scenario:
         return sum(count for _, count in self.enemies)
 
     @property
+    def n_targets(self) -> int:
+        """An agent's targets: the enemies; who heals has no more allies than these."""
+        return self.n_enemies
+
+    @property
     def n_types(self) -> int:
         """How many numbers tell a unit's type; 0 if each side has only one."""
         return len(self.allies) if len(self.allies) > 1 else 0
 
-    @cached_property
-    def race(self) -> int:
-        """The team's race."""
-        return self.allies[0][0].race
-
-    @cached_property
-    def enemy_race(self) -> int:
-        """The enemy's race."""
-        return self.enemies[0][0].race
+    @property
+    def is_even(self) -> bool:
+        """Whether both sides have the same units."""
+        return sorted(self.allies, key=_by_id) == sorted(self.enemies, key=_by_id)
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
         """The agents' names: type and number, in SMAC's order of the agents."""
         return tuple(f"{kind.name}_{i}" for kind, count in self.allies for i in range(count))
+
+
+def _by_id(group: Group) -> int:
+    return group[0].id
 
 
 def _mirrored(name: str, limit: int, *groups: Group) -> Scenario:

@@ -7,8 +7,9 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
+from sc2pool.tasks.duels.marine_duel import MarineDuel
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.teams.team_task import TeamTask
+from sc2pool.tasks.teams.team_task import TeamTask, agents_of, row_space
 
 
 class Pair(TeamTask):
@@ -51,3 +52,25 @@ def test_a_state_without_a_space_cannot_be_shared():
         resolve(Wrong)
     with pytest.raises(NotImplementedError, match="Wrong has no state"):
         Wrong().state()
+
+
+def test_a_team_on_either_side_of_a_match():
+    class Both(Pair):
+        players = 2
+
+    class Shared(Both):
+        shares_state = True
+
+    assert resolve(Both).game_setup().participants == 2
+    assert (agents_of(Both), agents_of(MarineDuel)) == (2, 1)
+    assert row_space(Both) is Both.observation_space
+    assert set(row_space(Shared)) == {"observation", "state"}
+    assert row_space(MarineDuel) is MarineDuel.observation_space
+
+
+def test_three_players():
+    class Wrong(Pair):
+        players = 3
+
+    with pytest.raises(ConfigError, match="players must be 1 or 2, got 3"):
+        resolve(Wrong)

@@ -50,3 +50,12 @@ def test_outside_no_unit_can_move_but_it_looks_like_ground(ground):
         [False, True, True, True, False, True, True, True]
     ]
     assert ground.height_around(corner, 2)[0, [2, 3, 8]].tolist() == [0.5, 1.0, 0.5]
+
+
+def test_half_a_turn():
+    ground = Ground.of(described(1, bytes([0b11000000] + [0] * 7)))
+    assert np.argwhere(ground.walkable).tolist() == [[0, 0], [1, 0]]
+    turned = ground.turned()
+    assert np.argwhere(turned.walkable).tolist() == [[6, 7], [7, 7]]
+    assert turned.height[7, 7] == ground.height[0, 0]
+    assert np.array_equal(turned.turned().height, ground.height)

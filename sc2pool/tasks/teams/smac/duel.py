@@ -1,0 +1,153 @@
+"""`SmacDuel`: a scenario of SMAC in which learners play both sides, and one task for each.
+
+    SubprocSC2VecEnv("3m_duel")     rows: the first player's agents, then the second's
+    smac_duel("3m", ZERO_SUM)       with other options
+
+What an agent sees, does and is rewarded for is what SMAC says of its own side, so a policy of a
+scenario plays its duel, too. Rules: both sides have the same units, so only even scenarios have a
+duel; both act only when they are ordered to; the second player sees and orders everything after
+half a turn of the map, so both begin with the same observations; enemy i is agent i of the other
+side; a side of which no more than medivacs are left has lost, and if that is so of both, none has
+won.
+
+SMAC has no such maps; they are the stand-in's, in `sc2pool/standin/maps/smac_duels`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.errors import ConfigError
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.teams.smac.battle import (
+    DRAWN,
+    LOST,
+    WON,
+    Battle,
+    Side,
+    by_type_and_place,
+    own_kinds,
+    side_of,
+    units_of,
+)
+from sc2pool.tasks.teams.smac.battle_task import made_task
+from sc2pool.tasks.teams.smac.ground import Ground
+from sc2pool.tasks.teams.smac.heuristic import EAST, NORTH
+from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Scenario
+from sc2pool.tasks.teams.smac.scripted import choose
+from sc2pool.tasks.teams.smac.task import SmacTask
+
+SUFFIX = "_duel"
+"""Not `_vs`: in SMAC's names that says that the sides differ."""
+DUELS = {f"{one.name}{SUFFIX}": one for one in SCENARIOS.values() if one.is_even}
+"""The scenarios that have a duel, by its name."""
+_AHEAD = {"bane_vs_bane": NORTH}
+"""The move towards the enemy's end, where it is not east."""
+_RESULTS: Final = {WON: sc_pb.Victory, DRAWN: sc_pb.Tie, LOST: sc_pb.Defeat}
+
+
+class SmacDuel(SmacTask):
+    """One side of a battle between two learners.
+
+    Action and observation space are the scenario's. Reward: SMAC's, of each side for itself; with
+    the rules `ZERO_SUM` what one side earns the other loses.
+    """
+
+    players: ClassVar[int] = 2
+
+    @staticmethod
+    def game_of(scenario: Contest) -> dict[str, Any]:
+        return {"map_name": scenario.name + SUFFIX, "race_requested": scenario.kinds[0].race}
+
+    @classmethod
+    def scripted(cls, observation: NDArray[np.float32]) -> int:
+        """A player that does not learn, for one agent: see `scripted`."""
+        ahead = _AHEAD.get(cls.scenario.name, EAST)
+        return choose(observation, cls.sizes, ahead)
+
+    async def on_start(self) -> None:
+        ground = Ground.of(self.game_info)
+        is_second = self.game.player_id == 2
+        self.ground = ground.turned() if is_second else ground
+        turned_on = ground.size if is_second else None
+        battle = begun(self.scenario, self.rules, self.lazy_observation, turned_on)
+        if battle is None:
+            raise self.not_the_units()
+        self.begin(battle)
+
+    def outcome(self) -> int | None:
+        own, enemy = is_beaten(self.battle.allies), is_beaten(self.battle.enemies)
+        if not (own or enemy):
+            return None
+        return DRAWN if own and enemy else LOST if own else WON
+
+    def result(self) -> int | None:
+        outcome = self.outcome()
+        return None if outcome is None else _RESULTS[outcome]
+
+
+def is_beaten(side: Side) -> bool:
+    """Whether no unit of a side is left, but for medivacs."""
+    return not side.alive.any() or side.has_medivacs_alone()
+
+
+def begun(
+    scenario: Scenario, rules: Rules, observed: Observed, turned_on: tuple[int, int] | None
+) -> Battle | None:
+    """The battle that an observation shows to one player; None if it lacks units.
+
+    Args:
+        turned_on: the size of the map for the second player, None for the first.
+    """
+    own, enemies = (units_of(observed, whose) for whose in (raw_pb2.Self, raw_pb2.Enemy))
+    if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
+        return None
+    # Each side's are numbered as that side numbers its agents.
+    for units, is_turned in ((own, turned_on is not None), (enemies, turned_on is None)):
+        units.sort(key=_turned_type_and_place if is_turned else by_type_and_place)
+    allies = side_of(own, scenario.allies, own_kinds(own), turned_on)
+    # The same types, but SMAC may number those of enemies in another order.
+    numbered = [kind for kind, _ in scenario.enemies]
+    index_of = [numbered.index(kind) for kind, _ in scenario.allies]
+    kinds = [index_of[k] if k < len(index_of) else k for k in own_kinds(enemies)]
+    others = side_of(enemies, scenario.enemies, kinds, turned_on)
+    return Battle.first_seen(scenario, rules, allies, others, observed)
+
+
+def _turned_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
+    """What the agents of the second player are numbered by."""
+    unit_type, x, y = by_type_and_place(unit)
+    return unit_type, -x, -y
+
+
+@cache
+def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
+    """The duel of a scenario, with SMAC's default options or others.
+
+    Args:
+        name: the scenario's.
+
+    Raises:
+        ConfigError: SMAC has no such map, or its sides have different units.
+    """
+    scenario = SCENARIOS.get(name)
+    if scenario is None or not scenario.is_even:
+        even = ", ".join(one.name for one in DUELS.values())
+        why = "no such scenario" if scenario is None else "its sides have different units"
+        raise ConfigError(f"no duel of {name!r}: {why}; there is one of {even}")
+    doc = f"SMAC's scenario {name} for two players: {scenario.n_agents} agents on either side."
+    return made_task(SmacDuel, name + SUFFIX, scenario, rules, doc=doc, module=__name__)
+
+
+def __getattr__(name: str) -> type[SmacTask]:
+    """The tasks by their names, which Python could not give to a class: `….duel:3m_duel`."""
+    if name in DUELS:
+        return smac_duel(DUELS[name].name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

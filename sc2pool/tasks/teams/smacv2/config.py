@@ -1,0 +1,200 @@
+"""SMACv2's dictionary `capability_config`: read, checked, and the ones of its examples.
+
+    {
+        "n_units": 5,
+        "n_enemies": 5,
+        "team_gen": {
+            "dist_type": "weighted_teams",
+            "unit_types": ["marine", "marauder", "medivac"],
+            "weights": [0.45, 0.45, 0.1],
+            "exception_unit_types": ["medivac"],
+            "observe": True,
+        },
+        "start_positions": {
+            "dist_type": "surrounded_and_reflect", "p": 0.5, "map_x": 32, "map_y": 32,
+        },
+    }
+
+Source: `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. Rule: everything
+that is wrong, missing or unknown is an error at once, which SMACv2 finds in the first battle or not
+at all. `n_units` and `n_enemies` may be repeated within a part, as in SMACv2's documentation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.teams.smac.scenarios import UnitType
+from sc2pool.tasks.teams.smacv2.teams import MAP_CELLS, MAPS, Placing, RandomTeams
+
+MOST_UNITS = 100
+"""Units of a side; SMACv2's largest scenario has 23."""
+_PLACINGS: tuple[Placing, ...] = get_args(Placing)
+_COUNTS = ("n_units", "n_enemies")
+_TOLERANCE = 1e-6
+"""How far from 1 the sum of the weights may be."""
+
+
+def example(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any]:
+    """The capability config of SMACv2's example for a map, with these numbers of units."""
+    types = [kind.name for kind in MAPS[map_name]]
+    # Only Protoss teams may be made of the rare type alone.
+    exceptions = {} if map_name == "10gen_protoss" else {"exception_unit_types": [types[2]]}
+    return {
+        "n_units": n_units,
+        "n_enemies": n_enemies,
+        "team_gen": {
+            "dist_type": "weighted_teams",
+            "unit_types": types,
+            "weights": [0.45, 0.45, 0.1],
+            "observe": True,
+            **exceptions,
+        },
+        "start_positions": {
+            "dist_type": "surrounded_and_reflect",
+            "p": 0.5,
+            "map_x": MAP_CELLS,
+            "map_y": MAP_CELLS,
+        },
+    }
+
+
+def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomTeams:
+    """What a capability config says.
+
+    Args:
+        name: the task's.
+        map_name: SMACv2's, such as "10gen_terran".
+        config: as SMACv2's.
+
+    Raises:
+        ConfigError: something in it is wrong, missing, unknown, or impossible here.
+    """
+    kinds = MAPS.get(map_name)
+    if kinds is None:
+        raise ConfigError(f"random teams play on one of {', '.join(MAPS)}, got {map_name!r}")
+    whole = _Part("capability_config", config)
+    n_units, n_enemies = (whole.count(key) for key in _COUNTS)
+    counts = dict(zip(_COUNTS, (n_units, n_enemies), strict=True))
+    team = whole.part("team_gen", counts)
+    team.choice("dist_type", ("weighted_teams",))
+    drawn = team.types("unit_types", kinds)
+    exceptions = frozenset(team.types("exception_unit_types", kinds, default=()))
+    weights = team.weights("weights", len(drawn))
+    observe = team.flag("observe")
+    team.finish()
+    if exceptions.issuperset(kind for kind, weight in zip(drawn, weights, strict=True) if weight):
+        raise ConfigError(
+            f"{team.where}.exception_unit_types leaves no type of which a team can be: "
+            f"{[kind.name for kind in drawn]} with weights {list(weights)}"
+        )
+    places = whole.part("start_positions", counts)
+    placing: Placing = places.choice("dist_type", _PLACINGS)
+    # The other two have no use for it, but SMACv2 lets it stand there.
+    needed = placing == "surrounded_and_reflect"
+    p_reflect = places.number("p", 1.0, default=None if needed else 0.0)
+    area = places.number("map_x", MAP_CELLS), places.number("map_y", MAP_CELLS)
+    places.finish()
+    whole.finish()
+    return RandomTeams(
+        name=name,
+        kinds=kinds,
+        n_agents=n_units,
+        n_enemies=n_enemies,
+        drawn_kinds=drawn,
+        weights=weights,
+        exceptions=exceptions,
+        shows_types=observe,
+        placing=placing,
+        p_reflect=p_reflect,
+        area=area,
+    )
+
+
+class _Part:
+    """A dictionary read key by key."""
+
+    def __init__(self, where: str, value: object) -> None:
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where} must be a dictionary, got {value!r:.60}")
+        self.where = where
+        self._left = dict(value)
+
+    def take(self, key: str) -> Any:
+        if key not in self._left:
+            raise ConfigError(f"{self.where}.{key} is missing")
+        return self._left.pop(key)
+
+    def count(self, key: str) -> int:
+        value = self.take(key)
+        if type(value) is not int or not 1 <= value <= MOST_UNITS:
+            raise ConfigError(f"{self.where}.{key} must be 1 to {MOST_UNITS}, got {value!r}")
+        return value
+
+    def number(self, key: str, most: float, default: float | None = None) -> float:
+        """A number from 0 to `most`; without a default it is needed."""
+        value = self._left.pop(key, default) if default is not None else self.take(key)
+        if type(value) not in (int, float) or not 0 <= value <= most:
+            raise ConfigError(f"{self.where}.{key} must be 0 to {most:g}, got {value!r}")
+        return float(value)
+
+    def flag(self, key: str) -> bool:
+        value = self.take(key)
+        if type(value) is not bool:
+            raise ConfigError(f"{self.where}.{key} must be True or False, got {value!r}")
+        return value
+
+    def choice(self, key: str, choices: Sequence[Any]) -> Any:
+        value = self.take(key)
+        if value not in choices:
+            raise ConfigError(
+                f"{self.where}.{key} must be one of {', '.join(choices)}, got {value!r}"
+            )
+        return value
+
+    def types(
+        self, key: str, kinds: Sequence[UnitType], default: Sequence[str] | None = None
+    ) -> tuple[UnitType, ...]:
+        """Names of types, each once."""
+        names = self.take(key) if default is None or key in self._left else default
+        by_name = {kind.name: kind for kind in kinds}
+        if isinstance(names, str) or not isinstance(names, Sequence | set | frozenset):
+            raise ConfigError(f"{self.where}.{key} must be a list of names, got {names!r}")
+        unknown = [name for name in names if name not in by_name]
+        if unknown:
+            raise ConfigError(
+                f"{self.where}.{key} must be made of {', '.join(by_name)}, which this map has; got "
+                f"{unknown[0]!r}"
+            )
+        if len(set(names)) < len(names) or (default is None and not names):
+            raise ConfigError(f"{self.where}.{key} must have each type once, got {list(names)}")
+        return tuple(by_name[name] for name in names)
+
+    def weights(self, key: str, n: int) -> tuple[float, ...]:
+        """As many probabilities as there are types."""
+        values = self.take(key)
+        is_list = isinstance(values, Sequence) and not isinstance(values, str)
+        if not is_list or not all(type(v) in (int, float) and 0 <= v <= 1 for v in values):
+            raise ConfigError(f"{self.where}.{key} must be a list of shares, got {values!r}")
+        if len(values) != n:
+            raise ConfigError(f"{self.where}.{key} must be {n}, one for each type, got {values!r}")
+        if abs(math.fsum(values) - 1) > _TOLERANCE:
+            raise ConfigError(
+                f"{self.where}.{key} must have the sum 1, got {values!r}: {math.fsum(values):g}"
+            )
+        return tuple(value / math.fsum(values) for value in values)
+
+    def part(self, key: str, counts: Mapping[str, int]) -> _Part:
+        """A dictionary in this one, without the counts that it may repeat."""
+        part = _Part(f"{self.where}.{key}", self.take(key))
+        for name, count in counts.items():
+            if part._left.pop(name, count) != count:
+                raise ConfigError(f"{part.where}.{name} must be {count}, as in {self.where}")
+        return part
+
+    def finish(self) -> None:
+        if self._left:
+            raise ConfigError(f"{self.where} has unknown keys: {', '.join(map(str, self._left))}")

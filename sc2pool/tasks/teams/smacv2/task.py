@@ -1,0 +1,132 @@
+"""`RandomTeamsTask`: a battle of SMACv2's random teams, and a task for each of its scenarios.
+
+    SubprocSC2VecEnv("terran_5_vs_5")       SMACv2's name of a scenario: an example config of its
+    SubprocSC2VecEnv("10gen_terran")        a map's name: ten units on either side
+    smacv2_task("10gen_terran", capability_config)
+
+Rules: a battle's teams and places are drawn from the episode's seed, so an episode repeats; the
+task creates the units by debug commands, as SMACv2 does; of Terran teams a side is beaten when no
+more than medivacs are left, and if that is so of both, the team has lost; rewards are scaled by the
+best return of the battle itself, so that no episode depends on another one. SMACv2 takes that of
+its first battle for all; so does `StarCraft2Env`, which is SMACv2's interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.teams.smac.battle import LOST, WON, Battle
+from sc2pool.tasks.teams.smac.battle_task import BattleTask, made_task
+from sc2pool.tasks.teams.smac.ground import Ground
+from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smac.scenarios import MEDIVAC
+from sc2pool.tasks.teams.smacv2.config import example, random_teams
+from sc2pool.tasks.teams.smacv2.spawn import begun, copy_ids, create
+from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn, RandomTeams
+
+EXAMPLE_RULES = Rules(obs_own_pos=True, use_unit_ranges=True)
+"""The options in SMACv2's example configs, where they are not the defaults."""
+_SIZES = ((5, 5), (10, 10), (10, 11), (20, 20), (20, 23))
+SCENARIOS: dict[str, tuple[str, int, int]] = {
+    **{
+        f"{map_name.removeprefix('10gen_')}_{n}_vs_{m}": (map_name, n, m)
+        for map_name in MAPS
+        for n, m in _SIZES
+    },
+    **{map_name: (map_name, 10, 10) for map_name in MAPS},
+}
+"""SMACv2's scenarios by name: map, units and enemies. A map's own name is that of ten each."""
+_LOOPS_FOR_UNITS = 100
+"""Game loops in which the game must have created all units; SMACv2 waits for 1000."""
+
+
+class RandomTeamsTask(BattleTask):
+    """One battle of random teams.
+
+    Action space: `Discrete(6 + enemies)`, of Terran teams `6 + allies` if these are more.
+    Observation space: a Box.
+
+    Attributes:
+        tells_best_return: whether each info has `max_reward`, the best return before it is scaled.
+    """
+
+    scenario: ClassVar[RandomTeams]
+    rules: ClassVar[Rules] = EXAMPLE_RULES
+    tells_best_return: ClassVar[bool] = False
+
+    async def on_start(self) -> None:
+        self.ground = Ground.of(self.game_info)
+        copies = await copy_ids(self.game)
+        await create(self.game, self.draw(), copies)
+        for _ in range(_LOOPS_FOR_UNITS):
+            self.lazy_observation = (await self.game.step([], 1)).observed
+            battle = begun(self.scenario, self.rules, self.lazy_observation, copies)
+            if battle is not None:
+                self.begin(battle)
+                return
+        raise self.not_the_units()
+
+    def draw(self) -> Drawn:
+        """The teams and places of this episode."""
+        return self.scenario.draw(np.random.default_rng(self.episode.seed))
+
+    def outcome(self) -> int | None:
+        if MEDIVAC not in self.scenario.kinds:
+            return self.battle.outcome()
+        return terran_outcome(self.battle)
+
+    def info(self) -> dict[str, Any]:
+        info = super().info()
+        if self.tells_best_return:
+            info["max_reward"] = self.battle.largest_reward
+        return info
+
+
+def terran_outcome(battle: Battle) -> int | None:
+    """How a battle of Terran teams has ended; None if it goes on."""
+    allies, enemies = (
+        (side.alive & ~side.medivacs).any() for side in (battle.allies, battle.enemies)
+    )
+    if not allies:
+        return LOST
+    return None if enemies else WON
+
+
+def smacv2_task(
+    name: str, capability_config: Mapping[str, Any] | None = None, rules: Rules | None = None
+) -> type[RandomTeamsTask]:
+    """The task of random teams.
+
+    Args:
+        name: of a scenario, such as "terran_5_vs_5", or of a map, such as "10gen_terran".
+        capability_config: SMACv2's; None for that of the scenario. With one, `name` is a map's.
+        rules: the options; None for those of SMACv2's example configs.
+
+    Raises:
+        ConfigError: no such scenario, or a config that is wrong or impossible here.
+    """
+    if capability_config is not None:
+        return _made(random_teams(name, name, capability_config), rules)
+    if name not in SCENARIOS:
+        raise ConfigError(f"no scenario {name!r}; SMACv2 has {', '.join(SCENARIOS)}")
+    map_name, n, m = SCENARIOS[name]
+    return _made(random_teams(name, map_name, example(map_name, n, m)), rules)
+
+
+@cache
+def _made(teams: RandomTeams, rules: Rules | None) -> type[RandomTeamsTask]:
+    sides = f"{teams.n_agents} agents, {teams.n_enemies} enemies"
+    doc = f"SMACv2's random teams, {teams.name}: {sides}."
+    return made_task(RandomTeamsTask, teams.name, teams, rules, doc=doc, module=__name__)
+
+
+def __getattr__(name: str) -> type[RandomTeamsTask]:
+    """The tasks by their names, which Python cannot give to all classes: `….task:10gen_zerg`."""
+    if name in SCENARIOS:
+        return smacv2_task(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,101 @@
+"""A capability config is read as SMACv2 reads it; what is wrong in it is said at once."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.teams.smac.scenarios import MARAUDER, MARINE, MEDIVAC
+from sc2pool.tasks.teams.smacv2.config import example, random_teams
+from sc2pool.tasks.teams.smacv2.teams import MAPS
+
+MAP = "10gen_terran"
+
+
+def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The example's config with one value at a path replaced; None removes it."""
+    config = copy.deepcopy(base or example(MAP, 5, 6))
+    *parts, key = path.split(".")
+    part = config
+    for name in parts:
+        part = part[name]
+    if value is None:
+        del part[key]
+    else:
+        part[key] = value
+    return config
+
+
+@pytest.mark.parametrize("map_name", MAPS)
+def test_the_examples(map_name):
+    teams = random_teams("any", map_name, example(map_name, 10, 11))
+    assert (teams.n_agents, teams.n_enemies) == (10, 11)
+    assert teams.kinds == teams.drawn_kinds == MAPS[map_name]
+    assert teams.weights == (0.45, 0.45, 0.1)
+    rare = () if map_name == "10gen_protoss" else (teams.kinds[2],)
+    assert tuple(teams.exceptions) == rare
+    assert (teams.placing, teams.p_reflect) == ("surrounded_and_reflect", 0.5)
+    assert (teams.area, teams.shows_types) == ((32, 32), True)
+
+
+def test_the_order_of_the_types_is_free_and_counts_may_be_repeated():
+    config = changed("team_gen.unit_types", ["medivac", "marine"])
+    config["team_gen"] |= {"weights": [0.25, 0.75], "n_units": 5, "n_enemies": 6}
+    config["start_positions"]["n_enemies"] = 6
+    teams = random_teams("any", MAP, config)
+    assert teams.drawn_kinds == (MEDIVAC, MARINE)
+    assert teams.kinds == (MARINE, MARAUDER, MEDIVAC), "as SMACv2 numbers them"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("n_units", 0, r"capability_config\.n_units must be 1 to 100, got 0"),
+        ("n_units", 101, "n_units must be 1 to 100, got 101"),
+        ("n_units", True, "n_units must be 1 to 100, got True"),
+        ("n_enemies", None, r"capability_config\.n_enemies is missing"),
+        ("team_gen", None, r"capability_config\.team_gen is missing"),
+        ("team_gen", ["marine"], r"team_gen must be a dictionary, got \['marine'\]"),
+        ("team_gen.dist_type", "fixed", "dist_type must be one of weighted_teams, got 'fixed'"),
+        ("team_gen.unit_types", ["zealot"], "made of marine, marauder, medivac, .* 'zealot'"),
+        ("team_gen.unit_types", ["ghost"], "which this map has; got 'ghost'"),
+        ("team_gen.unit_types", "marine", "must be a list of names, got 'marine'"),
+        ("team_gen.unit_types", [], "must have each type once"),
+        ("team_gen.unit_types", ["marine", "marine"], "must have each type once"),
+        ("team_gen.weights", [0.5, 0.4, 0.2], r"must have the sum 1, got .*: 1\.1"),
+        ("team_gen.weights", [0.5, 0.5], "weights must be 3, one for each type"),
+        ("team_gen.weights", [1.5, -0.5, 0], "must be a list of shares"),
+        ("team_gen.weights", 1, "must be a list of shares, got 1"),
+        ("team_gen.exception_unit_types", ["stalker"], "exception_unit_types must be made of"),
+        (
+            "team_gen.exception_unit_types",
+            ["marine", "marauder", "medivac"],
+            "leaves no type of which a team can be",
+        ),
+        ("team_gen.observe", 1, "observe must be True or False, got 1"),
+        ("team_gen.n_units", 4, r"team_gen\.n_units must be 5, as in capability_config"),
+        ("start_positions.dist_type", "corner", "surrounded_and_reflect, reflect_position, surr"),
+        ("start_positions.p", 1.5, r"start_positions\.p must be 0 to 1, got 1\.5"),
+        ("start_positions.p", None, r"start_positions\.p is missing"),
+        ("start_positions.map_x", 64, r"map_x must be 0 to 32, got 64"),
+        ("start_positions.q", 1, r"capability_config\.start_positions has unknown keys: q"),
+        ("enemy_mask", {"dist_type": "mask"}, "capability_config has unknown keys: enemy_mask"),
+    ],
+)
+def test_what_is_wrong(path, value, message):
+    with pytest.raises(ConfigError, match=message):
+        random_teams("any", MAP, changed(path, value))
+
+
+def test_types_without_a_weight_make_no_team():
+    config = changed("team_gen.weights", [0, 0, 1])
+    with pytest.raises(ConfigError, match="leaves no type of which a team can be"):
+        random_teams("any", MAP, config)
+
+
+def test_an_unknown_race():
+    with pytest.raises(ConfigError, match=r"one of 10gen_terran, .*, got '10gen_xelnaga'"):
+        random_teams("any", "10gen_xelnaga", example(MAP, 5, 5))
