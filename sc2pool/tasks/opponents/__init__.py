@@ -1,1 +1,1 @@
-"""Who plays the other side of a match: functions, trained policies, snapshots of the learner."""
+"""Who plays the other side of a match: functions, policies, snapshots of the learner, bots."""

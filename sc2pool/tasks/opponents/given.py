@@ -1,15 +1,17 @@
 """`resolve`: what the user gives as `opponent=`, checked and made an `Opponent`.
 
-    None             nobody: both sides are rows of the learner
+    None             no opponent: both sides are rows of the learner
     a function       observation → action
     an object        with SB3's `predict`; an SB3 model travels as what it would be saved as
     a path           of a model that SB3 has saved
     a SnapshotStore  earlier policies of the learner
+    a python-sc2 bot its class, an object of it, or a `Bot(race, …)`; see `bots`
     an Opponent      see `opponent`
     a Computer       the game's own; it needs no second process
 
 Rules: everything wrong is a `ConfigError` before any process starts; functions and policies draw
-their actions as in training, not the best one.
+their actions as in training, not the best one; if the task is a team's, they play each of its
+agents, which sees its own observation and not the state.
 """
 
 from __future__ import annotations
@@ -25,12 +27,14 @@ from gymnasium import spaces
 
 from sc2pool.config import Computer
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.opponents.models import ModelPair, SavedModel, check_spaces, draws_of
+from sc2pool.tasks.opponents.bots import PlainBot, bot_opponent
+from sc2pool.tasks.opponents.models import SavedModel, check_spaces, model_pair
 from sc2pool.tasks.opponents.opponent import Opponent
-from sc2pool.tasks.opponents.policies import FunctionPair, Policy, PredictPair
+from sc2pool.tasks.opponents.policies import FunctionPair, Policy, PredictPair, SharedPair
 from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair
+from sc2pool.tasks.teams.team_task import agents_of
 
 if TYPE_CHECKING:
     from sc2pool.tasks.definition import TaskDefinition
@@ -43,9 +47,11 @@ class FunctionOpponent:
     name: str
     function: Callable[[Any], Any]
     space: spaces.Space[Any]
+    agents: int = 1
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:  # noqa: ARG002
-        return self.name, FunctionPair(self.function, self.space)
+        pairs = [FunctionPair(self.function, self.space) for _ in range(self.agents)]
+        return self.name, SharedPair(pairs)
 
 
 @dataclass(frozen=True)
@@ -55,9 +61,12 @@ class PredictOpponent:
     name: str
     policy: Policy
     space: spaces.Space[Any]
+    agents: int = 1
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:  # noqa: ARG002
-        return self.name, PredictPair(self.policy, self.space, deterministic=False)
+        agents = range(self.agents)
+        pairs = [PredictPair(self.policy, self.space, deterministic=False) for _ in agents]
+        return self.name, SharedPair(pairs)
 
 
 @dataclass(frozen=True)
@@ -66,10 +75,10 @@ class ModelOpponent:
 
     model: SavedModel
     space: spaces.Space[Any]
+    agents: int = 1
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        seed = int(draws_of(episode).integers(2**62))
-        return self.model.name, ModelPair(self.model.load(), self.space, seed)
+        return self.model.name, model_pair(self.model.load(), self.space, episode, self.agents)
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class InTurn:
 
     opponents: tuple[Opponent, ...]
 
-    def begin(self, episode: Episode) -> tuple[str, QueuePair]:
+    def begin(self, episode: Episode) -> tuple[str, QueuePair | PlainBot]:
         return self.opponents[episode.number // 2 % len(self.opponents)].begin(episode)
 
 
@@ -107,10 +116,13 @@ def _opponent(given: Any, task: type[TaskDefinition]) -> Opponent:
     if isinstance(given, SnapshotStore):
         for snapshot in given.snapshots()[:1]:
             snapshot.check_spaces(task.observation_space, task.action_space)
-        return SnapshotOpponent(given, task.observation_space, task.action_space)
+        return SnapshotOpponent(given, task.observation_space, task.action_space, agents_of(task))
     if isinstance(given, str | os.PathLike):
         path = Path(given).absolute()
         return _model(SavedModel(path.stem, path), task)
+    bot = bot_opponent(given)
+    if bot is not None:
+        return bot
     if isinstance(given, type):
         raise ConfigError(f"opponent must be an object, got the class {given.__name__}")
     if callable(getattr(given, "begin", None)):
@@ -118,16 +130,16 @@ def _opponent(given: Any, task: type[TaskDefinition]) -> Opponent:
     if callable(getattr(given, "predict", None)):
         return _predicting(given, task)
     if callable(given):
-        return FunctionOpponent(_name(given), given, task.action_space)
+        return FunctionOpponent(_name(given), given, task.action_space, agents_of(task))
     raise ConfigError(
         f"opponent must be a function of the observation, an object with predict(), the path of a "
-        f"saved model, a SnapshotStore, a Computer or None, got {given!r}"
+        f"saved model, a SnapshotStore, a Computer, a python-sc2 bot or None, got {given!r}"
     )
 
 
 def _model(model: SavedModel, task: type[TaskDefinition]) -> ModelOpponent:
     model.check_spaces(task.observation_space, task.action_space)
-    return ModelOpponent(model, task.action_space)
+    return ModelOpponent(model, task.action_space, agents_of(task))
 
 
 def _predicting(given: Any, task: type[TaskDefinition]) -> Opponent:
@@ -144,7 +156,7 @@ def _predicting(given: Any, task: type[TaskDefinition]) -> Opponent:
         content = BytesIO()
         given.save(content)
         return _model(SavedModel(name, content.getvalue()), task)
-    return PredictOpponent(name, given, task.action_space)
+    return PredictOpponent(name, given, task.action_space, agents_of(task))
 
 
 def _name(given: Any) -> str:

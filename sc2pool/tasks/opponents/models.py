@@ -16,6 +16,7 @@ import json
 import pickle
 import zipfile
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -27,8 +28,9 @@ from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
-from sc2pool.tasks.opponents.policies import Policy, PredictPair
+from sc2pool.tasks.opponents.policies import Policy, PredictPair, action_of
 from sc2pool.tasks.player import Episode
+from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 if TYPE_CHECKING:
     import torch
@@ -240,15 +242,53 @@ class ModelPair(PredictPair):
         self._torch = torch
         self._draws: torch.Tensor = torch.Generator().manual_seed(seed).get_state()
 
-    async def get_action(self) -> Any:
+    def _predict(self, observation: Any, action_masks: Any, n: int = 1) -> Any:
         torch = self._torch
         others = torch.get_rng_state()
         torch.set_rng_state(self._draws)
         try:
-            return await super().get_action()
+            return super()._predict(observation, action_masks, n)
         finally:
             self._draws = torch.get_rng_state()
             torch.set_rng_state(others)
+
+
+class TeamModelPair(ModelPair):
+    """A pair of a loaded policy that plays all agents of a team: it predicts for all at once.
+
+    `episode_return` is that of an agent: a team's agents have the same rewards.
+    """
+
+    _n = 1
+    """How many agents it plays."""
+
+    def put_rows(self, transitions: Sequence[Transition]) -> None:
+        first = transitions[0]
+        given = [one.action_masks for one in transitions if one.action_masks is not None]
+        masks = np.stack(given) if given else None
+        together = batch_of([one.observation for one in transitions])
+        self._n = len(transitions)
+        self.put(first._replace(observation=together, action_masks=masks))
+
+    async def get_actions(self) -> Sequence[Any]:
+        assert self._last is not None, "transitions are put before actions are gotten"
+        predicted = self._predict(self._last.observation, self._last.action_masks, self._n)
+        return [action_of(self._space, action) for action in predicted]
+
+
+def batch_of(observations: Sequence[Any]) -> Any:
+    """Observations as SB3's policies take several: arrays, or a dict of them."""
+    if isinstance(observations[0], Mapping):
+        return {name: np.stack([one[name] for one in observations]) for name in observations[0]}
+    return np.stack(observations)
+
+
+def model_pair(
+    policy: Policy, space: spaces.Space[Any], episode: Episode, agents: int
+) -> QueuePair:
+    """The pair of a loaded policy that plays an episode's agents."""
+    seed = int(draws_of(episode).integers(2**62, size=1)[0])
+    return (ModelPair if agents == 1 else TeamModelPair)(policy, space, seed)
 
 
 def draws_of(episode: Episode) -> np.random.Generator:

@@ -6,6 +6,7 @@ Rule: a policy is any object with SB3's `predict`; neither SB3 nor torch is impo
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,16 +57,22 @@ class PredictPair(QueuePair):
 
     async def get_action(self) -> Any:
         assert self._last is not None, "a transition is put before an action is gotten"
-        masks = {"action_masks": self._last.action_masks} if self._takes_masks else {}
-        action, self._state = self._policy.predict(
-            self._last.observation,
+        return action_of(
+            self._space, self._predict(self._last.observation, self._last.action_masks)
+        )
+
+    def _predict(self, observation: Any, action_masks: Any, n: int = 1) -> Any:
+        """The policy's action, or its actions for a batch of n observations."""
+        masks = {"action_masks": action_masks} if self._takes_masks else {}
+        predicted, self._state = self._policy.predict(
+            observation,
             state=self._state,
-            episode_start=np.array([self.steps == 0]),
+            episode_start=np.full(n, self.steps == 0),
             deterministic=self._deterministic,
             **masks,
         )
         self.steps += 1
-        return action_of(self._space, action)
+        return predicted
 
 
 class FunctionPair(PolicyPair):
@@ -77,6 +84,31 @@ class FunctionPair(PolicyPair):
 
     async def get_action(self) -> Any:
         return action_of(self._space, await super().get_action())
+
+
+class SharedPair(QueuePair):
+    """The pairs of a team's agents, all of which one policy plays.
+
+    Args:
+        pairs: one for each agent, because a policy may have a state, or random numbers, for each.
+    """
+
+    def __init__(self, pairs: Sequence[QueuePair]) -> None:
+        self._pairs = pairs
+
+    def put(self, transition: Transition) -> None:
+        self.put_rows([transition])
+
+    async def get_action(self) -> Any:
+        (action,) = await self.get_actions()
+        return action
+
+    def put_rows(self, transitions: Sequence[Transition]) -> None:
+        for pair, transition in zip(self._pairs, transitions, strict=True):
+            pair.put(transition)
+
+    async def get_actions(self) -> Sequence[Any]:
+        return [await pair.get_action() for pair in self._pairs]
 
 
 def action_of(space: spaces.Space[Any], predicted: Any) -> Any:

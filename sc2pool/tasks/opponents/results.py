@@ -50,6 +50,12 @@ class Score:
         self.played += 1
 
 
+def outcome_of(info: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The opponent's name and the result, if this is the last info of a match against one."""
+    opponent, result = info.get(OPPONENT), info.get(RESULT)
+    return None if opponent is None or result is None else (opponent, result)
+
+
 class WinRates:
     """The scores against all opponents; the trainer's.
 
@@ -68,9 +74,10 @@ class WinRates:
     def note(self, infos: Iterable[Mapping[str, Any]]) -> None:
         """Count the episodes that ended with these infos."""
         for info in infos:
-            result = info.get(RESULT)
-            if result is not None and OPPONENT in info:
-                self.scores.setdefault(info[OPPONENT], Score()).note(result)
+            outcome = outcome_of(info)
+            if outcome is not None:
+                opponent, result = outcome
+                self.scores.setdefault(opponent, Score()).note(result)
                 self._changed = True
 
     def keep(self, names: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
 """`SnapshotStore`: earlier policies of the learner, in a folder, as its opponents.
 
-    trainer   store.add(model, steps)   every so many steps; the first one before the training
+    trainer   store.add(model, steps)   at equal distances; first before the training
               rates = store.win_rates()
               rates.note(infos)         after each step
               rates.save()              now and then
@@ -27,7 +27,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.opponents.models import ModelPair, Saveable, SavedModel, draws_of, save_model
+from sc2pool.tasks.opponents.models import Saveable, SavedModel, draws_of, model_pair, save_model
 from sc2pool.tasks.opponents.results import Score, WinRates, read_scores
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair
@@ -177,11 +177,13 @@ class SnapshotOpponent:
         store: the snapshots.
         observation_space: the task's.
         action_space: the task's.
+        agents: how many each player has.
     """
 
     store: SnapshotStore
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
+    agents: int = 1
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
         """A snapshot that the store chooses.
@@ -198,8 +200,7 @@ class SnapshotOpponent:
                 if isinstance(chosen.source, Path) and not chosen.source.exists():
                     continue
                 raise
-            seed = int(draws_of(episode).integers(2**62))
-            return chosen.name, ModelPair(policy, self.action_space, seed)
+            return chosen.name, model_pair(policy, self.action_space, episode, self.agents)
         raise ConfigError(f"the snapshots in {self.store.folder} vanish before they can be loaded")
 
 
@@ -211,15 +212,17 @@ class FirstOpponent:
         store: the snapshots.
         action_space: the task's.
         name: how it is called.
+        agents: how many each player has.
     """
 
     store: SnapshotStore
     action_space: spaces.Space[Any]
     name: str = "first"
+    agents: int = 1
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
         present = self.store.snapshots()
         if not present:
             raise ConfigError(f"no snapshot in {self.store.folder}")
-        seed = int(draws_of(episode).integers(2**62))
-        return self.name, ModelPair(present[0].load(), self.action_space, seed)
+        policy = present[0].load()
+        return self.name, model_pair(policy, self.action_space, episode, self.agents)

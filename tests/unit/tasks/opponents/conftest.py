@@ -50,10 +50,17 @@ def duel() -> type[Task]:
 
 @pytest.fixture
 def make_model() -> Callable[..., Any]:
-    def make(observed: Any = SEEN, acts: Any = ACTIONS, *, masked: bool = False, seed: int = 0):
+    def make(
+        observed: Any = SEEN,
+        acts: Any = ACTIONS,
+        *,
+        masked: bool = False,
+        seed: int = 0,
+        policy: str = "MlpPolicy",
+    ):
         algorithm = MaskablePPO if masked else PPO
         return algorithm(
-            "MlpPolicy",
+            policy,
             Nothing(observed, acts),
             n_steps=8,
             batch_size=8,

@@ -17,6 +17,8 @@ from sc2pool.tasks.opponents.given import InTurn, resolve
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition
+from sc2pool.tasks.teams.team_task import TeamTask
+from tests.unit.tasks.opponents.conftest import SEEN
 
 
 def left(observation):
@@ -97,3 +99,42 @@ def test_other_spaces_are_both_named(duel, make_model, saved, tmp_path):
     for given in (other, saved(acts=spaces.Discrete(9)), store, walker):
         with pytest.raises(ConfigError, match=r"Discrete\(9\), expected the task's Discrete\(4\)"):
             resolve(given, duel)
+
+
+class Teams(TeamTask):
+    map_name = "3m_duel"
+    players = 2
+    agents = ("a", "b", "c")
+    observation_space = SEEN
+    action_space = spaces.Discrete(4)
+    state_space = SEEN
+    shares_state = True
+
+    def observe(self):
+        raise NotImplementedError
+
+    def act(self, action):
+        raise NotImplementedError
+
+
+def test_they_play_every_agent_of_a_team(make_model, saved, tmp_path):
+    store = SnapshotStore(tmp_path / "store")
+    store.add(make_model(), 0)
+    for given in (left, Walker(), make_model(), saved(), store):
+        _, pair = resolve(given, Teams).begin(Episode(0, seed=3))
+        firsts = []
+        for _ in range(20):
+            one = Transition(np.zeros(3, np.float32), 0.0, False, False, {})
+            pair.put_rows([one] * 3)
+            firsts.append([int(action) for action in asyncio.run(pair.get_actions())])
+        assert np.shape(firsts) == (20, 3)
+        if given not in (left,) and not isinstance(given, Walker):
+            draws = np.transpose(firsts).tolist()
+            assert draws[0] != draws[1] != draws[2], "each agent draws for itself"
+
+
+def test_a_model_that_needs_the_state_is_no_opponent(saved):
+    both = spaces.Dict({"observation": SEEN, "state": SEEN})
+    path = saved(observed=both, policy="MultiInputPolicy")
+    with pytest.raises(ConfigError, match=r"observes Dict\(.*, expected the task's Box"):
+        resolve(path, Teams)

@@ -7,13 +7,23 @@ import os
 import subprocess
 import sys
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.opponents.models import ModelPair, SavedModel, draws_of, save_model
+from sc2pool.tasks.opponents.models import (
+    ModelPair,
+    SavedModel,
+    TeamModelPair,
+    batch_of,
+    draws_of,
+    model_pair,
+    save_model,
+)
+from sc2pool.tasks.opponents.policies import PredictPair
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition
 
@@ -144,3 +154,71 @@ def test_an_image_may_have_its_channels_first(saved):
     image = spaces.Box(0, 255, (40, 36, 3), np.uint8)
     transposed = spaces.Box(0, 255, (3, 40, 36), np.uint8)
     SavedModel("model", saved(observed=transposed)).check_spaces(image, FOUR)
+
+
+class Counted:
+    """A policy that counts how often it predicts."""
+
+    def __init__(self, policy: Any) -> None:
+        self.policy = policy
+        self.calls = 0
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        self.calls += 1
+        return self.policy.predict(observation, state, episode_start, deterministic)
+
+
+class CountedMasked(Counted):
+    def predict(
+        self, observation, state=None, episode_start=None, deterministic=False, action_masks=None
+    ):
+        self.calls += 1
+        return self.policy.predict(
+            observation, state, episode_start, deterministic, action_masks=action_masks
+        )
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_teams_policy_predicts_for_all_agents_at_once(make_model, masked):
+    """The actions are those of a policy that is asked for each agent, if none is drawn."""
+    policy = make_model(masked=masked, seed=4).policy
+    counted = (CountedMasked if masked else Counted)(policy)
+    team = TeamModelPair(counted, FOUR, seed=1)
+    team._deterministic = True
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        rows = [
+            Transition(
+                rng.uniform(-1, 1, 3).astype(np.float32),
+                0.0,
+                False,
+                False,
+                {},
+                rng.permutation([True, True, False, False]) if masked else None,
+            )
+            for _ in range(5)
+        ]
+        team.put_rows(rows)
+        wanted = []
+        for row in rows:
+            alone = PredictPair(policy, FOUR, deterministic=True)
+            alone.put(row)
+            wanted.append(asyncio.run(alone.get_action()))
+        assert asyncio.run(team.get_actions()) == wanted
+    assert counted.calls == 20
+
+
+def test_a_batch_of_dicts():
+    batch = batch_of([{"own": np.zeros(2), "all": np.ones(3)}, {"own": np.ones(2), "all": [1] * 3}])
+    assert {name: array.shape for name, array in batch.items()} == {"own": (2, 2), "all": (2, 3)}
+
+
+def test_a_seeded_team_draws_the_same_actions(make_model):
+    policy = make_model(seed=6).policy
+
+    def drawn(seed: int) -> list[int]:
+        pair = model_pair(policy, FOUR, Episode(0, seed=seed), agents=4)
+        pair.put_rows([Transition(np.zeros(3, np.float32), 0.0, False, False, {})] * 4)
+        return [int(a) for _ in range(8) for a in asyncio.run(pair.get_actions())]
+
+    assert drawn(1) == drawn(1) != drawn(2)

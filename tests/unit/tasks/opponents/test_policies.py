@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ActionError
-from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, action_of
+from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, SharedPair, action_of
 from sc2pool.tasks.queue_pair import Transition
 
 FOUR = spaces.Discrete(4)
@@ -60,3 +60,20 @@ def test_a_function_must_act_in_the_space(action):
 def test_box_actions_are_clipped():
     box = spaces.Box(-1.0, 1.0, (2,), np.float32)
     assert action_of(box, np.array([2.0, -0.5])).tolist() == [1.0, -0.5]
+
+
+def test_one_policy_plays_all_agents_of_a_team():
+    """Each agent has a state of its own: the policy checks it."""
+    policy = Masked()
+    pair = SharedPair([PredictPair(policy, FOUR, deterministic=True) for _ in range(3)])
+    for _ in range(2):
+        pair.put_rows([shown(0.0, np.arange(4) == wanted) for wanted in (3, 1, 2)])
+        assert asyncio.run(pair.get_actions()) == [3, 1, 2]
+    with pytest.raises(ValueError, match="zip"):
+        pair.put_rows([shown(0.0)])
+
+
+def test_a_shared_pair_of_one():
+    pair = SharedPair([FunctionPair(lambda observation: int(observation[0]), FOUR)])
+    pair.put(shown(2.0))
+    assert asyncio.run(pair.get_action()) == 2

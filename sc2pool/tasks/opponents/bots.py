@@ -1,0 +1,85 @@
+"""python-sc2's ordinary bots as opponents: a bot plays its side of the match by itself.
+
+    MyBot                                 its class: a new object for each episode
+    MyBot(arguments)                      an object: a copy of it for each episode
+    Bot(Race.Zerg, MyBot(), name="…")     python-sc2's player: with a race and a name of its own
+
+Rules: python-sc2 is not imported here; a program that has a bot has imported it. A bot gets neither
+the task's observations nor its actions: it sees and commands its own game.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sc2pool.config import race_number
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.player import Episode
+
+if TYPE_CHECKING:
+    from sc2.bot_ai import BotAI
+
+
+@dataclass(frozen=True)
+class PlainBot:
+    """A bot that plays one episode.
+
+    Attributes:
+        bot: a new one.
+        race: that it plays, a `common_pb2.Race` value; None for the task's.
+    """
+
+    bot: BotAI
+    race: int | None = None
+
+
+@dataclass(frozen=True)
+class BotOpponent:
+    """Plays every episode with a python-sc2 bot.
+
+    Attributes:
+        name: how it is called.
+        given: the bot's class, or an object of it that never plays itself.
+        race: as in `PlainBot`.
+    """
+
+    name: str
+    given: type[BotAI] | BotAI
+    race: int | None = None
+
+    def begin(self, episode: Episode) -> tuple[str, PlainBot]:  # noqa: ARG002
+        given = self.given
+        bot = given() if isinstance(given, type) else copy.deepcopy(given)
+        return self.name, PlainBot(bot, self.race)
+
+
+def bot_opponent(given: Any) -> BotOpponent | None:
+    """The opponent that a bot of python-sc2 makes; None if it is no such bot.
+
+    Args:
+        given: as in the module.
+
+    Raises:
+        ConfigError: it is an `RLBotAI`, which has no policy of its own, or a player without a bot.
+    """
+    bots, players = (sys.modules.get(f"sc2.{name}") for name in ("bot_ai", "player"))
+    if bots is None:
+        return None
+    bot, race, name = given, None, None
+    if players is not None and isinstance(given, players.Bot):
+        bot, race, name = given.ai, race_number(given.race), given.name
+        if bot is None:
+            raise ConfigError(f"opponent={given!r} has no bot: its ai is None")
+    bot_class = bot if isinstance(bot, type) else type(bot)
+    if not issubclass(bot_class, bots.BotAI):
+        return None
+    if issubclass(bot_class, TaskDefinition):
+        raise ConfigError(
+            f"opponent must act by itself, and {bot_class.__name__} is an RLBotAI: give the policy "
+            f"that is to play it instead"
+        )
+    return BotOpponent(name or bot_class.__name__, bot, race)

@@ -1,0 +1,332 @@
+"""Matches of python-sc2's bots: an `RLBotAI` on both sides, or an ordinary bot as the opponent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import psutil
+import pytest
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from sc2.bot_ai import BotAI
+from sc2.data import Race, Result
+from sc2.ids.unit_typeid import UnitTypeId
+from sc2.player import Bot
+
+from sc2pool.config import Computer, GameSetup
+from sc2pool.errors import ConfigError, FaultKind, GameFault, UserCodeError
+from sc2pool.tasks.melee.melee import Melee
+from sc2pool.tasks.opponents.given import resolve
+from sc2pool.tasks.players.match.match_player import MatchPlayer
+from sc2pool.tasks.queue_pair import Transition
+from tests.tasks.duel_bots import ATTACK, WAIT, DuelBot, DuelTask, PlainDuelBot
+from tests.tasks.matches import Against, always, play, player_of
+
+pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")
+
+BOTH = pytest.mark.parametrize("task", [DuelTask, DuelBot], ids=["Task", "RLBotAI"])
+STEP_MUL = DuelTask.step_mul
+
+
+@pytest.fixture(autouse=True)
+def met() -> Iterator[list[PlainDuelBot]]:
+    """The plain bots that a test has played."""
+    PlainDuelBot.met.clear()
+    yield PlainDuelBot.met
+    PlainDuelBot.met.clear()
+
+
+def last_info(row: list[Transition]) -> dict[str, Any]:
+    return dict(row[-1].info)
+
+
+def test_two_bots_play_what_two_tasks_play(standin_dir):
+    def turns(seed: int) -> Any:
+        draws = np.random.default_rng(seed)
+        return lambda _: int(draws.integers(2))
+
+    runs = []
+    for task in (DuelTask, DuelBot):
+        with player_of(standin_dir, task) as player:
+            assert isinstance(player, MatchPlayer)
+            assert player.rows == 2
+            runs.append(play(player, [turns(1), turns(2)], seeds=[3, 4]))
+            (seen, _) = player.latest_view()
+            assert seen.game_loop == runs[-1][-1][0][-1].info["loop"]
+    np.testing.assert_equal(runs[1], runs[0])
+    for rows in runs[1]:
+        for number, row in enumerate(rows, 1):
+            assert {one.observation[0] for one in row} == {number}
+        results = {last_info(row)["sc2pool.result"] for row in rows}
+        assert results in ({"win", "loss"}, {"tie"})
+        assert rows[0][-1].terminated and rows[1][-1].terminated
+
+
+def test_a_policy_plays_the_other_side_of_a_bot(standin_dir):
+    opponent = Against(always(ATTACK))
+    with player_of(standin_dir, DuelBot, opponent=opponent) as player:
+        assert player.rows == 1
+        episodes = play(player, [always(WAIT)], seeds=[1, 1])
+    for number, ((learner,), pair) in enumerate(zip(episodes, opponent.pairs, strict=True)):
+        (theirs,) = pair.rows
+        assert learner[0].observation[0] == 1 + number
+        assert theirs[0].observation[0] == 2 - number
+        assert last_info(learner)["sc2pool.opponent"] == f"number {number}"
+        assert last_info(learner)["sc2pool.result"] == "loss"
+        assert last_info(theirs)["sc2pool.result"] == "win"
+
+
+def test_a_bot_against_the_computer(standin_dir):
+    with player_of(standin_dir, DuelBot, opponent=Computer(difficulty=sc_pb.Hard)) as player:
+        ((learner,),) = play(player, [always(ATTACK)], seeds=[1])
+    assert last_info(learner)["sc2pool.opponent"] == "computer-Hard"
+    assert last_info(learner)["sc2pool.result"] in ("win", "loss", "tie")
+
+
+@BOTH
+def test_an_ordinary_bot_is_the_opponent(standin_dir, task, met):
+    with player_of(standin_dir, task, opponent=resolve(PlainDuelBot, task)) as player:
+        assert player.rows == 1
+        episodes = play(player, [always(WAIT)], seeds=[1, 1])
+    assert [row[0].observation[0] for (row,) in episodes] == [1, 2], "on either side"
+    for (learner,), bot in zip(episodes, met, strict=True):
+        assert last_info(learner)["sc2pool.opponent"] == "PlainDuelBot"
+        assert last_info(learner)["sc2pool.result"] == "loss"
+        assert learner[-1].terminated
+        assert bot.ends == [Result.Victory]
+        assert bot.loops == list(range(0, learner[-1].info["loop"], 4)), "python-sc2's own pace"
+        assert bot.iterations == list(range(len(bot.loops)))
+        assert bot.created == [], "what is there from the start is no event"
+
+
+@BOTH
+@pytest.mark.parametrize("pace", [1, 3, 8, 12, 40])
+def test_a_bot_has_a_pace_of_its_own(standin_dir, task, pace, met):
+    """The learner's steps are as long as its task says; each death is reported once."""
+    opponent = resolve(PlainDuelBot(True, pace), task)
+    with player_of(standin_dir, task, opponent=opponent) as player:
+        ((learner,),) = play(player, [always(ATTACK)], seeds=[2])
+    (bot,) = met
+    assert bot.loops == list(range(0, learner[-1].info["loop"], pace))
+    loops = [one.info["loop"] for one in learner]
+    assert loops[:-1] == list(range(0, loops[-1], STEP_MUL))
+    result = last_info(learner)["sc2pool.result"]
+    assert result in ("win", "loss")
+    assert bot.ends == [Result.Defeat if result == "win" else Result.Victory]
+    assert len(bot.destroyed) == len(set(bot.destroyed))
+    if result == "win":
+        assert len([tag for tag in bot.destroyed if tag]) >= 5
+
+
+def test_a_bot_brings_its_race_and_its_name(standin_dir, met):
+    given = Bot(Race.Zerg, PlainDuelBot(), name="swarm")
+    with player_of(standin_dir, DuelTask, opponent=resolve(given, DuelTask)) as player:
+        episodes = play(player, [always(WAIT)], seeds=[1, 1])
+    assert [last_info(row)["sc2pool.opponent"] for (row,) in episodes] == ["swarm"] * 2
+    assert len(met) == 2, "each episode has a copy"
+    assert met[0] is not met[1] and given.ai not in met
+    assert [bot.race for bot in met] == [Race.Zerg] * 2
+    assert [bot.enemy_race for bot in met] == [Race.Terran] * 2
+
+
+def test_a_bot_that_leaves_has_lost(standin_dir, met):
+    opponent = resolve(PlainDuelBot(gives_up_at=5), DuelTask)
+    with player_of(standin_dir, DuelTask, opponent=opponent) as player:
+        episodes = play(player, [always(WAIT)], seeds=[1, 1])
+    for (learner,), bot in zip(episodes, met, strict=True):
+        assert last_info(learner)["sc2pool.result"] == "win"
+        assert learner[-1].info["loop"] <= 24
+        assert bot.ends == [Result.Defeat]
+
+
+def test_the_tasks_time_limit_is_a_tie_for_the_bot(standin_dir, met):
+    opponent = resolve(PlainDuelBot(False, 24), DuelTask)
+    with player_of(standin_dir, DuelTask, opponent=opponent, max_loops=80) as player:
+        ((learner,),) = play(player, [always(WAIT)], seeds=[1])
+    assert (learner[-1].terminated, learner[-1].truncated) == (False, True)
+    assert last_info(learner)["sc2pool.result"] == "undecided"
+    (bot,) = met
+    assert bot.loops == [0, 24, 48, 72]
+    assert bot.ends == [Result.Tie]
+
+
+class MeleeDuel(Melee):
+    players: ClassVar[int] = 2
+    opponents: ClassVar[tuple[Computer, ...]] = ()
+
+
+class Builder(BotAI):
+    """Builds supply depots and barracks, trains marines, and attacks with eight of them."""
+
+    most: ClassVar[dict[str, int]] = {}
+
+    async def on_step(self, iteration: int) -> None:
+        if not self.townhalls:
+            return
+        home = self.townhalls.first
+        if self.supply_left < 3 and not self.already_pending(UnitTypeId.SUPPLYDEPOT):
+            await self.build(UnitTypeId.SUPPLYDEPOT, near=home.position)
+        barracks = self.structures(UnitTypeId.BARRACKS)
+        if self.structures(UnitTypeId.SUPPLYDEPOT).ready and barracks.amount < 3:
+            await self.build(
+                UnitTypeId.BARRACKS, near=home.position.towards(self.game_info.map_center, 9)
+            )
+        if home.is_idle and self.workers.amount < 16:
+            home.train(UnitTypeId.SCV)
+        for one in barracks.ready.idle:
+            one.train(UnitTypeId.MARINE)
+        marines = self.units(UnitTypeId.MARINE)
+        if marines.amount >= 8:
+            for marine in marines.idle:
+                marine.attack(self.enemy_start_locations[0])
+        for worker in self.workers.idle:
+            worker.gather(self.mineral_field.closest_to(worker))
+        for kind, units in (("barracks", barracks), ("marines", marines)):
+            self.most[kind] = max(self.most.get(kind, 0), units.amount)
+
+
+def test_a_bot_that_builds_beats_one_that_waits(standin_dir):
+    """python-sc2's own helpers find places and count what is under way."""
+    Builder.most.clear()
+    opponent = resolve(Builder, MeleeDuel)
+    with player_of(standin_dir, MeleeDuel, opponent=opponent, step_mul=32) as player:
+        ((learner,),) = play(player, [always(0)], seeds=[1])
+    assert last_info(learner)["sc2pool.result"] == "loss"
+    assert Builder.most["barracks"] == 3
+    assert Builder.most["marines"] >= 8
+
+
+class FailingBot(PlainDuelBot):
+    async def on_step(self, iteration: int) -> None:
+        if iteration == 2:
+            raise LookupError("no such tactic")
+
+
+class WrongPaceBot(PlainDuelBot):
+    async def on_step(self, iteration: int) -> None:
+        self.client.game_step = 0
+
+
+class PickyBot(PlainDuelBot):
+    def __init__(self, favourite: str) -> None:
+        super().__init__()
+        self.favourite = favourite
+
+
+@pytest.mark.parametrize(
+    ("bot", "error", "told"),
+    [
+        (FailingBot, LookupError, "no such tactic"),
+        (WrongPaceBot, UserCodeError, "game_step of the opponent 'WrongPaceBot'.*got 0"),
+        (PickyBot, TypeError, "favourite"),
+    ],
+)
+def test_what_a_bot_does_wrong_is_user_code(standin_dir, bot, error, told):
+    with (
+        player_of(standin_dir, DuelTask, opponent=resolve(bot, DuelTask)) as player,
+        pytest.raises(error, match=told) as raised,
+    ):
+        play(player, [always(WAIT)], seeds=[1])
+    if error is not UserCodeError:
+        who = "the opponent" if bot is PickyBot else "the opponent 'FailingBot'"
+        assert raised.value.__notes__ == [f"{who} raised it, not the task"]
+
+
+class KilledBot(PlainDuelBot):
+    """Its game is killed, then it asks that game something."""
+
+    async def on_step(self, iteration: int) -> None:
+        if iteration == 2:
+            psutil.Process(self.client._game.root_pid).kill()
+            await self.client.query_pathing(self.units[0], self.enemy_units[0].position)
+
+
+@pytest.mark.parametrize(("first", "side"), [(0, "guest"), (1, "host")])
+def test_the_death_of_a_bots_game_is_no_user_code(standin_dir, first, side):
+    with (
+        player_of(standin_dir, DuelTask, opponent=resolve(KilledBot, DuelTask)) as player,
+        pytest.raises(GameFault) as raised,
+    ):
+        play(player, [always(WAIT)], seeds=[1], first=first)
+    assert raised.value.kind in (FaultKind.GAME_EXITED, FaultKind.CONNECTION_LOST)
+    assert raised.value.detail.startswith(f"{side}: ")
+
+
+class AsksNothing(DuelBot):
+    async def on_step(self, iteration: int) -> None:
+        if iteration != 2:
+            await super().on_step(iteration)
+
+
+class AsksTwice(DuelBot):
+    async def on_step(self, iteration: int) -> None:
+        await super().on_step(iteration)
+        await super().on_step(iteration)
+
+
+class EndsForItself(DuelBot):
+    async def on_end(self, game_result: Result) -> None:
+        """It puts no transition."""
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        (AsksNothing, r"AsksNothing.on_step\(\) asked for no action"),
+        (AsksTwice, r"AsksTwice.on_step\(\) asked for two actions"),
+        (EndsForItself, r"EndsForItself.on_end\(\) put no transition"),
+    ],
+)
+def test_hooks_that_do_not_call_their_base(standin_dir, task, told):
+    with player_of(standin_dir, task) as player, pytest.raises(UserCodeError, match=told):
+        play(player, [always(ATTACK), always(WAIT)], seeds=[1])
+
+
+class Thoughtful(DuelBot):
+    """Does something before and after the transition, as an extended `on_step` may."""
+
+    async def on_step(self, iteration: int) -> None:
+        self.order = ["before"]
+        await asyncio.sleep(0)
+        await super().on_step(iteration)
+        self.order.append("after")
+        assert self.order == ["before", "observed", "acted", "after"] or self.episode_over
+
+    def observe(self) -> Any:
+        self.order.append("observed")
+        return super().observe()
+
+    async def act(self, action: int) -> None:
+        await asyncio.sleep(0)
+        self.order.append("acted")
+        super().act(action)
+
+
+def test_an_extended_on_step_runs_in_its_order(standin_dir):
+    runs = []
+    for task in (DuelBot, Thoughtful):
+        with player_of(standin_dir, task, max_loops=400) as player:
+            runs.append(play(player, [always(ATTACK), always(WAIT)], seeds=[1]))
+    np.testing.assert_equal(runs[1], runs[0])
+
+
+@BOTH
+def test_rows_that_step_differently_are_refused(standin_dir, task):
+    with player_of(standin_dir, task) as player:
+        player.attributes = ({"step_mul": 4}, {"step_mul": 8})
+        with pytest.raises(ConfigError, match="got 4 for player 1 and 8 for player 2"):
+            play(player, [always(WAIT)] * 2, seeds=[1])
+
+
+@BOTH
+def test_rows_that_step_alike_are_not(standin_dir, task):
+    with player_of(standin_dir, task, max_loops=40) as player:
+        player.attributes = ({"step_mul": 20}, {"step_mul": 20})
+        (rows,) = play(player, [always(WAIT)] * 2, seeds=[1])
+    assert [one.info["loop"] for one in rows[0]] == [0, 20, 40]
+
+
+def test_the_setup_names_the_tasks_race():
+    assert DuelBot.game_setup() == GameSetup("MarineDuel", participants=2, disable_fog=True)
