@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from s2clientprotocol import common_pb2, raw_pb2
+from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import UserCodeError
@@ -37,7 +37,8 @@ def command(
     if isinstance(target, int):
         message.target_unit_tag = target
     elif target is not None:
-        message.target_world_space_pos.CopyFrom(common_pb2.Point2D(x=target[0], y=target[1]))
+        point = message.target_world_space_pos
+        point.x, point.y = target[0], target[1]
     return message
 
 

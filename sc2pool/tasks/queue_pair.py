@@ -4,8 +4,10 @@
     send(action)  ── action ──────► await get_action()
     receive()     ◄─ transition ──  put(observation, reward, terminated, truncated, info)
 
-There are three kinds: the pool's (shared memory, `sc2pool.pool.ipc.slot`), `QueuePair.local()` for
-a bot and a learner in two threads of one process, and `PolicyPair`, whose learner is a function.
+There are three kinds: the pool's (shared memory, `sc2pool.pool.queues.slot`), `QueuePair.local()`
+for a bot and a learner in two threads of one process, and `PolicyPair`, whose learner is a
+function.
+
 Rules: a transition is put before each `get_action`; the first of an episode has reward 0. An env of
 several rows (two players of a match, the agents of a team) puts and gets those of all its rows at
 once, because its game goes on when all have acted.

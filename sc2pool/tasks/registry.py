@@ -53,7 +53,28 @@ SMAC = (
 )
 """SMAC's scenarios: tasks of teams, so gymnasium's registry, which is for one agent, has none."""
 
-_PLACES = BUILT_IN | {name: f"sc2pool.tasks.teams.smac.task:{name}" for name in SMAC}
+
+SMAC_DUELS = tuple(
+    f"{name}_duel" for name in ("3m", "8m", "25m", "MMM", "2s3z", "3s5z", "1c3s5z", "bane_vs_bane")
+)
+"""The scenarios with the same units on both sides, for two players."""
+
+SMACV2 = (
+    *(
+        f"{race}_{sizes}"
+        for race in ("terran", "protoss", "zerg")
+        for sizes in ("5_vs_5", "10_vs_10", "10_vs_11", "20_vs_20", "20_vs_23")
+    ),
+    *("10gen_terran", "10gen_protoss", "10gen_zerg"),
+)
+"""SMACv2's scenarios of random teams, and its maps: ten units on either side."""
+
+_PLACES = (
+    BUILT_IN
+    | {name: f"sc2pool.tasks.teams.smac.task:{name}" for name in SMAC}
+    | {name: f"sc2pool.tasks.teams.smac.duel:{name}" for name in SMAC_DUELS}
+    | {name: f"sc2pool.tasks.teams.smacv2.task:{name}" for name in SMACV2}
+)
 
 
 def available() -> list[str]:
@@ -95,7 +116,8 @@ def _imported(task: str) -> object:
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise ConfigError(
             f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}; SMAC's scenarios: "
-            f"{', '.join(SMAC)}; a task of your own is module:Class"
+            f"{', '.join(SMAC)}; their duels: {', '.join(SMAC_DUELS)}; SMACv2's: "
+            f"{', '.join(SMACV2)}; a task of your own is module:Class"
         )
     module, _, name = _PLACES.get(task, task).partition(":")
     if not module or module.startswith(".") or not name:

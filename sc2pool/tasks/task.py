@@ -68,6 +68,14 @@ class Task(TaskDefinition):
         """Called once, with the first observation of the episode."""
         return None
 
+    def result(self) -> int | None:
+        """How an episode came out for this side of a match, a `sc2api_pb2.Result`.
+
+        Called at the episode's end; it becomes `sc2pool.result`. By default the game's own result;
+        None, which is undecided, if the game goes on.
+        """
+        return self.game.result
+
     def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
         """The map's description and the newest observation, as the game sent them."""
         return self.game_info, self.observation

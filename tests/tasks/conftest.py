@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from sc2pool import StarCraft2Env
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
+from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.game.installation import Installation, find_map
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode
@@ -62,3 +65,29 @@ def play(game_installation: Installation) -> Callable[..., list[list[Transition]
         return asyncio.run(play_all(task, policy, seeds, **spec))
 
     return run
+
+
+@pytest.fixture
+def smac(game_installation: Installation) -> Iterator[Callable[..., StarCraft2Env]]:
+    """Makes an env with SMAC's interface."""
+    with ExitStack() as stack:
+
+        def make(map_name: str, **options: Any) -> StarCraft2Env:
+            env = StarCraft2Env(map_name, game=game_installation.root, **options)
+            stack.callback(env.close)
+            return env
+
+        yield make
+
+
+@pytest.fixture
+def vec(game_installation: Installation) -> Iterator[Callable[..., SubprocSC2VecEnv]]:
+    """Makes SB3's vector env."""
+    with ExitStack() as stack:
+
+        def make(task: Any, **keywords: Any) -> SubprocSC2VecEnv:
+            env = SubprocSC2VecEnv(task=task, game=game_installation.root, **keywords)
+            stack.callback(env.close)
+            return env
+
+        yield make

@@ -10,6 +10,7 @@ import pytest
 from sc2pool.tasks.minigames.defeat_roaches import FIRST_WALK
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.minigames.scripted import SCRIPTED
+from sc2pool.tasks.minigames.towns.build_marines import BuildMarines
 from sc2pool.tasks.registry import BUILT_IN, resolve
 
 ALWAYS_THE_SAME = {"CollectMineralsAndGas", "BuildMarines"}
@@ -67,3 +68,26 @@ def test_masks_follow_the_battle(play):
     both_sides = [(t.observation[:2] > 0).all() for t in episode]
     assert (masks[:, :FIRST_WALK] == np.array(both_sides)[:, None]).all()
     assert masks[:, FIRST_WALK:].all()
+
+
+class RandomPossible(BuildMarines):
+    """A town whose every action is a random one of those that the mask allows.
+
+    In short steps it never waits for the price of a barracks by chance.
+    """
+
+    step_mul = 8
+    max_loops = 4800
+
+    def on_start(self):
+        super().on_start()
+        self.rng = np.random.default_rng(0)
+
+    def act(self, action):
+        return super().act(self.rng.choice(np.flatnonzero(self.action_masks())))
+
+
+@pytest.mark.standin("how fast a town grows is calibrated")
+def test_random_possible_actions_train_marines(play):
+    (episode,) = play(RandomPossible, lambda _: 0, seeds=[0])
+    assert sum(transition.reward for transition in episode) >= 10

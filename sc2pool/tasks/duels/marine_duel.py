@@ -5,8 +5,8 @@ its own end (`facing`), so one policy plays both. What one side wins the other l
 defeat for both.
 
 StarCraft II has no such map; it is the stand-in's, `sc2pool/standin/maps/MarineDuel.SC2Map`: two
-columns at the two ends of an open field, which of them is whose is drawn. Whoever has no marine
-left has lost; after 1920 loops it is a tie.
+columns at the two ends of an open field; chance decides which side gets which. A side without
+marines has lost; after 1920 loops it is a tie.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MARINE_HEALTH = 45.0
 COOLDOWN_LOOPS = 15.0
 """A little more than a marine's weapon needs between two shots."""
 HURT = 18.0
-"""Three more hits kill a marine with so many hit points."""
+"""A marine with this many hit points, or fewer, dies of three more hits."""
 NEAR = 10.0
 """The unit of distances within a fight."""
 VALUES_PER_MARINE = 5

@@ -10,11 +10,12 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from gymnasium.error import ResetNeeded
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.config import Computer
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
@@ -25,10 +26,15 @@ from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.episode_rules import EpisodeRules, awaited
 from sc2pool.tasks.player import Episode, GameFacts, Player
+from sc2pool.tasks.players.outcome import name_of, with_result
 from sc2pool.tasks.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
 from sc2pool.tasks.players.task_spec import TaskSpec
-from sc2pool.tasks.queue_pair import QueuePair
+from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
+
+_LOOKS: Final = 20
+"""How often a game of a match is looked at that is behind the other one; each takes less than a
+millisecond."""
 
 
 class SC2Player(Player):
@@ -48,6 +54,8 @@ class SC2Player(Player):
         self._game: Game | None = None
         self._reset_kind = ""
         self._replays = None if spec.replays is None else Chooser(spec.replays)
+        computer = spec.opponent if isinstance(spec.opponent, Computer) else None
+        self._computer = None if computer is None else name_of(computer)
         self.task: TaskDefinition | None = None
         self._loop_before_pause = 0
         self._seen_before_pause_s = 0.0
@@ -66,24 +74,40 @@ class SC2Player(Player):
         return [facts_of(game)]
 
     @property
+    def games(self) -> Sequence[Game]:
+        """All of its games; a player has more than one only in a match."""
+        return [self.game]
+
+    @property
     def exited_fds(self) -> Sequence[int]:
-        return [self.game.exited_fd]
+        return [game.exited_fd for game in self.games]
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
-        chooser = self._replays
-        if chooser is None:
+        if self._replays is None and self._computer is None:
             await self.play_episode(episode, pair)
             return
         held = LastHeld(pair)
         await self.play_episode(episode, held)
         assert held.last, "an episode ends with a transition that says so"
         last, *others = held.last
-        by_number, by_return = chooser.choose(episode, held.episode_return)
-        if by_number or by_return:
-            data = await self.replay()
-            replay = PlayedReplay(episode.number, held.episode_return, by_number, by_return, data)
-            last = last._replace(info={**last.info, REPLAY: replay})
+        if self._computer is not None:
+            task = self.task
+            result = task.result() if isinstance(task, Task) else self.game.result
+            last = with_result(last, result, self._computer)
+        if self._replays is not None:
+            last = await self._with_replay(last, episode, held.episode_return, self._replays)
         pair.put_rows([last, *others])
+
+    async def _with_replay(
+        self, last: Transition, episode: Episode, episode_return: float, chooser: Chooser
+    ) -> Transition:
+        """The last transition, whose info has the replay if the episode is chosen."""
+        by_number, by_return = chooser.choose(episode, episode_return)
+        if not (by_number or by_return):
+            return last
+        data = await self.replay()
+        replay = PlayedReplay(episode.number, episode_return, by_number, by_return, data)
+        return last._replace(info={**last.info, REPLAY: replay})
 
     @abstractmethod
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
@@ -95,8 +119,12 @@ class SC2Player(Player):
             await self.game.start_episode(self.setup, self.spec.map_path, episode.seed)
         )
         observed = await self.game.observe()
-        self._seen_before_pause_s = time.monotonic()
+        self.note_seen()
         return observed
+
+    def note_seen(self) -> None:
+        """Take note that its games were looked at: loops that pass from now on may be a pause's."""
+        self._seen_before_pause_s = time.monotonic()
 
     def new_task(self, task: TaskDefinition, episode: Episode, row: int = 0) -> None:
         """Make `task` the target of `get_attr` and similar calls; set the trainer's attributes."""
@@ -106,7 +134,7 @@ class SC2Player(Player):
     def prepare(
         self, task: TaskDefinition, episode: Episode, attributes: Mapping[str, Any]
     ) -> None:
-        """Set what a new task object is told before its first hook."""
+        """Set the attributes that a new task object has before its first hook is called."""
         task.episode = episode
         task.options = episode.options
         task.game_version = self.game.version
@@ -121,6 +149,15 @@ class SC2Player(Player):
         if tick is not None:
             task.delay_s = tick.gap_s
 
+    def latest_view(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
+        if self.task is None:
+            return None
+        try:
+            game_info, observation = self.task._seen()
+        except AttributeError:
+            return None  # the episode is only being begun
+        return observation, game_info
+
     def target(self, row: int = 0) -> Any:  # noqa: ARG002
         return Unstarted(self) if self.task is None else self.task
 
@@ -132,7 +169,7 @@ class SC2Player(Player):
 
     @property
     def recycle_due(self) -> bool:
-        return self.game.recycle_due
+        return any(game.recycle_due for game in self.games)
 
     async def replay(self) -> bytes:
         # Half of a step's limit, because this happens within a step.
@@ -149,29 +186,46 @@ class SC2Player(Player):
 
     async def pause(self) -> None:
         if self.realtime:
-            await self.game.look()
-            self._seen_before_pause_s = time.monotonic()
+            await self._look()
+            self.note_seen()
         await super().pause()
 
     def hold(self) -> None:
         super().hold()
-        self.game.paused()
+        for game in self.games:
+            game.paused()
         self._loop_before_pause = self.game.loop_seen
         self._ran_around_pause_s = time.monotonic() - self._seen_before_pause_s
 
     async def resume(self) -> int | None:
         began_s = time.monotonic()
-        self.game.resumed()
-        await super().resume()
+        for game in self.games:
+            game.resumed()
+        super().resume_now()
         if not self.realtime:
             return 0  # the game advances only when it is asked to
-        loop = await self.game.look()
+        loop = await self._look()
         ran_s = self._ran_around_pause_s + time.monotonic() - began_s
         return loops_passed(self._loop_before_pause, loop, ran_s)
 
+    async def _look(self) -> int:
+        """Look at the games in real time; the newest loop.
+
+        In a match one may wait until the other has come as far, after a pause above all, so those
+        that are behind are looked at again.
+        """
+        loops = [await game.look() for game in self.games]
+        for _ in range(_LOOKS):
+            behind = [i for i, loop in enumerate(loops) if loop < max(loops) - 1]
+            for i in behind:
+                loops[i] = await self.games[i].look()
+            if not behind:
+                break
+        return max(loops)
+
     @property
     def processes(self) -> tuple[Sequence[int], bool]:
-        return [self.game.root_pid], True
+        return [game.root_pid for game in self.games], True
 
     def log_tail(self) -> str:
         return "" if self._game is None else self._game.log_tail()
@@ -228,31 +282,37 @@ class Unstarted:
 class TaskPlayer(SC2Player):
     """Plays a `Task`."""
 
-    def latest_view(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
-        task = self.task
-        if not isinstance(task, Task) or not hasattr(task, "game_info"):
-            return None  # the episode is only being begun
-        return task.observation, task.game_info
-
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
         task = self.spec.task()
         assert isinstance(task, Task)
-        self.new_task(task, episode)
+        # One object stands for all rows: what was set on any of them is set on it.
+        for row in range(self.rows):
+            self.new_task(task, episode, row)
         game = self.game
-        task.lazy_observation = observed = await self.start_episode(episode)
+        task.lazy_observation = await self.start_episode(episode)
         task.game = game
         task.game_info = await game.game_info()
         await awaited(task.on_start())
         rules = EpisodeRules(task)
-        pair.put(await rules.transition(observed.game_loop, observed.score))
+        observed = task.lazy_observation  # `on_start` may have stepped the game
+        await self.put(pair, task, await rules.transition(observed.game_loop, observed.score))
         while not rules.over:
-            action = await pair.get_action()
+            action = await self.get_action(pair)
             commands = as_actions(await awaited(task.act(action)))
             step = await game.step(commands, task.step_mul)
             task.last_action = action
             self.set_delay(task)
             task.action_results = tuple(step.action_results)
             task.lazy_observation = observed = step.observed
-            pair.put(
-                await rules.transition(observed.game_loop, observed.score, game_ended=step.ended)
+            transition = await rules.transition(
+                observed.game_loop, observed.score, game_ended=step.ended
             )
+            await self.put(pair, task, transition)
+
+    async def get_action(self, pair: QueuePair) -> Any:
+        """The next action, as the task's `act` takes it."""
+        return await pair.get_action()
+
+    async def put(self, pair: QueuePair, task: Task, transition: Transition) -> None:  # noqa: ARG002
+        """Hand over what the task has made of an observation."""
+        pair.put(transition)

@@ -16,7 +16,7 @@ from sc2pool.tasks.definition import TaskDefinition, check_loops
 from sc2pool.tasks.opponents.opponent import Opponent
 from sc2pool.tasks.player import Player
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.teams.team_task import TeamTask
+from sc2pool.tasks.teams.team_task import TeamTask, agents_of
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,7 @@ class TaskSpec:
 
     Raises:
         ConfigError: `step_mul` or `max_loops` is given and is no whole number of at least 1; an
-            opponent for a task of one player; a task of two players that is no `Task`, or in real
-            time without a computer as the opponent.
+            opponent for a task of one player; a computer against a team.
         MissingPackageError: frames are wanted, and Pillow is not installed.
     """
 
@@ -54,18 +53,14 @@ class TaskSpec:
 
     def _check_players(self) -> None:
         name = self.task.__name__
-        if self.task.players == 1:
-            if self.opponent is not None:
-                raise ConfigError(
-                    f"opponent is for tasks of two players, and {name} has one; "
-                    f"got {self.opponent!r}"
-                )
-        elif not issubclass(self.task, Task):
-            raise ConfigError(f"a task of two players must be a Task, and {name} is an RLBotAI")
-        elif self.realtime and not isinstance(self.opponent, Computer):
+        if self.task.players == 1 and self.opponent is not None:
             raise ConfigError(
-                f"realtime=True, but {name} has two players, whose games would each follow a clock "
-                f"of its own; only opponent=Computer(…) can be played in real time"
+                f"opponent is for tasks of two players, and {name} has one; got {self.opponent!r}"
+            )
+        if isinstance(self.opponent, Computer) and issubclass(self.task, TeamTask):
+            raise ConfigError(
+                f"{name} has a team on either side, so its opponent cannot be a Computer; a team "
+                f"of one player has one in the attribute opponents, as SMAC's scenarios have"
             )
 
     @property
@@ -90,27 +85,24 @@ class TaskSpec:
     @property
     def rows(self) -> int:
         """How many rows an env has: one for each of its learning players or agents."""
-        if issubclass(self.task, TeamTask):
-            return len(self.task.agents)
-        return self.task.players if self.opponent is None else 1
+        learners = self.task.players if self.opponent is None else 1
+        return learners * agents_of(self.task)
 
     def player(self) -> Player:
         # Imported here: only the worker needs a player, and only a bot python-sc2, which costs each
         # worker 0.4 s and 80 MB.
+        if self.task.players > 1 and not isinstance(self.opponent, Computer):
+            from sc2pool.tasks.players.match.match_player import MatchPlayer  # noqa: PLC0415
+
+            return MatchPlayer(self, self.opponent)
         if issubclass(self.task, TeamTask):
             from sc2pool.tasks.players.team_player import TeamPlayer  # noqa: PLC0415
 
             return TeamPlayer(self)
-        if self.task.players > 1:
-            from sc2pool.tasks.players import match_player  # noqa: PLC0415
-
-            if isinstance(self.opponent, Computer):
-                return match_player.ComputerMatchPlayer(self, self.opponent)
-            return match_player.MatchPlayer(self, self.opponent)
         if issubclass(self.task, Task):
             from sc2pool.tasks.players.sc2_player import TaskPlayer  # noqa: PLC0415
 
             return TaskPlayer(self)
-        from sc2pool.tasks.players.bot_player import BotPlayer  # noqa: PLC0415
+        from sc2pool.tasks.players.bots.bot_player import BotPlayer  # noqa: PLC0415
 
         return BotPlayer(self)

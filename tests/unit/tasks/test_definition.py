@@ -13,7 +13,6 @@ from sc2.data import AIBuild, Difficulty, Race
 
 from sc2pool.config import Computer, Limits
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.players.task_spec import TaskSpec
@@ -107,12 +106,6 @@ class Duel(MoveToBeacon):
     players = 2
 
 
-class BotDuel(RLBotAI):
-    map_name = "MoveToBeacon"
-    players = 2
-    observation_space = action_space = spaces.Discrete(2)
-
-
 @pytest.mark.parametrize(
     ("attributes", "told"),
     [
@@ -134,8 +127,6 @@ def test_wrong_players(attributes, told):
     ("task", "keywords", "told"),
     [
         (MoveToBeacon, {"opponent": Computer()}, "opponent is for tasks of two players, and Move"),
-        (BotDuel, {}, "a task of two players must be a Task, and BotDuel is an RLBotAI"),
-        (Duel, {"realtime": True}, "realtime=True, but Duel has two players"),
     ],
 )
 def test_what_only_one_or_two_players_can(task, keywords, told):

@@ -26,7 +26,8 @@ from sc2pool.errors import GameFault
 from sc2pool.protocol.observed import Observed
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
-from sc2pool.tasks.players.bot_player import prepare_step, understood
+from sc2pool.tasks.players.bots.driven_bot import prepare_step, understood
+from sc2pool.tasks.players.bots.unit_sorter import UnitSorter
 from sc2pool.tasks.players.view import map_of, view_of
 from sc2pool.tasks.registry import BUILT_IN, resolve
 from sc2pool.tasks.units import BEACON, MARINE, MINERAL_SHARD, ROACH
@@ -257,7 +258,7 @@ async def play_bot(info: Info, seen: Seen, data: GameData) -> None:
     await bot.on_start()
     assert bot.observation_space.contains(bot.observe())
     with understood("it again"):
-        prepare_step(bot, GameState(seen))
+        prepare_step(bot, GameState(seen), UnitSorter(data))
     await bot.issue_events()
     assert bot.observation_space.contains(bot.observe())
 

@@ -21,7 +21,7 @@ from sc2pool.tasks.units import BARRACKS, MARINE
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
 STEPS = (
     *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
-    *(steps.BUILD_DEPOT, steps.BUILD_BARRACKS, steps.TRAIN_MARINE),
+    *(steps.BUILD_DEPOT_IN_TIME, steps.BUILD_BARRACKS, steps.TRAIN_MARINE),
 )
 """What each action does."""
 OBSERVATION_SIZE = TOWN_SIZE + 5
@@ -38,13 +38,18 @@ class BuildMarines(Task):
     - 3: build a supply depot, 4: build a barracks; a place and an SCV are chosen,
     - 5: train a marine, in the barracks with the fewest in its queue.
 
+    An action takes 32 game loops: shorter steps would mostly have no choice but to wait.
+
     An action that is not possible, for lack of minerals, supply, a structure or a place, is masked
-    and does nothing.
+    and does nothing. A supply depot is also masked while supply is ample: three free for each
+    structure that trains. It is built all the same if it is chosen. Without this mask random
+    possible actions would spend most minerals on supply depots.
 
     Observation space: `Box(0, 1, (14,), float32)`, see `observe`.
     """
 
     map_name: ClassVar[str] = "BuildMarines"
+    step_mul: ClassVar[int] = 32
     max_loops: ClassVar[int | None] = 14400
     action_space = spaces.Discrete(len(STEPS))
     observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)

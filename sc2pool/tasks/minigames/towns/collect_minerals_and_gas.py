@@ -39,6 +39,8 @@ class CollectMineralsAndGas(Task):
     - 3: build a supply depot, 4: build a refinery; a place and an SCV are chosen,
     - 5: one SCV more gathers gas, at a refinery with fewer than three.
 
+    An action takes 32 game loops: shorter steps would mostly have no choice but to wait.
+
     An action that is not possible, for lack of minerals, supply or a place, is masked and does
     nothing.
 
@@ -46,6 +48,7 @@ class CollectMineralsAndGas(Task):
     """
 
     map_name: ClassVar[str] = "CollectMineralsAndGas"
+    step_mul: ClassVar[int] = 32
     max_loops: ClassVar[int | None] = 6720
     action_space = spaces.Discrete(len(STEPS))
     observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)

@@ -1,6 +1,7 @@
 """What a town may do next. A task's actions are some of these steps.
 
-Rule: a step that is not possible is masked, and gives no orders.
+Rules: a step that is not possible is masked, and gives no orders. A step that is possible but
+useless now is masked too, in tasks that say so; it gives its orders if it is chosen all the same.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from sc2pool.tasks.minigames.towns.town import Town
 from sc2pool.tasks.units import BARRACKS, COMMAND_CENTER, MINERAL_FIELD, REFINERY, SUPPLY_DEPOT
 
 N_GEYSERS = 4
+SUPPLY_AHEAD = 3
+"""Free supply that is ample for a structure that trains: more than it uses up in the time that a
+supply depot takes, with the walk of its builder."""
 
 
 class Step(NamedTuple):
@@ -24,6 +28,13 @@ class Step(NamedTuple):
 
     is_possible: Callable[[Town], bool]
     orders: Callable[[Town], Commands]
+    is_useful: Callable[[Town], bool] = lambda _: True
+
+
+def needs_depot(town: Town) -> bool:
+    """True if there is no supply depot, or supply that may be used up before the next is built."""
+    depots = len(town.finished(SUPPLY_DEPOT)) + town.coming(SUPPLY_DEPOT)
+    return not depots or town.free_supply < SUPPLY_AHEAD * town.factories
 
 
 WAIT = Step(lambda _: True, lambda _: [])
@@ -41,6 +52,7 @@ BUILD_BARRACKS = Step(
     lambda town: town.can_pay(BARRACKS) and bool(town.finished(SUPPLY_DEPOT)),
     lambda town: town.build(commands.BUILD_BARRACKS),
 )
+BUILD_DEPOT_IN_TIME = BUILD_DEPOT._replace(is_useful=needs_depot)
 TRAIN_MARINE = Step(
     lambda town: town.can_train(BARRACKS),
     lambda town: town.train(commands.TRAIN_MARINE, BARRACKS),
@@ -60,5 +72,5 @@ def take(step: Step, town: Town) -> Commands:
 
 
 def masks(steps: Iterable[Step], town: Town) -> NDArray[np.bool_]:
-    """Which steps are possible."""
-    return np.array([step.is_possible(town) for step in steps])
+    """Which steps are possible and useful."""
+    return np.array([step.is_possible(town) and step.is_useful(town) for step in steps])

@@ -42,6 +42,8 @@ BUILT_BY = {
     commands.BUILD_REFINERY: REFINERY,
     commands.BUILD_BARRACKS: BARRACKS,
 }
+FACTORIES = COMMAND_CENTER, BARRACKS
+"""Structures that train units."""
 COSTS = {SCV: 50, SUPPLY_DEPOT: 100, REFINERY: 75, BARRACKS: 150}
 """Minerals that one costs."""
 FROM_RESOURCES = 3.5
@@ -111,6 +113,16 @@ class Town:
         sites = len(self.all(unit_type)) - len(self.finished(unit_type))
         return max(on_the_way, sites)  # the worker of a site has its order until the end
 
+    @property
+    def free_supply(self) -> int:
+        """Supply that is not used, with that of depots that are coming."""
+        return self.food_cap + 8 * self.coming(SUPPLY_DEPOT) - self.food_used
+
+    @property
+    def factories(self) -> int:
+        """Structures that train units, with the barracks that are coming."""
+        return sum(len(self.finished(one)) for one in FACTORIES) + self.coming(BARRACKS)
+
     def vector(self) -> NDArray[np.float32]:
         """The town in numbers, each in [0, 1].
 
@@ -123,10 +135,10 @@ class Town:
             queued / 5, 7: supply depots / 20, 8: supply depots that are coming / 4.
         """
         coming = self.coming(SUPPLY_DEPOT)
-        free = self.food_cap + 8 * coming - self.food_used
         training = sum(len(unit.orders) for unit in self.all(COMMAND_CENTER))
         shares = (
-            *(self.minerals / 1000, self.food_used / 200, self.food_cap / 200, free / 20),
+            *(self.minerals / 1000, self.food_used / 200),
+            *(self.food_cap / 200, self.free_supply / 20),
             *(len(self.workers) / 50, len(self.idle) / 12, training / QUEUE_PLACES),
             *(len(self.finished(SUPPLY_DEPOT)) / 20, coming / 4),
         )

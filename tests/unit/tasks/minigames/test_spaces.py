@@ -46,6 +46,8 @@ TASKS = [
 KINDS = [
     *(OWN_MARINES, ENEMY_ROACHES, BEACONS, MINERAL_SHARDS, ENEMY_ZERGLINGS, ENEMY_BANELINGS),
 ]
+TOWNS = {"CollectMineralsAndGas", "BuildMarines"}
+"""Maps whose tasks take long steps."""
 LOOPS = {"FindAndDefeatZerglings": 2880, "CollectMineralsAndGas": 6720, "BuildMarines": 14400}
 """Length of an episode, by map; 1920 on the others."""
 
@@ -115,7 +117,7 @@ def test_two_observations_share_no_memory(task_class, unit, begin):
 @pytest.mark.parametrize("task_class", TASKS)
 def test_definitions(task_class):
     assert resolve(task_class.__name__) is task_class
-    assert task_class.step_mul == 8
+    assert task_class.step_mul == (32 if task_class.map_name in TOWNS else 8)
     assert task_class.max_loops == LOOPS.get(task_class.map_name, 1920)
     assert task_class.map_name in PUBLISHED
     assert isinstance(task_class.action_space, spaces.Discrete | spaces.MultiDiscrete)

@@ -55,20 +55,46 @@ def test_vector(task):
 
 
 @pytest.mark.parametrize(
-    ("minerals", "structures", "possible"),
+    ("minerals", "structures", "offered"),
     [
         (40, (), {WAIT}),
         (150, (), {WAIT, BUILD_DEPOT}),
-        (150, (SUPPLY_DEPOT,), {WAIT, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS}),
+        (150, (SUPPLY_DEPOT,), {WAIT, TRAIN_SCV, BUILD_BARRACKS}),
         (50, (SUPPLY_DEPOT, BARRACKS), {WAIT, TRAIN_SCV, TRAIN_MARINE}),
     ],
 )
-def test_masks_follow_what_is_possible(task, minerals, structures, possible):
+def test_masks_follow_what_is_possible(task, minerals, structures, offered):
     seen = task(minerals, *structures)
     seen.observe()
-    assert {i for i, allowed in enumerate(seen.action_masks()) if allowed} == possible
-    for action in range(len(seen.action_masks())):
-        assert bool(list(seen.act(action))) == (action in possible - {WAIT})
+    assert {i for i, allowed in enumerate(seen.action_masks()) if allowed} == offered
+    for action in set(range(len(seen.action_masks()))) - {BUILD_DEPOT}:
+        assert bool(list(seen.act(action))) == (action in offered - {WAIT})
+
+
+@pytest.mark.parametrize(
+    ("structures", "food_used", "offered"),
+    [
+        ((), 12, True),  # a barracks needs a depot, whatever supply there is
+        ((SUPPLY_DEPOT,), 20, False),
+        ((SUPPLY_DEPOT,), 21, True),
+        ((SUPPLY_DEPOT, BARRACKS, BARRACKS), 14, False),
+        ((SUPPLY_DEPOT, BARRACKS, BARRACKS), 15, True),
+    ],
+)
+def test_a_supply_depot_is_offered_before_supply_is_used_up(task, structures, food_used, offered):
+    seen = task(100, *structures, food_used=food_used)
+    seen.observe()
+    assert seen.action_masks()[BUILD_DEPOT] == offered
+    assert list(seen.act(BUILD_DEPOT)), "it is built all the same if it is chosen"
+
+
+def test_a_supply_depot_that_is_coming_counts(task):
+    seen = task(100, SUPPLY_DEPOT, food_used=22)
+    observation = seen.observation
+    observation.raw_data.units[0].orders[0].ability_id = commands.BUILD_SUPPLY_DEPOT
+    seen.observation = observation
+    seen.observe()
+    assert not seen.action_masks()[BUILD_DEPOT]
 
 
 def test_orders(task):

@@ -1,0 +1,44 @@
+"""The player of an `RLBotAI` that plays alone, or against the game's own computer.
+
+Three things differ from python-sc2's own loop: actions, step and observation are sent as one burst
+instead of four round trips; the map's description is fetched once per game, not every step; the bot
+sees the episode's final state.
+"""
+
+from __future__ import annotations
+
+from sc2pool.tasks.bot import RLBotAI
+from sc2pool.tasks.player import Episode
+from sc2pool.tasks.players.bots.client import GameClient
+from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData
+from sc2pool.tasks.players.sc2_player import SC2Player
+from sc2pool.tasks.players.task_spec import TaskSpec
+from sc2pool.tasks.queue_pair import QueuePair
+
+
+class BotPlayer(SC2Player):
+    """Plays an `RLBotAI`."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        super().__init__(spec)
+        self._shared = SharedData()
+
+    async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
+        game = self.game
+        first = await self.start_episode(episode)
+        game_info = await game.game_info()
+        bot_class = self.spec.task
+        assert issubclass(bot_class, RLBotAI)
+        bot = bot_class(pair)
+        self.new_task(bot, episode)
+        driven = DrivenBot(bot, game, GameClient(game), self._shared, realtime=self.setup.realtime)
+        await driven.start(first, game_info)
+        while not bot.episode_over:
+            orders = await driven.turn()
+            if bot.episode_over:
+                break
+            step = await game.step(orders, bot.step_mul)
+            self.set_delay(bot)
+            await driven.see(step)
+            if step.ended:
+                await driven.end(game.result)

@@ -1,0 +1,179 @@
+"""`DrivenBot`: a python-sc2 bot on a game of the pool, from its first observation to its last.
+
+    start ─► turn ─► see ─► turn ─► see … ─► end
+             orders  what the step brought
+
+It does what `sc2.main._play_game_ai` does, in the same order; the player steps the game. Rules:
+`sc2.main` and `SC2Process` are never imported, because they change the process's signals and
+logging; a message that python-sc2 cannot read is a fault of the game, not a user code error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from sc2.bot_ai import BotAI
+from sc2.data import Result
+from sc2.game_data import GameData
+from sc2.game_info import GameInfo
+from sc2.game_state import GameState
+
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.game import Game, Step
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.players.bots.client import GameClient
+from sc2pool.tasks.players.bots.unit_sorter import UnitSorter
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Report as the game's fault that python-sc2 cannot read a message. No user code in the block.
+
+    Raises:
+        GameFault: BAD_REPLY; a field is missing, a grid has another size than its map, or a unit
+            has an unknown type.
+    """
+    try:
+        yield
+    except Exception as error:
+        detail = f"python-sc2 cannot read {what}: {type(error).__name__}: {error}"
+        raise GameFault(FaultKind.BAD_REPLY, detail) from error
+
+
+def prepare_step(
+    bot: BotAI,
+    state: GameState,
+    sorter: UnitSorter,
+    game_info: sc_pb.ResponseGameInfo | None = None,
+) -> None:
+    """`BotAI._prepare_step`, which computes the distances between all units only on first use.
+
+    Args:
+        sorter: of the bot's game.
+        game_info: the map's description now; None if the one of the episode's start is enough.
+    """
+    method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
+    if method in _LAZY_METHODS:
+        bot.distance_calculation_method = 0  # only while the units are prepared
+    sorts = sorter.can_sort_for(bot)
+    if sorts:
+        vars(bot)["_prepare_units"] = partial(sorter.sort, bot, state)  # python-sc2 calls it
+    try:
+        bot._prepare_step(state, sc_pb.Response(game_info=game_info or _NO_MAP))
+    finally:
+        if sorts:
+            del vars(bot)["_prepare_units"]
+        bot.distance_calculation_method = method
+        if game_info is None:
+            bot.game_info.pathing_grid = grid
+
+
+_LAZY_METHODS = frozenset({2, 3})
+"""python-sc2's two methods that compute a full distance matrix."""
+_NO_MAP = sc_pb.ResponseGameInfo()
+
+
+class SharedData:
+    """What python-sc2 takes long to read or to find out: once for all episodes.
+
+    Attributes:
+        sorter: of the bots' units, once the data are known.
+    """
+
+    sorter: UnitSorter
+
+    def __init__(self) -> None:
+        self._data: GameData | None = None
+
+    async def of(self, game: Game) -> GameData:
+        """Names, costs and attributes, asked of this game if they are not known.
+
+        Raises:
+            GameFault: the game failed, or python-sc2 cannot read them.
+        """
+        if self._data is None:
+            data = await game.data()
+            with understood("the game's data"):
+                self._data = GameData(data)
+            self.sorter = UnitSorter(self._data)
+        return self._data
+
+
+class DrivenBot:
+    """Drives one bot through one episode.
+
+    Args:
+        bot: a new one.
+        game: that it plays on; its episode has begun.
+        client: the bot's, on that game.
+        shared: by all bots of this game.
+        realtime: the game runs by itself.
+        fresh_map: describe the map anew before each turn, as python-sc2 does: its pathing grid
+            shows where buildings stand. An `RLBotAI` does without, for that takes a round trip.
+    """
+
+    def __init__(
+        self,
+        bot: BotAI,
+        game: Game,
+        client: GameClient,
+        shared: SharedData,
+        *,
+        realtime: bool = False,
+        fresh_map: bool = False,
+    ) -> None:
+        self._bot = bot
+        self._game = game
+        self._client = client
+        self._shared = shared
+        self._realtime = realtime
+        self._fresh_map = fresh_map
+        self._iteration = 0
+
+    async def start(self, first: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        """Show the bot the map and the first observation."""
+        bot, game = self._bot, self._game
+        data = await self._shared.of(game)
+        with understood("the map's description"):
+            bot._prepare_start(
+                self._client,
+                game.player_id,
+                GameInfo(game_info),
+                data,
+                realtime=self._realtime,
+                base_build=game.base_build,
+            )
+        with understood("the first observation"):
+            bot._prepare_step(GameState(first.response), sc_pb.Response(game_info=game_info))
+        await bot.on_before_start()
+        with understood("the first observation"):
+            bot._prepare_first_step()
+        await bot.on_start()
+        with understood("the first observation"):
+            # python-sc2 shows it twice, so what is there from the start is no event.
+            prepare_step(bot, GameState(first.response), self._shared.sorter, game_info)
+
+    async def turn(self) -> list[sc_pb.Action]:
+        """Let the bot act; its orders."""
+        bot = self._bot
+        await bot.issue_events()
+        await bot.on_step(self._iteration)
+        await bot._after_step()
+        self._iteration += 1
+        return self._client.take_orders()
+
+    async def see(self, step: Step) -> None:
+        """Show the bot what a step brought; its events come with the next turn, if there is one."""
+        game_info = await self._game.game_info() if self._fresh_map and not step.ended else None
+        seen = step.observed.response
+        with understood("the observation"):
+            prepare_step(self._bot, GameState(seen), self._shared.sorter, game_info)
+        if step.ended:
+            await self._bot.issue_events()
+
+    async def end(self, result: int | None) -> None:
+        """Tell the bot that it is over, with this `Result`; None if the game has not said."""
+        await self._bot.on_end(Result(result or Result.Undecided.value))

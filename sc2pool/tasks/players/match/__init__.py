@@ -1,0 +1,1 @@
+"""The player of a match, and the sides that it is made of."""

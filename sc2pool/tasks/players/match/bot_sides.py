@@ -1,0 +1,224 @@
+"""The sides of a match that python-sc2's bots play: an `RLBotAI` with a learner, or any other bot.
+
+Both are driven as `run_game` drives a bot. An `RLBotAI` asks for its action in the midst of its
+turn, when the other side's transition may not be known yet; so its turn is a task of its own, which
+waits there:
+
+    on_step ─ put ─ get_action ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ act ─► orders
+                      └► transition ─► both rows ─► action ┘
+
+Rule: at no time does more than one turn run; the others wait for an action.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.errors import UserCodeError
+from sc2pool.game.game import Game, Step
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.bot import RLBotAI
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.opponents.bots import PlainBot
+from sc2pool.tasks.players.bots.client import GameClient, SurrenderingClient
+from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData
+from sc2pool.tasks.players.match.sides import PlayedSide, TaskSide, blamed_on_opponent
+from sc2pool.tasks.queue_pair import QueuePair, Transition
+
+
+class BotSides:
+    """Makes the sides of a match that bots play.
+
+    Args:
+        realtime: the games run by themselves.
+
+    Attributes:
+        shared: by the bots of both games.
+    """
+
+    def __init__(self, *, realtime: bool) -> None:
+        self.realtime = realtime
+        self.shared = SharedData()
+
+    def of_learner(self, definition: type[TaskDefinition], game: Game) -> RLBotSide:
+        """A side of an `RLBotAI`."""
+        assert issubclass(definition, RLBotAI), "every other task is a `Task`"
+        pair = TurnPair()
+        return RLBotSide(definition(pair), pair, game, self)
+
+    def of_bot(self, plain: PlainBot, name: str, game: Game) -> PlainBotSide:
+        """A side that a bot plays by itself."""
+        return PlainBotSide(plain, name, game, self)
+
+
+class TurnPair(QueuePair):
+    """The pair of an `RLBotAI` in a match: `get_action` waits until `decide` is called.
+
+    Attributes:
+        asked: done while the bot waits for an action.
+    """
+
+    def __init__(self) -> None:
+        self.asked = _future()
+        self._action = _future()
+        self._transition: Transition | None = None
+
+    def put(self, transition: Transition) -> None:
+        self._transition = transition
+
+    async def get_action(self) -> Any:
+        self._action = _future()
+        self.asked.set_result(None)
+        return await self._action
+
+    def take(self) -> Transition | None:
+        """The transition that was put since the last call."""
+        transition, self._transition = self._transition, None
+        return transition
+
+    def decide(self, action: Any) -> None:
+        """Give the bot the action that it waits for."""
+        self.asked = _future()
+        self._action.set_result(action)
+
+
+def _future() -> asyncio.Future[Any]:
+    return asyncio.get_running_loop().create_future()
+
+
+class RLBotSide(TaskSide):
+    """A side of an `RLBotAI`.
+
+    Args:
+        bot: a new one, made with the pair.
+        pair: the bot's.
+        game: of this side.
+        sides: of the match, which share what is known of the game.
+    """
+
+    task: RLBotAI
+
+    def __init__(self, bot: RLBotAI, pair: TurnPair, game: Game, sides: BotSides) -> None:
+        self.task = bot
+        self.game = game
+        self._pair = pair
+        self._client = GameClient(game)
+        self._driven = DrivenBot(bot, game, self._client, sides.shared, realtime=sides.realtime)
+        self._turn: asyncio.Task[list[sc_pb.Action]] | None = None
+
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> Transition:
+        await self._driven.start(observed, game_info)
+        return await self._to_its_action()
+
+    async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
+        (action,) = actions
+        turn = self._turn
+        assert turn is not None, "its turn has come as far as its action"
+        self._pair.decide(action)
+        await self._until_asked_or_over(turn)
+        if not turn.done():
+            raise UserCodeError(
+                f"{type(self.task).__name__}.on_step() asked for two actions; in a match it gets "
+                f"one in each step"
+            )
+        self._turn = None
+        return turn.result()
+
+    async def see(self, step: Step) -> Transition:
+        self.note_delay()
+        await self._driven.see(step)
+        if not step.ended:
+            return await self._to_its_action()
+        await self._driven.end(self.game.result)
+        return self._put_by("on_end")
+
+    async def stop(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.cancel()
+            await asyncio.wait([turn])
+
+    async def _to_its_action(self) -> Transition:
+        """Let the bot take its turn until it waits for its action, or has ended the episode."""
+        self._turn = turn = asyncio.ensure_future(self._driven.turn())
+        await self._until_asked_or_over(turn)
+        if turn.done():
+            self._turn = None
+            turn.result()  # raises what the bot has raised
+            if not self.task.episode_over:
+                raise UserCodeError(
+                    f"{type(self.task).__name__}.on_step() asked for no action; in a match it must "
+                    f"call super().on_step() in each step"
+                )
+        return self._put_by("on_step")
+
+    def _put_by(self, hook: str) -> Transition:
+        transition = self._pair.take()
+        if transition is None:
+            raise UserCodeError(
+                f"{type(self.task).__name__}.{hook}() put no transition; it must call "
+                f"super().{hook}()"
+            )
+        return transition
+
+    async def _until_asked_or_over(self, turn: asyncio.Task[Any]) -> None:
+        await asyncio.wait((turn, self._pair.asked), return_when=asyncio.FIRST_COMPLETED)
+
+
+class PlainBotSide(PlayedSide):
+    """A side that an ordinary bot plays by itself, at its own pace: `client.game_step` loops.
+
+    Args:
+        plain: the bot, a new one.
+        name: of the opponent, for errors.
+        game: of this side.
+        sides: of the match, which share what is known of the game.
+    """
+
+    def __init__(self, plain: PlainBot, name: str, game: Game, sides: BotSides) -> None:
+        self.game = game
+        self._bot = bot = plain.bot
+        self._name = name
+        self._client = SurrenderingClient(game)
+        self._driven = DrivenBot(
+            bot, game, self._client, sides.shared, realtime=sides.realtime, fresh_map=True
+        )
+        self._has_ended = False
+
+    @property
+    def loops(self) -> int:
+        loops = self._client.game_step
+        if type(loops) is not int or loops < 1:
+            raise UserCodeError(
+                f"client.game_step of the opponent {self._name!r} must be a whole number of at "
+                f"least 1, got {loops!r}"
+            )
+        return loops
+
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        with blamed_on_opponent(self._name, has_game=True):
+            self._bot._initialize_variables()  # a bot may define __init__ without calling super's
+            await self._driven.start(observed, game_info)
+
+    async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:  # noqa: ARG002
+        with blamed_on_opponent(self._name, has_game=True):
+            return await self._driven.turn()
+
+    async def see(self, step: Step) -> None:
+        with blamed_on_opponent(self._name, has_game=True):
+            await self._driven.see(step)
+            if step.ended:
+                self._has_ended = True
+                await self._driven.end(self.game.result)
+
+    async def end(self, last: Transition | None) -> None:  # noqa: ARG002
+        if self._has_ended:
+            return
+        with blamed_on_opponent(self._name, has_game=True):
+            # If the task ends the episode, and not the game, that is a tie for a bot, as
+            # python-sc2's own time limit is.
+            await self._driven.end(self.game.result or sc_pb.Tie)

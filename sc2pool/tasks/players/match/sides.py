@@ -1,0 +1,201 @@
+"""One side of a match, in one episode.
+
+    begin ─► transition ─► turn ─► see ─► transition ─► turn ─► see …
+                           orders  the step
+
+Rules: a side sees what its own player sees, and its object is of this episode alone; what decides
+for it (a row of the learner, an opponent's policy, a bot itself) is all that differs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.errors import ActionError, GameFault, UserCodeError
+from sc2pool.game.game import Game, Step
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.commands import as_actions
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.episode_rules import EpisodeRules, awaited
+from sc2pool.tasks.players.rows import as_taken, rows_of
+from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.task import Task
+from sc2pool.tasks.teams.team_task import agents_of
+
+
+class PlayedSide(ABC):
+    """What a match asks of each of its sides.
+
+    Attributes:
+        game: of this side.
+    """
+
+    game: Game
+
+    @property
+    def result(self) -> int | None:
+        """How the episode came out, a `sc2api_pb2.Result`; None if it is undecided."""
+        return self.game.result
+
+    @property
+    def loops(self) -> int | None:
+        """Game loops from its turn to the next; None if it has its turns with the learner."""
+        return None
+
+    @abstractmethod
+    async def begin(
+        self, observed: Observed, game_info: sc_pb.ResponseGameInfo
+    ) -> Transition | None:
+        """Show the first observation; the transition, if the task plays this side."""
+
+    @abstractmethod
+    async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
+        """The orders of this turn.
+
+        Args:
+            actions: of its rows; none if this side is not the learner's.
+        """
+
+    @abstractmethod
+    async def see(self, step: Step) -> Transition | None:
+        """Show what a step has brought; the transition, as in `begin`."""
+
+    async def end(self, last: Transition | None) -> None:  # noqa: B027 - few want it
+        """The episode is over, with this last transition."""
+
+    async def stop(self) -> None:  # noqa: B027 - only a bot has something to stop
+        """Stop what is still running of a turn."""
+
+
+class TaskSide(PlayedSide):
+    """A side played through an object of the task's class.
+
+    Attributes:
+        task: of this episode.
+    """
+
+    task: TaskDefinition
+
+    def note_delay(self) -> None:
+        """In real time: set the task's `delay_s` to how late the newest step was."""
+        tick = self.game.tick
+        if tick is not None:
+            self.task.delay_s = tick.gap_s
+
+
+class ProtoSide(TaskSide):
+    """A side of a `Task`."""
+
+    task: Task
+
+    def __init__(self, task: Task, game: Game) -> None:
+        self.task = task
+        self.game = game
+        self._rules = EpisodeRules(task)
+
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> Transition:
+        task = self.task
+        task.lazy_observation = observed
+        task.game = self.game
+        task.game_info = game_info
+        await awaited(task.on_start())
+        return await self._rules.transition(observed.game_loop, observed.score)
+
+    @property
+    def result(self) -> int | None:
+        return self.task.result()
+
+    async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
+        action = as_taken(self.task, actions)
+        commands = as_actions(await awaited(self.task.act(action)))
+        self.task.last_action = action
+        return commands
+
+    async def see(self, step: Step) -> Transition:
+        task, observed = self.task, step.observed
+        self.note_delay()
+        task.action_results = tuple(step.action_results)
+        task.lazy_observation = observed
+        return await self._rules.transition(
+            observed.game_loop, observed.score, game_ended=step.ended
+        )
+
+
+class OpponentSide(PlayedSide):
+    """A side played through the task by an opponent's queue pair.
+
+    Args:
+        side: the task's.
+        pair: who decides for it.
+        name: of the opponent, for errors.
+    """
+
+    def __init__(self, side: TaskSide, pair: QueuePair, name: str) -> None:
+        self.game = side.game
+        self._side = side
+        self._pair = pair
+        self._name = name
+        self._newest: Transition | None = None
+
+    async def begin(
+        self, observed: Observed, game_info: sc_pb.ResponseGameInfo
+    ) -> Transition | None:
+        self._newest = await self._side.begin(observed, game_info)
+        return self._newest
+
+    @property
+    def result(self) -> int | None:
+        return self._side.result
+
+    async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:  # noqa: ARG002
+        assert self._newest is not None, "it begins before its first turn"
+        await self._show(self._newest)
+        with blamed_on_opponent(self._name):
+            decided = await self._pair.get_actions()
+            n = agents_of(type(self._side.task))
+            if len(decided) != n:
+                raise ActionError(f"got {len(decided)} actions for {n} agents")
+        return await self._side.turn(decided)
+
+    async def see(self, step: Step) -> Transition | None:
+        self._newest = await self._side.see(step)
+        return self._newest
+
+    async def end(self, last: Transition | None) -> None:
+        assert last is not None, "the task plays this side"
+        await self._show(last)
+
+    async def stop(self) -> None:
+        await self._side.stop()
+
+    async def _show(self, transition: Transition) -> None:
+        """Show it to the opponent: an observation for each of its agents, without the state."""
+        rows = await rows_of(self._side.task, transition, with_state=False)
+        with blamed_on_opponent(self._name):
+            self._pair.put_rows(rows)
+
+
+@contextmanager
+def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> Iterator[None]:
+    """Let an exception say that the opponent raised it.
+
+    Args:
+        name: of the opponent; None before it is known.
+        has_game: whether it plays on a game of the match itself; else a `GameFault` is not the
+            match's, but an exception of the user's code like any other.
+    """
+    who = "the opponent" if name is None else f"the opponent {name!r}"
+    try:
+        yield
+    except GameFault as fault:
+        if has_game:
+            raise
+        raise UserCodeError(f"{who} raised {fault!r}") from fault
+    except Exception as error:
+        error.add_note(f"{who} raised it, not the task")
+        raise

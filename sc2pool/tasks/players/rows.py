@@ -1,0 +1,58 @@
+"""The rows of a task's env: one for each of its agents, or one alone if it is no team's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sc2pool.errors import ObservationError
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.episode_rules import awaited
+from sc2pool.tasks.queue_pair import Transition
+from sc2pool.tasks.teams.team_task import TeamTask
+
+
+async def rows_of(
+    task: TaskDefinition, transition: Transition, *, with_state: bool
+) -> list[Transition]:
+    """A task's transition as one for each agent.
+
+    Args:
+        with_state: whether the state is part of each, if the task shares it.
+
+    Raises:
+        ObservationError: there is not an observation, or a mask, for each agent of a team.
+    """
+    if not isinstance(task, TeamTask):
+        return [transition]
+    n = len(task.agents)
+    observations = _one_each("observe", transition.observation, n)
+    if task.shares_state and with_state:
+        state = await awaited(task.state())
+        observations = [{"observation": own, "state": state} for own in observations]
+    masks: Sequence[Any] = [None] * n
+    if transition.action_masks is not None:
+        masks = _one_each("action_masks", transition.action_masks, n)
+    return [
+        transition._replace(observation=observation, action_masks=mask)
+        for observation, mask in zip(observations, masks, strict=True)
+    ]
+
+
+def as_taken(task: TaskDefinition, actions: Sequence[Any]) -> Any:
+    """The actions of the rows as the task's `act` takes them: a team's all of them."""
+    if isinstance(task, TeamTask):
+        return actions
+    (action,) = actions
+    return action
+
+
+def _one_each(hook: str, returned: Any, n: int) -> Sequence[Any]:
+    if not isinstance(returned, Sequence | np.ndarray) or len(returned) != n:
+        got = f"{len(returned)}" if hasattr(returned, "__len__") else repr(returned)
+        raise ObservationError(
+            f"{hook}() of a team must return one for each of its {n} agents, got {got}"
+        )
+    return list(returned)
