@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         SC2PoolError,
         UserCodeError,
     )
-    from sc2pool.pool.report.stats import PoolStats
+    from sc2pool.pool.statistics.stats import PoolStats
     from sc2pool.realtime.async_ppo.learner import AsyncPPO
     from sc2pool.realtime.sb3 import PauseDuringTraining
     from sc2pool.tasks import commands
@@ -114,7 +114,7 @@ _HOME = {
     "PauseError": "sc2pool.errors",
     "PolicyBot": "sc2pool.tasks.policy_bot",
     "PoolConfig": "sc2pool.config",
-    "PoolStats": "sc2pool.pool.report.stats",
+    "PoolStats": "sc2pool.pool.statistics.stats",
     "PoolStatsCallback": "sc2pool.envs.callbacks",
     "QueuePair": "sc2pool.tasks.queue_pair",
     "RLBotAI": "sc2pool.tasks.bot",

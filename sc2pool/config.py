@@ -169,8 +169,8 @@ class PoolConfig:
     CPU time and start sooner. A game's fault, reset or pause is still its own; but if the worker
     dies, or a hook of the task does not return, all its envs have that fault, and while one env's
     hook computes the others of its worker wait. None chooses: as many as there are envs for each
-    core, at most 8, for a `Task` on the compiled step path whose games do not run by themselves; 1
-    for all else."""
+    core, at most 8, for a task on the compiled step path whose games do not run by themselves and
+    whose opponent is no bot of python-sc2; 1 for all else."""
     watchdog_interval_s: float = 1.0
     """Time between two checks of every process."""
     fault_report_dir: Path | None = None

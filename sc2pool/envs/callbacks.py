@@ -21,8 +21,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.envs.specs import whole_number
 from sc2pool.errors import ConfigError
-from sc2pool.pool.report.rates import Rates
-from sc2pool.pool.report.stats import PoolStats
+from sc2pool.pool.statistics.rates import Rates
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 
 log = logging.getLogger("sc2pool")
@@ -38,7 +38,8 @@ class PoolStatsCallback(BaseCallback):
     After each rollout, but at most once a second: `pool/steps_per_s` since the record before, each
     counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`, `pool/resets`, …),
     `pool/faults`, `pool/recycles/CAUSE` for each cause so far, `pool/memory_bytes` (of all games
-    together), `pool/reset_s_p95/KIND` and `pool/recovery_s_max`.
+    together), `pool/reset_s_p95/KIND` and `pool/recovery_s_max`. With `opponent=` also
+    `pool/matches/NAME`, the matches against each opponent so far, and `pool/win_rate/NAME`.
 
     `sc2pool watch` then shows the figures of the model's newest update (`train/loss`, …) as curves.
 
@@ -152,6 +153,9 @@ def figures(stats: PoolStats) -> dict[str, float]:
     }
     found["faults"] = stats.faults
     found |= {f"recycles/{cause}": count for cause, count in stats.recycles.items()}
+    for name, results in stats.matches.items():
+        found[f"matches/{name}"] = results.played
+        found[f"win_rate/{name}"] = results.win_rate
     found["memory_bytes"] = sum(row.memory_bytes or 0 for row in stats.instances)
     found |= {f"reset_s_p95/{kind}": took.p95 for kind, took in stats.reset_s.items()}
     if stats.recovery_s is not None:

@@ -14,9 +14,9 @@ from gymnasium.error import ResetNeeded
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import DEFAULT_TASK, Game, TaskChoice, make_players
-from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.report.stats import PoolStats
+from sc2pool.pool.queues.layout import Array
+from sc2pool.pool.statistics.stats import PoolStats
 
 
 class SC2GymEnv(gymnasium.Env[Any, Any]):

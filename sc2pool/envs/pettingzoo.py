@@ -2,6 +2,7 @@
 
     SC2ParallelEnv("3m")            agents marine_0, marine_1, marine_2 in one game
     SC2ParallelEnv("MarineDuel")    agents player_0, player_1, each with a game of its own
+    SC2ParallelEnv("3m_duel")       agents player_0_marine_0, … player_1_marine_2: both in one
 
 Rules are PettingZoo's (`ParallelEnv`): no autoreset; all agents act in each step, and all are done
 at once, because the game goes on for all or for none. The first reset launches the games, not the
@@ -23,12 +24,12 @@ from gymnasium.utils import EzPickle
 from pettingzoo import ParallelEnv
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import Game, TaskChoice, make_players
+from sc2pool.envs.specs import Game, TaskChoice, make_players, whole_number
 from sc2pool.errors import ActionError, ConfigError
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.report.stats import PoolStats
+from sc2pool.pool.queues.layout import Array
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.team_task import TeamTask
@@ -170,14 +171,14 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
                 raises `ClosedError`.
         """
-        if seed is not None and (isinstance(seed, bool) or seed < 0):
-            raise ConfigError(f"seed must be a whole number of at least 0, got {seed!r}")
+        if seed is not None:
+            seed = whole_number("seed", seed, 0)
         if self._pool is None:
             players = self._players
             self._pool = Pool(players.specs, one_book=True, config=players.config, autoreset=False)
         pool = self._pool
         if seed is not None:
-            pool.seed(int(seed))
+            pool.seed(seed)
         batch = pool.reset(options=[options or {}])
         self.agents = list(self.names)
         infos = [info or {} for info in batch.reset_infos]
@@ -293,14 +294,17 @@ def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
-    """The names of the agents: those of a team, or the players that learn.
+    """The names of the agents: those of a team, the players that learn, or the agents of both.
 
     Args:
         alone: only one of them learns; an opponent plays the other side.
     """
-    if issubclass(task, TeamTask):
+    players = [f"player_{i}" for i in range(1 if alone else task.players)]
+    if not issubclass(task, TeamTask):
+        return players
+    if task.players == 1:
         return list(task.agents)
-    return [f"player_{i}" for i in range(1 if alone else task.players)]
+    return [f"{player}_{agent}" for player in players for agent in task.agents]
 
 
 def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:

@@ -33,9 +33,9 @@ from sc2pool.envs.specs import (
     whole_number,
 )
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.report.stats import PoolStats
+from sc2pool.pool.queues.layout import Array
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.processes.table import usable_cores
 from sc2pool.tasks.players.operations import qualified
 
@@ -75,8 +75,8 @@ class SubprocSC2VecEnv(VecEnv):
         max_loops: an episode is truncated after this many game loops; None for the task's own.
         opponent: who plays the other side of a task of two players, inside the worker, so that each
             game has one row: a function of the observation, an object with SB3's `predict`, the
-            path of a model that SB3 has saved, a `SnapshotStore`, or a `Computer`. None if both
-            sides learn.
+            path of a model that SB3 has saved, a `SnapshotStore`, a `Computer`, or a bot of
+            python-sc2 (its class, an object of it, or a `Bot`). None if both sides learn.
 
     `game`, `spares`, `render_mode`, `realtime`, `step_mul`, `max_loops` and `opponent` are for
     tasks.

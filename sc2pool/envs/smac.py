@@ -1,9 +1,13 @@
-"""`StarCraft2Env`: a scenario of SMAC under SMAC's own method names.
+"""`StarCraft2Env`: a scenario of SMAC or SMACv2 under their own method names.
 
     from sc2pool import StarCraft2Env        # in place of: from smac.env import StarCraft2Env
     env = StarCraft2Env(map_name="8m")
     env.reset()
     reward, terminated, info = env.step(actions)
+
+    # in place of: from smacv2.env.starcraft2.wrapper import StarCraftCapabilityEnvWrapper
+    from sc2pool import StarCraft2Env as StarCraftCapabilityEnvWrapper
+    env = StarCraftCapabilityEnvWrapper(map_name="10gen_terran", capability_config={...})
 
 SMAC's random agents and code bases such as PyMARL call it unchanged. Rules: the options, the order
 of the agents, what each method returns, and that an action which is not available is an
@@ -15,7 +19,7 @@ said at `reset`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -27,20 +31,34 @@ from sc2pool.config import Computer, PoolConfig, ReplayPolicy
 from sc2pool.envs.specs import Game, make_players, whole_number
 from sc2pool.errors import ConfigError
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.ipc.layout import Array
 from sc2pool.pool.pool import Pool
+from sc2pool.pool.queues.layout import Array
+from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask
 from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smac.task import STEP_MUL, SmacTask, smac_task
+from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
+from sc2pool.tasks.teams.smac.task import smac_task
+from sc2pool.tasks.teams.smacv2.names import observation_names, state_names
+from sc2pool.tasks.teams.smacv2.task import SCENARIOS as RANDOM_TEAMS
+from sc2pool.tasks.teams.smacv2.task import smacv2_task
 
 _DIFFICULTIES = {name: number for number, name in enumerate("123456789A", start=1)}
 """SMAC's names of the built-in opponent's levels, as the API's numbers."""
+_FIXED: dict[str, Any] = {
+    **{"conic_fov": False, "num_fov_actions": 12, "fully_observable": False, "obs_starcraft": True},
+    **{"prob_obs_enemy": 1.0, "action_mask": True, "kill_unit_step_mul": 2},
+    **{"game_version": None, "debug": False},
+}
+"""Options of SMACv2 that have no other value here; its example configs have these."""
 
 
 class StarCraft2Env:
-    """One scenario of SMAC, with SMAC's interface.
+    """One scenario of SMAC or SMACv2, with SMAC's interface.
 
     Args:
-        map_name: the scenario.
+        map_name: the scenario: SMAC's, such as "8m", or SMACv2's, such as "terran_5_vs_5"; with a
+            `capability_config` SMACv2's map, such as "10gen_terran".
+        capability_config: how SMACv2's teams and places are drawn, as SMACv2 takes it; see
+            `sc2pool.tasks.teams.smacv2.config`.
         step_mul: game loops per env step.
         difficulty: of the built-in opponent, "1" to "9" or "A".
         seed: repeats all battles; None for the game's own choice.
@@ -49,8 +67,10 @@ class StarCraft2Env:
         replay_dir: the folder for replays, which `save_replay` needs.
         replay_prefix: of the files' names; "" for the map's name.
         game: as in `SubprocSC2VecEnv`; so is config.
-        rules: SMAC's other options, such as `obs_last_action`, by name; see
-            `sc2pool.tasks.teams.smac.rules.Rules`.
+        rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
+            name; see `sc2pool.tasks.teams.smac.rules.Rules`. Those that are not given have SMAC's
+            defaults; in a scenario of SMACv2 that is given by its name alone, those of its example
+            config.
 
     Raises:
         ConfigError: an unknown map or option, a wrong value, no installation, or no such map in it.
@@ -60,6 +80,7 @@ class StarCraft2Env:
         self,
         map_name: str = "8m",
         *,
+        capability_config: Mapping[str, Any] | None = None,
         step_mul: int = STEP_MUL,
         difficulty: str = "7",
         seed: int | None = None,
@@ -70,10 +91,6 @@ class StarCraft2Env:
         config: PoolConfig | None = None,
         **rules: Any,
     ) -> None:
-        known = [field.name for field in fields(Rules)]
-        unknown = sorted(set(rules) - set(known))
-        if unknown:
-            raise ConfigError(f"no option {unknown[0]!r}; SMAC's are {', '.join(known)}")
         if difficulty not in _DIFFICULTIES:
             raise ConfigError(
                 f"difficulty must be one of {', '.join(_DIFFICULTIES)}, got {difficulty!r}"
@@ -81,9 +98,8 @@ class StarCraft2Env:
         if seed is not None:
             seed = whole_number("seed", seed, 0)
         self.map_name = map_name
-        scenario = smac_task(map_name).scenario
-        opponent = Computer(scenario.enemy_race, _DIFFICULTIES[difficulty])
-        self._task = task = _battle_of(map_name, Rules(**rules), opponent)
+        self._task = task = _battle_of(map_name, capability_config, rules, difficulty)
+        scenario = task.scenario
         self.n_agents = scenario.n_agents
         self.n_enemies = scenario.n_enemies
         self.n_actions = task.sizes.n_actions
@@ -109,6 +125,9 @@ class StarCraft2Env:
         self._observations: list[Array] = []
         self._state: Array = np.zeros(0, np.float32)
         self._masks: list[list[int]] = []
+        self._capabilities: Array = np.zeros((self.n_agents, scenario.n_types), np.float32)
+        self._max_reward: float | None = None
+        """The best return of the first battle of random teams, by which all rewards are scaled."""
 
     # Episodes.
 
@@ -131,6 +150,10 @@ class StarCraft2Env:
             if self._seed is not None:
                 self._pool.seed(self._seed)
         self._take(self._pool.reset())
+        n_types = self._task.scenario.n_types
+        last = self.get_obs_size() - self._task.rules.obs_timestep_number
+        # All agents live, and each sees its own type.
+        self._capabilities = np.stack(self._observations)[:, last - n_types : last]
         return self.get_obs(), self.get_state()
 
     def step(self, actions: Sequence[int]) -> tuple[float, bool, dict[str, Any]]:
@@ -150,7 +173,9 @@ class StarCraft2Env:
             ResetNeeded: no battle is running.
         """
         taken = [int(action) for action in actions]
-        for agent, (action, mask) in enumerate(zip(taken, self._masks, strict=False)):
+        # The scripted player acts in their place.
+        checked = [] if self._task.rules.heuristic_ai else taken
+        for agent, (action, mask) in enumerate(zip(checked, self._masks, strict=False)):
             available = 0 <= action < len(mask) and mask[action] == 1
             assert available, f"Agent {agent} cannot perform action {action}"
         pool = self._launched()
@@ -158,6 +183,7 @@ class StarCraft2Env:
         batch = pool.recv()
         self._take(batch)
         info = {key: value for key, value in batch.infos[0].items() if key != "sc2pool.synthetic"}
+        reward = float(batch.rewards[0]) * self._to_first_battle(info.pop("max_reward", None))
         terminated, truncated = bool(batch.terminated[0]), bool(batch.truncated[0])
         if "sc2pool.fault" in info:
             self.force_restarts += 1
@@ -171,7 +197,15 @@ class StarCraft2Env:
                 self.timeouts += 1
                 if self.continuing_episode:
                     info["episode_limit"] = True
-        return float(batch.rewards[0]), terminated or truncated, info
+        return reward, terminated or truncated, info
+
+    def _to_first_battle(self, max_reward: float | None) -> float:
+        """What a reward of this battle is multiplied by, as SMACv2 scales by its first battle."""
+        if max_reward is None or not self._task.rules.reward_scale:
+            return 1.0
+        if self._max_reward is None:
+            self._max_reward = max_reward
+        return max_reward / self._max_reward
 
     def _take(self, batch: Batch) -> None:
         """Keep what a batch shows of the battle."""
@@ -221,6 +255,31 @@ class StarCraft2Env:
         """The same of one agent."""
         return list(self._masks[agent_id])
 
+    def get_capabilities(self) -> Array:
+        """The types of all agents, one after the other, each as one number of several that is 1."""
+        return self._capabilities.ravel()
+
+    def get_capabilities_agent(self, agent_id: int) -> Array:
+        """The type of one agent."""
+        of_one: Array = self._capabilities[agent_id]
+        return of_one.copy()
+
+    def get_cap_size(self) -> int:
+        """How many numbers tell an agent's type."""
+        return self._task.scenario.n_types
+
+    def get_obs_feature_names(self) -> list[str]:
+        """The name of each number that an agent sees, as SMACv2 names them."""
+        return observation_names(self._task.sizes)
+
+    def get_state_feature_names(self) -> list[str]:
+        """The name of each number of the state.
+
+        Raises:
+            NotImplementedError: the state is all agents' observations.
+        """
+        return state_names(self._task.sizes)
+
     def get_total_actions(self) -> int:
         """How many actions an agent has."""
         return self.n_actions
@@ -232,6 +291,7 @@ class StarCraft2Env:
         return {
             "state_shape": self.get_state_size(),
             "obs_shape": self.get_obs_size(),
+            "cap_shape": self.get_cap_size(),
             "n_actions": self.get_total_actions(),
             "n_agents": self.n_agents,
             "episode_limit": self.episode_limit,
@@ -291,16 +351,50 @@ class StarCraft2Env:
             self._pool.close()
 
 
-def _battle_of(map_name: str, rules: Rules, opponent: Computer) -> type[SmacTask]:
+def _battle_of(
+    map_name: str,
+    capability_config: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+    difficulty: str,
+) -> type[BattleTask]:
     """The scenario's task, with what SMAC's interface shows of each step."""
-    parent = smac_task(map_name)
-    members: dict[str, Any] = {
+    if capability_config is None and map_name not in {**SCENARIOS, **RANDOM_TEAMS}:
+        raise ConfigError(
+            f"no scenario {map_name!r}; SMAC has {', '.join(SCENARIOS)}; SMACv2 has "
+            f"{', '.join(RANDOM_TEAMS)}"
+        )
+    rules = _rules_of(options)
+    members: dict[str, Any] = {"shares_state": True, "tells_deaths": True}
+    parent: type[BattleTask]
+    if capability_config is None and map_name in SCENARIOS:
+        parent = smac_task(map_name)
+    else:
+        parent = smacv2_task(map_name, capability_config)
+        members["tells_best_return"] = True
+        if capability_config is None:
+            given = {name: getattr(rules, name) for name in options if name not in _FIXED}
+            rules = replace(parent.rules, **given)
+    opponent = Computer(parent.scenario.enemy_kinds[0].race, _DIFFICULTIES[difficulty])
+    members |= {
         "__module__": parent.__module__,
         "__doc__": parent.__doc__,
         "scenario": parent.scenario,
         "rules": rules,
         "opponents": (opponent,),
-        "shares_state": True,
-        "tells_deaths": True,
     }
     return type(map_name, (parent,), members)
+
+
+def _rules_of(options: Mapping[str, Any]) -> Rules:
+    """The options given by name, over SMAC's defaults.
+
+    Raises:
+        ConfigError: there is no such option, or it cannot have this value.
+    """
+    known = [field.name for field in fields(Rules)]
+    for name, value in options.items():
+        if name in _FIXED and value != _FIXED[name]:
+            raise ConfigError(f"{name} can only be {_FIXED[name]!r} here, got {value!r}")
+        if name not in _FIXED and name not in known:
+            raise ConfigError(f"no option {name!r}; SMAC's are {', '.join(known)}")
+    return Rules(**{name: value for name, value in options.items() if name not in _FIXED})

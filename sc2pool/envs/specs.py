@@ -23,12 +23,12 @@ from sc2pool.game.installation import find, find_map
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.opponents.bots import BotOpponent
 from sc2pool.tasks.opponents.given import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.players.gym_player import GymSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.task import Task
 
 if TYPE_CHECKING:
     from sc2pool.pool.pool import Pool
@@ -190,11 +190,13 @@ def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:
     """How many envs of a task best share a worker.
 
     More workers than cores only cost; docs/throughput.md has the measurements. A worker steps both
-    games of a match at once, so matches share one like other games. An `RLBotAI`'s step
-    is mostly python-sc2's work, and so is pure Python's: they would wait for each other. Games that
-    run by themselves have their clock in the worker.
+    games of a match at once, so matches share one like other games. Pure Python's steps take the
+    worker's time: they would wait for each other. Games that run by themselves have their clock in
+    the worker. A bot that was not written for a pool may keep what it knows in its class or module,
+    as it can under `run_game`, so an env with one as its opponent has a worker of its own.
     """
-    shares = issubclass(spec.task, Task) and not spec.realtime and STEP_PATH == "compiled"
+    plays_alone = isinstance(spec.opponent, BotOpponent)
+    shares = not plays_alone and not spec.realtime and STEP_PATH == "compiled"
     return min(ceil(n / n_cores), MOST_ENVS_PER_WORKER) if shares else 1
 
 

@@ -30,10 +30,10 @@ from sc2pool.envs.vector_spaces import ObservationMode, VectorSpaces
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.ipc.layout import Array, space_layout
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.report.stats import PoolStats
+from sc2pool.pool.queues.layout import Array, space_layout
+from sc2pool.pool.statistics.stats import PoolStats
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]
 

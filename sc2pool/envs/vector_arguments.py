@@ -13,7 +13,7 @@ import numpy as np
 
 from sc2pool.envs.specs import whole_number
 from sc2pool.errors import ConfigError
-from sc2pool.pool.ipc.layout import Array
+from sc2pool.pool.queues.layout import Array
 
 Seeds = int | Sequence[int | None] | None
 

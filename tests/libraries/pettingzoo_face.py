@@ -28,8 +28,8 @@ from sc2pool.tasks.registry import resolve
 pytestmark = pytest.mark.filterwarnings("error")
 
 Make = Callable[..., SC2ParallelEnv]
-BOTH = pytest.mark.parametrize("task", ["3m", "MarineDuel"])
-"""A team in one game, and two players in two."""
+EACH = pytest.mark.parametrize("task", ["3m", "MarineDuel", "3m_duel", "terran_5_vs_5"])
+"""A team in one game, two players in two, two teams in two, and a team that is drawn."""
 OFTEN = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
 
 
@@ -73,13 +73,13 @@ def choose(env: SC2ParallelEnv, seen: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@BOTH
+@EACH
 def test_pettingzoos_api_test(task, make, capsys):
     parallel_api_test(make(task, max_loops=200), num_cycles=60)
     assert "Passed Parallel API test" in capsys.readouterr().out
 
 
-@BOTH
+@EACH
 def test_pettingzoos_api_test_while_games_are_killed(task):
     env = Killed(task, max_loops=400, config=OFTEN)
     try:
@@ -90,7 +90,7 @@ def test_pettingzoos_api_test_while_games_are_killed(task):
         env.close()
 
 
-@BOTH
+@EACH
 def test_pettingzoos_seed_tests(task):
     def make_env() -> SC2ParallelEnv:
         return SC2ParallelEnv(task, max_loops=160)
@@ -150,6 +150,29 @@ def test_a_match_against_an_opponent_has_one_agent(make):
     env = make("MarineDuel", opponent=lambda observation: 0)
     seen, _ = env.reset(seed=1)
     assert list(seen) == env.agents == ["player_0"]
+
+
+def test_a_match_of_teams(make):
+    env = make("3m_duel")
+    marines = [f"marine_{i}" for i in range(3)]
+    assert env.possible_agents == [f"player_{i}_{one}" for i in (0, 1) for one in marines]
+    seen, _ = env.reset(seed=1)
+    for own, other in zip(env.agents[:3], env.agents[3:], strict=True):
+        np.testing.assert_array_equal(seen[own]["observation"], seen[other]["observation"])
+    assert env.state_space.contains(env.state()), "the first player's"
+    _, rewards, *_ = env.step(choose(env, seen))
+    assert list(rewards) == env.agents
+
+
+def test_a_team_against_an_opponent(make):
+    def stand_still(observation):
+        assert observation.shape == (30,), "without the state that the env keeps"
+        return 1
+
+    env = make("3m_duel", opponent=stand_still)
+    seen, _ = env.reset(seed=1)
+    assert list(seen) == env.agents == [f"player_0_marine_{i}" for i in range(3)]
+    env.step(choose(env, seen))
 
 
 def test_the_end_is_everybodys(make):
@@ -261,7 +284,7 @@ def test_copies_have_games_of_their_own(make):
             one.close()
 
 
-@BOTH
+@EACH
 def test_supersuits_vector_env(task, make):
     env = make(task, max_loops=80)
     vec = supersuit.concat_vec_envs_v1(supersuit.pettingzoo_env_to_vec_env_v1(env), 2)

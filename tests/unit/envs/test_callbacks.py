@@ -1,4 +1,4 @@
-"""`SnapshotCallback`: when snapshots are taken, and what is counted and logged."""
+"""`SnapshotCallback`: when snapshots are taken, and what is counted; figures of the statistics."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import KVWriter, Logger
 
 from sc2pool import ConfigError, SnapshotCallback, SnapshotStore
+from sc2pool.envs.callbacks import figures
+from sc2pool.pool.statistics.stats import Counters, PoolStats
 from sc2pool.tasks.opponents.results import read_scores
 from sc2pool.tasks.opponents.snapshots import WIN_RATES_FILE
 
@@ -62,6 +64,19 @@ def test_snapshots_and_win_rates(model, tmp_path):
     assert scores.keys() == {"step-0"}  # the stranger is none of the snapshots
     assert scores["step-0"].played >= 3
     assert kept.figures["self_play/win_rate/step-0"] == 1.0
+
+
+def test_matches_are_figures():
+    counters = Counters()
+    assert not any("/" in name for name in figures(stats_of(counters)))
+    for result in ("win", "loss", "undecided", "win"):
+        counters.count_match("step-0", result)
+    found = figures(stats_of(counters))
+    assert (found["matches/step-0"], found["win_rate/step-0"]) == (4, 0.5)
+
+
+def stats_of(counters: Counters) -> PoolStats:
+    return counters.snapshot([], steps_per_s=None, watchdog_cpu_s=0.0)
 
 
 def test_a_later_training_goes_on(model, tmp_path):

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sc2.bot_ai import BotAI
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import (
@@ -140,12 +141,19 @@ def test_what_is_refused(standin_dir, first, keywords, said):
     ("n", "n_cores", "each"), [(1, 2, 1), (8, 8, 1), (8, 2, 4), (9, 4, 3), (64, 4, 8)]
 )
 def test_envs_of_a_task_share_workers_where_cores_are_few(standin_dir, n, n_cores, each):
-    spec = task_spec("MoveToBeacon", standin_dir, PoolConfig())
-    expected = each if STEP_PATH == "compiled" else 1
-    assert good_envs_per_worker(spec, n, n_cores) == expected
-    for alone in ("MoveToBeaconBot", "MoveToBeacon"):
-        spec = task_spec(alone, standin_dir, PoolConfig(), realtime=alone == "MoveToBeacon")
+    for task in ("MoveToBeacon", "MoveToBeaconBot"):
+        spec = task_spec(task, standin_dir, PoolConfig())
+        expected = each if STEP_PATH == "compiled" else 1
+        assert good_envs_per_worker(spec, n, n_cores) == expected
+        spec = task_spec(task, standin_dir, PoolConfig(), realtime=True)
         assert good_envs_per_worker(spec, n, n_cores) == 1
+    spec = task_spec("MarineDuel", standin_dir, PoolConfig(), opponent=Waiting)
+    assert good_envs_per_worker(spec, n, n_cores) == 1, "the bot may keep things in its class"
+
+
+class Waiting(BotAI):
+    async def on_step(self, iteration: int) -> None:
+        """It waits."""
 
 
 def test_the_users_number_of_envs_per_worker_is_kept(standin_dir):
