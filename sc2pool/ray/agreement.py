@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 import sc2pool
 from sc2pool.errors import ConfigError
-from sc2pool.pool.report.stats import PoolStats
+from sc2pool.pool.statistics.stats import PoolStats
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sc2pool.pool.report.durations import Durations
-from sc2pool.pool.report.lateness import HeldSpares, Lateness, RealtimeStats
-from sc2pool.pool.report.stats import (
+from sc2pool.pool.statistics.durations import Durations
+from sc2pool.pool.statistics.lateness import HeldSpares, Lateness, RealtimeStats
+from sc2pool.pool.statistics.matches import MatchResults, summed
+from sc2pool.pool.statistics.stats import (
     RETURNS_KEPT,
     InstanceStats,
     PauseStats,
@@ -83,6 +84,7 @@ def merge(
         steps_per_s=_sum_of_known([part.steps_per_s for part in living]),
         episodes=sum(part.episodes for part in every),
         mean_return=_mean_return(living),
+        matches=summed(part.matches for part in every),
         launches=sum(part.launches for part in every),
         resets=sum(part.resets for part in every),
         recycles=dict(recycles),
@@ -180,6 +182,7 @@ def from_dict(data: Mapping[str, Any]) -> PoolStats:
             **data,
             "reset_s": {kind: Durations(**took) for kind, took in data["reset_s"].items()},
             "recovery_s": _durations_of(data["recovery_s"]),
+            "matches": {name: MatchResults(**each) for name, each in data["matches"].items()},
             "pauses": PauseStats(**data["pauses"]),
             "realtime": RealtimeStats(**realtime),
             "events": [PoolEvent(**event) for event in data["events"]],

@@ -22,7 +22,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from sc2pool.pool.instances.run_dir import living
+from sc2pool.pool.machine.run_dir import living
 from sc2pool.pool.report import live_files
 from sc2pool.ray.cluster import nodes
 

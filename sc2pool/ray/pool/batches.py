@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.ipc.layout import Array, SpaceLayout
+from sc2pool.pool.queues.layout import Array, SpaceLayout
 
 
 def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:

@@ -19,7 +19,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, SC2PoolError
-from sc2pool.pool.report.stats import PoolStats
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.ray.cluster import GAME_RESOURCE, Node, nodes
 from sc2pool.ray.pool.node_games import About, NodeGames, Reply
 

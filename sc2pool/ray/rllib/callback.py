@@ -24,7 +24,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError
-from sc2pool.pool.report.stats import PoolStats
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.ray.agreement import Played, check_agreement
 from sc2pool.ray.rllib.failure import failure_of
 from sc2pool.realtime.rllib import after_each_training_step

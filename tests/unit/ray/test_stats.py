@@ -7,7 +7,8 @@ import json
 import pytest
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.report.stats import Counters, InstanceStats, PoolEvent, PoolStats
+from sc2pool.pool.statistics.matches import MatchResults
+from sc2pool.pool.statistics.stats import Counters, InstanceStats, PoolEvent, PoolStats
 from sc2pool.ray.stats import from_dict, merge
 
 
@@ -17,11 +18,15 @@ def row(seat: str, instance: int) -> InstanceStats:
     )
 
 
-def part(*seats: str, returns: tuple[float, ...] = (), faults: int = 0) -> PoolStats:
+def part(
+    *seats: str, returns: tuple[float, ...] = (), faults: int = 0, results: tuple[str, ...] = ()
+) -> PoolStats:
     counters = Counters()
     counters.env_steps = 100
     for value in returns:
         counters.count_episode("env 0", value)
+    for result in results:
+        counters.count_match("early", result)
     for _ in range(faults):
         fault = Fault(FaultKind.GAME_EXITED, Phase.STEPPING, "gone")
         counters.count_fault("env 0", 0, fault)
@@ -57,6 +62,12 @@ def test_counters_are_sums_and_the_mean_return_is_weighted() -> None:
     assert (resets.count, resets.max, resets.p50) == (2, 2.0, 2.0)
 
 
+def test_matches_are_summed_by_opponent() -> None:
+    gone = part("env 0", results=("tie",))
+    parts = [("a", part("env 0", results=("win", "loss"))), ("b", part("env 0", results=("win",)))]
+    assert merge(parts, past=[gone]).matches == {"early": MatchResults(win=2, loss=1, tie=1)}
+
+
 def test_what_is_gone_counts_and_shows_no_rows() -> None:
     merged = merge([("a", part("env 0"))], past=[part("env 0", returns=(1.0,), faults=1)])
     assert merged.env_steps == 200
@@ -85,6 +96,6 @@ def test_events_move_to_this_clock_and_to_their_seats() -> None:
 
 
 def test_plain_data_gives_the_same_again() -> None:
-    stats = part("env 0", "env 1", returns=(1.0,), faults=1)
+    stats = part("env 0", "env 1", returns=(1.0,), faults=1, results=("win", "undecided"))
     data = json.loads(json.dumps(stats.as_dict()))
     assert from_dict(data) == stats
