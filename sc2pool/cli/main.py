@@ -292,6 +292,8 @@ def add_watch(commands: Commands) -> None:
     watch.add_argument(
         "--browser", action="store_true", help="open the page in a browser, if there is a display"
     )
+    # The descriptor of a socket that listens: from the pool that shows itself.
+    watch.add_argument("--listener", type=integer(0, 1 << 20), help=argparse.SUPPRESS)
 
 
 def add_standin(commands: Commands) -> None:

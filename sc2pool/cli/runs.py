@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from sc2pool.errors import ConfigError, SC2PoolError
-from sc2pool.pool.instances.run_dir import living, trainer_of
+from sc2pool.pool.machine.run_dir import living, trainer_of
 from sc2pool.pool.report import live_files
 
 POLL_S = 0.05
@@ -127,12 +127,18 @@ def found(pid: int | None) -> dict[Path, int]:
     """The runs in the folder for temporary files, and those of process `pid` elsewhere."""
     runs = living(Path(tempfile.gettempdir()))
     if pid is not None:
-        with suppress(psutil.Error):
-            for worker in psutil.Process(pid).children():
+        for worker in _children(pid):
+            with suppress(psutil.Error):  # a child that has just ended has no environment
                 folder = Path(worker.environ().get("TMPDIR", "")).parent
                 if trainer_of(folder) == pid:
                     runs[folder] = pid
     return runs
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return psutil.Process(pid).children()
+    return []
 
 
 def command_of(pid: int) -> str:

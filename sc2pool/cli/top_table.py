@@ -25,6 +25,8 @@ NODE = "node"
 GUEST = "guest"
 """The column that only matches have: the pid of the second game."""
 RECYCLES = "recycles"
+_OPPONENTS_SHOWN = 5
+"""Opponents in the lines above the table; `stats()` has them all."""
 _BETWEEN = " "
 _DOT = " · "
 _KEPT = "\xa0"
@@ -294,6 +296,8 @@ def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
             f"{pool['launches']} launches, {pool['resets']:,} resets",
         ],
     ]
+    if pool.get("matches"):
+        sections.append(match_figures(pool["matches"]))
     if is_realtime(pool):
         gap = late["gap_s"]
         sections.append(
@@ -305,6 +309,16 @@ def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
             ]
         )
     return [line for section in sections for line in folded(section, width)]
+
+
+def match_figures(matches: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """How the matches came out, against the opponents met last."""
+    shown = [
+        f"{results['win']:,} of {sum(results.values()):,} against {name}"
+        for name, results in list(matches.items())[:_OPPONENTS_SHOWN]
+    ]
+    more = len(matches) - len(shown)
+    return ["matches won", *shown, *([f"{more} more opponents"] if more else [])]
 
 
 def event_lines(pool: Row, count: int, width: int) -> list[str]:

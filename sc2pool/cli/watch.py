@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import socket
 import sys
 import threading
 import time
@@ -30,7 +31,7 @@ from sc2pool.cli.units import is_standin
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report import live_files
 from sc2pool.pool.report.loopback import REFUSAL, names_loopback
-from sc2pool.pool.report.window import HOST, PORT
+from sc2pool.pool.report.window import HOST, listen
 
 _LOOK_EVERY_S = 0.5
 _LAST_WORDS_S = 2.0
@@ -120,16 +121,15 @@ class Server(ThreadingHTTPServer):
 
     Args:
         watch: the data.
-        port: 0 for any free port.
-
-    Raises:
-        OSError: the port is taken.
+        listener: where it is asked for.
     """
 
     daemon_threads = True
 
-    def __init__(self, watch: Watch, port: int) -> None:
-        super().__init__((HOST, port), _Handler)
+    def __init__(self, watch: Watch, listener: socket.socket) -> None:
+        super().__init__(listener.getsockname(), _Handler, bind_and_activate=False)
+        self.socket.close()  # it was made for a new address
+        self.socket = listener
         self.watch = watch
         self.port: int = self.server_address[1]
 
@@ -187,18 +187,20 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing: a line per request would scroll the address away."""
 
 
-def open_server(watch: Watch, port: int | None) -> Server:
-    """A server on this port; None for the default port, or a free one if that is taken.
+def listen_as(args: argparse.Namespace) -> socket.socket:
+    """A socket that listens where the arguments say.
 
     Raises:
         ConfigError: the given port is taken.
     """
+    if args.listener is not None:
+        return socket.socket(fileno=args.listener)
+    if args.port is None:
+        return listen()
     try:
-        return Server(watch, port or PORT)
+        return socket.create_server((HOST, args.port))
     except OSError as error:
-        if port is not None:
-            raise ConfigError(f"--port {port}: cannot listen there ({error.strerror})") from error
-    return Server(watch, 0)
+        raise ConfigError(f"--port {args.port}: cannot listen there ({error.strerror})") from error
 
 
 def show_in_browser(address: str) -> None:
@@ -223,7 +225,7 @@ def run(args: argparse.Namespace) -> int:
         ConfigError: there is no pool, or the port is taken.
     """
     pool = ClusterRun(args.ray, closely=True) if args.ray else choose(args.run_dir, args.pid)
-    with open_server(Watch(pool), args.port) as server:
+    with Server(Watch(pool), listen_as(args)) as server:
         threading.Thread(target=server.serve_forever, name="sc2pool-watch", daemon=True).start()
         print(f"{pool.describe()}\nis shown at {server.address} (Ctrl-C ends)", flush=True)
         if args.browser:

@@ -67,6 +67,19 @@ def test_with_masks(standin_dir: Path, tmp_path: Path) -> None:
     assert len(read_results(out / "win_rates.csv")) == 4
 
 
+def test_teams_of_agents(standin_dir: Path, tmp_path: Path) -> None:
+    """Matches are counted, not the rows of their agents."""
+    out = tmp_path / "run"
+    teams = [sys.executable, "-m", "sc2pool", "train", "--task", "3m_duel"]
+    asked = [*SHORT, "--game", standin_dir, "--out", out, "--algo", "maskable-ppo"]
+    ended = train(*asked, "--self-play", "latest", "--steps", 192, task=teams)
+    assert ended.returncode == 0, ended.stderr
+    rows = read_results(out / "win_rates.csv")
+    assert [(row.opponent, row.games) for row in rows] == [
+        *(("first", 2), ("scripted", 2), ("first", 6), ("scripted", 6))
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -22,7 +22,7 @@ from sc2pool.cli.doctor.machine import Playable
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind
-from sc2pool.pool.report.durations import Durations
+from sc2pool.pool.statistics.durations import Durations
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.status import Status
 from sc2pool.tasks import commands

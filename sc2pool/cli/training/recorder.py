@@ -11,7 +11,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
 from sc2pool.cli.training.progress import Display, Figures
-from sc2pool.pool.report.rates import Rates
+from sc2pool.pool.statistics.rates import Rates
 
 SHOW_EVERY_S = 1.0
 SAVE_EVERY_S = 60.0

@@ -186,11 +186,16 @@ function showTotals(pool, isStandin) {
     ["gap (95 %)", milliseconds(pool.realtime.gap_s.p95)],
     ["too late", number(pool.realtime.misses)],
   ] : [];
+  const results = Object.values(pool.matches).flatMap(Object.entries);
+  const count = (counted) => counted.reduce((sum, [, value]) => sum + value, 0);
+  const won = count(results.filter(([result]) => result === "win"));
+  const matches = results.length ? [["matches won", `${number(won)} of ${number(count(results))}`]] : [];
   showFigures(document.getElementById("totals"), [
     ["mean return", number(pool.mean_return, 2)],
     ["steps/s", number(pool.steps_per_s)],
     ["steps", number(pool.env_steps)],
     ["episodes", number(pool.episodes)],
+    ...matches,
     ...late,
     ["recycles", recycles.join(", ") || "none"],
   ]);

@@ -13,7 +13,7 @@ import pytest
 
 from sc2pool.cli.runs import NoAnswerError, Run, choose
 from sc2pool.errors import ConfigError
-from sc2pool.pool.instances.run_dir import RunDir
+from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.report import live_files
 
 
@@ -48,7 +48,7 @@ def test_of_one_process_the_first_is_meant(runs: list[RunDir], pid: int | None) 
 
 
 OTHER_TRAINER = """
-from sc2pool.pool.instances.run_dir import RunDir
+from sc2pool.pool.machine.run_dir import RunDir
 run = RunDir()
 print(run.path, flush=True)
 input()
@@ -84,7 +84,11 @@ def test_one_in_another_temp_folder_is_found_by_its_pid(
     with pytest.raises(ConfigError, match="no pool of yours is running"):
         choose(None, None)
     environment = {**os.environ, "TMPDIR": str(runs[0].instance_dir(0))}  # as workers have it
-    with subprocess.Popen(["sleep", "60"], env=environment) as worker:
+    with (
+        subprocess.Popen(["true"]) as ended,
+        subprocess.Popen(["sleep", "60"], env=environment) as worker,
+    ):
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a zombie, as a killed worker is
         assert choose(None, os.getpid()).path == runs[0].path
         worker.kill()
 

@@ -133,6 +133,16 @@ def test_without_a_game_the_worker_stands_for_it():
     assert shown["pid"] == 99
 
 
+def test_won_matches_are_shown_for_the_opponents_met_last():
+    results = {"win": 3, "loss": 1, "tie": 0, "undecided": 1}
+    matches = {f"step-{n}": results for n in range(7)}
+    head = " ".join(drawn(TableView(told(matches=matches), "env"), 200)[:6])
+    assert "matches won · 3 of 5 against step-0" in head
+    assert "step-4 · 2 more opponents" in head
+    assert "step-5" not in head
+    assert "matches" not in " ".join(drawn(TableView(told(matches={}), "env")))
+
+
 def test_a_match_shows_the_pids_of_both_games():
     match = row("env 0", other_games=[{"pid": 101, "port": 5001}])
     view = TableView(told(instances=[match, row("env 1")]), "env")

@@ -27,18 +27,20 @@ from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.video import video_of
 from sc2pool.tasks.opponents.models import save_model
 from sc2pool.tasks.opponents.results import OPPONENT, RESULT
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.teams.team_task import agents_of
 
 SEED = 1_000_003
 """Of the first match; far from the seeds that people give to trainings."""
 MORE_AT_THE_END = 5
-"""The last evaluation has so many times the matches of the others."""
+"""The last evaluation has five times as many matches as each of the others."""
 
 
 class MatchEvaluation(BaseCallback):
     """Plays matches before the training, each time that `eval_every` env steps are done, and after.
 
     Args:
-        env: the games, one row each, whose opponents take turns; they are closed by the caller.
+        env: the games, whose opponents take turns; they are closed by the caller.
         opponents: their names.
         options: of the run.
         stop: ends an evaluation, too.
@@ -59,6 +61,7 @@ class MatchEvaluation(BaseCallback):
         self._options = options
         self._stop = stop
         self._results = results
+        self._agents = agents_of(resolve(options.task))
         assert options.eval_every is not None, "a run with self-play has it"
         self._every = options.eval_every
         self._next_at = options.steps_done + self._every
@@ -96,6 +99,7 @@ class MatchEvaluation(BaseCallback):
                     self.model,
                     self._env,
                     matches,
+                    agents=self._agents,
                     masks=ALGORITHMS[self._options.algo].uses_masks,
                     stop=self._stop,
                     film=video.film if video else lambda _: None,
@@ -129,19 +133,21 @@ def play_matches(
     env: VecEnv,
     matches: int,
     *,
+    agents: int,
     masks: bool,
     stop: Stop,
     film: Callable[[bool], None],
 ) -> dict[str, Counter[str]] | None:
     """Play matches with actions that the model draws.
 
-    The first so many that begin are counted, not the first that end: else short matches would count
-    more often than they are played.
+    Those that begin first are counted, not those that end first: otherwise short matches would
+    count more often than they are played.
 
     Args:
         model: the learner.
-        env: games of one row each.
+        env: games in which only the model learns.
         matches: how many.
+        agents: how many rows each game has.
         masks: whether the model wants action masks.
         stop: ends the matches.
         film: called after every step of the first env, with whether its match is over.
@@ -152,8 +158,8 @@ def play_matches(
     found: dict[str, Counter[str]] = {}
     env.seed(SEED)
     seen: Any = env.reset()
-    playing = list(range(env.num_envs))
-    begun, over = env.num_envs, 0
+    playing = list(range(env.num_envs // agents))
+    begun, over = len(playing), 0
     state = None
     starts = np.ones(env.num_envs, bool)
     while over < matches:
@@ -165,10 +171,10 @@ def play_matches(
         actions, state = model.predict(seen, state=state, episode_start=starts, **more)
         seen, _, starts, infos = env.step(actions)
         film(bool(starts[0]))
-        for index in np.flatnonzero(starts).tolist():
+        for index in np.flatnonzero(starts[::agents]).tolist():
             if playing[index] < matches:
                 over += 1
-                note(infos[index], found)
+                note(infos[index * agents], found)
             playing[index] = begun
             begun += 1
     return found

@@ -12,6 +12,7 @@ from sc2pool.tasks.opponents.given import FunctionOpponent, InTurn
 from sc2pool.tasks.opponents.opponent import Opponent
 from sc2pool.tasks.opponents.snapshots import RULES, FirstOpponent, SnapshotStore
 from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.teams.team_task import agents_of
 
 FIRST, SCRIPTED = "first", "scripted"
 
@@ -30,10 +31,11 @@ def learns_against(options: TrainOptions) -> SnapshotStore | None:
 def yardsticks(options: TrainOptions) -> dict[str, Opponent]:
     """Those that evaluations are played against: the first snapshot, and the scripted player."""
     task = resolve(options.task)
-    found: dict[str, Opponent] = {FIRST: FirstOpponent(store_of(options), task.action_space, FIRST)}
+    actions, agents = task.action_space, agents_of(task)
+    found: dict[str, Opponent] = {FIRST: FirstOpponent(store_of(options), actions, FIRST, agents)}
     scripted = scripted_player(task)
     if scripted is not None:
-        found[SCRIPTED] = FunctionOpponent(SCRIPTED, scripted, task.action_space)
+        found[SCRIPTED] = FunctionOpponent(SCRIPTED, scripted, actions, agents)
     return found
 
 

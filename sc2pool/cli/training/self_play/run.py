@@ -1,6 +1,6 @@
 """`SelfPlay`: what a run has more if the policy is trained against itself.
 
-snapshots/       the policy every so many steps, the first one before the training
+snapshots/       copies of the policy, at equal distances; the first is from before the training
 win_rates.csv    matches against the first snapshot and the scripted player
 the curve        shows these win rates instead of returns
 """

@@ -80,6 +80,7 @@ def test_the_first_that_begin_are_counted(
         model_of(algorithm),
         DummyVecEnv([new_match, new_match, new_match]),
         10,
+        agents=1,
         masks=algorithm is MaskablePPO,
         stop=Stop(),
         film=films.append,
@@ -90,8 +91,37 @@ def test_the_first_that_begin_are_counted(
 
 def test_a_match_with_a_fault_does_not_count(new_match: Callable[..., Match]) -> None:
     env = DummyVecEnv([lambda: new_match(faulty=(1, 2))])
-    found = play_matches(model_of(), env, 6, masks=False, stop=Stop(), film=lambda _: None)
+    how = {"agents": 1, "masks": False, "stop": Stop(), "film": lambda _: None}
+    found = play_matches(model_of(), env, 6, **how)
     assert found == {"weak": {"win": 2}, "strong": {"loss": 2}}
+
+
+class Rows(DummyVecEnv):
+    """Each env has two rows, which are told the same."""
+
+    def __init__(self, env_fns: list[Callable[[], Match]]) -> None:
+        super().__init__(env_fns)
+        self.games, self.num_envs = self.num_envs, 2 * self.num_envs
+
+    def reset(self) -> Any:
+        self.num_envs = self.games
+        seen = super().reset()
+        self.num_envs = 2 * self.games
+        return np.repeat(seen, 2, axis=0)
+
+    def step(self, actions: Any) -> Any:
+        self.num_envs = self.games
+        seen, rewards, dones, infos = super().step(actions[::2])
+        self.num_envs = 2 * self.games
+        told = [info for info in infos for _ in range(2)]
+        return np.repeat(seen, 2, axis=0), rewards.repeat(2), dones.repeat(2), told
+
+
+def test_the_agents_of_a_team_count_as_one(new_match: Callable[..., Match]) -> None:
+    films: list[bool] = []
+    env = Rows([new_match, new_match])
+    how = {"agents": 2, "masks": False, "stop": Stop(), "film": films.append}
+    assert play_matches(model_of(), env, 6, **how) == {"weak": {"win": 3}, "strong": {"loss": 3}}
 
 
 def options(out: Path, **others: Any) -> TrainOptions:

@@ -9,7 +9,7 @@ import pytest
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.registry import BUILT_IN
+from sc2pool.tasks.registry import BUILT_IN, SMAC_DUELS
 
 IN_THE_ZOOS_FORM = """
 default: &all
@@ -30,6 +30,13 @@ MoveToBeacon:
 @pytest.mark.parametrize("task", BUILT_IN)
 def test_the_bundled_ones(algo: str, task: str) -> None:
     assert read_hyperparameters(algo, task).n_timesteps >= 100_000
+
+
+@pytest.mark.parametrize("task", SMAC_DUELS)
+def test_every_duel_of_teams_has_scaled_rewards(task: str) -> None:
+    """A battle returns up to 20."""
+    assert read_hyperparameters("ppo", task) == read_hyperparameters("maskable-ppo", task)
+    assert read_hyperparameters("ppo", task).reward_scale == 0.1
 
 
 def test_a_section_and_the_default(tmp_path: Path) -> None:
