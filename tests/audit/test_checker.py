@@ -30,9 +30,9 @@ from broken_pools import (
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.pool.episode_book import EpisodeBook
-from sc2pool.pool.ipc.board import Rows
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
-from sc2pool.pool.report.stats import PoolEvent
+from sc2pool.pool.queues.board import Rows
+from sc2pool.pool.queues.trainer_end import TrainerEnd
+from sc2pool.pool.statistics.stats import PoolEvent
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 

@@ -16,6 +16,8 @@ import pytest
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
+from sc2pool.pool.statistics.matches import MatchResults
+from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
 
 pytest.importorskip("prometheus_client", reason="the extra `metrics` is not installed")
 from prometheus_client.parser import text_string_to_metric_families
@@ -82,6 +84,18 @@ def test_a_killed_game_is_counted(vec_task, port):
     told = scrape(port)
     assert told["sc2pool_recycles_total", "game-exited", "env 0"] == 1
     assert told["sc2pool_recovery_seconds", "max"] > 0
+
+
+def test_matches_are_counted_by_opponent_and_result(vec_task, port):
+    config = PoolConfig(metrics_port=port)
+    env = vec_task("MarineDuel", n=2, max_loops=8, opponent=MarineDuel.scripted, config=config)
+    env.reset()
+    for _ in range(3):
+        env.step([HOLD, HOLD])
+    assert env.stats().matches == {"scripted": MatchResults(undecided=6)}
+    told = scrape(port)
+    assert told["sc2pool_matches_total", "scripted", "undecided"] == 6
+    assert told["sc2pool_matches_total", "scripted", "win"] == 0
 
 
 def test_it_goes_with_the_pool(vec_task, port):

@@ -28,7 +28,7 @@ from examples.supertux.needs import check_installed
 from examples.supertux.timeliness import Timeliness
 from sc2pool import AsyncPPO, PauseDuringTraining, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.pool.instances.run_dir import sweep
+from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.realtime.gate import PauseGate
 
 try:

@@ -20,7 +20,7 @@ from fault_pools import SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
 from trainers import TRAINER, TRAINER_OF_ENVS, Trainer
 
-from sc2pool.pool.instances.run_dir import sweep
+from sc2pool.pool.machine.run_dir import sweep
 
 STRIKE_SCRIPT = """
 if mv "{armed}" "{armed}.taken" 2>/dev/null; then

@@ -173,8 +173,8 @@ def test_a_call_after_the_wait_was_interrupted_goes_on(monkeypatch: pytest.Monke
 
     env.step_async(np.zeros(N, np.int64))
     with monkeypatch.context() as patch:
-        patch.setattr("sc2pool.pool.ipc.waiter.EpollWaiter.wait", interrupted)
-        patch.setattr("sc2pool.pool.ipc.waiter.EpollWaiter.wait_for", interrupted)
+        patch.setattr("sc2pool.pool.queues.waiter.EpollWaiter.wait", interrupted)
+        patch.setattr("sc2pool.pool.queues.waiter.EpollWaiter.wait_for", interrupted)
         with pytest.raises(KeyboardInterrupt):
             while True:  # the replies may be there before the wait
                 env.step_wait()
@@ -195,7 +195,7 @@ def test_an_interrupted_recv_may_be_asked_again(monkeypatch: pytest.MonkeyPatch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sc2pool.pool.ipc.waiter.EpollWaiter.wait", interrupted)
+        patch.setattr("sc2pool.pool.queues.waiter.EpollWaiter.wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             while True:  # the reply may be there before the wait
                 assert pool.recv().observations.tolist() == [[number % 3]]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from fault_bots import ShortBot
 from fault_pools import LENIENT, SEED, MakeEnv, assert_same_bytes, record, step
 from fault_tasks import Hangs, harm_action
 
@@ -80,6 +81,24 @@ def test_a_workers_end_is_one_truncation_for_each_of_its_envs(make_env: MakeEnv,
         assert not dones.any()
         assert infos == [{"TimeLimit.truncated": False}] * N
     assert sum(env.stats().recycles.values()) == 2
+
+
+def test_bots_share_a_worker_like_tasks(make_env: MakeEnv) -> None:
+    alone = make_env(task=ShortBot, n=2, config=PoolConfig(envs_per_worker=1))
+    shared = make_env(task=ShortBot, n=2, config=TWO_EACH)
+    one, other = record(alone, 30), record(shared, 30)
+    for given, expected in zip(other.observations, one.observations, strict=True):
+        assert_same_bytes(given, expected)
+    assert len({instance.worker_pid for instance in shared.stats().instances[:2]}) == 1
+    shared.reset()
+    killed = shared.stats().instances[1].pid
+    assert killed is not None
+    os.kill(killed, signal.SIGKILL)
+    _, _, dones, infos = step(shared, 0, 0)
+    assert dones.tolist() == [False, True]
+    assert infos[1]["sc2pool.synthetic"]
+    _, _, dones, infos = step(shared, 0, 0)
+    assert not dones.any() and infos == [{"TimeLimit.truncated": False}] * 2
 
 
 def test_a_hook_that_never_returns_takes_the_envs_of_its_worker(make_env: MakeEnv) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import socket
 import subprocess
 import sys
@@ -9,8 +11,10 @@ import sys
 import psutil
 import pytest
 
+from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game.launch import _prove_listener
+from sc2pool.game import launch as module
+from sc2pool.game.launch import _prove_listener, launch
 from sc2pool.game.wire import NotReadyError, connect
 
 LISTEN = """
@@ -66,3 +70,21 @@ def test_a_game_that_ends_meanwhile_has_not_lost_its_port(listener):
     process.wait()
     with pytest.raises(NotReadyError):
         _prove_listener(game, port, sock)
+
+
+def test_a_game_that_is_killed_once_it_has_answered_has_not_lost_its_port(fake, monkeypatch):
+    clients = module._clients
+    begun: list[psutil.Process] = []
+
+    def kill_before_the_look(process, port):
+        begun.append(process.family()[0])
+        begun[-1].send_signal(signal.SIGKILL)
+        while process.exit_code() is None:
+            pass
+        return clients(process, port)
+
+    monkeypatch.setattr(module, "_clients", kill_before_the_look)
+    with pytest.raises(GameFault) as raised:
+        asyncio.run(launch(fake(), Deadline.after(30)))
+    assert raised.value.kind is FaultKind.GAME_EXITED
+    assert len(begun) == 1

@@ -311,6 +311,52 @@ def test_the_cpu_time_of_both_counts(standin_dir):
     run(play)
 
 
+@pytest.mark.timing
+def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
+    """Also if one side's were later, because it alone has overrun one."""
+    setup, loops = replace(SETUP, realtime=True), 8
+
+    async def play() -> None:
+        async with matching(standin_dir) as match:
+            path = find_map(find(standin_dir), SETUP.map_name)
+            await match.start_episode(setup, path, 1)
+            await match.observe()
+            for late in (match.host, match.guest):
+                late.delay(5)
+                before = match.host.next_period, match.guest.next_period
+                step = await match.step([[], []], loops)
+                for side in step.sides:
+                    assert side.observed.game_loop >= max(before) + loops
+                assert match.host.tick.gap_s < 1.0
+                await match.step([[], []], loops)
+                assert match.host.next_period == match.guest.next_period
+
+    run(play)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
+    """One of them asks for none, and the game goes on; a side that is stopped is named."""
+    setup = replace(SETUP, realtime=True)
+
+    async def play() -> None:
+        async with matching(standin_dir, SHORT) as match:
+            path = find_map(find(standin_dir), SETUP.map_name)
+            await match.start_episode(setup, path, 1)
+            await match.observe()
+            loops = [(await match.step_one(index, [], 4)).observed.game_loop for _ in range(3)]
+            assert loops[-1] - loops[0] >= 8
+            os.kill(match.games[1 - index].pid, signal.SIGSTOP)
+            with pytest.raises(GameFault) as raised:
+                for _ in range(3):
+                    await match.step_one(index, [], 4)
+            assert raised.value.kind is FaultKind.DEADLINE
+            assert raised.value.detail.startswith(f"{list(Side)[1 - index]}: ")
+            assert "it is stopped by a signal" in raised.value.detail
+
+    run(play)
+
+
 def test_pairs_are_recycled(standin_dir, leases):
     async def play() -> None:
         for round_ in range(ROUNDS):

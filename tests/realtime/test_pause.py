@@ -18,7 +18,7 @@ from realtime_tasks import Short, TellsLoop, Unstoppable, WithGrandchildren
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import PauseError
-from sc2pool.pool.instances.run_dir import sweep
+from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
 PAUSE_S = 1.0

@@ -11,8 +11,8 @@ import pytest
 from realtime_tasks import InFlight, OneIsSlow, Short, TellsLoop, Unstoppable
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.pool.report.lateness import HeldSpares
-from sc2pool.pool.report.stats import InstanceStats
+from sc2pool.pool.statistics.lateness import HeldSpares
+from sc2pool.pool.statistics.stats import InstanceStats
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
 PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S

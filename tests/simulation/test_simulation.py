@@ -21,9 +21,9 @@ from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.workers import Worker
-from sc2pool.pool.ipc.board import Board, Rows
-from sc2pool.pool.ipc.slot import Slot
-from sc2pool.pool.ipc.trainer_end import TrainerEnd
+from sc2pool.pool.queues.board import Board, Rows
+from sc2pool.pool.queues.slot import Slot
+from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Lockstep, Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
 

@@ -44,9 +44,12 @@ MAY_IMPORT = {
 }
 POOL_ROOMS = {
     "ipc": set(),
-    "report": {"ipc"},
-    "worker": {"ipc", "report"},
-    "instances": {"ipc", "report"},
+    "queues": {"ipc"},
+    "statistics": set(),
+    "report": {"ipc", "statistics"},
+    "machine": {"queues", "report"},
+    "worker": {"ipc", "queues", "report"},
+    "instances": {"ipc", "queues", "statistics", "report", "machine"},
 }
 """The rooms of `pool`, and which of its other rooms each may import."""
 HEAVY = {
@@ -59,14 +62,16 @@ HEAVY = {
         "processes/",
         "game/",
         "pool/ipc/descriptors.py",
-        "pool/instances/watchdog.py",
+        "pool/machine/watchdog.py",
         "ray/viewer.py",
         "realtime/",
         "cli/",
     ),
     "sc2": (
         "tasks/bot.py",
-        "tasks/players/bot_player.py",
+        "tasks/opponents/bots.py",
+        "tasks/players/bots/",
+        "tasks/players/match/bot_sides.py",
         "tasks/minigames/move_to_beacon_bot.py",
         "tasks/policy_bot.py",
         "tasks/players/task_episode.py",

@@ -11,6 +11,7 @@ PACKAGE = Path(sc2pool.__file__).parent
 PLACES = (
     "processes/",
     "pool/ipc/",
+    "pool/queues/",
     "waiting.py",
     "game/installation.py",  # where the game is
     "game/lease.py",  # which ports are free, and for whom

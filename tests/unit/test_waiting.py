@@ -8,10 +8,12 @@ import socket
 import sys
 import threading
 import time
+from contextvars import ContextVar
+from functools import partial
 
 import pytest
 
-from sc2pool.waiting import BlockingWait, WorkerLoop
+from sc2pool.waiting import BlockingWait, Turn, WorkerLoop
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is blocked in")
 LONG_S = 10.0
@@ -129,26 +131,276 @@ def test_a_worker_that_ends_forbids_it(pipe):
 def test_tasks_take_turns(pipe):
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        turns = loop.turns
-        ready = [loop.create_future() for _ in range(2)]
+        turns, turn = loop.turns, Turn(loop)
         calls = []
 
         def call() -> None:
             calls.append(os.read(pipe[0], 9))
-            ready[len(calls) - 1].set_result(True)
+            turn.go_on()
+
+        async def wait(deadline_s: float) -> bool:
+            return await turns.wait(turn, deadline_s)
 
         turns.watch(pipe[0], call)
-        first = asyncio.ensure_future(turns.wait(ready[0], time.monotonic() + LONG_S))
+        first = asyncio.ensure_future(wait(time.monotonic() + LONG_S))
         await asyncio.sleep(0)
         os.write(pipe[1], b"x")
         assert await first
         os.write(pipe[1], b"y")
-        assert await turns.wait(ready[1], time.monotonic() + LONG_S)
+        assert await turns.wait(turn, time.monotonic() + LONG_S)
         assert calls == [b"x", b"y"]
         turns.forget(pipe[0])
         turns.forget(pipe[0])
         os.write(pipe[1], b"z")
-        late = loop.create_future()
-        assert not await turns.wait(late, time.monotonic()), "nobody watches any more"
+        assert not await turns.wait(turn, time.monotonic()), "nobody watches any more"
 
     run(2, main)
+
+
+def test_all_that_are_ready_have_their_turn_and_then_comes_the_end(pipe):
+    async def main() -> list[str]:
+        loop = asyncio.get_running_loop()
+        turns, seen = loop.turns, []
+        ours, theirs = socket.socketpair()
+
+        async def wait(turn: Turn, name: str) -> None:
+            await turn
+            seen.append(name)
+            turns.at_end(lambda: seen.append("end"))
+
+        watched = {pipe[0]: Turn(loop), ours.fileno(): Turn(loop)}
+        tasks = []
+        for descriptor, turn in watched.items():
+            turns.watch(descriptor, turn.go_on)
+            tasks.append(asyncio.ensure_future(wait(turn, "turn")))
+        await asyncio.sleep(0)
+        os.write(pipe[1], b"x")
+        theirs.send(b"x")
+        await asyncio.wait(tasks)
+        turns.at_end(lambda: seen.append("soon"))
+        await asyncio.sleep(0)
+        for descriptor in watched:
+            turns.forget(descriptor)
+        ours.close()
+        theirs.close()
+        return seen
+
+    assert run(3, main) == ["turn", "turn", "end", "end", "soon"]
+
+
+def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(pipe):
+    async def main() -> list[str]:
+        loop = asyncio.get_running_loop()
+        turns, seen = loop.turns, []
+        own, of_player = Turn(loop), Turn(loop)
+
+        async def play() -> None:
+            for name in ("turn", "next turn"):
+                await of_player
+                os.read(pipe[0], 1)
+                seen.append(name)
+                os.write(pipe[1], b"x")
+            own.go_on_soon()
+
+        turns.watch(pipe[0], of_player.go_on)
+        playing = asyncio.ensure_future(play())
+        await asyncio.sleep(0)
+        # As after a reset, which asyncio reads: the call comes in the pass in which turns begin.
+        os.write(pipe[1], b"x")
+        loop.call_soon(turns.at_end, lambda: seen.append("end"))
+        await own
+        await playing
+        turns.forget(pipe[0])
+        return seen
+
+    assert run(2, main) == ["turn", "end", "next turn"]
+
+
+def passes_of_asyncio(rounds: int, *, with_a_task: bool = False) -> int:
+    """How often asyncio comes by while two tasks take turns, the worker's own and another's beside.
+
+    Args:
+        rounds: turns of each task.
+        with_a_task: whether there is one more, as the user's code may start it.
+    """
+
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        bells = [socket.socketpair() for _ in range(2)]
+        passes = 0
+
+        def count() -> None:
+            nonlocal passes
+            passes += 1
+            counting[0] = loop.call_soon(count)
+
+        async def play(own: int) -> None:
+            sock, turn = bells[own][0], Turn(loop)
+            sock.setblocking(False)
+            loop.turns.watch(sock.fileno(), turn.go_on)
+            for _ in range(rounds):
+                while True:
+                    try:
+                        sock.recv(1)
+                        break
+                    except BlockingIOError:
+                        await loop.turns.wait(turn, time.monotonic() + LONG_S)
+                bells[1 - own][1].send(b"x")
+            loop.turns.forget(sock.fileno())
+
+        counting = [loop.call_soon(count)]
+        other = asyncio.create_task(asyncio.Event().wait()) if with_a_task else None
+        players = [asyncio.create_task(play(own)) for own in range(2)]
+        bells[0][1].send(b"x")
+        await asyncio.wait(players)
+        counting[0].cancel()
+        if other is not None:
+            other.cancel()
+        for pair in bells:
+            for sock in pair:
+                sock.close()
+        return passes
+
+    return run(2, main)
+
+
+def test_turns_are_taken_without_asyncio():
+    assert passes_of_asyncio(300) < 100
+
+
+def test_not_while_a_task_of_the_users_wants_its_own():
+    assert passes_of_asyncio(300, with_a_task=True) > 300
+
+
+@pytest.mark.parametrize("how", ["a timer", "another thread"])
+def test_asyncio_is_not_forgotten_meanwhile(pipe, how):
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        turn, called = Turn(loop), []
+
+        async def play() -> None:
+            os.write(pipe[1], b"x")  # its turn comes, so asyncio is left
+            await loop.turns.wait(turn, time.monotonic() + LONG_S)
+            if how == "a timer":
+                loop.call_later(0.02, end)
+            else:
+                thread.start()
+            await loop.turns.wait(turn, time.monotonic() + LONG_S)
+
+        def end() -> None:
+            called.append(how)
+            turn.go_on()
+
+        thread = threading.Thread(target=loop.call_soon_threadsafe, args=(end,))
+        loop.turns.watch(pipe[0], turn.go_on)
+        await asyncio.create_task(play())
+        assert called == [how]
+        loop.turns.forget(pipe[0])
+        if how != "a timer":
+            thread.join()
+
+    run(2, main)
+
+
+def test_one_that_is_forgotten_in_the_same_pass_is_not_called(pipe):
+    async def main() -> list[int]:
+        loop = asyncio.get_running_loop()
+        turns, called = loop.turns, []
+        ours, theirs = socket.socketpair()
+        watched = [pipe[0], ours.fileno()]
+
+        def call(own: int) -> None:
+            called.append(own)
+            for descriptor in watched:
+                turns.forget(descriptor)
+
+        for descriptor in watched:
+            turns.watch(descriptor, partial(call, descriptor))
+        os.write(pipe[1], b"x")
+        theirs.send(b"x")
+        await asyncio.sleep(0.05)
+        ours.close()
+        theirs.close()
+        return called
+
+    assert len(run(2, main)) == 1
+
+
+# ---- a turn --------------------------------------------------------------------------------------
+
+
+def test_a_turn_runs_its_task_at_once_and_again():
+    async def main() -> None:
+        turn, seen = Turn(asyncio.get_running_loop()), []
+
+        async def play() -> str:
+            for _ in range(2):
+                seen.append(await turn)
+            return "over"
+
+        turn.go_on()  # nobody waits
+        task = asyncio.ensure_future(play())
+        await asyncio.sleep(0)
+        assert turn.is_awaited
+        loop = asyncio.get_running_loop()
+        loop.call_soon(turn.go_on)
+        loop.call_soon(lambda: seen.append("next"))
+        loop.call_soon(lambda: turn.go_on(in_time=False))
+        assert await task == "over"
+        assert seen == [True, "next", False]
+        assert not turn.is_awaited
+
+    asyncio.run(main())
+
+
+def test_a_task_that_waits_for_its_turn_can_be_cancelled():
+    async def main() -> None:
+        turn = Turn(asyncio.get_running_loop())
+
+        async def play() -> bool:
+            try:
+                await turn
+            except asyncio.CancelledError:
+                return await turn  # it has something to end in order
+            raise AssertionError("it was cancelled")
+
+        assert not turn.cancel()
+        task = asyncio.ensure_future(play())
+        await asyncio.sleep(0)
+        assert task.cancel()
+        await asyncio.sleep(0)
+        assert turn.is_awaited
+        asyncio.get_running_loop().call_soon(turn.go_on)
+        assert await task
+
+        never_begun = asyncio.ensure_future(play())
+        never_begun.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await never_begun
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(play_for_ever(turn), 0.01)
+
+    async def play_for_ever(turn: Turn) -> None:
+        await turn
+
+    asyncio.run(main())
+
+
+def test_a_task_keeps_its_own_context():
+    name = ContextVar("name", default="")
+
+    async def main() -> list[str]:
+        turn = Turn(asyncio.get_running_loop())
+
+        async def play() -> list[str]:
+            name.set("its own")
+            await turn
+            return [name.get()]
+
+        task = asyncio.ensure_future(play())
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(turn.go_on)
+        return [*await task, name.get()]
+
+    assert asyncio.run(main()) == ["its own", ""]

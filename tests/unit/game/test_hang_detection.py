@@ -8,8 +8,8 @@ from sc2pool.game.hang_detection import HangDetector
 def play(*cpu_s: float) -> list[float]:
     """The waits, in units of the limit, of a game whose CPU time reads as given."""
     readings = iter(cpu_s)
-    detector = HangDetector(1000.0, lambda: next(readings))
-    waits = [detector.first_deadline.remaining_s()]
+    detector = HangDetector(lambda: next(readings))
+    waits = [detector.begin(1000.0).remaining_s()]
     while (later := detector.extend()) is not None:
         waits.append(later.remaining_s())
     return [round(wait / 1000.0, 2) for wait in waits]

@@ -18,13 +18,14 @@ from sc2pool.processes import tree as module
 from sc2pool.processes.tree import ProcessTree, descendants
 
 THREADED = """
-import subprocess, sys, threading
+import os, subprocess, sys, threading
 child = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
 started = []
 keep = threading.Event()
 def start():
-    started.append(subprocess.Popen(child))
-    print(started[-1].pid, flush=True)
+    one = subprocess.Popen(child)
+    started.append(one)
+    os.write(1, b"%d\\n" % one.pid)  # a whole line at once: print of two threads may mix theirs
     keep.wait()
 for _ in range(2):
     threading.Thread(target=start).start()

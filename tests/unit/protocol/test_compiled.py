@@ -261,6 +261,9 @@ def test_an_action_that_failed_is_left_to_pure_python():
     assert compiled.step_replies(data, REQUEST_ID, acts=True) is None
 
 
+AN_ACTION = sc_pb.Action(action_raw={"unit_command": {"ability_id": 16}}).SerializeToString()
+
+
 class Answering(threading.Thread):
     """The other end of a socket: waits for a request, then sends these parts."""
 
@@ -291,7 +294,32 @@ class Answering(threading.Thread):
 def step_on(answering: Answering, deadline: Deadline, loop: int = -1) -> Any:
     wire = compiled.wire(answering.sock.fileno(), loop)
     assert wire is not None
-    return wire.step(b"request", REQUEST_ID, True, deadline.instant_s)
+    return wire.step(REQUEST_ID, [AN_ACTION], 8, deadline.instant_s)
+
+
+def requests() -> bytes:
+    """What `step_on` sends."""
+    return compiled.step_frames(REQUEST_ID, [AN_ACTION], 8)
+
+
+@needs_it
+@pytest.mark.parametrize("n_actions", [0, 1])
+def test_a_step_in_turns_is_begun_and_finished(n_actions):
+    data = a_step(3, n_actions)
+    first, rest = data[:50], data[50:]
+    with Answering([first]) as answering:
+        wire = compiled.wire(answering.sock.fileno(), -1)
+        assert wire is not None
+        actions = [AN_ACTION] * n_actions
+        assert wire.begin(REQUEST_ID, actions, 8)
+        answering.join()
+        assert answering.got == compiled.step_frames(REQUEST_ID, actions, 8)
+        assert wire.finish() is None
+        assert wire.taken() == (len(answering.got), answering.got, first)
+        answering.other.sendall(rest)
+        plain = wire.finish()
+        assert plain.n_results == n_actions
+        assert plain.payload == messages_of(data)[-1]
 
 
 @needs_it
@@ -305,7 +333,7 @@ def test_replies_in_parts(n_units, part_bytes):
         plain = step_on(answering, Deadline.after(30))
         assert isinstance(plain.simulation_loop, int)
         assert plain.payload == messages_of(data)[2]
-    assert answering.got == b"request"
+    assert answering.got == requests()
 
 
 @needs_it
@@ -331,23 +359,24 @@ def test_a_large_reply_needs_more_room():
 )
 def test_what_comes_instead_is_handed_over(parts, closes):
     with Answering(parts, closes=closes) as answering:
-        assert step_on(answering, Deadline.after(30)) == (len(b"request"), b"".join(parts))
+        sent = requests()
+        assert step_on(answering, Deadline.after(30)) == (len(sent), sent, b"".join(parts))
 
 
 @needs_it
 def test_what_comes_before_the_request_is_handed_over():
     with Answering([]) as answering:
         answering.other.sendall(b"surplus")
-        assert step_on(answering, Deadline.after(30)) == (0, b"surplus")
+        assert step_on(answering, Deadline.after(30)) == (0, requests(), b"surplus")
         answering.sock.send(b"let it end")
 
 
 @needs_it
 def test_the_deadline_and_the_event_loop_end_the_wait():
     with Answering([]) as answering:
-        assert step_on(answering, Deadline.after(0)) == (len(b"request"), b"")
+        assert step_on(answering, Deadline.after(0)) == (len(requests()), requests(), b"")
     readable, other = socket.socketpair()
     with Answering([]) as answering, readable, other:
         other.send(b"work")
         outcome = step_on(answering, Deadline.after(30), readable.fileno())
-        assert outcome == (len(b"request"), b"")
+        assert outcome == (len(requests()), requests(), b"")

@@ -1,0 +1,200 @@
+"""Matches in real time: both sides follow their games, and are paused together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from realtime_duels import CountingBot, TellsLoops, TellsLoopsBot, decide
+from sc2.data import Race
+from sc2.player import Bot
+
+from sc2pool.config import Limits, PoolConfig
+from sc2pool.errors import UserCodeError
+from sc2pool.protocol.game_time import LOOPS_PER_S
+
+PERIOD_S = TellsLoops.step_mul / LOOPS_PER_S
+IMPATIENT = PoolConfig(limits=Limits(step_s=1.5))
+TASKS = pytest.mark.parametrize("task", [TellsLoops, TellsLoopsBot])
+
+
+def step(env: Any, action: int = 0) -> tuple[Any, list[dict[str, Any]]]:
+    _, _, dones, infos = env.step(np.full(env.num_envs, action))
+    return dones, infos
+
+
+def pids(env: Any) -> list[int]:
+    instance = env.stats().instances[0]
+    return [instance.pid, instance.other_games[0]["pid"]]
+
+
+@pytest.mark.timing
+@TASKS
+def test_both_rows_play_in_time(make_env, task):
+    env = make_env(n=1, task=task)
+    env.reset()
+    loops = []
+    began_s = time.monotonic()
+    for _ in range(6):
+        _, infos = step(env)
+        loops.append([info["loop"] for info in infos])
+    assert time.monotonic() - began_s >= 5 * PERIOD_S
+    late = TellsLoops.step_mul // 2  # of a busy machine's answers
+    for before, after in pairwise(loops):
+        for one, other in zip(before, after, strict=True):
+            assert abs(other - one - TellsLoops.step_mul) <= late
+    time.sleep(3.5 * PERIOD_S)
+    _, infos = step(env)
+    for info, before in zip(infos, loops[-1], strict=True):
+        assert info["sc2pool.lost_periods"] >= 3
+        assert info["loop"] - before >= 3 * TellsLoops.step_mul
+        assert info["delay_s"] >= 3 * PERIOD_S
+
+
+@pytest.mark.timing
+@TASKS
+def test_an_opponent_has_its_turns_while_the_learner_computes(make_env, task):
+    env = make_env(n=1, task=task, opponent=decide)
+    env.reset()
+    step(env)
+    before = step(env)[1][0]["turns"]
+    time.sleep(6 * PERIOD_S)
+    after = step(env)[1][0]["turns"]
+    assert after - before >= 5
+    for _ in range(3):
+        assert env.reset()[0, 0] <= TellsLoops.step_mul, "its turns end with the episode"
+        step(env)
+        time.sleep(1.5 * PERIOD_S)
+    assert env.stats().faults == 0
+
+
+@pytest.mark.timing
+def test_a_plain_bot_follows_its_game(make_env):
+    opponent = Bot(Race.Terran, CountingBot(), name="counts")
+    env = make_env(n=1, task=TellsLoops, opponent=opponent, max_loops=60)
+    env.reset()
+    dones = np.zeros(1, bool)
+    while not dones.any():
+        time.sleep(PERIOD_S)
+        dones, infos = step(env)
+    info = infos[0]
+    assert info["sc2pool.opponent"] == "counts"
+    assert info["sc2pool.result"] == "undecided"
+    seen = info["loops_of_turns"]
+    assert len(seen) >= 8, "a turn in each four loops"
+    assert all(1 <= after - before <= 12 for before, after in pairwise(seen))
+    assert not step(env)[0].any(), "the next episode goes on"
+    assert env.stats().matches["counts"].undecided == 1
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("opponent", [None, decide, CountingBot])
+def test_both_games_are_paused_and_go_on_together(make_env, opponent):
+    env = make_env(n=1, task=TellsLoops, opponent=opponent, config=IMPATIENT)
+    env.reset()
+    for _ in range(2):
+        _, infos = step(env)
+    before = infos[0]["loop"]
+    time.sleep(1.5 * PERIOD_S)  # into a period of the opponent's
+    env.pause()
+    assert [psutil.Process(pid).status() for pid in pids(env)] == [psutil.STATUS_STOPPED] * 2
+    time.sleep(3.5)  # longer than a stopped game may live, and than a reply may take
+    dones, infos = step(env)
+    assert not dones.any()
+    for info in infos:
+        assert "sc2pool.fault" not in info
+        assert info["loop"] - before <= 5 * TellsLoops.step_mul
+    assert env.stats().pauses.count == 1
+    assert env.stats().pauses.loops <= TellsLoops.step_mul
+    if opponent is not None:
+        turns = infos[0]["turns"]
+        time.sleep(3 * PERIOD_S)
+        assert step(env)[1][0]["turns"] >= turns + 2, "the opponent goes on, too"
+    env.pause()
+    env.reset()
+    assert not step(env)[0].any(), "a reset ends the pause"
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("opponent", [None, decide, CountingBot])
+def test_games_that_catch_up_do_so_together(make_env, standin_dir, opponent):
+    env = make_env(n=1, task=TellsLoops, opponent=opponent, game=standin_dir)
+    env.reset()
+    _, before = step(env)
+    env.pause()
+    time.sleep(1.0)
+    env.resume()
+    assert env.stats().pauses.loops >= LOOPS_PER_S - 2, "the pause cost them, on either side"
+    for _ in range(3):
+        _, infos = step(env)
+        assert infos[0]["loop"] - before[0]["loop"] >= LOOPS_PER_S
+        loops = [info["loop"] for info in infos]
+        assert max(loops) - min(loops) < TellsLoops.step_mul / 2, "their periods begin together"
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("opponent", [None, decide, CountingBot])
+def test_spares_are_held_at_their_first_observation(make_env, opponent):
+    """Neither of their games goes on before the learner plays it."""
+    env = make_env(n=1, task=TellsLoops, opponent=opponent, spares=1, max_loops=24)
+    env.reset()
+    for _ in range(2):
+        dones = np.zeros(1, bool)
+        while not dones.any():
+            time.sleep(1.0)  # more than an episode's loops
+            first, _, dones, infos = env.step(np.zeros(env.num_envs, int))
+        _, infos = step(env)
+        for info, (loop,) in zip(infos, first, strict=True):
+            assert "sc2pool.fault" not in info
+            assert info["loop"] - loop < 2 * TellsLoops.step_mul
+    assert env.stats().realtime.spares.held >= 2
+
+
+@pytest.mark.parametrize("opponent", [None, decide, CountingBot])
+def test_a_match_ends_for_both(make_env, opponent):
+    env = make_env(n=1, task=TellsLoops, opponent=opponent)
+    for _ in range(2):
+        env.reset()
+        dones, infos = step(env, TellsLoops.DIE)
+        while not dones.any():
+            dones, infos = step(env)
+        results = [info["sc2pool.result"] for info in infos]
+        assert results == (["tie", "tie"] if opponent is None else ["loss"])
+        assert not any("sc2pool.fault" in info for info in infos)
+
+
+@pytest.mark.parametrize("opponent", [None, decide, CountingBot])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_killed_side_is_replaced(make_env, opponent, side):
+    env = make_env(n=1, task=TellsLoops, opponent=opponent)
+    env.reset()
+    step(env)
+    os.kill(pids(env)[side], signal.SIGKILL)
+    dones, infos = step(env)
+    assert dones.all()
+    for info in infos:
+        assert info["sc2pool.fault"]["kind"] == "game-exited"
+        assert info["sc2pool.fault"]["detail"].startswith(("host: ", "guest: ")[side])
+    assert not step(env)[0].any()
+
+
+class Failing(CountingBot):
+    async def on_step(self, iteration: int) -> None:
+        if iteration == 4:
+            raise LookupError("no such tactic")
+
+
+def test_what_an_opponent_raises_in_between_is_user_code(make_env):
+    env = make_env(n=1, task=TellsLoops, opponent=Failing)
+    env.reset()
+    with pytest.raises(UserCodeError, match=r"(?s)no such tactic.*the opponent 'Failing' raised"):
+        for _ in range(5):
+            step(env)
+            time.sleep(2 * PERIOD_S)
+    assert psutil.Process().children(recursive=True) == []
