@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import math
 import os
 import shutil
 import sys
@@ -40,7 +41,7 @@ LIMITS = Limits(launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=4.0, wor
 """Small, so that a hung game is detected within seconds."""
 ANY_NUMBER = 1_000_000
 SETTLE_S = 90.0
-"""How long the detection of the last faults may take."""
+"""How long the detection of the last faults may take, once no more are injected."""
 SHOWN_EVERY_S = 30.0
 SAMPLE_EVERY_S = 1.0
 GROWTH_BYTES = 16_000_000
@@ -93,16 +94,19 @@ class Soak:
         """Play until the time is over and every fault was detected."""
         began_s = self.now_s = time.monotonic()
         end_s = began_s + 60.0 * self.options.minutes
+        settled_by_s = math.inf
         sample_s = show_s = began_s
         play = first_ready if self.options.first_ready else in_sync
         batches = play(self.env, self.injector.harms)
         self.injector.start()
-        while self.now_s < end_s or (not self.settled() and self.now_s < end_s + SETTLE_S):
+        while self.now_s < end_s or (not self.settled() and self.now_s < settled_by_s):
             with bounded():
                 records = next(batches)
             self.take(records)
-            if self.now_s >= end_s:
+            if self.now_s >= end_s and settled_by_s == math.inf:
                 self.injector.stop()
+                # From now, not from `end_s`: a step with recoveries may last longer.
+                settled_by_s = time.monotonic() + SETTLE_S
             if self.now_s >= sample_s:
                 sample_s = self.now_s + SAMPLE_EVERY_S
                 self.sample()

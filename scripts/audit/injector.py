@@ -23,7 +23,7 @@ import psutil
 
 from audit.ledger import Ledger
 from audit.task import HARMS
-from sc2pool.pool.report.stats import InstanceStats
+from sc2pool.pool.statistics.stats import InstanceStats
 
 BY_SIGNAL = {
     "game KILL": signal.SIGKILL,
@@ -137,6 +137,8 @@ class Injector:
         instances = list(self._instances())
         self._rng.shuffle(instances)
         for victim in instances:
+            if target != "worker" and victim.pid is None and self._has_neighbours(victim):
+                continue  # which of the worker's games is its own is not known yet
             pid = pid_of(victim, target, self._rows)
             harmed = self._of_worker(pid) if target == "worker" else [victim.instance]
             if pid is None or self._ledger.injected.keys() & {victim.instance, *harmed}:
@@ -167,6 +169,9 @@ class Injector:
     def _of_worker(self, pid: int | None) -> list[int]:
         """The instances that live in this worker."""
         return [one.instance for one in self._instances() if one.worker_pid == pid]
+
+    def _has_neighbours(self, instance: InstanceStats) -> bool:
+        return len(self._of_worker(instance.worker_pid)) > 1
 
     def _note(self, instance: int, harm: str) -> None:
         self._ledger.inject(instance, harm)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from audit.checker import Mark
-from sc2pool.pool.report.stats import PoolEvent
+from sc2pool.pool.statistics.stats import PoolEvent
 
 
 @dataclass(frozen=True)

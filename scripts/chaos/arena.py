@@ -34,7 +34,7 @@ from audit.recording import marks_of
 from chaos.faces import FACES, Face, Setting
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy, RestartPolicy
 from sc2pool.errors import ClosedError, PauseError, SC2PoolError
-from sc2pool.pool.report.stats import InstanceStats
+from sc2pool.pool.statistics.stats import InstanceStats
 
 ANY_NUMBER = 1_000_000
 LIMITS = Limits(

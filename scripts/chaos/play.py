@@ -23,7 +23,7 @@ from chaos.arena import Arena, UnplayableError
 from chaos.attacks import ATTACKS
 from chaos.faces import FACES, Kind
 from chaos.rounds import Round
-from sc2pool.pool.instances.run_dir import sweep
+from sc2pool.pool.machine.run_dir import sweep
 
 
 def possible(kind: Kind, available: set[str]) -> set[str]:

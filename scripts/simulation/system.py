@@ -18,10 +18,10 @@ from sc2pool.pool.instances import workers as instances
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.system import System
 from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.board import Board
 from sc2pool.pool.ipc.channel import ChannelClosedError
-from sc2pool.pool.ipc.doorbell import Doorbell
-from sc2pool.pool.ipc.waiter import EpollWaiter, Waiter
+from sc2pool.pool.queues.board import Board
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.waiter import EpollWaiter, Waiter
 from simulation.worker import Worker
 from simulation.world import World
 
@@ -287,9 +287,9 @@ class Process:
 class SimulatedWorker(instances.Worker):
     """A worker whose process is simulated."""
 
-    def __init__(self, world: World, directory: Path, board: int, waiter: Waiter) -> None:
+    def __init__(self, world: World, directory: Path, board: int, *others: Any) -> None:
         self._world = world
-        super().__init__(directory, board, waiter)
+        super().__init__(directory, board, *others)
 
     def _make(self, _: Path, __: int) -> None:
         world, owned = self._world, self._owned

@@ -23,8 +23,8 @@ from gymnasium import spaces
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.layout import slot_layout
-from sc2pool.pool.ipc.slot import REQUEST_WORD, Slot
+from sc2pool.pool.queues.layout import slot_layout
+from sc2pool.pool.queues.slot import REQUEST_WORD, Slot
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 

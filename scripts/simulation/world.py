@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import FaultKind
-from sc2pool.pool.instances.watchdog import Verdict
+from sc2pool.pool.machine.watchdog import Verdict
 from sc2pool.processes import uninterrupted
 from simulation.schedule import CALLS, Event, Schedule
 
