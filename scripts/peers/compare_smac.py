@@ -14,21 +14,19 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from run_smac import ENVIRONMENT, SOURCE, SmacError, default_python, installation, prepare
+from peers.clients import default_python, prepare
+from peers.run_smac import ENVIRONMENT, PACKAGES, SOURCE, installation, smac_output
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
@@ -36,9 +34,10 @@ from sc2pool.game.installation import find, find_map
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.teams.smac.battle_task import BattleTask
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
-from sc2pool.tasks.teams.smac.task import SmacTask, smac_task
+from sc2pool.tasks.teams.smac.task import smac_task
 
 RECORD = Path(__file__).with_name("record_smac.py")
 USUAL = ("3m", "8m", "2s3z", "MMM", "corridor")
@@ -57,6 +56,8 @@ OPTIONS: tuple[Mapping[str, Any], ...] = (
     {"obs_all_health": False, "obs_own_health": False, "obs_instead_of_state": True},
     {"obs_all_health": False, "state_last_action": False, "reward_sparse": True},
     {"move_amount": 4, "reward_scale": False, "reward_only_positive": False, "reward_defeat": -50},
+    {"heuristic_ai": True},
+    {"heuristic_ai": True, "heuristic_rest": True},
 )
 """Other options than the defaults. Not `obs_timestep_number`: SMAC's vector does not have the size
 that SMAC gives for it."""
@@ -100,18 +101,44 @@ class ReplayingPair(QueuePair):
         self.transitions.append(list(transitions))
 
 
+Compare = Callable[..., Compared]
+"""`compare`, or the same of SMACv2."""
+
+
 def main() -> int:
-    options = parse_arguments()
-    python = prepare(options.environment, options.python, options.source)
+    options = parse_arguments(__doc__, SCENARIOS, ENVIRONMENT, SOURCE)
+    return print_table(options, USUAL, OPTIONS, compare, "SMAC's own")
+
+
+def print_table(
+    options: argparse.Namespace,
+    usual: Sequence[str],
+    others: Sequence[Mapping[str, Any]],
+    compare: Compare,
+    own: str,
+) -> int:
+    """Compare all that the arguments ask for, a line each.
+
+    Args:
+        options: the arguments.
+        usual: the scenarios if none is named.
+        others: more sets of options.
+        compare: compares one scenario under one set.
+        own: the name of the empty set.
+
+    Returns:
+        How many lines found a difference.
+    """
+    python = prepare(options.environment, options.python, PACKAGES, options.source)
     print("| scenario | options | battles | steps | played to the end | largest difference |")
     print("|---|---|---|---|---|---|", flush=True)
     different = 0
     with installation() as game:
-        for scenario in options.scenarios or USUAL:
-            for chosen in ({}, *OPTIONS) if options.options else ({},):
+        for scenario in options.scenarios or usual:
+            for chosen in ({}, *others) if options.options else ({},):
                 much = {"steps": options.steps, "seed": options.seed}
                 found = compare(python, game, scenario, chosen, **much)
-                named = json.dumps(chosen) if chosen else "SMAC's own"
+                named = json.dumps(chosen) if chosen else own
                 print(
                     f"| {scenario} | {named} | {found.battles} | {found.steps} | {found.over} | "
                     f"{found.largest:.1e} |",
@@ -123,15 +150,17 @@ def main() -> int:
     return different
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
+def parse_arguments(
+    doc: str | None, scenarios: Iterable[str], environment: Path, source: str
+) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(scenarios))
     parser.add_argument("--steps", type=int, default=200, help="of each scenario, at least")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--options", action="store_true", help="other options, too")
-    parser.add_argument("--environment", type=Path, default=ENVIRONMENT)
+    parser.add_argument("--environment", type=Path, default=environment)
     parser.add_argument("--python", default=default_python(), help="makes the environment")
-    parser.add_argument("--source", default=SOURCE, help="SMAC, as pip names it")
+    parser.add_argument("--source", default=source, help="the client, as pip names it")
     return parser.parse_args()
 
 
@@ -153,36 +182,26 @@ def compare(
 
 
 def recorded(
-    python: Path, game: Path, scenario: str, chosen: Mapping[str, Any], *, seed: int, steps: int
+    python: Path,
+    game: Path,
+    map_name: str,
+    options: Mapping[str, Any],
+    *,
+    seed: int,
+    steps: int,
+    script: Path = RECORD,
 ) -> Record:
-    """A battle of SMAC's."""
+    """A battle that the script records: SMAC's."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-smac-") as folder:
         file = Path(folder) / "battle.npz"
-        words = [python, RECORD, scenario, str(seed), str(steps), json.dumps(chosen), file]
-        process = subprocess.Popen(
-            words,
-            env=os.environ | {"SC2PATH": str(game), "SDL_VIDEODRIVER": "dummy"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            output = process.communicate(timeout=BATTLE_S)[0]
-        except subprocess.TimeoutExpired:
-            raise SmacError(f"{scenario}: a battle did not end within {BATTLE_S} s") from None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-        if process.returncode != 0:
-            raise SmacError(f"{scenario}: {output[-2000:]}")
+        words = [python, script, map_name, str(seed), str(steps), json.dumps(options), file]
+        smac_output(words, game, BATTLE_S, f"a battle of {map_name}")
         with np.load(file) as archive:
             return dict(archive)
 
 
 async def played(
-    task: type[SmacTask], game: Path, seed: int, actions: Any
+    task: type[BattleTask], game: Path, seed: int, actions: Any
 ) -> list[tuple[list[Transition], Any]]:
     """The same battle of our task: what each row got, and the state."""
     shared = type(task.__name__, (task,), {"shares_state": True, "__module__": __name__})

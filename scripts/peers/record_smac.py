@@ -28,7 +28,8 @@ def main() -> None:
         # Attacks twice as often as anything else, so that units die.
         weights = [np.array(able) * np.where(np.arange(len(able)) >= 6, 2, 1) for able in masks[-1]]
         actions = [int(rng.choice(len(one), p=one / one.sum())) for one in weights]
-        reward, terminated, _ = env.step(actions)
+        # A copy: SMAC's scripted player writes its own actions into the list.
+        reward, terminated, _ = env.step(list(actions))
         taken.append(actions)
         rewards.append(float(reward))
         ends.append(bool(terminated))

@@ -14,12 +14,7 @@ The exit code of `tests` is the number of tests that failed.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -27,9 +22,12 @@ from pathlib import Path
 from statistics import mean
 from xml.etree import ElementTree
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
+
 from sc2pool.standin.install import install
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = Path(__file__).with_name("pysc2-requirements.txt")
 PLAY = Path(__file__).with_name("play_pysc2.py")
 MODULES = (
@@ -39,7 +37,7 @@ MODULES = (
 )
 """The modules of `pysc2.tests` that start a game; they have 41 tests."""
 TIMEOUT_S = 300
-"""Limit for one of them."""
+"""Limit for one of them, and for an agent's episodes."""
 SITECUSTOMIZE = '''\
 """pysc2 4.0.0 calls random.shuffle as it was before Python 3.11."""
 
@@ -64,7 +62,7 @@ AGENTS = ("MoveToBeacon", "CollectMineralShards", "DefeatRoaches")
 
 def main() -> int:
     options = parse_arguments()
-    python = prepare(options.environment, options.python)
+    python = prepare(options.environment, options.python, PACKAGES, customize=SITECUSTOMIZE)
     with tempfile.TemporaryDirectory(prefix="sc2pool-pysc2-") as folder:
         game = Path(folder) / "game"
         install(game)
@@ -92,38 +90,10 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("what", choices=("tests", "scores"))
     parser.add_argument("modules", nargs="*", help=", ".join(MODULES))
-    parser.add_argument("--environment", type=Path, default=ROOT / ".venv" / "pysc2")
+    parser.add_argument("--environment", type=Path, default=ENVIRONMENTS / "pysc2")
     parser.add_argument("--python", default=default_python(), help="makes the environment")
     parser.add_argument("--episodes", type=int, default=20, help="per agent")
     return parser.parse_intermixed_args()
-
-
-def prepare(environment: Path, base: str) -> Path:
-    """The Python of pysc2's environment, which is made with `base` if it is not there."""
-    python = environment / "bin" / "python"
-    done = environment / "prepared"
-    if done.exists():
-        return python
-    shutil.rmtree(environment, ignore_errors=True)
-    subprocess.run([base, "-m", "venv", environment], check=True)
-    install_packages = [python, "-m", "pip", "install", "--quiet", "--no-deps", "-r", PACKAGES]
-    subprocess.run(install_packages, check=True)
-    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    packages = subprocess.run(where, check=True, text=True, capture_output=True).stdout.strip()
-    asked = [python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
-    if subprocess.run(asked, check=False).returncode == 0:
-        (Path(packages) / "sitecustomize.py").write_text(SITECUSTOMIZE)
-    done.touch()
-    return python
-
-
-def default_python() -> str:
-    """Python 3.10 if there is one that can make environments, else this Python."""
-    asked = ["python3.10", "-c", "import ensurepip, venv"]
-    with contextlib.suppress(OSError):
-        if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
-            return asked[0]
-    return sys.executable
 
 
 def tests(python: Path, game: Path, folder: Path, modules: Sequence[str]) -> int:
@@ -132,8 +102,9 @@ def tests(python: Path, game: Path, folder: Path, modules: Sequence[str]) -> int
     for module in modules:
         report = folder / f"{module}.xml"
         program = [python, "-m", f"pysc2.tests.{module}_test", f"--xml_output_file={report}"]
-        output = run(program, game)
-        results = outcomes(report) or {"all": f"no report: {output[-300:]}"}
+        ran = run_to_end(program, game, TIMEOUT_S)
+        without = f"{ran.problem or 'no report'}: {ran.output[-300:]}"
+        results = outcomes(report) or {"all": without}
         for name, problem in sorted(results.items()):
             passed, failed = passed + (not problem), failed + bool(problem)
             print(f"{'FAILED' if problem else 'passed'}  {module}_test  {name}", flush=True)
@@ -141,32 +112,6 @@ def tests(python: Path, game: Path, folder: Path, modules: Sequence[str]) -> int
                 print(f"        {problem}", flush=True)
     print(f"{passed} passed, {failed} failed")
     return failed
-
-
-def run(command: list[str | Path], game: Path) -> str:
-    """Run a program of pysc2's environment with its games; all of them end with it."""
-    environment = os.environ | {"SC2PATH": str(game), "SDL_VIDEODRIVER": "dummy"}
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        return process.communicate(timeout=TIMEOUT_S)[0]
-    except subprocess.TimeoutExpired:
-        return f"did not end within {TIMEOUT_S} s"
-    finally:
-        end(process)
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """Kill a program and the games that it started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
 
 
 def outcomes(report: Path) -> dict[str, str]:
@@ -184,11 +129,10 @@ def outcomes(report: Path) -> dict[str, str]:
 def scores(python: Path, game: Path, episodes: int) -> int:
     """Play each agent; prints mean and range of its scores."""
     for name in AGENTS:
-        output = run([python, PLAY, name, str(episodes)], game)
-        last = output.strip().splitlines()[-1]
-        if not last.startswith("["):
-            raise RuntimeError(f"{name}: {output[-1000:]}")
-        got = json.loads(last)
+        ran = run_to_end([python, PLAY, name, str(episodes)], game, TIMEOUT_S)
+        if ran.problem:
+            raise RuntimeError(f"{name}: {ran.problem}: {ran.output[-1000:]}")
+        got = json.loads(ran.output.strip().splitlines()[-1])
         print(f"{name}: {mean(got):.1f} ({min(got)}–{max(got)}) in {len(got)} episodes", flush=True)
     return 0
 

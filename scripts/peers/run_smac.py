@@ -16,29 +16,32 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
+
 from sc2pool.standin.data.real_map import read_scenario
 from sc2pool.standin.data.scenario import Scenario
 from sc2pool.standin.install import install
 
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = ROOT / ".venv" / "smac"
+ENVIRONMENT = ENVIRONMENTS / "smac"
 PACKAGES = Path(__file__).with_name("smac-requirements.txt")
 PLAY = Path(__file__).with_name("play_smac.py")
 SOURCE = "git+https://github.com/oxwhirl/smac.git@d6aab33f76abc3849c50463a8592a84f59a5ef84"
 MAPS = ROOT / "sc2pool" / "standin" / "maps" / "smac"
+"""The maps of SMAC's scenarios."""
+OF_SMACV2 = MAPS.with_name("smacv2")
 SCENARIOS = ("3m", "8m", "5m_vs_6m", "2s3z", "3s_vs_3z", "corridor", "MMM")
 PLAYERS = ("random", "heuristic")
 LAUNCH_S = 60
@@ -81,7 +84,7 @@ def main() -> int:
     options = parse_arguments()
     if options.what == "maps":
         return compare(options.folder)
-    python = prepare(options.environment, options.python, options.source)
+    python = prepare(options.environment, options.python, PACKAGES, options.source)
     print(HEAD, flush=True)
     with installation(options.maps) as game:
         for scenario in options.scenarios or SCENARIOS:
@@ -109,29 +112,6 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def prepare(environment: Path, base: str, source: str) -> Path:
-    """The Python of SMAC's environment, which is made with `base` if it is not there."""
-    python = environment / "bin" / "python"
-    done = environment / "prepared"
-    if not done.exists():
-        shutil.rmtree(environment, ignore_errors=True)
-        subprocess.run([base, "-m", "venv", environment], check=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
-        subprocess.run([*pip, "-r", PACKAGES], check=True)
-        subprocess.run([*pip, source], check=True)
-        done.touch()
-    return python
-
-
-def default_python() -> str:
-    """Python 3.10 if there is one that can make environments, else this Python."""
-    asked = ["python3.10", "-c", "import ensurepip, venv"]
-    with contextlib.suppress(OSError):
-        if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
-            return asked[0]
-    return sys.executable
-
-
 @contextlib.contextmanager
 def installation(maps: Path | None = None) -> Iterator[Path]:
     """A folder that looks like StarCraft II to SMAC, with the maps of a folder if one is given."""
@@ -143,36 +123,38 @@ def installation(maps: Path | None = None) -> Iterator[Path]:
         yield game
 
 
+def smac_output(words: Sequence[str | Path], game: Path, limit_s: float, what: str) -> str:
+    """The output of a program that uses SMAC.
+
+    Args:
+        words: the command line.
+        game: what SMAC plays.
+        limit_s: how long it may take.
+        what: it is, for the message.
+
+    Raises:
+        SmacError: it failed, or did not end in time.
+    """
+    ran = run_to_end(words, game, limit_s)
+    if ran.problem:
+        raise SmacError(f"{what}: {ran.problem}: {ran.output[-2000:]}")
+    return ran.output
+
+
 def play(
     python: Path, game: Path, scenario: str, player: str, *, episodes: int, seed: int
 ) -> Played:
     """Let one of SMAC's players play; all of its games end with it."""
-    process = subprocess.Popen(
-        [python, PLAY, scenario, player, str(episodes), str(seed)],
-        env=os.environ | {"SC2PATH": str(game), "SDL_VIDEODRIVER": "dummy"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    words = [python, PLAY, scenario, player, str(episodes), str(seed)]
     limit_s = LAUNCH_S + EPISODE_S * episodes
-    try:
-        output = process.communicate(timeout=limit_s)[0]
-    except subprocess.TimeoutExpired:
-        raise SmacError(f"{scenario}, {player}: did not end within {limit_s} s") from None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    if process.returncode != 0:
-        raise SmacError(f"{scenario}, {player}: {output[-2000:]}")
+    output = smac_output(words, game, limit_s, f"{scenario}, {player}")
     return Played(**json.loads(output.splitlines()[-1]))
 
 
 def compare(folder: Path) -> int:
     """Print how our files differ from the real maps; returns how many do."""
     different = 0
-    for path in sorted(MAPS.iterdir()):
+    for path in sorted([*MAPS.iterdir(), *OF_SMACV2.iterdir()]):
         real = folder / path.name
         found = [f"there is no {real}"]
         if real.is_file():

@@ -1,0 +1,122 @@
+"""Plays SMACv2 and our task of the same scenario with the same teams and actions, and compares.
+
+    python scripts/peers/compare_smacv2.py [SCENARIO ...] [--steps 200] [--options]
+
+SMACv2 draws and plays battles with random actions until `--steps` are played; our task plays each
+battle again. The observations, states, available actions, rewards and ends must be the same, but
+for 1e-5; record_smacv2.py says in what SMACv2's own observations differ from those that are
+compared. Without a scenario, six are played; with `--options`, also under other options than those
+of SMACv2's examples. SMACv2 is installed as run_smac.py says of SMAC, with the same packages, into
+.venv/smacv2; `--source` names where it comes from, by default its repository.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from peers.clients import ENVIRONMENTS
+from peers.compare_smac import (
+    Compared,
+    Record,
+    check,
+    parse_arguments,
+    played,
+    print_table,
+    recorded,
+)
+
+from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smacv2.config import example
+from sc2pool.tasks.teams.smacv2.task import (
+    EXAMPLE_RULES,
+    SCENARIOS,
+    RandomTeamsTask,
+    smacv2_task,
+)
+from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn
+
+ENVIRONMENT = ENVIRONMENTS / "smacv2"
+SOURCE = "git+https://github.com/oxwhirl/smacv2.git@577ab5a2cff2391f8df582da5731ea9cd6adf3c6"
+RECORD = Path(__file__).with_name("record_smacv2.py")
+USUAL = (
+    *("terran_5_vs_5", "protoss_5_vs_5", "zerg_5_vs_5"),
+    *("terran_10_vs_11", "protoss_10_vs_10", "zerg_20_vs_23"),
+)
+OPTIONS: tuple[Mapping[str, Any], ...] = (
+    {
+        "obs_last_action": True,
+        "obs_pathing_grid": True,
+        "obs_terrain_height": True,
+        "obs_timestep_number": True,
+        "state_timestep_number": True,
+        "reward_only_positive": False,
+    },
+    {"obs_all_health": False, "obs_own_health": False, "obs_own_pos": False},
+    {"use_unit_ranges": False, "state_last_action": False, "reward_sparse": True},
+    {"min_attack_range": 5, "move_amount": 4, "reward_scale": False, "reward_defeat": -50},
+    {"heuristic_ai": True},
+    {"heuristic_ai": True, "heuristic_rest": True},
+    {"observe": False, "obs_last_action": True},
+    {"dist_type": "reflect_position"},
+    {"dist_type": "surrounded"},
+    {"n_units": 7, "n_enemies": 4},
+)
+"""Other options than the examples': SMACv2's, and some of its capability config."""
+
+
+def main() -> int:
+    options = parse_arguments(__doc__, SCENARIOS, ENVIRONMENT, SOURCE)
+    return print_table(options, USUAL, OPTIONS, compare, "the example's")
+
+
+def compare(
+    python: Path, game: Path, scenario: str, chosen: Mapping[str, Any], *, steps: int, seed: int
+) -> Compared:
+    """Play battles of one scenario until these steps are played, on both sides."""
+    found = Compared()
+    map_name, n_units, n_enemies = SCENARIOS[scenario]
+    left = dict(chosen)
+    config = example(map_name, left.pop("n_units", n_units), left.pop("n_enemies", n_enemies))
+    for key, part in (("observe", "team_gen"), ("dist_type", "start_positions")):
+        if key in left:
+            config[part][key] = left.pop(key)
+    rules = Rules(**asdict(EXAMPLE_RULES) | left)
+    task = smacv2_task(map_name, config, rules)
+    options = asdict(rules) | {"capability_config": config}
+    while found.steps < steps:
+        number = seed + found.battles
+        theirs = recorded(python, game, map_name, options, seed=number, steps=steps, script=RECORD)
+        ours = asyncio.run(played(with_draw(task, theirs), game, number, theirs["actions"]))
+        check(theirs, ours, found)
+        found.battles += 1
+        found.steps += len(theirs["rewards"])
+        found.over += int(theirs["ends"][-1])
+    return found
+
+
+def with_draw(task: type[RandomTeamsTask], theirs: Record) -> type[RandomTeamsTask]:
+    """The task with the teams and places that SMACv2 has drawn."""
+    kinds = {kind.name: kind for one in MAPS.values() for kind in one}
+    drawn = Drawn(
+        allies=tuple(kinds[name] for name in theirs["allies"].tolist()),
+        enemies=tuple(kinds[name] for name in theirs["enemies"].tolist()),
+        ally_places=theirs["ally_places"],
+        enemy_places=theirs["enemy_places"],
+    )
+
+    class Again(task):  # type: ignore[misc, valid-type]  # mypy takes no variable as a base
+        def draw(self) -> Drawn:
+            return drawn
+
+    return Again
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Runs python-sc2's own test bots, unmodified, on the stand-in.
+
+    python scripts/peers/python_sc2_test_bots.py REPOSITORY [--bots NAME ...]
+
+REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2): its package has no tests. The
+`sc2` that plays is the installed one. Each bot is a script of its folder `test`, which asks for
+ladder maps: they are the stand-in's melee map under these names. One line of a table says how each
+ended; the exit status is 1 if one failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from clients import run_to_end
+
+from sc2pool.standin.install import install
+
+BOTS = ("autotest_bot", "upgradestest_bot", "battery_overcharge_bot")
+MAPS = ("Acropolis", "AcropolisLE", "Empty128")
+TIMEOUT_S = 900.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("repository", type=Path, help="a clone of python-sc2")
+    parser.add_argument("--bots", nargs="+", choices=BOTS, default=list(BOTS))
+    options = parser.parse_args()
+    failed = False
+    print("| bot | seconds | ended |")
+    print("|---|---|---|")
+    with tempfile.TemporaryDirectory(prefix="python-sc2-") as folder:
+        game = Path(folder) / "game"
+        install_with_maps(game)
+        for bot in options.bots:
+            script = options.repository.resolve() / "test" / f"{bot}.py"
+            began_s = time.monotonic()
+            ran = run_to_end([sys.executable, script], game, TIMEOUT_S)
+            problem = ran.problem or failure_in(ran.output)
+            failed |= bool(problem)
+            took_s = time.monotonic() - began_s
+            print(f"| {bot} | {took_s:.0f} | {problem or 'well'} |", flush=True)
+    return int(failed)
+
+
+def install_with_maps(game: Path) -> None:
+    """An installation that has the melee map under the ladder maps' names, too."""
+    install(game)
+    melee = game / "Maps" / "Melee" / "Simple64.SC2Map"
+    content = melee.read_text()
+    for name in MAPS:
+        melee.with_name(f"{name}.SC2Map").write_text(content.replace('"Simple64"', f'"{name}"'))
+
+
+def failure_in(output: str) -> str:
+    """The error that a bot met without its script failing; "" if there is none."""
+    lines = output.splitlines()
+    errors = [line for line in lines if "Error: " in line and not line.startswith(" ")]
+    return errors[-1][:200] if "Traceback" in output and errors else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
