@@ -29,7 +29,7 @@ from pathlib import Path
 import psutil
 from bench.goals import goals_as_dicts, goals_table
 from bench.report import Row, noise, table
-from bench.revision import NoSuchRevisionError, unpack
+from bench.revision import NoSuchRevisionError, install_revision
 from bench.settings import Settings
 from bench.standin import install
 
@@ -108,7 +108,7 @@ def main() -> int:
         revision = None if options.against is None else Path(folder) / "before"
         if revision is not None:
             try:
-                unpack(options.against, revision)
+                install_revision(options.against, revision)
             except NoSuchRevisionError as error:
                 sys.exit(f"benchmark: {error}")
         settings = Settings(

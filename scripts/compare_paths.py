@@ -1,12 +1,13 @@
-"""Compare the compiled step path with pure Python, on replies with random damage.
+"""Compare the compiled step path with pure Python, on damaged replies and on transitions.
 
     .venv/bin/python scripts/compare_paths.py --count 1000000 --seed 1
     .venv/bin/python scripts/compare_paths.py --count 1000000 --address-sanitizer
 
 Rule that is checked: what the compiled path accepts, pure Python accepts too, and both say the
-same. Half of the replies are observations, half the frames of all replies to a step. The first on
-which they differ are printed. With --address-sanitizer the compiled path is built again, into a
-temporary folder, so that a read outside of a message ends the program; that needs Cython and gcc.
+same. A third are observations, a third the frames of all replies to a step, a third what a worker
+puts (`fuzz.transitions`). The first on which they differ are printed. With --address-sanitizer the
+compiled path is built again, into a temporary folder, so that a read outside of a message ends the
+program; that needs Cython and gcc.
 
 Half of the damage is to bytes, which mostly breaks the lengths around them. The other half is to
 fields at any depth, with the lengths put right, so that the message still parses.
@@ -26,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fuzz import transitions
 from google.protobuf.message import DecodeError
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -419,15 +421,18 @@ def main() -> int:
     n_found = 0
     for steps, make in ((False, a_reply), (True, a_step)):
         samples = [make(n_units) for n_units in (6, 0, 1)]
-        found, verdicts = compare(samples, options.count // 2, options.seed, steps=steps)
-        what = "steps" if steps else "observations"
-        print(
-            f"{what}: {verdicts['accepted']:,} accepted, {verdicts['left']:,} left to pure Python"
-        )
-        for how in found:
-            print(f"DIFFERENT {how}")
-        n_found += len(found)
+        found = compare(samples, options.count // 3, options.seed, steps=steps)
+        n_found += tell("steps" if steps else "observations", *found)
+    n_found += tell("transitions", *transitions.compare(options.count // 3, options.seed))
     return 1 if n_found else 0
+
+
+def tell(what: str, found: list[str], verdicts: Counter[str]) -> int:
+    """Print what was found; how many differences there are."""
+    print(f"{what}: {verdicts['accepted']:,} accepted, {verdicts['left']:,} left to pure Python")
+    for how in found:
+        print(f"DIFFERENT {how}")
+    return len(found)
 
 
 if __name__ == "__main__":

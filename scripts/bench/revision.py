@@ -3,9 +3,10 @@
     benchmark ─ prepare, run ─► python -m bench.revision: this benchmark, on the other sc2pool
               ◄─ steps, time ──
 
-Rules: the commit is unpacked beside the checkout, which is not touched; its pool plays its own
-stand-in. Its trainer is a child of the benchmark, so the CPU time of the trainer counts among the
-workers', and only their sum can be compared.
+Rules: the commit is installed beside the checkout, which is not touched; its compiled step path is
+built like the checkout's, where that is possible; its pool plays its own stand-in. Its trainer is a
+child of the benchmark, and so is then that of today's side: the trainer's CPU time counts among the
+workers'.
 
     python -m bench.revision MAKER ARGUMENTS    a side; a maker of `bench.sides`, its arguments
 """
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -28,33 +30,39 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 class NoSuchRevisionError(Exception):
-    """The commit cannot be unpacked, for the reason in the message."""
+    """The commit cannot be installed, for the reason in the message."""
 
 
-def unpack(revision: str, folder: Path) -> None:
-    """Unpack a commit of this checkout.
+def install_revision(revision: str, folder: Path) -> None:
+    """Install a commit of this checkout; its dependencies are this checkout's.
 
     Args:
         revision: as git knows it, such as `HEAD~1`.
         folder: where to; it is made.
 
     Raises:
-        NoSuchRevisionError: git does not know it, or this is no checkout.
+        NoSuchRevisionError: git does not know it, this is no checkout, or pip cannot install it.
     """
-    command = ["git", "-C", str(CHECKOUT), "archive", revision, "sc2pool"]
+    with tempfile.TemporaryDirectory(prefix="revision-") as source:
+        packed = _output(revision, ["git", "-C", str(CHECKOUT), "archive", revision])
+        with tarfile.open(fileobj=BytesIO(packed)) as archive:
+            archive.extractall(source, filter="data")
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        _output(revision, [*pip, "--target", str(folder), source])
+
+
+def _output(revision: str, command: Sequence[str]) -> bytes:
     try:
-        packed = subprocess.run(command, capture_output=True, check=True).stdout
+        return subprocess.run(command, capture_output=True, check=True).stdout
     except FileNotFoundError:
-        raise NoSuchRevisionError("--against needs git") from None
+        raise NoSuchRevisionError(f"--against needs {command[0]}") from None
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode().strip()
         raise NoSuchRevisionError(f"--against {revision}: {said}") from None
-    with tarfile.open(fileobj=BytesIO(packed)) as archive:
-        archive.extractall(folder, filter="data")
 
 
 class RevisionSide:
-    """A side that is played by the other commit, which was unpacked into `folder`."""
+    """A side that is played by the other commit, which was installed in `folder`."""
 
     def __init__(self, folder: Path, maker: str, *arguments: Any) -> None:
         self._programs = [

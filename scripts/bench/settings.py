@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench.revision import RevisionSide
+from bench.revision import CHECKOUT, RevisionSide
 from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.rounds import Round, Rounds, Side, alternate
 from sc2pool.game.installation import Installation
@@ -54,7 +54,10 @@ class Settings:
     def before(
         self, maker: str, arguments: Mapping[str, Sequence[Any]]
     ) -> dict[str, Callable[[], Closable]]:
-        """The earlier commit's sides, if it is compared with.
+        """The earlier commit's sides, if it is compared with, and today's beside them.
+
+        Both are played by a child of the benchmark: in the benchmark's own process the same side
+        is slower by a tenth.
 
         Args:
             maker: of `bench.sides`.
@@ -63,8 +66,9 @@ class Settings:
         if self.revision is None:
             return {}
         return {
-            before(side): partial(RevisionSide, self.revision, maker, *values)
+            name: partial(RevisionSide, folder, maker, *values)
             for side, values in arguments.items()
+            for name, folder in ((side, CHECKOUT), (before(side), self.revision))
         }
 
     def compare(

@@ -90,8 +90,8 @@ def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
     root, map_name = settings.root, canned_map(SLEEP)
     pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
     return {
-        POOL_TASK: pool,
         **settings.before("game_side", {POOL_TASK: (POOL_TASK, map_name, n)}),
+        POOL_TASK: pool,  # here, because first-ready shares it
         POOL_FIRST_READY: lambda: FirstReadySide(pool(), map_name, n, min(MIN_READY, n)),
         WIRE: partial(game_side, WIRE, map_name, n, root),
         ONE_GAME: partial(game_side, WIRE, map_name, 1, root),
