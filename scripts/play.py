@@ -154,7 +154,7 @@ def results_of(env: Any, model: SavedModel, options: argparse.Namespace) -> Coun
             frames += env.get_images()
         more = {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
         actions, state = policy.predict(seen, state=state, episode_start=over, **more)
-        seen, _, over, (info,) = env.step(actions)
+        seen, _, over, (info, *_) = env.step(actions)  # all agents of a team have the same
         if RESULT not in info:  # the match goes on, or a fault has cut it short
             continue
         results[info[RESULT]] += 1

@@ -53,10 +53,8 @@ TRAININGS = {
     "DefeatRoaches": Training("maskable-ppo", 150_000),
     "DefeatZerglingsAndBanelings": Training("ppo", 60_000),
     "CollectMineralsAndGas": Training("maskable-ppo", 100_000),
-    "BuildMarines": Training("ppo", 80_000),
+    "BuildMarines": Training("maskable-ppo", 40_000),
 }
-"""BuildMarines without masks: random possible steps spend all minerals on supply depots, and the
-first marine, the first reward, is never reached."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""One policy for all agents of a SMAC scenario, learned with MaskablePPO: win rate over steps.
+"""One policy for all agents of a scenario of SMAC or SMACv2, by MaskablePPO: win rate over steps.
 
     python scripts/studies/smac_ppo.py 3m --steps 200000 --out 3m.json
 
@@ -24,8 +24,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
-from sc2pool.tasks.teams.smac.task import smac_task
+from sc2pool.tasks.registry import SMAC, SMACV2, resolve
+from sc2pool.tasks.teams.team_task import agents_of
 
 BATTLES = 32
 """Of each evaluation, as in SMAC's papers."""
@@ -34,7 +34,7 @@ BATTLES = 32
 def main() -> None:
     options = parse_arguments()
     th.set_num_threads(1)
-    agents = SCENARIOS[options.scenario].n_agents
+    agents = agents_of(resolve(options.scenario))
     env = SubprocSC2VecEnv(task=options.scenario, n=options.n, seed=options.seed)
     # Returns of up to 20 are brought near 1, for the value's sake.
     scaled = VecNormalize(env, norm_obs=False, gamma=0.99)
@@ -62,7 +62,7 @@ def main() -> None:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("scenario", choices=list(SCENARIOS))
+    parser.add_argument("scenario", choices=[*SMAC, *SMACV2])
     parser.add_argument("--steps", type=int, default=200_000, help="of the env, not of each agent")
     parser.add_argument("--every", type=int, default=20_000, help="steps between evaluations")
     parser.add_argument("--n", type=int, default=8, help="games")
@@ -109,7 +109,7 @@ class Curve(BaseCallback):
 
 def evaluated(model: MaskablePPO, scenario: str, *, seed: int, n: int = 4) -> tuple[float, float]:
     """The share of battles that the likeliest actions win, and their mean return."""
-    agents = smac_task(scenario).scenario.n_agents
+    agents = agents_of(resolve(scenario))
     env = SubprocSC2VecEnv(task=scenario, n=n, seed=seed)
     won: list[bool] = []
     returns: list[float] = []
