@@ -11,9 +11,10 @@ says what it simulates.
     replays/      what is recorded of an episode, its file, and playing it again
     view/         what the client sees of the world, as messages
     simulation/   one episode (`game`), its units (`world`), one file per mechanism
-    data/         unit types, abilities, the data tables, the format of map files
+    map_reader/   the format of map files: units, places, ground, rules, economy
+    data/         unit types, abilities, spells, research, the data tables
     maps/         the map files
 
 Imports run one way: `session` → `requests` → `multiplayer` → `state` → `view`, `replays` →
-`simulation` → `data`.
+`simulation` → `map_reader` → `data`.
 """

@@ -30,9 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
 
-from sc2pool.standin.data.real_map import read_scenario
-from sc2pool.standin.data.scenario import Scenario
 from sc2pool.standin.install import install
+from sc2pool.standin.map_reader.real_map import read_scenario
+from sc2pool.standin.map_reader.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ENVIRONMENTS / "smac"

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.data.real_map import read_scenario
-from sc2pool.standin.data.scenario import Scenario
+from sc2pool.standin.map_reader.real_map import read_scenario
+from sc2pool.standin.map_reader.scenario import Scenario
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import Order, Unit

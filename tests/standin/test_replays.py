@@ -14,8 +14,9 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.status import Status
+from sc2pool.standin import mpq
 from sc2pool.standin.data.abilities import ABILITIES
-from sc2pool.standin.replays import mpq, recording
+from sc2pool.standin.replays import recording
 from sc2pool.standin.version import BASE_BUILD
 
 OBSERVE = sc_pb.RequestObservation()

@@ -1,1 +1,1 @@
-"""What is fixed before a game begins: unit types, abilities, and what a map file may say."""
+"""What is the same in every game: unit types, abilities, spells, research, and the data tables."""

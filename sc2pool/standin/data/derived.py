@@ -13,12 +13,12 @@ from functools import cache, lru_cache
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import data_pb2 as data_pb
 
-from sc2pool.standin.data.liberty import LIFE_PER_S
 from sc2pool.standin.data.tables import kept
 from sc2pool.standin.data.training import TRAINED_BY_ABILITY
 from sc2pool.standin.data.unit_types import TYPE_BY_ID, TYPE_BY_NAME
 from sc2pool.standin.data.unit_types.bodies import BODIES, Body
 from sc2pool.standin.data.unit_types.kinds import ENERGY_PER_S, UnitType, WeaponType
+from sc2pool.standin.data.unit_types.liberty import LIFE_PER_S
 
 _PREFERRED = (data_pb.Weapon.Any, data_pb.Weapon.Ground, data_pb.Weapon.Air)
 

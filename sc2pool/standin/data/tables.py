@@ -20,8 +20,8 @@ from typing import Any
 from s2clientprotocol import data_pb2 as data_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.data.liberty import COPIES, LAST_COPIES
 from sc2pool.standin.data.unit_types import UNIT_TYPES, UnitType
+from sc2pool.standin.data.unit_types.liberty import COPIES, LAST_COPIES
 
 FILE = Path(__file__).with_name("tables.json.xz")
 TABLES = ("abilities", "units", "upgrades", "buffs", "effects")

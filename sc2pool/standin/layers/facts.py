@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from sc2pool.standin.data.economy import CARRIES_MINERALS, CARRIES_VESPENE
+from sc2pool.standin.map_reader.economy import CARRIES_MINERALS, CARRIES_VESPENE
 from sc2pool.standin.simulation.economy.jobs import Factory, Site
 from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.sight import Snapshot

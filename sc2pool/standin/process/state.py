@@ -21,8 +21,8 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.status import Status
-from sc2pool.standin.data.scenario import Scenario
 from sc2pool.standin.layers.window import SCREENS, ClickPart, camera_action
+from sc2pool.standin.map_reader.scenario import Scenario
 from sc2pool.standin.process.clock import RealtimeClock
 from sc2pool.standin.replays.playback import Playback
 from sc2pool.standin.replays.recording import Recording

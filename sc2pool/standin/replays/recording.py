@@ -28,7 +28,7 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.standin.replays import mpq
+from sc2pool.standin import mpq
 
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests that change an episode, apart from steps."""

@@ -14,7 +14,6 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.process.state import State
 from sc2pool.standin.requests import (
-    actions,
     debug,
     info,
     join,
@@ -24,6 +23,7 @@ from sc2pool.standin.requests import (
     replays,
     save_map,
 )
+from sc2pool.standin.requests.commands import actions
 
 # `Any` is the request's own message, e.g. RequestStep for "step"; the response is the whole one.
 Handler = Callable[[State, Any, sc_pb.Response], None]

@@ -15,7 +15,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.data.research import RESEARCH
-from sc2pool.standin.data.scenario import MAX_UNITS
+from sc2pool.standin.map_reader.scenario import MAX_UNITS
 from sc2pool.standin.process.state import Fate, RequestRefused, State
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import ME, NEUTRAL

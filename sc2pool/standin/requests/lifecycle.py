@@ -8,10 +8,10 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.status import Status
-from sc2pool.standin.data.fields import ScenarioError
-from sc2pool.standin.data.real_map import read_scenario
-from sc2pool.standin.data.scenario import MAX_PLAYERS
 from sc2pool.standin.layers.window import SCREENS, is_possible
+from sc2pool.standin.map_reader.fields import ScenarioError
+from sc2pool.standin.map_reader.real_map import read_scenario
+from sc2pool.standin.map_reader.scenario import MAX_PLAYERS
 from sc2pool.standin.process.state import Fate, RequestRefused, Setup, State
 from sc2pool.standin.replays.recording import Recording
 from sc2pool.standin.requests.text import text

@@ -8,7 +8,8 @@ from __future__ import annotations
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.standin.process.state import State
-from sc2pool.standin.requests import actions, debug
+from sc2pool.standin.requests import debug
+from sc2pool.standin.requests.commands import actions
 
 
 def perform(state: State, request: sc_pb.Request) -> None:

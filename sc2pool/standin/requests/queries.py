@@ -12,9 +12,9 @@ from sc2pool.standin.data import abilities
 from sc2pool.standin.data.abilities import OrderKind, available_to
 from sc2pool.standin.data.unit_types import BARE_ADD_ONS, UNIT_TYPES, UnitType
 from sc2pool.standin.process.state import State
-from sc2pool.standin.requests.places import hidden_units
-from sc2pool.standin.simulation.economy.add_ons import add_on_place
+from sc2pool.standin.requests.commands.places import hidden_units
 from sc2pool.standin.simulation.economy.offers import MADE_BY, can_use
+from sc2pool.standin.simulation.economy.structures.add_ons import add_on_place
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import Unit
 

@@ -22,8 +22,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.data.scenario import Battle, Bounty, Collect, Hunt, Scenario, Waves
 from sc2pool.standin.data.unit_types import SCV
+from sc2pool.standin.map_reader.scenario import Battle, Bounty, Collect, Hunt, Scenario, Waves
 from sc2pool.standin.simulation.computer.computer import Computer
 from sc2pool.standin.simulation.console import Controls
 from sc2pool.standin.simulation.economy.economy import Economy

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.standin.data.fields import Point
-from sc2pool.standin.data.scenario import Scenario
+from sc2pool.standin.map_reader.fields import Point
+from sc2pool.standin.map_reader.scenario import Scenario
 
 GROUND_HEIGHT_BYTE = 223
 """The height of the ground in the terrain grid."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from sc2pool.standin.data.economy import CARRIES_MINERALS, CARRIES_VESPENE
 from sc2pool.standin.data.unit_types import SCV, TOWN_HALLS
+from sc2pool.standin.map_reader.economy import CARRIES_MINERALS, CARRIES_VESPENE
 from sc2pool.standin.simulation.economy.jobs import Deposit, Factory, Job, Site
 from sc2pool.standin.simulation.terrain import GROUND_Z
 from sc2pool.standin.simulation.world import Order, Unit, World, way_to

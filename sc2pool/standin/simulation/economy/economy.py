@@ -12,25 +12,25 @@ from s2clientprotocol import error_pb2 as error_pb
 
 from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.derived import type_of
-from sc2pool.standin.data.economy import EconomyRules
 from sc2pool.standin.data.research import Research
-from sc2pool.standin.data.scenario import Created, Income, Rule
 from sc2pool.standin.data.training import TRAINED_BY_ABILITY
 from sc2pool.standin.data.unit_types import SCV, STRUCTURE, UnitType
+from sc2pool.standin.map_reader.economy import EconomyRules
+from sc2pool.standin.map_reader.scenario import Created, Income, Rule
 from sc2pool.standin.simulation import orders
-from sc2pool.standin.simulation.economy.add_ons import AddOns, add_on_place
-from sc2pool.standin.simulation.economy.building import REFUND, Building, is_geyser
-from sc2pool.standin.simulation.economy.flight import Flight
 from sc2pool.standin.simulation.economy.jobs import Deposit, Errand, Factory, Site
-from sc2pool.standin.simulation.economy.laboratory import Laboratory
-from sc2pool.standin.simulation.economy.mining import MINERALS_LEFT, VESPENE_LEFT, Mining
 from sc2pool.standin.simulation.economy.modes import Modes
 from sc2pool.standin.simulation.economy.morphs import Morphs
-from sc2pool.standin.simulation.economy.orbital import Orbital
-from sc2pool.standin.simulation.economy.production import QUEUED, Production
-from sc2pool.standin.simulation.economy.repair import Repair
 from sc2pool.standin.simulation.economy.stimpacks import Stimpacks
-from sc2pool.standin.simulation.economy.walking import Walking
+from sc2pool.standin.simulation.economy.structures.add_ons import AddOns, add_on_place
+from sc2pool.standin.simulation.economy.structures.flight import Flight
+from sc2pool.standin.simulation.economy.structures.laboratory import Laboratory
+from sc2pool.standin.simulation.economy.structures.orbital import Orbital
+from sc2pool.standin.simulation.economy.structures.production import QUEUED, Production
+from sc2pool.standin.simulation.economy.workers.building import REFUND, Building, is_geyser
+from sc2pool.standin.simulation.economy.workers.mining import MINERALS_LEFT, VESPENE_LEFT, Mining
+from sc2pool.standin.simulation.economy.workers.repair import Repair
+from sc2pool.standin.simulation.economy.workers.walking import Walking
 from sc2pool.standin.simulation.paths.routes import Routes
 from sc2pool.standin.simulation.rules.towns import fields_near
 from sc2pool.standin.simulation.terrain import Terrain

@@ -40,9 +40,9 @@ from sc2pool.standin.data.upgrades import STIMPACK
 from sc2pool.standin.simulation import spells
 from sc2pool.standin.simulation.economy.economy import Economy
 from sc2pool.standin.simulation.economy.jobs import Errand, Site
-from sc2pool.standin.simulation.economy.orbital import ENERGY
-from sc2pool.standin.simulation.economy.production import QUEUED
 from sc2pool.standin.simulation.economy.stimpacks import can_afford
+from sc2pool.standin.simulation.economy.structures.orbital import ENERGY
+from sc2pool.standin.simulation.economy.structures.production import QUEUED
 from sc2pool.standin.simulation.world import Unit
 
 Result: TypeAlias = error_pb.ActionResult.ValueType

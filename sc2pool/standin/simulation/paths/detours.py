@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sc2pool.standin.data.scenario import Scenario
+from sc2pool.standin.map_reader.scenario import Scenario
 from sc2pool.standin.simulation.paths.blocks import Cells
 from sc2pool.standin.simulation.paths.field import FAR, Field
 from sc2pool.standin.simulation.terrain import Terrain

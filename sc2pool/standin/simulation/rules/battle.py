@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.data.fields import Point
-from sc2pool.standin.data.scenario import Battle, Group
+from sc2pool.standin.map_reader.fields import Point
+from sc2pool.standin.map_reader.scenario import Battle, Group
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.rules.placement import Placement, place_group
 from sc2pool.standin.simulation.world import ENEMY, ME, NEVER, Order, Unit, World, way_to

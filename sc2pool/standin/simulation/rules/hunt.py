@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.data.scenario import Hunt
+from sc2pool.standin.map_reader.scenario import Hunt
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.fights.pairs import is_target
 from sc2pool.standin.simulation.rules.battle import REACTION_LOOPS

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heapq import heapreplace
 from operator import attrgetter
 
-from sc2pool.standin.data.scenario import Collect, Group, Waves
+from sc2pool.standin.map_reader.scenario import Collect, Group, Waves
 from sc2pool.standin.simulation.rules.placement import Placement, place_group
 from sc2pool.standin.simulation.world import ENEMY, ME, NEUTRAL, NEVER, Unit, World
 

@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.standin.data.fields import Point, Region
-from sc2pool.standin.data.places import Circle, Cluster, Column, Points, Ring, Scatter
-from sc2pool.standin.data.scenario import Group
+from sc2pool.standin.map_reader.fields import Point, Region
+from sc2pool.standin.map_reader.places import Circle, Cluster, Column, Points, Ring, Scatter
+from sc2pool.standin.map_reader.scenario import Group
 from sc2pool.standin.simulation.terrain import Terrain
 from sc2pool.standin.simulation.world import ME, Unit, World
 

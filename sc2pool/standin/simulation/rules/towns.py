@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sc2pool.standin.data.melee import OFFSETS, MeleeRules
 from sc2pool.standin.data.unit_types import COMMAND_CENTER, SCV
+from sc2pool.standin.map_reader.melee import OFFSETS, MeleeRules
 from sc2pool.standin.simulation.rules.placement import Placement
 from sc2pool.standin.simulation.world import Point, Unit, World
 

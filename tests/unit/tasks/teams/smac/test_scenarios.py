@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sc2pool
-from sc2pool.standin.data.real_map import read_scenario
+from sc2pool.standin.map_reader.real_map import read_scenario
 from sc2pool.tasks.registry import SMAC, resolve
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
 

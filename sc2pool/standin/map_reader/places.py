@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from sc2pool.standin.data.fields import Fields, Point, Region
+from sc2pool.standin.map_reader.fields import Fields, Point, Region
 
 Side = Literal["side", "opposite"]
 Named = Literal["random", "side", "opposite"]

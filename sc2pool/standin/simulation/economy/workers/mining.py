@@ -18,7 +18,7 @@ from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.unit_types import MULE, TOWN_HALLS, UnitType
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.economy.jobs import Deposit, Errand, Site
-from sc2pool.standin.simulation.economy.walking import Walking
+from sc2pool.standin.simulation.economy.workers.walking import Walking
 from sc2pool.standin.simulation.world import Order, Unit, World, way_to
 
 MINERALS_A_TRIP, VESPENE_A_TRIP = 5, 4

@@ -12,9 +12,9 @@ from s2clientprotocol import error_pb2 as error_pb
 
 from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.simulation import orders
-from sc2pool.standin.simulation.economy.building import Building
 from sc2pool.standin.simulation.economy.jobs import Factory
-from sc2pool.standin.simulation.economy.walking import Walking
+from sc2pool.standin.simulation.economy.workers.building import Building
+from sc2pool.standin.simulation.economy.workers.walking import Walking
 from sc2pool.standin.simulation.world import Unit, World, way_to
 
 LAND_LOOPS = 32

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.standin.data.fields import Fields, ScenarioError
+from sc2pool.standin.map_reader.fields import Fields, ScenarioError
 
 BASE, A_LEVEL, A_LETTER = 191, 16, 2
 """Height bytes: of level 0, between two levels, and between two letters."""

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.research import Research
 from sc2pool.standin.data.unit_types import ADD_ON_OFFSET, ADD_ONS, BARE_ADD_ONS, UnitType
-from sc2pool.standin.simulation.economy.building import FIRST_LIFE
 from sc2pool.standin.simulation.economy.jobs import Factory, Site
-from sc2pool.standin.simulation.economy.walking import Walking
+from sc2pool.standin.simulation.economy.workers.building import FIRST_LIFE
+from sc2pool.standin.simulation.economy.workers.walking import Walking
 from sc2pool.standin.simulation.world import STOPPED, Point, Unit, World
 
 _WITH_ADD_ONS = {kind for kind, _bare in ADD_ONS}

@@ -20,12 +20,13 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.standin.data.duel import parse_map
-from sc2pool.standin.data.fields import MAX_SIDE_CELLS, Point, ScenarioError
-from sc2pool.standin.data.ground import CLIFF, Ground
-from sc2pool.standin.data.liberty import COPIES, LIBERTY
-from sc2pool.standin.data.places import Cluster
-from sc2pool.standin.data.scenario import (
+from sc2pool.standin.data.unit_types import LOOPS_PER_SECOND, UnitType
+from sc2pool.standin.data.unit_types.liberty import COPIES, LIBERTY
+from sc2pool.standin.map_reader.duel import parse_map
+from sc2pool.standin.map_reader.fields import MAX_SIDE_CELLS, Point, ScenarioError
+from sc2pool.standin.map_reader.ground import CLIFF, Ground
+from sc2pool.standin.map_reader.places import Cluster
+from sc2pool.standin.map_reader.scenario import (
     MAX_HUNT_LOOPS,
     MAX_UNITS,
     Battle,
@@ -34,8 +35,7 @@ from sc2pool.standin.data.scenario import (
     Rule,
     Scenario,
 )
-from sc2pool.standin.data.unit_types import LOOPS_PER_SECOND, UnitType
-from sc2pool.standin.replays.mpq import MAGIC, MpqError, unpack
+from sc2pool.standin.mpq import MAGIC, MpqError, unpack
 
 MAX_FILE_BYTES = 1 << 20
 ENDLESS_LOOPS = 1 << 19

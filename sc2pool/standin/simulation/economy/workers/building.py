@@ -20,7 +20,7 @@ from sc2pool.standin.data.research import Research
 from sc2pool.standin.data.unit_types import TOWN_HALLS, UnitType
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.economy.jobs import LAST_LOOP, Deposit, Errand, Factory, Site
-from sc2pool.standin.simulation.economy.walking import Walking
+from sc2pool.standin.simulation.economy.workers.walking import Walking
 from sc2pool.standin.simulation.terrain import Terrain
 from sc2pool.standin.simulation.world import Order, Point, Unit, World
 

@@ -16,13 +16,13 @@ from typing import Literal
 
 from sc2pool.standin.cost import StepCost
 from sc2pool.standin.data.derived import type_of
-from sc2pool.standin.data.economy import EconomyRules, read_economy
-from sc2pool.standin.data.fields import Fields, Point, ScenarioError
-from sc2pool.standin.data.ground import Ground, read_ground
-from sc2pool.standin.data.liberty import BY_ID, BY_NAME
-from sc2pool.standin.data.melee import MeleeRules, read_melee
-from sc2pool.standin.data.places import Place, Points, read_place
 from sc2pool.standin.data.unit_types import UnitType
+from sc2pool.standin.data.unit_types.liberty import BY_ID, BY_NAME
+from sc2pool.standin.map_reader.economy import EconomyRules, read_economy
+from sc2pool.standin.map_reader.fields import Fields, Point, ScenarioError
+from sc2pool.standin.map_reader.ground import Ground, read_ground
+from sc2pool.standin.map_reader.melee import MeleeRules, read_melee
+from sc2pool.standin.map_reader.places import Place, Points, read_place
 
 FORMAT = "sc2pool-standin-scenario/1"
 MAX_UNITS = 700

@@ -12,14 +12,14 @@ from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2pool.standin.data.abilities import KIND_BY_ABILITY, SMART, OrderKind
 from sc2pool.standin.data.unit_types import MULE, SCV, TYPE_BY_NAME, WORKERS
-from sc2pool.standin.requests import places
-from sc2pool.standin.requests.places import Answer, Asked
-from sc2pool.standin.simulation.economy.building import is_geyser
+from sc2pool.standin.requests.commands import places
+from sc2pool.standin.requests.commands.places import Answer, Asked
 from sc2pool.standin.simulation.economy.economy import Economy
 from sc2pool.standin.simulation.economy.jobs import Errand, Factory, Site
-from sc2pool.standin.simulation.economy.mining import can_gather
 from sc2pool.standin.simulation.economy.offers import refusal
-from sc2pool.standin.simulation.economy.repair import can_repair
+from sc2pool.standin.simulation.economy.workers.building import is_geyser
+from sc2pool.standin.simulation.economy.workers.mining import can_gather
+from sc2pool.standin.simulation.economy.workers.repair import can_repair
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.sight import SNAPSHOT_TAG
 from sc2pool.standin.simulation.world import Order, Unit

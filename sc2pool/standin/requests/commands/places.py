@@ -12,11 +12,11 @@ from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2pool.standin.data.abilities import SMART, OrderKind, specific
 from sc2pool.standin.data.unit_types import UnitType
-from sc2pool.standin.simulation.economy.add_ons import add_on_place
-from sc2pool.standin.simulation.economy.building import is_geyser
 from sc2pool.standin.simulation.economy.economy import Economy
 from sc2pool.standin.simulation.economy.offers import MADE_BY, made_by, meant
-from sc2pool.standin.simulation.economy.production import QUEUED
+from sc2pool.standin.simulation.economy.structures.add_ons import add_on_place
+from sc2pool.standin.simulation.economy.structures.production import QUEUED
+from sc2pool.standin.simulation.economy.workers.building import is_geyser
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import NEUTRAL, Order, Unit
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sc2pool.standin.data.unit_types import ADD_ONS, BARRACKS, MECHANICAL, UnitType
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.economy.jobs import Errand, Site
-from sc2pool.standin.simulation.economy.walking import Walking
+from sc2pool.standin.simulation.economy.workers.walking import Walking
 from sc2pool.standin.simulation.world import Unit, World
 
 COST = 0.25

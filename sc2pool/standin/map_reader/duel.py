@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import resources
 
-from sc2pool.standin.data.fields import Fields
-from sc2pool.standin.data.places import Cluster
-from sc2pool.standin.data.scenario import (
+from sc2pool.standin.map_reader.fields import Fields
+from sc2pool.standin.map_reader.places import Cluster
+from sc2pool.standin.map_reader.scenario import (
     Battle,
     Group,
     Scenario,

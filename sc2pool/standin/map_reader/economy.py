@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sc2pool.standin.data.fields import Fields, Point
 from sc2pool.standin.data.unit_types import TYPE_BY_NAME, UnitType
+from sc2pool.standin.map_reader.fields import Fields, Point
 
 MAX_MONEY = 1_000_000
 CARRIES_MINERALS, CARRIES_VESPENE = 271, 273

@@ -8,7 +8,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.spells import Aim, Spell
-from sc2pool.standin.requests.errands import find
+from sc2pool.standin.requests.commands.errands import find
 from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.spells import can_meet, refusal

@@ -17,9 +17,9 @@ from sc2pool.standin.data import abilities
 from sc2pool.standin.data.abilities import KIND_BY_ABILITY, OrderKind, takes
 from sc2pool.standin.data.spells import SPELL_BY_ABILITY
 from sc2pool.standin.process.state import State
+from sc2pool.standin.requests.commands.errands import find, obey_at_once, read_errand
+from sc2pool.standin.requests.commands.spells import read_spell
 from sc2pool.standin.requests.console import on_screen
-from sc2pool.standin.requests.errands import find, obey_at_once, read_errand
-from sc2pool.standin.requests.spells import read_spell
 from sc2pool.standin.requests.text import text
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.economy.offers import meant

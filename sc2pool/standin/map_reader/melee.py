@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sc2pool.standin.data.fields import Fields, Point
+from sc2pool.standin.map_reader.fields import Fields, Point
 
 OFFSETS = (
     *((-3.0, -3.0), (-3.0, -2.0), (-3.0, -1.0), (-3.0, 0.0), (-3.0, 1.0), (-3.0, 2.0)),
