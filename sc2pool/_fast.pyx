@@ -6,6 +6,7 @@
     a reply of any other burst ─► observation ─► Plain
     transition ─► Row ─┄─► trainer             observation, mask, reward: the slot of the worker
     action ◄─ Requests ◄┄─ trainer             the wait for the next one; Ringing wakes the trainer
+    trainer's batch ─► Headers                 requests to all rows, and which have replied
 
 Rules:
 - it accepts only what pure Python accepts, and then says the same; the tests compare both;
@@ -1021,6 +1022,116 @@ cdef class Ringing:
                 self.later()
         elif write(self.bell, &one, sizeof(one)) != sizeof(one):
             self.again()
+
+
+# ---- the trainer's side --------------------------------------------------------------------------
+
+
+cdef class Headers:
+    """Some rows of the trainer's board as one batch: sends to all, and looks which have replied.
+
+    Args:
+        sequences: an array, the number of the newest request of each row of the board.
+        requests, replies, flags: the board's columns of these words, an array each.
+        rows: the numbers of these rows, in the batch's order.
+
+    Raises:
+        TypeError: a column is no array.
+        ValueError: it does not have 8 bytes for each row of the board.
+        IndexError: the board has no such row.
+    """
+
+    cdef Py_buffer columns[4]
+    cdef int held
+    cdef Py_ssize_t* rows
+    cdef Py_ssize_t n
+
+    def __cinit__(self, sequences, requests, replies, flags, list rows):
+        for column in (sequences, requests, replies, flags):
+            if type(column).__name__ != "ndarray":  # as in `Row`
+                raise TypeError(f"expected an array, got {type(column).__name__}")
+            PyObject_GetBuffer(column, &self.columns[self.held], PyBUF_FULL)
+            self.held += 1
+        for i in range(4):
+            if (
+                self.columns[i].ndim != 1
+                or self.columns[i].itemsize != 8
+                or self.columns[i].shape[0] != self.columns[0].shape[0]
+            ):
+                raise ValueError("expected four columns of the same rows, with words of 8 bytes")
+        self.n = len(rows)
+        self.rows = <Py_ssize_t*>malloc((self.n + 1) * sizeof(Py_ssize_t))
+        if self.rows == NULL:
+            raise MemoryError
+        for place, row in enumerate(rows):
+            if not 0 <= row < self.columns[0].shape[0]:
+                raise IndexError(row)
+            self.rows[place] = row
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.held):
+            PyBuffer_Release(&self.columns[i])
+        free(self.rows)
+
+    cdef inline uint64_t* word(self, int column, Py_ssize_t place) noexcept:
+        cdef Py_buffer* of_all = &self.columns[column]
+        return <uint64_t*>(<char*>of_all.buf + self.rows[place] * of_all.strides[0])
+
+    def send(self):
+        """Number a request for each row, and publish it."""
+        cdef Py_ssize_t place
+        for place in range(self.n):
+            self.word(SEQUENCES, place)[0] += 1
+            publish(self.word(REQUESTS, place), self.word(SEQUENCES, place)[0])
+
+    def unanswered(self):
+        """The places of the rows whose newest request has no reply, ascending."""
+        cdef Py_ssize_t place
+        cdef list places = []
+        for place in range(self.n):
+            if newest(self.word(REPLIES, place)) != self.word(SEQUENCES, place)[0]:
+                places.append(place)
+        return places
+
+    def flags(self):
+        """The flags of all these rows' replies together."""
+        cdef Py_ssize_t place
+        cdef uint64_t together = 0
+        for place in range(self.n):
+            together |= self.word(FLAGS, place)[0]
+        return together
+
+
+cdef enum:
+    # Columns of `Headers`.
+    SEQUENCES = 0
+    REQUESTS = 1
+    REPLIES = 2
+    FLAGS = 3
+
+
+def all_within(numbers, int64_t low, int64_t high):
+    """Whether all whole numbers of an array are in [low, high).
+
+    Args:
+        numbers: an array; False if it is not one of 8-byte numbers in one block.
+    """
+    cdef Py_buffer given
+    cdef Py_ssize_t i
+    cdef bint good = True
+    cdef const int64_t* at
+    if type(numbers).__name__ != "ndarray":
+        return False
+    PyObject_GetBuffer(numbers, &given, PyBUF_FULL_RO)
+    if strcmp(given.format, "l") != 0 or not PyBuffer_IsContiguous(&given, b"C"):
+        good = False
+    else:
+        at = <const int64_t*>given.buf
+        for i in range(given.len // 8):
+            good &= low <= at[i] < high
+    PyBuffer_Release(&given)
+    return good
 
 
 # ---- the transition of a step --------------------------------------------------------------------

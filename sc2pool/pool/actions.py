@@ -16,6 +16,7 @@ from gymnasium import spaces
 
 from sc2pool.errors import ActionError
 from sc2pool.pool.queues.layout import Array, Leaf
+from sc2pool.protocol import compiled
 
 ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
 
@@ -79,6 +80,8 @@ def check(
     ):
         raise ActionError(f"actions for {space} must be integers, got dtype {batch.dtype}")
     low, high = _integer_bounds(space)
+    if isinstance(space, spaces.Discrete) and compiled.all_within(batch, int(low), int(high)):
+        return batch
     _raise_where((batch < low) | (batch >= high), space, batch, numbers, each)
     return batch
 

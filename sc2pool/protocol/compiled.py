@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from sc2pool._fast import Plain, Requests, Ringing, Row, Wire
+    from sc2pool._fast import Headers, Plain, Requests, Ringing, Row, Wire
 
 _fast: ModuleType | None = None
 if os.environ.get("SC2POOL_PURE", "0") == "0":
@@ -104,3 +104,22 @@ def ringing(bell: int, again: Callable[[], None], later: Callable[[], None]) -> 
         later: see `sc2pool.pool.worker.bells.Ringing`.
     """
     return None if _fast is None else _fast.Ringing(bell, again, later)
+
+
+def headers(columns: tuple[Any, Any, Any, Any], rows: list[int]) -> Headers | None:
+    """What the trainer sends requests to some rows by, and looks for replies; None without it.
+
+    Args:
+        columns: of the board, an array each: sequences, requests, replies, flags.
+        rows: the numbers of these rows.
+    """
+    return None if _fast is None else _fast.Headers(*columns, rows)
+
+
+def all_within(numbers: Any, low: int, high: int) -> bool:
+    """Whether all numbers are in [low, high); False also if pure Python must look.
+
+    Args:
+        numbers: an array.
+    """
+    return _fast is not None and _fast.all_within(numbers, low, high)

@@ -171,9 +171,17 @@ class EventLoop:
             self._raise_failure()
 
     def look_if_due(self) -> None:
-        """Handle what has happened beside the replies, if the last look was some time ago."""
-        if time.monotonic() >= self._next_look_s:
+        """Handle what has happened beside the replies, if the last look was some time ago.
+
+        If nothing has, the records are not touched.
+        """
+        now_s = time.monotonic()
+        if now_s < self._next_look_s:
+            return
+        if self._waiter.has_more() or not self.roster.all_at_rest():
             self.wait_until(lambda: True)
+        else:
+            self._next_look_s = now_s + _LOOK_INTERVAL_S
 
     def bells_of(self, instances: Sequence[Instance]) -> Sequence[Bell]:
         """See `Roster.bells_of`."""

@@ -18,7 +18,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
-from sc2pool.pool.instances.states import LIVE, STOPPED, Event, State
+from sc2pool.pool.instances.states import AT_REST, LIVE, STOPPED, Event, State
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.workers import Workers
 from sc2pool.pool.machine.watchdog import Watched, bytes_of
@@ -198,6 +198,11 @@ class Roster:
     def _launch_timeout_s(self) -> float:
         """The first launch may have to read the whole game from disk."""
         return self._limits.launch_s * (2 if self._first_launch_s is None else 1)
+
+    def all_at_rest(self) -> bool:
+        """Whether nothing is to be done for any instance unless it sends a message."""
+        states = {seat.instance.state for seat in self.seats}
+        return states <= AT_REST and time.monotonic() < self.next_wake_s()
 
     def next_wake_s(self) -> float:
         """When the next deadline or delayed start is due; an hour from now if none is."""

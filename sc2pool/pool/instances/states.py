@@ -101,6 +101,11 @@ STOPPED = frozenset(
 )
 """The pool has stopped the game, or is about to, or lets it go on."""
 
+AT_REST = frozenset(
+    {State.IDLE, State.READY, State.HELD, State.PLAYING, State.PAUSED, State.OVER, State.FAILED}
+)
+"""It stays as it is until it is asked for something, or sends a message, or fails."""
+
 LIVE = AWAITED | RESETTABLE | STOPPED | {State.NEW, State.STARTING, State.LAUNCHING}
 
 TRANSITIONS: dict[tuple[State, Event], State] = {

@@ -27,6 +27,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
 from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD
+from sc2pool.protocol import compiled
 
 
 class Board:
@@ -172,6 +173,8 @@ class Rows:
         self._in_order = rows == list(range(len(rows)))
         self._at: Any = ... if self._in_order else np.array(rows)
         self._columns = columns.first(len(rows)) if self._in_order else columns
+        words = (columns.sequences, columns.requests, columns.replies, columns.flags)
+        self._headers = compiled.headers(words, rows)
 
     def send(self, actions: Array) -> None:
         """Write an action into each row, or those of its env's rows; no bell rings.
@@ -181,11 +184,16 @@ class Rows:
         """
         at, columns = self._at, self._columns
         columns.actions[0][at] = actions
+        if self._headers is not None:
+            self._headers.send()
+            return
         columns.sequences[at] += 1
         columns.requests[at] = columns.sequences[at]
 
     def unanswered(self) -> list[int]:
         """The places of the rows whose newest request has no reply, ascending."""
+        if self._headers is not None:
+            return self._headers.unanswered()
         replies, expected = self._columns.replies[self._at], self._columns.sequences[self._at]
         if replies.tobytes() == expected.tobytes():  # several times as fast as `(… == …).all()`
             return []
@@ -194,6 +202,8 @@ class Rows:
 
     def flags(self) -> int:
         """The flags of all these rows' replies together."""
+        if self._headers is not None:
+            return self._headers.flags()
         flags: list[int] = self._columns.flags[self._at].tolist()
         return reduce(or_, flags)
 

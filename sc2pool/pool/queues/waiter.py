@@ -63,6 +63,10 @@ class Waiter(ABC):
         """
         return False
 
+    def has_more(self) -> bool:
+        """Whether anything that is no doorbell is ready, or may be; takes nothing."""
+        return True
+
     @abstractmethod
     def close(self) -> None:
         """Give all descriptors back but the watched ones."""
@@ -118,6 +122,10 @@ if sys.platform == "linux":
             """As `Waiter.wait_for`."""
             ready = self._one[bell.listening].poll(timeout_s, 2)  # it watches no more than two
             return len(ready) == 1 and ready[0][0] == bell.listening
+
+        def has_more(self) -> bool:
+            """As `Waiter.has_more`."""
+            return bool(self._control.poll(0))
 
         def close(self) -> None:
             """Give all descriptors back but the watched ones."""

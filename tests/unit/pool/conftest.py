@@ -1,4 +1,7 @@
-"""The two variants of what differs by system, both of which must pass; and a second thread."""
+"""The two variants of what differs by system, and of the step path; and a second thread.
+
+Each variant must pass.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,11 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from sc2pool.pool.queues import doorbell, memory
+from sc2pool.protocol import compiled
+
+needs_compiled = pytest.mark.skipif(
+    compiled.STEP_PATH != "compiled", reason="the compiled step path is not there"
+)
 
 
 @pytest.fixture(params=["linux", "portable"])
@@ -17,6 +25,14 @@ def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Runs the test with eventfd and memfd, and with socket pair and mapped file."""
     monkeypatch.setattr(doorbell, "USE_EVENTFD", request.param == "linux")
     monkeypatch.setattr(memory, "USE_MEMFD", request.param == "linux")
+    return request.param
+
+
+@pytest.fixture(params=[pytest.param("compiled", marks=needs_compiled), "pure Python"])
+def step_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Runs the test with the compiled step path, and without it."""
+    if request.param == "pure Python":
+        monkeypatch.setattr(compiled, "_fast", None)
     return request.param
 
 

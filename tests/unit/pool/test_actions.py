@@ -9,11 +9,13 @@ from gymnasium import spaces
 from sc2pool.errors import ActionError
 from sc2pool.pool.actions import check, count
 
+pytestmark = pytest.mark.usefixtures("step_path")
 BOX = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 5], np.float32))
 GOOD = [
     (spaces.Discrete(3), [0, 2]),
     (spaces.Discrete(3), np.array([0, 2], np.uint8)),
     (spaces.Discrete(3, start=-1), [-1, 1]),
+    (spaces.Discrete(3), np.array([0, 5, 2, 5])[::2]),
     (spaces.MultiDiscrete([2, 3]), [[0, 2], [1, 0]]),
     (spaces.MultiDiscrete([2, 3], start=[5, 0]), [[5, 2], [6, 0]]),
     (spaces.MultiBinary(2), [[0, 1], [1, 1]]),
@@ -41,6 +43,8 @@ def test_a_box_action_is_clipped_and_has_the_spaces_type():
     [
         (spaces.Discrete(3), [0, 3], r"env 8: action 3 is not in Discrete\(3\)"),
         (spaces.Discrete(3), [-1, 0], "env 4: action -1"),
+        (spaces.Discrete(3), np.array([0, 5, 3, 5])[::2], "env 8: action 3"),
+        (spaces.Discrete(3), np.array([2**63, 0], np.uint64), f"env 4: action {2**63}"),
         (spaces.Discrete(3, start=2), [2, 1], "env 8: action 1"),
         (spaces.Discrete(3), [0.0, 1.0], "must be integers, got dtype float64"),
         (spaces.Discrete(3), [True, False], "must be integers, got dtype bool"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sc2pool.config import PoolConfig
+from sc2pool.deadline import Deadline
 from sc2pool.envs.specs import gym_specs
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.pool import Pool
@@ -60,6 +61,32 @@ def test_a_killed_worker_is_replaced(pool):
     assert batch.infos[1]["sc2pool.synthetic"] is True
     pool.send([0, 0])
     assert not pool.recv().truncated.any()
+
+
+def test_a_look_that_finds_nothing_leaves_the_records_alone(pool, variant, monkeypatch):
+    pool.reset([1, 2])
+    pool.send(np.zeros(2, np.int64))
+    pool.recv()
+    looks = []
+    wait_until = pool._loop.wait_until
+    monkeypatch.setattr(pool._loop, "wait_until", lambda *a: looks.append(1) or wait_until(*a))
+    for _ in range(3):
+        pool.send(np.zeros(2, np.int64))
+        pool._loop._next_look_s = 0.0  # it is due
+        assert not pool.recv().terminated.any()
+    if variant == "portable":
+        assert looks, "it cannot tell, so it looks"
+        return
+    assert not looks
+    os.kill(pool.call([1], "get_attr", "pid")[0], signal.SIGKILL)
+    deadline = Deadline.after(60)
+    while not pool._loop._waiter.has_more():
+        assert not deadline.expired()
+    looks.clear()
+    pool.send(np.zeros(2, np.int64))
+    pool._loop._next_look_s = 0.0
+    assert pool.recv().truncated.tolist() == [False, True]
+    assert looks
 
 
 def test_a_rebuilt_env_with_other_spaces_ends_the_pool(tmp_path):

@@ -16,6 +16,7 @@ from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD, Slot
 from sc2pool.pool.queues.trainer_end import TrainerEnd
+from sc2pool.protocol import compiled
 
 pytestmark = pytest.mark.usefixtures("variant")
 SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2, 3), np.float32), b=spaces.Discrete(9))
@@ -40,6 +41,7 @@ def slots(board):
     made.clear()  # the memory is unmapped with its last view
 
 
+@pytest.mark.usefixtures("step_path")
 @pytest.mark.parametrize("rows", ORDERS, ids=str)
 def test_actions_reach_their_rows_and_only_these(board, slots, rows):
     board.arrange(rows)
@@ -54,6 +56,7 @@ def test_actions_reach_their_rows_and_only_these(board, slots, rows):
             assert board.sequences[row] == turn * was_sent
 
 
+@pytest.mark.usefixtures("step_path")
 @pytest.mark.parametrize("rows", ORDERS, ids=str)
 def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows):
     board.arrange(rows)
@@ -77,6 +80,20 @@ def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows)
     slots[rows[0]].observations[0][...] = 9
     slots[rows[0]].reals[REWARD_WORD] = 9
     assert (rewards[0], a[0, 0, 0]) == (rows[0] / 2, rows[0]), "they are copies"
+
+
+@pytest.mark.skipif(compiled.STEP_PATH != "compiled", reason="the compiled step path is not there")
+def test_the_compiled_batch_reads_no_word_that_is_not_there(board):
+    columns = board._columns
+    words = (columns.sequences, columns.requests, columns.replies, columns.flags)
+    for row in (-1, ROWS):
+        with pytest.raises(IndexError):
+            compiled.headers(words, [row])
+    with pytest.raises(TypeError, match="memoryview"):
+        compiled.headers((*words[:3], memoryview(bytes(8 * ROWS))), [0])
+    for wrong in (words[3][1:], np.zeros(ROWS, np.uint32), np.zeros((ROWS, 2), np.uint64)):
+        with pytest.raises(ValueError, match="words of 8 bytes"):
+            compiled.headers((*words[:3], wrong), [0])
 
 
 def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(board):

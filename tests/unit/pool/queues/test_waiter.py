@@ -58,8 +58,12 @@ def test_what_is_watched_ends_it_until_it_is_seen_to(waiter, bells):
         theirs.send(b"news")
         assert not waiter.wait_for(bells[1], LONG_S)
         assert not waiter.wait_for(bells[1], LONG_S)
+        assert waiter.has_more()
         assert waiter.wait(0) == ["channel"]
         ours.recv(10)
+        bells[2].ring()
+        assert not waiter.has_more(), "a bell is no more"
+        assert waiter.wait(0) == [2]
         bells[1].ring()
         assert waiter.wait_for(bells[1], LONG_S)
         waiter.remove(ours.fileno())
