@@ -31,9 +31,10 @@ def command(
     ability_id: int, tags: Iterable[int], target: Target | None = None, *, queued: bool = False
 ) -> raw_pb2.ActionRawUnitCommand:
     """Order the units with these tags to use an ability, on a target if it needs one."""
-    message = raw_pb2.ActionRawUnitCommand(
-        ability_id=ability_id, unit_tags=tags, queue_command=queued
-    )
+    message = raw_pb2.ActionRawUnitCommand()  # keywords would take twice as long
+    message.ability_id = ability_id
+    message.unit_tags.extend(tags)
+    message.queue_command = queued
     if isinstance(target, int):
         message.target_unit_tag = target
     elif target is not None:
@@ -91,7 +92,7 @@ def as_actions(commands: object) -> list[sc_pb.Action]:
     """
     if commands is None:
         return []
-    if not isinstance(commands, Iterable):
+    if type(commands) is not list and not isinstance(commands, Iterable):
         raise UserCodeError(f"{_EXPECTED}; got {commands!r}")
     actions = []
     for i, unit_command in enumerate(commands):

@@ -61,21 +61,27 @@ class EpisodeRules:
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
-        observation = await awaited(task.observe())
+        # `awaited` by itself would do; a call of it costs as much as a usual hook.
+        observation = task.observe()
+        if type(observation) not in PLAIN:
+            observation = await awaited(observation)
         reward, terminated, truncated = 0.0, game_ended, False
         if before is not None:
-            reward = float(await awaited(task.reward()))
+            given: Any = task.reward()
+            reward = float(given if type(given) in PLAIN else await awaited(given))
             if not isfinite(reward):
                 raise ObservationError(f"reward() returned {reward}, expected a finite number")
+            ends = task.terminated()
+            task_ends = bool(ends if type(ends) in PLAIN else await awaited(ends))
             terminated, truncated = how_it_ends(
-                game_loop,
-                task.max_loops,
-                game_ended=game_ended,
-                task_ends=bool(await awaited(task.terminated())),
+                game_loop, task.max_loops, game_ended=game_ended, task_ends=task_ends
             )
         self.over = terminated or truncated
-        info = await awaited(task.info())
-        check_info(info)
+        info: Any = task.info()
+        if type(info) not in PLAIN:
+            info = await awaited(info)
+        if info:
+            check_info(info)
         hook = getattr(task, "action_masks", None)
         masks = None if hook is None else await awaited(hook())
         return Transition(observation, reward, terminated, truncated, info, masks)
@@ -97,12 +103,12 @@ def how_it_ends(
     return task_ends or (game_ended and not truncated), truncated
 
 
-_PLAIN = frozenset({np.ndarray, float, int, bool, dict, list, tuple, type(None)})
+PLAIN = frozenset({np.ndarray, np.float64, float, int, bool, dict, list, tuple, type(None)})
 """Types that nearly every hook returns; `isawaitable` would cost a microsecond for each."""
 
 
 async def awaited(value: Any) -> Any:
     """What a hook returned; a hook that is `async` is awaited."""
-    if type(value) in _PLAIN:
+    if type(value) in PLAIN:
         return value
     return await value if inspect.isawaitable(value) else value

@@ -71,6 +71,9 @@ class Bells:
         self.blocked_in: WorkerLoop | None = None
         self.epoll = -1
         self._listens = False
+        self._turns: Turns | None = None
+        self._soon: Callable[[Callable[[], None]], object] | None = None
+        """Calls something at the end of a turn; None while it does not listen."""
         self._ringing = compiled.ringing(reply.ringing, reply.ring, self._ring_later) or Ringing(
             reply, self._ring_later
         )
@@ -78,8 +81,8 @@ class Bells:
         self._waiting: dict[Waiting, Turn] = {}
 
     def _ring_later(self) -> None:
-        loop, turns = _loop_and_turns()
-        (loop.call_soon if turns is None else turns.at_end)(self._ring_if_due)
+        assert self._soon is not None, "it rings later only while it listens"
+        self._soon(self._ring_if_due)
 
     def _ring_if_due(self) -> None:
         if self._ringing.is_due:
@@ -115,6 +118,7 @@ class Bells:
         self._listens = self._ringing.in_turns = True
         self.blocked_in = None
         loop, turns = _loop_and_turns()
+        self._turns, self._soon = turns, loop.call_soon if turns is None else turns.at_end
         if turns is None:
             loop.add_reader(self._request.listening, self._on_ring)
         else:
@@ -129,7 +133,7 @@ class Bells:
             turns.forget(self._request.listening)
 
     def _on_ring(self) -> None:
-        if _loop_and_turns()[1] is None:  # it does not wait edge-triggered
+        if self._turns is None:  # it does not wait edge-triggered
             self._request.quiet()
         for end, turn in list(self._waiting.items()):
             if end.is_requested():

@@ -24,7 +24,7 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.episode_rules import EpisodeRules, awaited
+from sc2pool.tasks.episode_rules import PLAIN, EpisodeRules, awaited
 from sc2pool.tasks.player import Episode, GameFacts, Player
 from sc2pool.tasks.players.outcome import name_of, with_result
 from sc2pool.tasks.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
@@ -298,7 +298,8 @@ class TaskPlayer(SC2Player):
         await self.put(pair, task, await rules.transition(observed.game_loop, observed.score))
         while not rules.over:
             action = await self.get_action(pair)
-            commands = as_actions(await awaited(task.act(action)))
+            acts = task.act(action)
+            commands = as_actions(acts if type(acts) in PLAIN else await awaited(acts))
             step = await game.step(commands, task.step_mul)
             task.last_action = action
             self.set_delay(task)

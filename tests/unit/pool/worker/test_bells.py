@@ -55,18 +55,17 @@ def test_a_turn_has_one_ring(bells: Bells, bell: Doorbell):
     bells.ring()
     bells.ring()
     assert rings(bell) == 2
-    ringing = bells._ringing
-    ringing.in_turns = True
     with mock.patch("sc2pool.pool.worker.bells._loop_and_turns") as loop_and_turns:
-        turns = loop_and_turns.return_value = mock.Mock(), mock.Mock()
-        bells.ring()
-        bells.ring()
+        _, turns = loop_and_turns.return_value = mock.Mock(), mock.Mock()
+        bells._listen()
+    bells.ring()
+    bells.ring()
     assert rings(bell) == 0
-    turns[1].at_end.assert_called_once_with(bells._ring_if_due)
+    turns.at_end.assert_called_once_with(bells._ring_if_due)
     bells._ring_if_due()
     bells._ring_if_due()
     assert rings(bell) == 1
-    assert not ringing.is_due
+    assert not bells._ringing.is_due
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it fills an eventfd")
