@@ -1,7 +1,7 @@
-"""Builds `sc2pool._fast`, the compiled step path, where that is possible.
+"""Builds the compiled step path, `sc2pool._fast`, and the stand-in's pairs, where that is possible.
 
-Rule: it is optional. Without Cython, a compiler or Python's headers the package is installed
-without it, and says "pure Python" where it says which step path is used.
+Rule: both are optional. Without Cython, a compiler or Python's headers the package is installed
+without them, and says "pure Python" where it says which step path is used.
 """
 
 from __future__ import annotations
@@ -31,16 +31,29 @@ class BuildIfPossible(build_ext):
             raise CompileError(str(error)) from error
 
 
-extensions = []
-if cythonize is not None and sys.platform != "win32":
-    fast = Extension(
-        "sc2pool._fast",
-        ["sc2pool/_fast.pyx"],
+EXTENSIONS = {
+    "sc2pool._fast": [],
+    # The stand-in has the same numbers as in Python, to the last bit.
+    "sc2pool.standin.simulation.fights._pairs": ["-ffp-contract=off"],
+}
+"""Each module's options for the compiler."""
+
+
+def extension(name: str, options: list[str]) -> Extension:
+    return Extension(
+        name,
+        [f"{name.replace('.', '/')}.pyx"],
         define_macros=list(STABLE_ABI.items()),
+        extra_compile_args=options,
         py_limited_api=True,
     )
-    extensions = cythonize([fast], build_dir="build")
-    extensions[0].optional = True  # cythonize makes a new object and loses this
+
+
+extensions = []
+if cythonize is not None and sys.platform != "win32":
+    extensions = cythonize([extension(*one) for one in EXTENSIONS.items()], build_dir="build")
+    for one in extensions:
+        one.optional = True  # cythonize makes a new object and loses this
 
 setup(
     ext_modules=extensions,

@@ -38,7 +38,8 @@ esac
 """
 
 
-INSTALLED_FROM = ("pyproject.toml", "constraints.txt", "setup.py", "sc2pool/_fast.pyx")
+PAIRS = "sc2pool/standin/simulation/fights/_pairs.pyx"
+INSTALLED_FROM = ("pyproject.toml", "constraints.txt", "setup.py", "sc2pool/_fast.pyx", PAIRS)
 """What an installation depends on."""
 
 
@@ -48,7 +49,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout"
         shutil.copytree(ROOT / "scripts", self.root / "scripts")
-        (self.root / "sc2pool").mkdir()
+        (self.root / PAIRS).parent.mkdir(parents=True)
         for name in (*INSTALLED_FROM, "constraints-ray.txt"):
             shutil.copy(ROOT / name, self.root / name)
         self.log = folder / "log"

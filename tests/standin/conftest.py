@@ -25,6 +25,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.standin.install import install
 from sc2pool.standin.process import session
 from sc2pool.standin.process.state import State
+from sc2pool.standin.simulation.fights import pair_loops
 
 EMPTY_MAP = {
     "format": "sc2pool-standin-scenario/1",
@@ -280,3 +281,18 @@ def step_until(session: Any, condition: Callable[[], object], limit: int = 3000)
             return loops
         session.step(8)
     raise AssertionError(f"not within {limit} loops")
+
+
+@pytest.fixture
+def pair_ways(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Iterator[None]]:
+    """A loop over all ways to look at pairs; in each turn one of them is used."""
+
+    def ways() -> Iterator[None]:
+        if pair_loops.Compiled is not None:
+            yield
+        monkeypatch.setattr(pair_loops, "Compiled", None)
+        for many in (1, 1000):
+            monkeypatch.setattr(pair_loops, "MANY", many)
+            yield
+
+    return ways

@@ -21,7 +21,8 @@ from sc2pool.standin.simulation.fights import combat
 from sc2pool.standin.simulation.fights.bystanders import Bystanders, bystanders_of
 from sc2pool.standin.simulation.fights.cloak import detect
 from sc2pool.standin.simulation.fights.healing import heal
-from sc2pool.standin.simulation.fights.pairs import STILL, TINY, Pushes, pairs_of
+from sc2pool.standin.simulation.fights.pair_loops import pairs_of
+from sc2pool.standin.simulation.fights.pairs import STILL, TINY, Pushes
 from sc2pool.standin.simulation.paths.detours import Detours
 from sc2pool.standin.simulation.paths.routes import Routes
 from sc2pool.standin.simulation.terrain import Terrain

@@ -2,7 +2,8 @@
 
 There are two ways to look at all pairs, with the same results to the last bit: `Few` loops over
 them, `Many` uses square arrays. One operation on arrays costs as much as the loop over ten pairs,
-whatever their number, so the loop is faster for few units and much slower for many.
+whatever their number, so the loop is faster for few units and much slower for many. `pair_loops`
+chooses, and has a third one, compiled, which is faster than both.
 
 Rules it keeps: a sum is taken in the order of the units; a distance is the root of a sum of squares
 (`math.hypot` and `math.dist` round differently).
@@ -97,11 +98,6 @@ class Pairs(ABC):
 
         `moving` has the velocity of each unit that moves.
         """
-
-
-def pairs_of(world: World) -> Pairs:
-    """The pairs of the world's units."""
-    return Few(world) if len(world.walkers) < MANY else Many(world)
 
 
 def hostile(owner: int, other: int) -> bool:
