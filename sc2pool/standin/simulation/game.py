@@ -300,7 +300,7 @@ class Game:
         if world.doomed:
             self._bury()
         if world.loop >= world.rules_at and self.result is None:
-            world.rules_at = min((rule.apply() for rule in self._rules), default=NEVER)
+            world.rules_at = min([rule.apply() for rule in self._rules], default=NEVER)
         if world.loop >= self._last_loop or self._ending is not None:
             self._notice_end()
 

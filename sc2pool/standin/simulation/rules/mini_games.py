@@ -55,8 +55,9 @@ class CollectRule:
         """The targets within reach of a unit, the oldest first."""
         loop, reach = self._world.loop, self._rule.reach
         places = [(unit.x, unit.y) for unit in self._mine]
-        # A unit that is pushed may move up to half a step faster than it walks.
-        fastest = 1.5 * max(unit.type.step for unit in self._mine)
+        fastest = max(unit.type.step for unit in self._mine)
+        if len(self._world.walkers) > 1:
+            fastest *= 1.5  # a unit that another one pushes moves up to half a step farther
         reached = []
         while self._looks and self._looks[0][0] <= loop:
             _, tag, target = self._looks[0]
