@@ -218,6 +218,19 @@ def session_for(installation: Path) -> Callable[[], OfflineSession]:
 
 
 @pytest.fixture
+def field(installation: Path, session_for: Callable[[], OfflineSession]) -> OfflineSession:
+    """A melee alone, on flat ground, on which nobody can lose; with fog."""
+    melee = json.loads((installation / "Maps" / "Melee" / "Simple64.SC2Map").read_text())
+    del melee["ground"]
+    content = json.dumps(melee | {"endless": True}).encode()
+    session = session_for()
+    request = create_request("", local_map=sc_pb.LocalMap(map_data=content))
+    assert not session.ask(create_game=request).create_game.HasField("error")
+    assert session.ask(join_game=join_request()).join_game.player_id == 1
+    return session
+
+
+@pytest.fixture
 def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSession]:
     """Begins a melee against a computer, or alone."""
 

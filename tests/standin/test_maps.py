@@ -124,6 +124,15 @@ def test_maps_end_at_their_time(offline, name):
     assert later.observation == ended.observation
 
 
+def test_nobody_loses_on_an_endless_map(offline):
+    offline.arena((MARINE, 1, 20, 20), endless=True)
+    offline.kill([unit.tag for unit in offline.units(MARINE)])
+    assert offline.step(10).status == sc_pb.in_game
+    assert not offline.units(MARINE)
+    offline.create((MARINE, 1, 20, 20))
+    assert len(offline.units(MARINE)) == 1
+
+
 def test_losing_all_units_ends_the_episode(offline):
     offline.start("DefeatRoaches")
     killed = [u.tag for u in offline.units(MARINE)]

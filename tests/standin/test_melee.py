@@ -411,6 +411,12 @@ def test_who_does_nothing_loses(melee):
     assert not session.state.game.world.structures[1]
 
 
+def test_on_an_endless_map_a_player_without_structures_plays_on(field):
+    field.kill([unit.tag for unit in field.observe().raw_data.units])
+    assert field.step(10).status == sc_pb.in_game
+    assert not _mine(field, CENTER)
+
+
 def test_a_stronger_computer_has_more(melee):
     soldiers = []
     for difficulty in (sc_pb.VeryEasy, sc_pb.Medium, sc_pb.VeryHard):

@@ -148,15 +148,17 @@ class Scenario:
     ground: Ground | None = None
     """None if the map is flat, and open inside its playable area."""
     melee: MeleeRules | None = None
+    endless: bool = False
+    """True if nobody loses: the game goes on when a player has no units or structures left."""
 
     @property
-    def goes_on(self) -> bool:
-        """True if the game goes on when the client's last unit dies: SMAC's and SMACv2's maps."""
+    def is_battle(self) -> bool:
+        """True for SMAC's and SMACv2's maps, where the game goes on without the client's units."""
         return any(isinstance(rule, Battle | Hunt) for rule in self.rules)
 
     def creatable(self, type_id: int) -> UnitType | None:
         """The type with this id, or None if debug commands do not create it."""
-        return BY_ID.get(type_id) if self.goes_on else type_of(type_id)
+        return BY_ID.get(type_id) if self.is_battle else type_of(type_id)
 
 
 def parse_scenario(content: bytes) -> Scenario:
@@ -198,6 +200,7 @@ def scenario_of(fields: Fields) -> Scenario:
         camera_on_workers=fields.flag("camera_on_workers"),
         ground=read_ground(fields, size),
         melee=_melee(fields.part("melee")),
+        endless=fields.flag("endless"),
     )
     fields.finish()
     if scenario.melee is not None and scenario.economy is None:

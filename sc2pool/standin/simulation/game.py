@@ -6,9 +6,9 @@ Rules it keeps:
 - what a client asks for takes effect at the beginning of the next loop, in the order of asking;
   with two clients, of the loop after it, and in the order of the players;
 - an episode ends at the map's time limit, when the client's last unit dies (in a melee: when a side
-  has no structure left; in a `Battle` or `Hunt` it goes on), when one of two clients leaves, or by
-  debug command; on a map for two players also when the opponent's last unit dies. 2^19 loops after
-  create_game it ends for good.
+  has no structure left; in a `Battle` or `Hunt`, and on an endless map, it goes on), when one of
+  two clients leaves, or by debug command; on a map for two players also when the opponent's last
+  unit dies. 2^19 loops after create_game it ends for good.
 """
 
 from __future__ import annotations
@@ -122,14 +122,12 @@ class Game:
             for rule in scenario.rules
             if isinstance(rule, Bounty)
         }
-        self._goes_on = scenario.goes_on
-        """True if the episode does not end when the client's last unit dies."""
         placement = Placement(self.terrain, np.random.default_rng(seed))
         placement.draw_side()
         for group in scenario.units:
             place_group(self.world, placement, group)
         # The crowds of a battle slide along cliffs; what `Routes` lead around may change.
-        walls = scenario.economy is not None or not (self.terrain.is_open or self._goes_on)
+        walls = scenario.economy is not None or not (self.terrain.is_open or scenario.is_battle)
         self.starts: tuple[Point, Point] | None = None
         """Where the players of a melee begin."""
         players = tuple(sorted(clients | set(computers)))
@@ -146,9 +144,7 @@ class Game:
         self._rules = self._rules_of(placement, waves_begin)
         if scenario.melee is not None:
             self._rules += [
-                Computer(
-                    self.world, self.economies[owner], level, partial(self.end, owner, sc_pb.Defeat)
-                )
+                Computer(self.world, self.economies[owner], level, partial(self._give_up, owner))
                 for owner, level in sorted(computers.items())
             ]
         self._rules += self.economies.values()
@@ -293,6 +289,11 @@ class Game:
         """End the episode with the next loop; the result is that of this player."""
         self._ending = result if player == ME else OPPOSITE[result]
 
+    def _give_up(self, player: int) -> None:
+        """End the episode for a player that sees no more hope, where one can lose."""
+        if not self.scenario.endless:
+            self.end(player, sc_pb.Defeat)
+
     def _run_loop(self) -> None:
         world = self.world
         self._mover.plan()
@@ -324,11 +325,13 @@ class Game:
             seen_as = _OTHER_OWNER.get(unit.owner, unit.owner)
             world.rival_score += self._bounty.get((seen_as, unit.type), 0)
         world.bury(dead)
+        if self.scenario.endless:
+            return
         if self.scenario.melee is not None:
             self._judge_melee()
         elif self._is_duel:
             self._notice_last_death({unit.owner for unit in dead})
-        elif had_units and not world.army.count and not self._goes_on:
+        elif had_units and not world.army.count and not self.scenario.is_battle:
             self.result = sc_pb.Defeat
 
     def _notice_last_death(self, owners: set[int]) -> None:
