@@ -17,6 +17,7 @@ from sc2pool.standin.simulation.economy.offers import MADE_BY, made_by, meant
 from sc2pool.standin.simulation.economy.structures.add_ons import add_on_place
 from sc2pool.standin.simulation.economy.structures.production import QUEUED
 from sc2pool.standin.simulation.economy.workers.building import is_geyser
+from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import NEUTRAL, Order, Unit
 
@@ -41,13 +42,14 @@ class Asked(NamedTuple):
 
 
 def hidden_units(game: Game, player: int) -> set[Unit]:
-    """The opponent's units that a player does not see: it may build where they stand."""
+    """The opponent's units that a player does not see or detect: it may build where they stand."""
+    others = [unit for unit in game.world.units if unit.owner not in (player, NEUTRAL)]
+    hidden = {unit for unit in others if is_hidden(unit, player)}
     sight = game.sight_of(player)
     if sight is None:
-        return set()
+        return hidden
     sight.look()
-    others = [unit for unit in game.world.units if unit.owner not in (player, NEUTRAL)]
-    return set(others) - set(sight.in_sight)
+    return hidden | (set(others) - set(sight.in_sight))
 
 
 def build(asked: Asked) -> Answer:

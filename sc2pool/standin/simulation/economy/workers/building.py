@@ -3,9 +3,9 @@
 Rules it keeps: a structure is paid for when it is ordered, and the money comes back if the work is
 not begun (python-sc2's own test of `expand_now` sends one worker only because of this). A structure
 stands on the cells of its footprint, which are open ground and under no other structure or
-resource; a town hall keeps its distance to resources; own units step aside, others block it. A
-refinery stands on a geyser. Work stops when the worker dies or is stopped, and another one may go
-on with it.
+resource; a town hall keeps its distance to resources; own units that can walk step aside, all
+others on the ground block it. A refinery stands on a geyser. Work stops when the worker dies or is
+stopped, and another one may go on with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from s2clientprotocol import error_pb2 as error_pb
 
 from sc2pool.standin.data.abilities import OrderKind
 from sc2pool.standin.data.research import Research
-from sc2pool.standin.data.unit_types import TOWN_HALLS, UnitType
+from sc2pool.standin.data.unit_types import STRUCTURE, TOWN_HALLS, UnitType
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.economy.jobs import LAST_LOOP, Deposit, Errand, Factory, Site
 from sc2pool.standin.simulation.economy.workers.walking import Walking
@@ -71,8 +71,7 @@ class Building:
         is_town_hall = kind in TOWN_HALLS
         for unit in self._world.units:
             other_x, other_y = unit.type.footprint
-            stands = unit.type.mobile and not unit.type.flies
-            if stands and unit.owner != self._owner:  # own ones step aside
+            if not other_x and self._is_in_the_way(unit):
                 other_x = other_y = unit.type.radius
             if not other_x or unit in hidden or (kind.has_vespene and is_geyser(unit)):
                 continue
@@ -89,6 +88,13 @@ class Building:
             ):
                 return error_pb.CantBuildTooCloseToResources
         return error_pb.Success
+
+    def _is_in_the_way(self, unit: Unit) -> bool:
+        """True if a unit without a footprint stands on the ground and does not step aside."""
+        kind = unit.type
+        if kind.flies or kind.invulnerable or STRUCTURE in kind.attributes:
+            return False
+        return unit.owner != self._owner or not kind.step  # sieged, or burrowed
 
     def _is_ground(self, x0: float, y0: float, x1: float, y1: float) -> bool:
         """True if structures can stand on all cells of a rectangle."""
