@@ -85,6 +85,7 @@ def _made_from(row: data_pb.UnitTypeData, body: Body) -> UnitType:
         flies=body.flies,
         cloaked=body.cloaked,
         detection=body.detection,
+        creep=body.creep,
     )
 
 

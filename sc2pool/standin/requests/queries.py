@@ -12,11 +12,11 @@ from sc2pool.standin.data import abilities
 from sc2pool.standin.data.abilities import OrderKind, available_to
 from sc2pool.standin.data.unit_types import BARE_ADD_ONS, UNIT_TYPES, UnitType
 from sc2pool.standin.process.state import State
-from sc2pool.standin.requests.commands.places import hidden_units
+from sc2pool.standin.requests.commands.places import known_to
 from sc2pool.standin.simulation.economy.offers import MADE_BY, can_use
 from sc2pool.standin.simulation.economy.structures.add_ons import add_on_place
+from sc2pool.standin.simulation.economy.workers.building import ALL_KNOWN, Known
 from sc2pool.standin.simulation.game import Game
-from sc2pool.standin.simulation.world import Unit
 
 _LIFTED = [kind for kind in UNIT_TYPES if kind.afloat]
 
@@ -31,9 +31,9 @@ def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response
     for one in request.abilities:
         free = request.ignore_resource_requirements
         _fill_abilities(reply.abilities.add(unit_tag=one.unit_tag), state, free=free)
-    hidden = hidden_units(game, state.player_id) if request.placements else set()
+    known = known_to(game, state.player_id) if request.placements else ALL_KNOWN
     for place in request.placements:
-        reply.placements.add(result=_placement(game, place, hidden))
+        reply.placements.add(result=_placement(game, place, known))
 
 
 def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
@@ -82,7 +82,7 @@ def _placed(ability_id: int) -> UnitType | None:
 
 
 def _placement(
-    game: Game, place: query_pb.RequestQueryBuildingPlacement, hidden: set[Unit]
+    game: Game, place: query_pb.RequestQueryBuildingPlacement, known: Known
 ) -> error_pb.ActionResult.ValueType:
     """Success if the structure can stand there, or, for other abilities, if no unit does."""
     x, y = place.target_pos.x, place.target_pos.y
@@ -93,7 +93,7 @@ def _placement(
         middle = game.economy.building.snap(made, x, y)
         if middle is None:
             return error_pb.CantBuildLocationInvalid
-        return game.economy.building.can_place(made, *middle, hidden=hidden)
+        return game.economy.building.can_place(made, *middle, known)
     if not game.terrain.walkable(x, y):
         return error_pb.CantBuildLocationInvalid
     for unit in game.world.units:

@@ -32,6 +32,7 @@ from sc2pool.standin.simulation.movement import Mover
 from sc2pool.standin.simulation.paths.detours import detours_on
 from sc2pool.standin.simulation.paths.routes import Routes
 from sc2pool.standin.simulation.rules.battle import BattleRule
+from sc2pool.standin.simulation.rules.creep import Creep
 from sc2pool.standin.simulation.rules.hunt import HuntRule
 from sc2pool.standin.simulation.rules.mini_games import CollectRule, WavesRule
 from sc2pool.standin.simulation.rules.placement import Placement, place_group
@@ -149,6 +150,7 @@ class Game:
             ]
         self._rules += self.economies.values()
         self._rules.append(Spells(self.world))
+        self._creep: Creep | None = None
         for started in self._rules:
             started.start()
         self.sight = Sight(self.world, self.terrain, viewer) if fog else None
@@ -248,7 +250,10 @@ class Game:
                 recover(world.recovering, world.loop, world.loop - began)
 
     def employ(self, units: list[Unit]) -> None:
-        """Let structures that were put on the map, and not built, work."""
+        """Let structures that were put on the map, and not built, work, and tumors spread creep."""
+        if self._creep is None and any(unit.type.creep for unit in units):
+            self._creep = Creep(self.world, self.terrain)
+            self._rules.append(self._creep)
         for economy in self.economies.values():
             for unit in units:
                 economy.employ(unit)

@@ -1,7 +1,8 @@
 """The fog of war: what a player's units see, what they have seen, and what it remembers.
 
-Buildings and scenery stay where they are, so the player remembers them where it saw them last; the
-neutral ones it knows from the start, as in the real game. Only an episode with fog has a `Sight`.
+Buildings and scenery stay where they are, so the player remembers them where it saw them last, and
+creep too; the neutral ones it knows from the start, as in the real game. Only an episode with fog
+has a `Sight`.
 
 Rules it keeps: a look is taken every LOOK_LOOPS loops, in steps of any size; an observation between
 two looks is one more look.
@@ -12,10 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sc2pool.standin.data.unit_types import STRUCTURE, UnitType
-from sc2pool.standin.simulation.terrain import Terrain
+from sc2pool.standin.simulation.terrain import Cells, Terrain
 from sc2pool.standin.simulation.world import NEUTRAL, Unit, World
 
 LOOK_LOOPS = 8
@@ -45,10 +45,12 @@ class Sight:
         """Loop and population of the last look."""
         self.next_look = LOOK_LOOPS
         """The loop at which a look is due."""
-        self.lit: NDArray[np.bool_] = np.zeros((terrain.height, terrain.width), dtype=np.bool_)
+        self.lit: Cells = np.zeros((terrain.height, terrain.width), dtype=np.bool_)
         """The cells in sight, as (y, x)."""
         self.explored = self.lit.copy()
         """The cells that were in sight once."""
+        self.creep: Cells | None = None
+        """The cells on which the player knows of creep: it sees it, or remembers it."""
         self.in_sight: list[Unit] = []
         """The units that the player sees, its own among them, in the order of creation."""
         self._remembered = {
@@ -80,12 +82,21 @@ class Sight:
         eyes += [(scan.x, scan.y, scan.radius) for scan in world.scans if scan.owner == mine]
         self.lit = self._terrain.seen_from(eyes)
         self.explored |= self.lit
+        if world.creep is not None or self.creep is not None:
+            self.creep = self._known_creep(world.creep)
         self.in_sight = [unit for unit in world.units if unit.owner == mine or self._is_lit(unit)]
         for tag in [tag for tag, one in self._remembered.items() if self._is_lit(one)]:
             del self._remembered[tag]
         for unit in self.in_sight:
             if unit.owner != mine and _stays(unit):
                 self._remembered[unit.tag] = Snapshot(unit, unit.type, unit.x, unit.y)
+
+    def _known_creep(self, creep: Cells | None) -> Cells | None:
+        """The creep that the player knows of, once it has seen what there is."""
+        known = np.zeros_like(self.lit) if self.creep is None else self.creep & ~self.lit
+        if creep is not None:
+            known |= creep & self.lit
+        return known if known.any() else None
 
     def _is_lit(self, one: Unit | Snapshot) -> bool:
         return self._is_lit_at(one.x, one.y)

@@ -21,6 +21,9 @@ _INSIDE = 1e-6
 """Distance to the edge of a cell, in cells, of the nearest point in it."""
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
 
+Cells = NDArray[np.bool_]
+"""For each cell of a map whether something is true of it, as (y, x)."""
+
 
 def _z(height_byte: int) -> float:
     """The z coordinate of units at this height."""
@@ -55,14 +58,14 @@ class Terrain:
         )
 
     @cached_property
-    def open_cells(self) -> NDArray[np.bool_]:
+    def open_cells(self) -> Cells:
         """The cells of the playable area on which units walk, as (y, x)."""
         cells = np.zeros((self.height, self.width), dtype=np.bool_)
         cells[self.y0 : self.y1, self.x0 : self.x1] = True
         return cells if self._ground is None else cells & self._ground.walkable
 
     @cached_property
-    def building_cells(self) -> NDArray[np.bool_]:
+    def building_cells(self) -> Cells:
         """The cells on which structures stand, if nothing else does, as (y, x)."""
         cells = self.open_cells
         return cells if self._ground is None else cells & self._ground.buildable
@@ -97,8 +100,8 @@ class Terrain:
         return _z(self.height_bytes[row * self.width + column])
 
     @cached_property
-    def creep_bits(self) -> bytes:
-        """The creep grid, empty; one bit per cell."""
+    def bare_bits(self) -> bytes:
+        """The creep grid without creep; one bit per cell."""
         return bytes(self.width * self.height // 8)
 
     @cached_property
@@ -142,7 +145,7 @@ class Terrain:
                 return point
         return self.nearest_ground(to_x, to_y)
 
-    def seen_from(self, eyes: Iterable[tuple[float, float, float]]) -> NDArray[np.bool_]:
+    def seen_from(self, eyes: Iterable[tuple[float, float, float]]) -> Cells:
         """The cells within sight of at least one eye, as (y, x); an eye is x, y and its reach."""
         y, x = np.ogrid[0.5 : self.height, 0.5 : self.width]
         seen = np.zeros((self.height, self.width), dtype=np.bool_)

@@ -21,6 +21,7 @@ from sc2pool.standin.data.research import Research
 from sc2pool.standin.data.spells import Spell
 from sc2pool.standin.data.unit_types import MULE, SCV, STRUCTURE, UnitType
 from sc2pool.standin.simulation.economy.jobs import Job, Site
+from sc2pool.standin.simulation.terrain import Cells
 from sc2pool.standin.simulation.upgrades import Upgrades
 
 ME, ENEMY, NEUTRAL = 1, 2, 16
@@ -218,6 +219,8 @@ class World:
         """True while a unit has an order to cast."""
         self.effects: list[Effect] = []
         """What spells show on the ground now."""
+        self.creep: Cells | None = None
+        """The cells with creep, as (y, x), None if there is none; a change makes a new array."""
         self.gods: set[int] = set()
         """The players whose units take no damage."""
         self.upgrades = Upgrades()

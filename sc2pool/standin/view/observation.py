@@ -25,7 +25,7 @@ from sc2pool.standin.simulation.economy.economy import Economy
 from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.sight import Snapshot
-from sc2pool.standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE
+from sc2pool.standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE, Cells
 from sc2pool.standin.simulation.world import ME, MOST_FOOD, Army, Effect, Point, Unit, World
 from sc2pool.standin.view.card import CardView
 from sc2pool.standin.view.effects import EffectsView, seen_effects
@@ -80,7 +80,8 @@ class View:
         selected = controls.alive(controls.now.selected)
         self._card.update(selected)
         if self._raw is not None or self._screens is not None:
-            self._show_map(*self._look(fog=fog), selected, self._in_fog() if lifted else _NO_UNITS)
+            in_fog = self._in_fog() if lifted else _NO_UNITS
+            self._show_map(*self._look(fog=fog), selected, in_fog)
         world.dead_tags.clear()
         return seen
 
@@ -88,10 +89,11 @@ class View:
         self,
         units: Sequence[Unit | Snapshot],
         grid: Grid | None,
+        creep: Cells | None,
         selected: tuple[Unit, ...],
         in_fog: frozenset[Unit],
     ) -> None:
-        """Show these units, and the visibility of each cell if there is fog."""
+        """Show these units, the visibility of each cell if there is fog, and creep if any is."""
         if self._game.world.cloaked and not self._shows_cloaked:
             units = [
                 one
@@ -101,6 +103,7 @@ class View:
         effects = seen_effects(self._game)
         if self._raw is not None:
             self._raw.update(units, grid, selected, in_fog, effects)
+            self._raw.show_creep(creep)
         if self._screens is not None:
             self._screens.update(units, grid, selected, effects)
         if self._raw is not None and self._screens is not None:
@@ -119,14 +122,14 @@ class View:
             if unit not in seen and not unit.type.invulnerable
         )
 
-    def _look(self, *, fog: bool) -> tuple[Sequence[Unit | Snapshot], Grid | None]:
-        """The units that the client sees or remembers; the visibility of each cell in a fog."""
+    def _look(self, *, fog: bool) -> tuple[Sequence[Unit | Snapshot], Grid | None, Cells | None]:
+        """What the client sees or remembers: units, the visibility of each cell in a fog, creep."""
         sight = self._game.sight if fog else None
         if sight is None:
-            return self._game.world.units, None
+            return self._game.world.units, None, self._game.world.creep
         sight.look()
         grid = np.where(sight.lit, VISIBLE, np.where(sight.explored, FOGGED, HIDDEN))
-        return [*sight.in_sight, *sight.snapshots], grid.astype(np.uint8)
+        return [*sight.in_sight, *sight.snapshots], grid.astype(np.uint8), sight.creep
 
 
 def _fill_common(player: sc_pb.PlayerCommon, army: Army, player_id: int) -> None:
@@ -159,6 +162,8 @@ class RawView:
         self._units = UnitsView(raw, game.world, game.terrain, game.viewer)
         self._all_lit = False
         """True if the grid shown is that of a map without fog."""
+        self._creep: Cells | None = None
+        """The creep shown."""
         self._camera: Point | None = None
         """The camera shown."""
         self._effects = EffectsView(raw, game.viewer)
@@ -166,7 +171,7 @@ class RawView:
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):
             grid.bits_per_pixel = bits
             grid.size.x, grid.size.y = terrain.width, terrain.height
-        state.creep.data = terrain.creep_bits
+        state.creep.data = terrain.bare_bits
 
     def update(
         self,
@@ -194,6 +199,13 @@ class RawView:
         raw.ClearField("event")
         if game.world.dead_tags:
             raw.event.dead_units.extend(game.world.dead_tags)
+
+    def show_creep(self, creep: Cells | None) -> None:
+        """Show which cells have creep."""
+        if creep is not self._creep:
+            self._creep = creep
+            bits = self._game.terrain.bare_bits if creep is None else np.packbits(creep).tobytes()
+            self._raw.map_state.creep.data = bits
 
     def show_on_screen(self, screen: Window) -> None:
         """Show which units are on the screen."""

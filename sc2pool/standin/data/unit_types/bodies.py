@@ -23,6 +23,8 @@ class Body:
     flies: bool = False
     cloaked: bool = False
     detection: float = 0.0
+    creep: float = 0.0
+    """How far it spreads creep, in cells."""
     armed: bool = True
     """False if the weapon of the tables is not its own: an ability or another unit fires it."""
 
@@ -36,7 +38,7 @@ def _hut(life: float, shields: float = 0.0, detection: float = 0.0) -> Body:
 
 
 def _tumor() -> Body:
-    return Body(50, radius=0.5, half_width=0.5, cloaked=True)
+    return Body(50, radius=0.5, half_width=0.5, cloaked=True, creep=10)
 
 
 _CASTER = (50, 200)

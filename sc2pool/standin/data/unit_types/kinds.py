@@ -121,6 +121,8 @@ class UnitType:
     """True if enemies see the unit only where they detect it."""
     detection: float = 0.0
     """Distance at which the unit detects cloaked ones, in cells."""
+    creep: float = 0.0
+    """Distance to which the unit spreads creep, in cells."""
     passive: bool = False
     """True if the unit fires and heals only when it is ordered to."""
     hallucination: bool = False

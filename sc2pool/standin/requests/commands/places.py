@@ -16,7 +16,7 @@ from sc2pool.standin.simulation.economy.economy import Economy
 from sc2pool.standin.simulation.economy.offers import MADE_BY, made_by, meant
 from sc2pool.standin.simulation.economy.structures.add_ons import add_on_place
 from sc2pool.standin.simulation.economy.structures.production import QUEUED
-from sc2pool.standin.simulation.economy.workers.building import is_geyser
+from sc2pool.standin.simulation.economy.workers.building import Known, is_geyser
 from sc2pool.standin.simulation.fights.cloak import is_hidden
 from sc2pool.standin.simulation.game import Game
 from sc2pool.standin.simulation.world import NEUTRAL, Order, Unit
@@ -26,6 +26,7 @@ Answer: TypeAlias = Order | error_pb.ActionResult.ValueType
 _LANDING_ERRORS = {
     error_pb.CantBuildLocationInvalid: error_pb.CantLandLocationInvalid,
     error_pb.CantBuildTooCloseToResources: error_pb.CantLandTooCloseToResources,
+    error_pb.CantBuildTooCloseToCreepSource: error_pb.CantLandTooCloseToCreepSource,
 }
 """Why a structure cannot land where it cannot be built."""
 
@@ -41,15 +42,15 @@ class Asked(NamedTuple):
     command: raw_pb.ActionRawUnitCommand
 
 
-def hidden_units(game: Game, player: int) -> set[Unit]:
-    """The opponent's units that a player does not see or detect: it may build where they stand."""
+def known_to(game: Game, player: int) -> Known:
+    """What a player knows: it may build where units stand that it does not see or detect."""
     others = [unit for unit in game.world.units if unit.owner not in (player, NEUTRAL)]
     hidden = {unit for unit in others if is_hidden(unit, player)}
     sight = game.sight_of(player)
     if sight is None:
-        return hidden
+        return Known(hidden)
     sight.look()
-    return hidden | (set(others) - set(sight.in_sight))
+    return Known(hidden | (set(others) - set(sight.in_sight)), sight.lit)
 
 
 def build(asked: Asked) -> Answer:
@@ -66,7 +67,7 @@ def build(asked: Asked) -> Answer:
         place = building.snap(made, point.x, point.y)
     if place is None:
         return error_pb.CantBuildLocationInvalid
-    result = building.can_place(made, *place, hidden=hidden_units(asked.game, unit.owner))
+    result = building.can_place(made, *place, known_to(asked.game, unit.owner))
     return result if result != error_pb.Success else Order(OrderKind.BUILD, *place, 0, made)
 
 
@@ -81,8 +82,8 @@ def make(asked: Asked) -> Answer:
         here = economy.building.snap(unit.type, point.x, point.y) == (unit.x, unit.y)
         if asked.command.HasField("target_world_space_pos") and not here:
             return error_pb.AddOnTooFarFromBuilding
-        hidden = hidden_units(asked.game, unit.owner)
-        result = economy.building.can_place(made, *add_on_place(unit.x, unit.y), hidden=hidden)
+        known = known_to(asked.game, unit.owner)
+        result = economy.building.can_place(made, *add_on_place(unit.x, unit.y), known)
         if result != error_pb.Success:
             return result
     return Order(asked.kind, 0.0, 0.0, 0, made)
@@ -97,8 +98,7 @@ def land(asked: Asked) -> Answer:
     place = building.snap(kind, point.x, point.y)
     if place is None:
         return error_pb.CantLandLocationInvalid
-    hidden = hidden_units(asked.game, asked.unit.owner)
-    result = building.can_place(kind, *place, hidden=hidden)
+    result = building.can_place(kind, *place, known_to(asked.game, asked.unit.owner))
     return (
         Order(OrderKind.LAND, *place, 0) if result == error_pb.Success else _LANDING_ERRORS[result]
     )

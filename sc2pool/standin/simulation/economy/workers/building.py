@@ -4,15 +4,17 @@ Rules it keeps: a structure is paid for when it is ordered, and the money comes 
 not begun (python-sc2's own test of `expand_now` sends one worker only because of this). A structure
 stands on the cells of its footprint, which are open ground and under no other structure or
 resource; a town hall keeps its distance to resources; own units that can walk step aside, all
-others on the ground block it. A refinery stands on a geyser. Work stops when the worker dies or is
-stopped, and another one may go on with it.
+others on the ground block it, and so does creep. A refinery stands on a geyser. Work stops when the
+worker dies or is stopped, and another one may go on with it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container
+from typing import NamedTuple
 
+from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import error_pb2 as error_pb
 
 from sc2pool.standin.data.abilities import OrderKind
@@ -21,7 +23,7 @@ from sc2pool.standin.data.unit_types import STRUCTURE, TOWN_HALLS, UnitType
 from sc2pool.standin.simulation import orders
 from sc2pool.standin.simulation.economy.jobs import LAST_LOOP, Deposit, Errand, Factory, Site
 from sc2pool.standin.simulation.economy.workers.walking import Walking
-from sc2pool.standin.simulation.terrain import Terrain
+from sc2pool.standin.simulation.terrain import Cells, Terrain
 from sc2pool.standin.simulation.world import Order, Point, Unit, World
 
 FIRST_LIFE = 0.1
@@ -31,6 +33,18 @@ FROM_RESOURCES_CELLS = 2.75
 each way at its corners, as all recorded towns have it."""
 REFUND = 0.75
 """Share of the cost that comes back if a structure is cancelled before it is done."""
+
+
+class Known(NamedTuple):
+    """What a player knows of the map when it chooses a place."""
+
+    hidden: Container[Unit] = ()
+    """The units that it does not see: they do not count."""
+    lit: Cells | None = None
+    """The cells that it sees, and the creep on them; None if it sees all."""
+
+
+ALL_KNOWN = Known()
 
 
 class Building:
@@ -62,18 +76,26 @@ class Building:
         return round(x - odd) + odd, round(y - odd) + odd
 
     def can_place(
-        self, kind: UnitType, x: float, y: float, hidden: Container[Unit] = ()
+        self, kind: UnitType, x: float, y: float, known: Known = ALL_KNOWN
     ) -> error_pb.ActionResult.ValueType:
-        """Success, or why a structure cannot stand at this point; hidden units do not count."""
+        """Success, or why a structure cannot stand at this point, for who knows this much."""
         half_x, half_y = kind.footprint
         if not self._is_ground(x - half_x, y - half_y, x + half_x, y + half_y):
             return error_pb.CantBuildLocationInvalid
+        creep = self._world.creep
+        if creep is not None and kind.race != common.Zerg:
+            cells = (
+                slice(round(y - half_y), round(y + half_y)),
+                slice(round(x - half_x), round(x + half_x)),
+            )
+            if (creep[cells] if known.lit is None else creep[cells] & known.lit[cells]).any():
+                return error_pb.CantBuildTooCloseToCreepSource
         is_town_hall = kind in TOWN_HALLS
         for unit in self._world.units:
             other_x, other_y = unit.type.footprint
             if not other_x and self._is_in_the_way(unit):
                 other_x = other_y = unit.type.radius
-            if not other_x or unit in hidden or (kind.has_vespene and is_geyser(unit)):
+            if not other_x or unit in known.hidden or (kind.has_vespene and is_geyser(unit)):
                 continue
             apart_x, apart_y = (
                 abs(unit.x - x) - half_x - other_x,
