@@ -9,6 +9,11 @@ from s2clientprotocol import debug_pb2 as debug_pb
 
 STOP, MOVE, HOLD, ATTACK = 4, 16, 18, 23
 MARINE, ROACH, ZEALOT, ZERGLING, BANELING = 48, 110, 73, 105, 9
+IMMORTAL, STALKER, QUEEN, TEMPEST, PHOENIX, VIKING = 83, 74, 126, 496, 78, 35
+MEDIVAC, COLOSSUS, BATTLECRUISER = 54, 4, 57
+WEAPONS, AIR_WEAPONS, SHIELDS = 7, 78, 45
+A_LOOPS_SHIELDS = 0.125
+"""What comes back of shields in a loop."""
 
 
 def _enemy_life(session) -> list[float]:
@@ -20,12 +25,14 @@ def test_damage_armor_cooldown(offline, command):
     (marine,), (roach,) = offline.units(MARINE), offline.units(ROACH)
     offline.act(command([marine], HOLD))
     offline.step()
+    assert _enemy_life(offline) == [145], "who has just appeared does not fire yet"
+    offline.step()
     assert _enemy_life(offline) == [145 - 5]
     (marine,) = offline.units(MARINE)
     assert marine.engaged_target_tag == roach.tag
     assert 11 < marine.weapon_cooldown < 16
     shots = []
-    for loop in range(2, 140):
+    for loop in range(3, 140):
         offline.debug(
             debug_pb.DebugCommand(
                 unit_value=debug_pb.DebugSetUnitValue(
@@ -49,10 +56,83 @@ def test_damage_armor_cooldown(offline, command):
 def test_shields_take_damage_first(offline, command):
     offline.arena((MARINE, 1, 20, 20, 4), (ZEALOT, 2, 24, 20))
     offline.act(command(offline.units(MARINE), HOLD))
-    offline.step()
+    offline.step(2)
     (zealot,) = offline.units(ZEALOT)
-    assert (zealot.shield, zealot.health) == (50 - 4 * 5, 100)
+    assert (zealot.shield, zealot.health) == (50 - 4 * 6, 100)
     assert zealot.shield_max == 50
+
+
+def test_armor_protects_the_life_under_the_shields(offline):
+    offline.arena((IMMORTAL, 1, 20, 20), (STALKER, 2, 24, 20))
+    for kind, value in (("Shields", 20), ("Life", 80)):
+        unit_value = debug_pb.DebugSetUnitValue.UnitValue.Value(kind)
+        change = debug_pb.DebugSetUnitValue(
+            unit_value=unit_value, value=value, unit_tag=offline.units(STALKER)[0].tag
+        )
+        offline.debug(debug_pb.DebugCommand(unit_value=change))
+    offline.step(2)
+    (stalker,) = offline.units(STALKER)
+    assert stalker.shield == 0
+    assert stalker.health == pytest.approx(80 - (20 + 30 - 20 - 1), abs=A_LOOPS_SHIELDS)
+
+
+def test_each_blow_of_an_attack_meets_armor(offline):
+    offline.arena((ZEALOT, 1, 20, 20), (STALKER, 2, 21.2, 20))
+    change = debug_pb.DebugSetUnitValue(
+        unit_value=debug_pb.DebugSetUnitValue.Shields,
+        value=8,
+        unit_tag=offline.units(STALKER)[0].tag,
+    )
+    offline.debug(debug_pb.DebugCommand(unit_value=change))
+    offline.step(2)
+    (stalker,) = offline.units(STALKER)
+    assert stalker.shield == 0
+    assert stalker.health == pytest.approx(80 - (8 - 1), abs=A_LOOPS_SHIELDS)
+
+
+@pytest.mark.parametrize(
+    ("attacker", "target", "damage"),
+    [
+        *((QUEEN, ROACH, 2 * (4 - 1)), (QUEEN, MEDIVAC, 9 - 1), (QUEEN, COLOSSUS, 9)),
+        *((TEMPEST, ROACH, 40 - 1), (TEMPEST, BATTLECRUISER, 30 + 22 - 3)),
+        *((PHOENIX, COLOSSUS, 2 * 5), (VIKING, COLOSSUS, 2 * (10 + 4)), (PHOENIX, ROACH, 0)),
+    ],
+)
+def test_a_unit_fires_the_weapon_that_hits_its_target(offline, attacker, target, damage):
+    offline.arena((attacker, 1, 20, 20), (target, 2, 25.5, 20), (MARINE, 1, 50, 50))
+    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+    offline.step(2)
+    (unit,) = offline.units(target)
+    lost = unit.health_max + unit.shield_max - unit.health - unit.shield
+    assert lost == pytest.approx(damage, abs=0.1)  # a roach has some of it back
+
+
+@pytest.mark.parametrize(
+    ("levels", "attacker", "target", "damage"),
+    [
+        *(((1, WEAPONS), MARINE, ZEALOT, 6 + 1), ((2, SHIELDS), MARINE, ZEALOT, 6 - 1)),
+        *(((1, AIR_WEAPONS), TEMPEST, ROACH, 40 + 4 - 1), ((2, SHIELDS), MARINE, ROACH, 6 - 1)),
+        ((1, AIR_WEAPONS), TEMPEST, BATTLECRUISER, 30 + 3 + 22 + 2 - 3),
+    ],
+)
+def test_levels_count_for_the_weapon_that_is_fired_and_for_shields(
+    offline, levels, attacker, target, damage
+):
+    offline.arena((attacker, 1, 20, 20), (target, 2, 24.5, 20), (MARINE, 1, 50, 50))
+    offline.state.game.world.upgrade(*levels)
+    offline.step(2)
+    (unit,) = offline.units(target)
+    lost = unit.health_max + unit.shield_max - unit.health - unit.shield
+    assert lost == pytest.approx(damage, abs=0.1)
+
+
+def test_who_holds_does_not_walk_though_its_other_weapon_reaches_as_far(offline, command):
+    offline.arena((QUEEN, 1, 20, 20), (ROACH, 2, 28, 20))
+    offline.act(command(offline.units(QUEEN), HOLD))
+    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+    offline.step(3)
+    (queen,) = offline.units(QUEEN)
+    assert (queen.pos.x, queen.weapon_cooldown) == (20, 0)
 
 
 def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for, command):
@@ -62,7 +142,7 @@ def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for, command
         session = session_for()
         session.arena((MARINE, 1, 20, 20), (ZEALOT, 2, 24, 20))
         session.act(command(session.units(MARINE), HOLD))
-        session.step()
+        session.step(2)
         session.kill([session.units(MARINE)[0].tag])
         session.create((MARINE, 1, 50, 50))
         for _ in range(160 // step):
@@ -74,7 +154,7 @@ def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for, command
         session.step(400)
         return hit.shield, calm.shield, session.units(ZEALOT)[0].shield
 
-    assert play(1) == play(8) == play(40) == (45, 50, 50)
+    assert play(1) == play(8) == play(40) == (44, 49, 50)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +204,8 @@ def test_a_baneling_explodes_at_its_target_and_hits_all_around(offline):
 def test_a_baneling_that_is_shot_explodes_where_it_is(offline, command):
     offline.arena((MARINE, 1, 20, 20, 5), (MARINE, 1, 23.5, 20), (BANELING, 2, 25.5, 20))
     offline.act(command(offline.units(MARINE), HOLD))
-    offline.step()
-    assert not offline.units(BANELING), "five shots and one more kill it before it moves"
+    offline.step(2)
+    assert not offline.units(BANELING), "five shots and one more kill it before it is there"
     assert [u.health for u in offline.units(MARINE)] == [45] * 5 + [10]
     assert offline.observe().score.score_details.total_damage_dealt.life == 30
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import lzma
 
 import numpy as np
+from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 MOVE = 16
-MARINE, ROACH, SHARD = 48, 110, 1680
+MARINE, ROACH, TEMPLAR, SHARD = 48, 110, 76, 1680
+SHOW_MAP = debug_pb.DebugCommand(game_state=debug_pb.show_map)
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
 SHARDS = {"type": "MineralShard", "owner": 16, "count": 30, "place": "random"}
 
@@ -91,3 +93,19 @@ def test_what_vanished_out_of_sight_is_remembered_until_its_place_is_seen(offlin
     offline.step(400)
     assert not shown()
     assert len(offline.units(SHARD)) == 29
+
+
+def test_a_client_shows_the_whole_map_until_it_hides_it_again(session_for):
+    session = session_for()
+    session.arena((MARINE, 1, 12, 12), (ROACH, 2, 50, 50), (TEMPLAR, 2, 50, 40), fog=True)
+    session.step()
+    assert not session.units(ROACH)
+    session.debug(SHOW_MAP)
+    session.step()
+    assert len(session.units(ROACH)) == 1
+    assert not session.units(TEMPLAR)
+    assert set(session.observe().raw_data.map_state.visibility.data) == {VISIBLE}
+    session.debug(SHOW_MAP)
+    session.step()
+    assert not session.units(ROACH)
+    assert set(session.observe().raw_data.map_state.visibility.data) == {VISIBLE, FOGGED}

@@ -95,6 +95,7 @@ def test_a_sieged_tank_fires_far_and_not_near(town):
 def test_a_blast_hits_all_around_its_target(town):
     session = town(disable_fog=True)
     session.create((SIEGED, 1, 24.0, 48.0))
+    session.step()
     session.create((MULE, 2, 33.0, 48.0), (MULE, 2, 33.9, 48.0), (MULE, 2, 34.3, 48.0))
     session.create((MULE, 2, 36.0, 48.0), (MULE, 1, 33.0, 49.2))
     session.step(2)

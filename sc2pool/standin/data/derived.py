@@ -1,12 +1,13 @@
 """The unit types that no map has: they are made from the game's tables when a client asks for one.
 
 Such a unit walks, flies, sees, fights with the weapon of its table row, costs and needs what the
-row says, and has no abilities of its own. Rules: a type has one weapon here, the one against ground
-units if it has several; types without a body (missiles, bridges, units of campaigns) do not exist.
+row says, and has no abilities of its own. Rule: types without a body (missiles, bridges, units of
+campaigns) do not exist.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, lru_cache
 
@@ -20,7 +21,8 @@ from sc2pool.standin.data.unit_types.bodies import BODIES, Body
 from sc2pool.standin.data.unit_types.kinds import ENERGY_PER_S, UnitType, WeaponType
 from sc2pool.standin.data.unit_types.liberty import LIFE_PER_S
 
-_PREFERRED = (data_pb.Weapon.Any, data_pb.Weapon.Ground, data_pb.Weapon.Air)
+_ORDER = (data_pb.Weapon.Any, data_pb.Weapon.Ground, data_pb.Weapon.Air)
+"""Which of two weapons comes first."""
 
 
 def type_of(type_id: int) -> UnitType | None:
@@ -66,7 +68,7 @@ def _made_from(row: data_pb.UnitTypeData, body: Body) -> UnitType:
         radius=body.radius,
         speed_per_s=row.movement_speed,
         sight=row.sight_range,
-        weapon=_weapon(row) if body.armed else None,
+        weapon=_weapon(row.weapons) if body.armed else None,
         attributes=tuple(row.attributes),
         minerals=row.mineral_cost,
         vespene=row.vespene_cost,
@@ -89,10 +91,11 @@ def _made_from(row: data_pb.UnitTypeData, body: Body) -> UnitType:
     )
 
 
-def _weapon(row: data_pb.UnitTypeData) -> WeaponType | None:
-    if not row.weapons:
+def _weapon(weapons: Iterable[data_pb.Weapon]) -> WeaponType | None:
+    ordered = sorted(weapons, key=lambda one: _ORDER.index(one.type))
+    if not ordered:
         return None
-    weapon = min(row.weapons, key=lambda one: _PREFERRED.index(one.type))
+    weapon, *others = ordered
     bonus = weapon.damage_bonus[0] if weapon.damage_bonus else None
     return WeaponType(
         damage=weapon.damage,
@@ -101,4 +104,5 @@ def _weapon(row: data_pb.UnitTypeData) -> WeaponType | None:
         attacks=weapon.attacks,
         targets=weapon.type,
         bonus=None if bonus is None else (bonus.attribute, bonus.bonus),
+        other=_weapon(others),
     )

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import data_pb2 as data_pb
 
 from sc2pool.standin.data.unit_types import MIN_HIT, STRUCTURE, UnitType
 
@@ -50,6 +51,8 @@ _ATTACK: dict[int, dict[str, Gain]] = {
     68: {"Mutalisk": (1, 0), "Corruptor": (1, 1), "BroodLord": (2, 0)},
 }
 """The first level of each kind of weapons, and what a level adds."""
+_ATTACK_ON_AIR: dict[str, Gain] = {"Thor": (1, 1), "ThorAP": (3, 1), "Tempest": (3, 2)}
+"""What a level adds to a weapon that only hits air units, if the unit's other one gains another."""
 _ARMOR: dict[int, tuple[str, ...]] = {
     11: ("SCV", "MULE", "Marine", "Reaper", "Marauder", "Ghost"),
     116: (
@@ -150,18 +153,34 @@ def _level(first: int, done: frozenset[int]) -> int:
     return sum(first + level in done for level in range(LEVELS)) if first else 0
 
 
+class Blows(NamedTuple):
+    """One whole attack, before armor is taken off."""
+
+    damage: float
+    """Of each blow."""
+    times: int
+
+
 @lru_cache(maxsize=4096)
-def upgraded_hit(attacker: UnitType, attack: int, target: UnitType, armor_points: float) -> float:
-    """Damage of one whole attack, with a level of the attacker and more armor of the target."""
-    weapon = attacker.weapon
-    if weapon is None:
-        return 0.0
+def blows(attacker: UnitType, attack: int, target: UnitType) -> Blows:
+    """One whole attack, with a level of the attacker."""
+    if attacker.weapon is None:
+        return Blows(0.0, 0)
+    weapon = attacker.weapon.against(target)
     _first, (damage, more_bonus) = _ATTACK_OF.get(attacker.name, (0, (0.0, 0.0)))
+    if weapon.targets == data_pb.Weapon.Air:
+        damage, more_bonus = _ATTACK_ON_AIR.get(attacker.name, (damage, more_bonus))
     bonus = 0.0
     if weapon.bonus and weapon.bonus[0] in target.attributes:
         bonus = weapon.bonus[1] + attack * more_bonus
-    dealt = weapon.damage + attack * damage + bonus - target.armor - armor_points
-    return max(MIN_HIT, dealt) * weapon.attacks
+    return Blows(weapon.damage + attack * damage + bonus, weapon.attacks)
+
+
+@lru_cache(maxsize=4096)
+def upgraded_hit(attacker: UnitType, attack: int, target: UnitType, armor_points: float) -> float:
+    """Damage of one whole attack, with a level of the attacker and more armor of the target."""
+    damage, times = blows(attacker, attack, target)
+    return max(MIN_HIT, damage - target.armor - armor_points) * times
 
 
 def variant(kind: UnitType, done: frozenset[int], *, stimmed: bool = False) -> UnitType:

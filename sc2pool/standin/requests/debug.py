@@ -93,8 +93,10 @@ def _create_unit(game: Game, _player: int, create: debug_pb.DebugCreateUnit) -> 
     if game.routes is not None and kind.mobile and not kind.aloft:
         game.routes.update()
         place = game.routes.blocks.free_point(*place)
-    points = [place] * max(1, create.quantity)
-    game.employ(game.world.spawn(kind, create.owner, points))
+    units = game.world.spawn(kind, create.owner, [place] * max(1, create.quantity))
+    for unit in units if not game.world.reaction_loops else ():
+        unit.ready_at = game.world.loop + 1.0  # who has just appeared is seen before it fires
+    game.employ(units)
 
 
 def _kill_unit(game: Game, _player: int, kill: debug_pb.DebugKillUnit) -> None:
@@ -131,6 +133,8 @@ def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueTyp
         game.world.gods ^= {player}
     if change == debug_pb.upgrade:
         _upgrade(game, player)
+    if change == debug_pb.show_map:
+        _lift_fog(game, player)
     economy = game.economies.get(player)
     if economy is None:
         return
@@ -140,6 +144,13 @@ def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueTyp
         economy.minerals += GIFT
     if change in (debug_pb.gas, debug_pb.all_resources):
         economy.vespene += GIFT
+
+
+def _lift_fog(game: Game, player: int) -> None:
+    """Let a player see the whole map, or hide it again."""
+    sight = game.sight_of(player)
+    if sight is not None:
+        sight.is_lifted = not sight.is_lifted
 
 
 def _upgrade(game: Game, player: int) -> None:
@@ -161,7 +172,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Drawing, and the states show_map, control_enemy and cooldown, change nothing.
+# Drawing, and the states control_enemy and cooldown, change nothing.
 _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,

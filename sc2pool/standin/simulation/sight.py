@@ -49,6 +49,8 @@ class Sight:
         """The cells in sight, as (y, x)."""
         self.explored = self.lit.copy()
         """The cells that were in sight once."""
+        self.is_lifted = False
+        """True while the player sees the whole map, as it asked by debug command."""
         self.creep: Cells | None = None
         """The cells on which the player knows of creep: it sees it, or remembers it."""
         self.in_sight: list[Unit] = []
@@ -80,7 +82,7 @@ class Sight:
         mine = self._player
         eyes = [(unit.x, unit.y, unit.type.sight) for unit in world.owned_by(mine)]
         eyes += [(scan.x, scan.y, scan.radius) for scan in world.scans if scan.owner == mine]
-        self.lit = self._terrain.seen_from(eyes)
+        self.lit = np.ones_like(self.lit) if self.is_lifted else self._terrain.seen_from(eyes)
         self.explored |= self.lit
         if world.creep is not None or self.creep is not None:
             self.creep = self._known_creep(world.creep)

@@ -44,6 +44,13 @@ class WeaponType:
     blast: tuple[tuple[float, float], ...] = ()
     """Circles around the target in which other units, own ones too, take a share of the damage:
     the radius and the share of each, the smallest one first."""
+    other: WeaponType | None = None
+    """What the unit fires at those that this weapon cannot hit, or hits less hard."""
+
+    @cached_property
+    def reach(self) -> float:
+        """The range of the weapon, or of its other one if that is longer."""
+        return self.range if self.other is None else max(self.range, self.other.range)
 
     @cached_property
     def cooldown_loops(self) -> float:
@@ -51,8 +58,16 @@ class WeaponType:
         return self.cooldown_s * LOOPS_PER_SECOND
 
     def hits(self, target: UnitType) -> bool:
-        """True if the weapon can be aimed at units of this type."""
-        if self.targets == data_pb.Weapon.Any:
+        """True if the weapon, or its other one, can be aimed at units of this type."""
+        return self._can_hit(target) or (self.other is not None and self.other.hits(target))
+
+    def against(self, target: UnitType) -> WeaponType:
+        """The weapon or its other one, whichever is fired at units of this type."""
+        usable = [one for one in (self, self.other) if one is not None and one._can_hit(target)]
+        return max(usable, key=lambda one: hit(one, target), default=self)
+
+    def _can_hit(self, target: UnitType) -> bool:
+        if self.targets == data_pb.Weapon.Any or target.strides:  # so tall that both hit it
             return True
         return target.flies != (self.targets == data_pb.Weapon.Ground)
 
@@ -116,7 +131,7 @@ class UnitType:
     rooted: bool = False
     """True for a unit that takes orders as others do, but cannot walk."""
     strides: bool = False
-    """True if cliffs and other ground units are no obstacle."""
+    """True if cliffs and other ground units are no obstacle, and weapons against air units hit."""
     cloaked: bool = False
     """True if enemies see the unit only where they detect it."""
     detection: float = 0.0
@@ -191,7 +206,8 @@ class _Hits(dict[tuple[UnitType, UnitType], float]):
 
     def __missing__(self, pair: tuple[UnitType, UnitType]) -> float:
         attacker, target = pair
-        damage = 0.0 if attacker.weapon is None else hit(attacker.weapon, target)
+        weapon = attacker.weapon
+        damage = 0.0 if weapon is None else hit(weapon.against(target), target)
         self[pair] = damage
         return damage
 

@@ -10,6 +10,7 @@ Rules it keeps:
 - a unit without a named target keeps its current target while that target is in range; otherwise
   it takes the nearest enemy within its scan range, and a bystander if there is no other. The
   opponent's units scan as far as they see;
+- of two weapons the one is fired that can hit the target, or that does more damage;
 - a worker only attacks if it is ordered to.
 """
 
@@ -54,20 +55,19 @@ def fight(
         if weapon is None or order in _HOLDS_FIRE or (order != _ATTACK and unit.type.passive):
             unit.engaged = 0
             continue
-        target, gap = _choose_target(pairs, bystanders, i, weapon.range)
+        target, gap = _choose_target(pairs, bystanders, i, weapon.reach)
         if target is None:
             unit.engaged = 0
             continue
         fights = True
+        fired = weapon if weapon.other is None else weapon.against(target.type)
         if gap < pairs.closest[i]:
             unit.engaged = 0
             continue
-        if gap > weapon.range:
+        if gap > fired.range:
             unit.engaged = 0
-            if routes is None or unit.type.aloft:
-                ways[i] = way_to(unit, target.x, target.y)
-            elif unit.order.target_tag != target.tag:
-                ways[i] = routes.way(unit, target.x, target.y, target)
+            if order != _HOLD:  # if it holds, only its other weapon reaches as far
+                ways[i] = _way_up(unit, target, routes, ways[i])
             continue
         unit.engaged = target.tag
         ways[i] = None
@@ -75,10 +75,19 @@ def fight(
             unit.noticed = target.tag
             unit.ready_at = max(unit.ready_at, loop + reaction_loops * world.chance.random())
         if unit.ready_at <= loop:
-            shots.append((unit, weapon, target))
+            shots.append((unit, fired, target))
     if shots:
         _fire(world, pairs, shots)
     return fights
+
+
+def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) -> Way | None:
+    """The way of a unit to its target; it is on its way to one that it is ordered to attack."""
+    if routes is None or unit.type.aloft:
+        return way_to(unit, target.x, target.y)
+    if unit.order.target_tag == target.tag:
+        return way
+    return routes.way(unit, target.x, target.y, target)
 
 
 def _choose_target(

@@ -2,6 +2,8 @@
 
 Rules it keeps:
 - damage takes the shields first, then the life; a unit without life dies at the end of the loop;
+- armor protects the life, and levels of shields the shields (but see `World.armored_shields`), from
+  each blow of an attack; all attacks of a loop meet the shields that were there before it;
 - the units of a player in god mode take none;
 - a beam also hits the target's neighbours, on a line across the shot;
 - a blast hits all that stand around the target, own units too, the nearest ones most;
@@ -13,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sc2pool.standin.data.unit_types import HIT
-from sc2pool.standin.data.upgrades import upgraded_hit
+from sc2pool.standin.data.unit_types import HIT, MIN_HIT
+from sc2pool.standin.data.upgrades import Blows, Levels, blows, upgraded_hit
 from sc2pool.standin.simulation.fights.pairs import TINY, hostile, is_target
 from sc2pool.standin.simulation.world import ME, Unit, World, way_to
 
@@ -22,11 +24,28 @@ from sc2pool.standin.simulation.world import ME, Unit, World, way_to
 def damage_of(world: World, shooter: Unit, target: Unit) -> float:
     """Damage of one whole attack of a unit on another one."""
     upgrades = world.upgrades
-    if not upgrades.count:
+    shielded = target.shields > 0.0 and not world.armored_shields
+    if not upgrades.count and not shielded:
         return HIT[shooter.type, target.type]
     attack = upgrades.levels_of(shooter.owner, shooter.type).attack
-    armor_points = upgrades.levels_of(target.owner, target.type).armor_points
-    return upgraded_hit(shooter.type, attack, target.type, armor_points)
+    levels = upgrades.levels_of(target.owner, target.type)
+    if shielded:
+        return _on_shields(blows(shooter.type, attack, target.type), target, levels)
+    return upgraded_hit(shooter.type, attack, target.type, levels.armor_points)
+
+
+def _on_shields(attack: Blows, target: Unit, levels: Levels) -> float:
+    """Damage of one whole attack on a unit with shields."""
+    armor = target.type.armor + levels.armor_points
+    shields, on_life = target.shields, 0.0
+    for _blow in range(attack.times):
+        rest = attack.damage
+        if shields > 0.0:
+            through = max(MIN_HIT, rest - levels.shields) - shields
+            shields, rest = max(-through, 0.0), max(through, 0.0)
+        if rest > 0.0:
+            on_life += max(MIN_HIT, rest - armor)
+    return target.shields - shields + on_life
 
 
 def harm(world: World, target: Unit, damage: float) -> bool:

@@ -116,8 +116,8 @@ def _scan(unit: Unit, clients: frozenset[int]) -> float:
     if weapon is None:
         return 0.0
     if not unit.type.mobile:
-        return weapon.range
-    scan = max(weapon.range + SCAN_MARGIN, MIN_SCAN)
+        return weapon.reach
+    scan = max(weapon.reach + SCAN_MARGIN, MIN_SCAN)
     # A computer's units scan as far as they see.
     return scan if unit.owner in clients else max(unit.type.sight, scan)
 
