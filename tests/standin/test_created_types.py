@@ -14,6 +14,7 @@ from sc2pool.standin.data.unit_types.bodies import BODIES
 
 ROACH, IMMORTAL, MUTALISK, CANNON, PYLON, HATCHERY, LARVA = 110, 83, 108, 66, 60, 86, 151
 BURROWED_ROACH, OVERSEER, MARINE = 118, 129, 48
+SCV, PROBE, DRONE, ATTACK = 45, 84, 104, 23
 MISSILE, BRIDGE = 802, 748
 
 
@@ -44,6 +45,19 @@ def test_they_fight(offline):
     assert immortal.shield < 100
     (mutalisk,) = offline.units(MUTALISK)
     assert mutalisk.is_flying
+
+
+@pytest.mark.parametrize("worker", [SCV, PROBE, DRONE])
+def test_a_worker_attacks_only_if_it_is_ordered_to(offline, command, worker):
+    offline.arena((worker, 1, 20, 30), (OVERSEER, 2, 20, 34), (IMMORTAL, 2, 21.5, 30))
+    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+    offline.step(10)
+    (immortal,) = offline.units(IMMORTAL)
+    assert immortal.shield == 100
+    offline.act(command(offline.units(worker), ATTACK, target=immortal.tag))
+    offline.step(2)
+    assert offline.units(IMMORTAL)[0].shield == 100 - 5
+    assert offline.units(worker)[0].weapon_cooldown > 20
 
 
 def test_a_structure_fires_and_stands(offline):

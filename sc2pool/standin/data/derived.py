@@ -88,6 +88,7 @@ def _made_from(row: data_pb.UnitTypeData, body: Body) -> UnitType:
         cloaked=body.cloaked,
         detection=body.detection,
         creep=body.creep,
+        works=body.works,
     )
 
 

@@ -25,6 +25,8 @@ class Body:
     detection: float = 0.0
     creep: float = 0.0
     """How far it spreads creep, in cells."""
+    works: bool = False
+    """True for a worker."""
     armed: bool = True
     """False if the weapon of the tables is not its own: an ability or another unit fires it."""
 
@@ -70,7 +72,7 @@ BODIES: dict[str, Body] = {
     "ObserverSiegeMode": Body(40, 20, 0.5, flies=True, cloaked=True, detection=13.75),
     "Oracle": Body(100, 60, 0.75, energy=_CASTER, flies=True, armed=False),
     "Phoenix": Body(120, 60, 0.75, energy=_CASTER, flies=True),
-    "Probe": Body(20, 20),
+    "Probe": Body(20, 20, works=True),
     "Tempest": Body(200, 100, 1.125, flies=True),
     "VoidRay": Body(150, 100, 1.0, flies=True),
     "WarpPrism": Body(80, 100, 0.875, flies=True),
@@ -105,7 +107,7 @@ BODIES: dict[str, Body] = {
     "ChangelingZergling": Body(5, armed=False),
     "ChangelingZerglingWings": Body(5, armed=False),
     "Corruptor": Body(200, radius=0.625, flies=True),
-    "Drone": Body(40),
+    "Drone": Body(40, works=True),
     "DroneBurrowed": Body(40, cloaked=True),
     "Egg": Body(200, radius=0.5),
     "HydraliskBurrowed": Body(90, radius=0.625, cloaked=True),

@@ -140,6 +140,8 @@ class UnitType:
     """Distance to which the unit spreads creep, in cells."""
     passive: bool = False
     """True if the unit fires and heals only when it is ordered to."""
+    works: bool = False
+    """True for a worker: it fires only if it is ordered to attack."""
     hallucination: bool = False
     """True if the unit only looks like one of its type: it takes double damage."""
     variant_of: UnitType | None = None

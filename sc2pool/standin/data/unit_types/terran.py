@@ -34,6 +34,7 @@ SCV = UnitType(
     cargo_size=1,
     build_time_loops=272,
     build_ability_id=524,
+    works=True,
 )
 MULE = UnitType(
     id=268,

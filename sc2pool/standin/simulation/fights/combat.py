@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.data.unit_types import SCV, WeaponType
+from sc2pool.standin.data.unit_types import WeaponType
 from sc2pool.standin.simulation.fights.bystanders import Bystanders
 from sc2pool.standin.simulation.fights.damage import around, beside, damage_of, explode, harm
 from sc2pool.standin.simulation.fights.pairs import Pairs, is_target
@@ -99,7 +99,7 @@ def _choose_target(
     kind = order.kind
     if kind == _ATTACK and order.target_tag:
         return _named(pairs, bystanders, i, order.target_tag)
-    if unit.type is SCV and kind != _ATTACK:
+    if unit.type.works and kind != _ATTACK:
         return None, 0.0
     if unit.engaged:
         kept = pairs.index.get(unit.engaged, -1)
