@@ -4,13 +4,14 @@
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2): its package has no tests. The
 `sc2` that plays is the installed one. Each bot is a script of its folder `test`, which asks for
-ladder maps: they are the stand-in's melee map under these names. One line of a table says how each
-ended; the exit status is 1 if one failed.
+ladder maps: they are the stand-in's melee map under these names, and Empty128, on which nobody can
+lose, is flat. One line of a table says how each ended; the exit status is 1 if one failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -20,8 +21,16 @@ from clients import run_to_end
 
 from sc2pool.standin.install import install
 
-BOTS = ("autotest_bot", "upgradestest_bot", "battery_overcharge_bot")
-MAPS = ("Acropolis", "AcropolisLE", "Empty128")
+BOTS = (
+    *("autotest_bot", "upgradestest_bot", "battery_overcharge_bot"),
+    *("queries_test_bot", "damagetest_bot"),
+)
+MAPS: dict[str, dict[str, object]] = {
+    "Acropolis": {},
+    "AcropolisLE": {},
+    "Empty128": {"endless": True, "ground": None},
+}
+"""The maps, and what each has instead of the melee map's: None for nothing."""
 TIMEOUT_S = 900.0
 
 
@@ -51,9 +60,11 @@ def install_with_maps(game: Path) -> None:
     """An installation that has the melee map under the ladder maps' names, too."""
     install(game)
     melee = game / "Maps" / "Melee" / "Simple64.SC2Map"
-    content = melee.read_text()
-    for name in MAPS:
-        melee.with_name(f"{name}.SC2Map").write_text(content.replace('"Simple64"', f'"{name}"'))
+    content = json.loads(melee.read_text())
+    for name, changes in MAPS.items():
+        changed = content | {"name": name} | changes
+        kept = {key: value for key, value in changed.items() if value is not None}
+        melee.with_name(f"{name}.SC2Map").write_text(json.dumps(kept))
 
 
 def failure_in(output: str) -> str:
