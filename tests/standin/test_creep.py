@@ -77,7 +77,7 @@ def test_a_client_knows_of_the_creep_that_it_has_seen(field):
     assert np.array_equal(_creep(field), seen)
 
 
-def test_who_lifts_the_fog_sees_all_creep(field):
+def test_an_observation_without_fog_has_all_creep(field):
     field.create((TUMOR, 2, *MIDDLE))
     field.step(SPREAD_OVER)
     lifted = field.ask(observation=sc_pb.RequestObservation(disable_fog=True))

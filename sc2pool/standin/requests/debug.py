@@ -95,7 +95,7 @@ def _create_unit(game: Game, _player: int, create: debug_pb.DebugCreateUnit) -> 
         place = game.routes.blocks.free_point(*place)
     units = game.world.spawn(kind, create.owner, [place] * max(1, create.quantity))
     for unit in units if not game.world.reaction_loops else ():
-        unit.ready_at = game.world.loop + 1.0  # who has just appeared is seen before it fires
+        unit.ready_at = game.world.loop + 1.0  # a client sees a new unit before it fires
     game.employ(units)
 
 
