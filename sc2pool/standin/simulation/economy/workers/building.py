@@ -78,7 +78,7 @@ class Building:
     def can_place(
         self, kind: UnitType, x: float, y: float, known: Known = ALL_KNOWN
     ) -> error_pb.ActionResult.ValueType:
-        """Success, or why a structure cannot stand at this point; what is not known does not count."""
+        """Success, or why a structure cannot stand here; what is not known does not count."""
         half_x, half_y = kind.footprint
         if not self._is_ground(x - half_x, y - half_y, x + half_x, y + half_y):
             return error_pb.CantBuildLocationInvalid
