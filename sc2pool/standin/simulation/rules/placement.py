@@ -7,6 +7,7 @@ keeps its distance to those that are there.
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,11 @@ _TOUCH = 1e-6
 """Overlap of two neighbours that is a rounding error, in cells."""
 CANDIDATES = 128
 """Points tried for each unit of a scattered group; if none fits, the one with the least lack."""
+TRIED_SINGLY = 8
+"""Of these as many are tried one by one, which is faster: nearly always one of them fits."""
+
+_Rule: TypeAlias = tuple[list[Point], float]
+"""Some points, and the distance to keep to each."""
 
 
 class Placement:
@@ -100,13 +106,13 @@ class Placement:
         low, high = place.region[:2], place.region[2:]
         player = [(unit.x, unit.y) for unit in units if unit.owner == ME]
         others = [(unit.x, unit.y) for unit in units if unit.owner == owner]
-        for _ in range(count):
-            candidates = self._rng.uniform(low, high, (CANDIDATES, 2))
-            # The least distance to spare, over all three rules.
-            spare = _nearest(candidates, [place.hole_centre]) - place.hole_radius
-            spare = np.minimum(spare, _nearest(candidates, others) - place.apart)
-            spare = np.minimum(spare, _nearest(candidates, player) - place.from_player)
-            others.append(tuple(candidates[np.argmax(np.minimum(spare, 0.0))].tolist()))
+        rules = [
+            (others, place.apart),
+            ([place.hole_centre], place.hole_radius),
+            (player, place.from_player),
+        ]
+        for candidates in self._rng.uniform(low, high, (count, CANDIDATES, 2)):
+            others.append(_first_free(candidates, rules) or _with_least_lack(candidates, rules))
         return np.array(others[-count:])
 
     def _cluster(self, place: Cluster, group: Group, units: list[Unit]) -> Floats:
@@ -150,6 +156,25 @@ def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
     steps = [(i, j) for i in range(-reach, reach + 1) for j in range(-reach, reach + 1)]
     steps.sort(key=lambda step: (step[0] ** 2 + step[1] ** 2, abs(step[0]), step[1]))
     return [(centre[0] + spacing * i, centre[1] + spacing * j) for i, j in steps]
+
+
+def _first_free(candidates: Floats, rules: list[_Rule]) -> Point | None:
+    """The first candidate that keeps all distances; None if none of the first few does."""
+    for x, y in candidates[:TRIED_SINGLY].tolist():
+        if all(
+            math.hypot(x - at_x, y - at_y) >= apart
+            for points, apart in rules
+            for at_x, at_y in points
+        ):
+            return x, y
+    return None
+
+
+def _with_least_lack(candidates: Floats, rules: list[_Rule]) -> Point:
+    """The first candidate that keeps all distances, or the one that comes nearest to it."""
+    spare = np.min([_nearest(candidates, points) - apart for points, apart in rules], axis=0)
+    x, y = candidates[np.argmax(np.minimum(spare, 0.0))].tolist()
+    return x, y
 
 
 def _nearest(points: Floats, others: list[Point]) -> Floats:
