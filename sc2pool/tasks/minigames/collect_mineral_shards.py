@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from sc2pool.tasks import commands
 from sc2pool.tasks.commands import Commands
-from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearings, walk_target
+from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearing_of, walk_target
 from sc2pool.tasks.task import Task
 from sc2pool.tasks.units import MINERAL_SHARDS, OWN_MARINES, Floats, Units, distances, select
 
 N_MARINES = 2
 N_SHARDS_SEEN = 3
-VALUES_PER_MARINE = 2 + 3 * N_SHARDS_SEEN
+NO_SHARD = (0.0, 0.0, 1.0)
+NO_MARINE = (0.0, 0.0, *(NO_SHARD * N_SHARDS_SEEN))
+VALUES_PER_MARINE = len(NO_MARINE)
 
 
 class CollectMineralShards(Task):
@@ -75,14 +77,16 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
         A missing shard has the vector 0, 0 and the distance 1. A missing marine has the position
         0, 0 and no shards.
     """
-    vector = np.zeros((N_MARINES, VALUES_PER_MARINE), dtype=np.float32)
-    vector[:, 4::3] = 1.0
-    preferred = preferences(marines[:N_MARINES], shards)
-    for row, (x, y), order in zip(vector, marines.tolist(), preferred, strict=False):
-        row[:2] = area.relative(x, y)
-        seen = bearings(x, y, shards[order[:N_SHARDS_SEEN]], area.longer_side)
-        row[2 : 2 + seen.size] = seen.ravel()
-    return vector.ravel()
+    preferred = preferences(marines[:N_MARINES], shards)[:, :N_SHARDS_SEEN].tolist()
+    places = shards.tolist()
+    vector: list[float] = []
+    for (x, y), order in zip(marines[:N_MARINES].tolist(), preferred, strict=True):
+        vector += area.relative(x, y)
+        for shard_x, shard_y in [places[i] for i in order]:
+            vector += bearing_of(shard_x - x, shard_y - y, area.longer_side)
+        vector += NO_SHARD * (N_SHARDS_SEEN - len(order))
+    vector += NO_MARINE * (N_MARINES - len(marines))
+    return np.array(vector, np.float32)
 
 
 def preferences(marines: Floats, shards: Floats) -> NDArray[np.intp]:
