@@ -17,7 +17,7 @@ from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
-    bearings,
+    bearing_of,
     nearest_direction,
     walk_target,
 )
@@ -74,6 +74,8 @@ class DefeatRoaches(Task):
     roaches: Units
     marine_health: Floats
     roach_health: Floats
+    by_distance: list[int]
+    """Indices of the roaches, the nearest to the centre of the marines first."""
 
     def on_start(self) -> None:
         self.area = PlayableArea.of(self.game_info)
@@ -102,7 +104,8 @@ class DefeatRoaches(Task):
         vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
         vector[:2] = n_marines / 20, n_roaches / 8
         if n_marines:
-            x, y = self.marines.positions.mean(axis=0).tolist()
+            centre = self.marines.positions.mean(axis=0, keepdims=True)
+            ((x, y),) = centre.tolist()
             vector[2:4] = self.area.relative(x, y)
             vector[4] = self.marine_health.mean() / MARINE_HEALTH
             vector[5] = self.marine_health.min() / MARINE_HEALTH
@@ -112,10 +115,14 @@ class DefeatRoaches(Task):
             nearest_roach = distances(self.marines.positions, positions).min(axis=1)
             vector[7] = nearest_roach.min() / NEAR
             vector[8] = nearest_roach[self.marine_health.argmin()] / NEAR
-            order = self._roaches_by_distance()[:N_ROACHES_SEEN]
-            seen = vector[9 : 9 + 4 * len(order)].reshape(-1, 4)
-            seen[:, :3] = bearings(x, y, positions[order], self.area.longer_side)
-            seen[:, 3] = self.roach_health[order] / ROACH_HEALTH
+            from_centre = distances(centre, positions)[0]
+            self.by_distance = np.argsort(from_centre, kind="stable").tolist()
+            seen: list[float] = []
+            for roach in self.by_distance[:N_ROACHES_SEEN]:
+                roach_x, roach_y = positions[roach].tolist()
+                seen += bearing_of(roach_x - x, roach_y - y, self.area.longer_side)
+                seen.append(self.roach_health[roach] / ROACH_HEALTH)
+            vector[9 : 9 + len(seen)] = seen
         return vector.clip(-1.0, 1.0, out=vector)
 
     def act(self, action: int) -> Commands:
@@ -123,10 +130,9 @@ class DefeatRoaches(Task):
             return self._walk(int(action) - FIRST_WALK)
         if not (len(self.marines) and len(self.roaches)):
             return []
-        by_distance = self._roaches_by_distance()
         if action == FOCUS_NEAREST:
-            return [commands.attack(self.marines.tags, self.roaches.tags[by_distance[0]])]
-        weakest = self.roaches.tags[by_distance[self.roach_health[by_distance].argmin()]]
+            return [commands.attack(self.marines.tags, self.roaches.tags[self.by_distance[0]])]
+        weakest = self.roaches.tags[min(self.by_distance, key=self.roach_health.__getitem__)]
         if action == FOCUS_WEAKEST:
             return [commands.attack(self.marines.tags, weakest)]
         return self._rescue_hurt(weakest)
@@ -135,11 +141,6 @@ class DefeatRoaches(Task):
         masks = np.ones(N_ACTIONS, dtype=np.bool_)
         masks[:FIRST_WALK] = len(self.marines) > 0 and len(self.roaches) > 0
         return masks
-
-    def _roaches_by_distance(self) -> NDArray[np.intp]:
-        """Indices of the roaches, the nearest to the centre of the marines first."""
-        centre = self.marines.positions.mean(axis=0, keepdims=True)
-        return np.argsort(distances(centre, self.roaches.positions)[0], kind="stable")
 
     def _walk(self, direction: int) -> Commands:
         """Every marine walks the same way, so the group keeps its shape."""
