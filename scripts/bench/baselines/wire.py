@@ -158,10 +158,6 @@ async def serve(root: str, map_name: str) -> None:
     try:
         wire = await connect(lease.port)
         map_path = find_map(installation, map_name)
-        for request in (requests.create_game(setup, map_path, None), requests.join_game(setup)):
-            reply = await wire.ask(request)
-            assert not reply.error, reply
-        area = (await wire.ask(requests.game_info())).game_info.start_raw.playable_area
         bursts: list[bytes] = []
         loop = 0
         for what, *arguments in child.questions():
@@ -172,8 +168,14 @@ async def serve(root: str, map_name: str) -> None:
                 observed = (await wire.ask(requests.observation())).observation.observation
                 assert observed.game_loop == loop, f"loop {observed.game_loop}, not {loop}"
             else:
-                reply = await wire.ask(requests.restart_game())
-                assert not reply.error, reply
+                # Created anew: after 2^19 loops over all restarts a game would end.
+                for request in (
+                    requests.create_game(setup, map_path, None),
+                    requests.join_game(setup),
+                ):
+                    reply = await wire.ask(request)
+                    assert not reply.error, reply
+                area = (await wire.ask(requests.game_info())).game_info.start_raw.playable_area
                 observed = (await wire.ask(requests.observation())).observation.observation
                 loop = observed.game_loop
                 bursts = random_walks(observed, area, task.step_mul)
