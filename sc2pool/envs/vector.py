@@ -465,6 +465,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             timeout: seconds that envs of the user get to close by themselves; None for 2.
             terminate: kill them at once.
         """
+        if self.pool.closed:
+            return
         state = self._pending.state
         if state is not AsyncState.DEFAULT and not self._pending.late:
             logger.warn(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -106,7 +107,8 @@ class Pool:
 
     Raises:
         ConfigError: the players do not agree on their spaces, a game cannot be started, the
-            metrics cannot be served, or the process may not open as many files as that needs.
+            metrics cannot be served, the process may not open as many files as that needs, or it
+            is ending.
     """
 
     def __init__(
@@ -127,6 +129,8 @@ class Pool:
         self._is_task = one_book
         self._frames: dict[int, Any] = {}
         self._finalizer: weakref.finalize[..., Pool] | None = None
+        if sys.is_finalizing():
+            raise ConfigError("no games can be started any more: the interpreter is ending")
         if config.replays is not None and not one_book:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
         system.require_descriptors(self.n + spares, config.envs_per_worker or 1)
@@ -560,6 +564,9 @@ class Pool:
         Args:
             grace_s: how long envs of the user may take to close by themselves; None for 2 s.
         """
+        finalizer = self._finalizer
+        if finalizer is not None and not finalizer.alive:
+            return  # closed; at the interpreter's end not even modules may be left to look further
         if os.getpid() != self._owner_pid:
             words = f"this pool belongs to process {self._owner_pid}, which must close it"
             warnings.warn(words, RuntimeWarning, stacklevel=2)

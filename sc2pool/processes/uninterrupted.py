@@ -9,14 +9,16 @@ All children of a pool are started here for a second reason: the parent-death si
 follows the *thread* that spawned it (prctl(2)). A worker spawned from a short-lived thread would be
 killed at the end of that thread, and not at the end of the trainer.
 
-Rule: pieces of work are done one after the other, in the order in which they were asked for. So
-what ends a thing may be asked for while the thing is still being made.
+Rules: pieces of work are done one after the other, in the order in which they were asked for, so
+what ends a thing may be asked for while the thing is still being made. When the interpreter ends, in
+a `__del__` for instance, no thread but the caller's runs any more, so the caller does the work.
 """
 
 from __future__ import annotations
 
 import os
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -68,6 +70,10 @@ def submit(work: Callable[[], _T]) -> Future[_T]:
     Raises:
         RuntimeError: this process may not start the thread.
     """
+    if sys.is_finalizing():
+        done: Future[_T] = Future()
+        _do(work, done)
+        return done
     global _thread  # noqa: PLW0603 - one thread per process is the point
     if _thread is None or not _thread.is_of_this_process:
         _thread = _Thread()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -247,7 +248,8 @@ class Watchdog:
     def close(self) -> None:
         """End the thread."""
         self._stop.set()
-        self._thread.join()
+        if not sys.is_finalizing():  # the thread does not run any more at the interpreter's end
+            self._thread.join()
         self.bell.close()
 
     def _run(self) -> None:

@@ -10,6 +10,7 @@ so two pools do not mix, and nothing else of the user's process is shown.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -157,6 +158,9 @@ class MetricsServer:
 
     def close(self) -> None:
         """End the endpoint; its port is free afterwards."""
+        if sys.is_finalizing():  # the serving thread does not run any more
+            self._server.server_close()
+            return
         # In a thread of its own: the garbage collector may close a pool in any thread, the serving
         # one included, and that one cannot wait for its own end.
         ending = threading.Thread(target=self._end, name="sc2pool-metrics-end")
