@@ -6,13 +6,18 @@ import argparse
 import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import find, find_map
 from sc2pool.tasks.registry import resolve
+
+if TYPE_CHECKING:
+    from sc2pool.tasks.definition import TaskDefinition
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
@@ -62,13 +67,29 @@ def positive_number(text: str) -> float:
     raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
 
 
+def task_class(task: str) -> type[TaskDefinition]:
+    """The class of a task; the module of one that is given as `module:Class` may be in this folder.
+
+    Only then, because what else lies there must not be imported: it may be another user's.
+
+    Raises:
+        ConfigError: as `resolve`.
+    """
+    if ":" in task:
+        with suppress(FileNotFoundError):
+            here = os.getcwd()  # noqa: PTH109
+            if here not in sys.path:
+                sys.path.append(here)
+    return resolve(task)
+
+
 def find_game(game: str, task: str) -> Path:
     """The folder of an installation that has the task's map.
 
     Raises:
         ConfigError: no such task, no such game, no such map.
     """
-    definition = resolve(task)
+    definition = task_class(task)
     installation = find(game)
     find_map(installation, definition.map_name)
     return installation.root

@@ -14,10 +14,8 @@ try:
     import argparse
     import io
     import os
-    import subprocess
     import sys
     from collections.abc import Callable, Sequence
-    from contextlib import suppress
     from importlib import import_module
     from pathlib import Path
     from typing import TYPE_CHECKING
@@ -69,8 +67,6 @@ def run_command(argv: Sequence[str] | None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # its encoding may have fewer letters
             stream.reconfigure(errors="replace")
     args = make_parser().parse_args(argv)
-    with suppress(FileNotFoundError):  # a task of the user's may be in this folder
-        sys.path.append(os.getcwd())  # noqa: PTH109
     try:
         with needed_for("this command"):
             return int(args.run(args))
@@ -418,9 +414,14 @@ def run_bench(args: argparse.Namespace) -> int:
 
 def run_standin_install(args: argparse.Namespace) -> int:
     """Run the stand-in's own program, which writes the installation; nothing imports it."""
-    after_stop = f"--after-stop={args.after_stop}"
-    command = [sys.executable, "-m", "sc2pool.standin", "install", args.folder, after_stop]
-    return subprocess.run(command, check=False).returncode
+    from sc2pool.game.installation import STAND_IN_S  # noqa: PLC0415
+    from sc2pool.processes.spawn import run_python  # noqa: PLC0415
+
+    arguments = ("install", args.folder, f"--after-stop={args.after_stop}")
+    done = run_python("sc2pool.standin", *arguments, timeout_s=STAND_IN_S)
+    print(done.stdout, end="")
+    print(done.stderr, end="", file=sys.stderr)
+    return done.returncode
 
 
 def run_standin_path(args: argparse.Namespace) -> int:  # noqa: ARG001

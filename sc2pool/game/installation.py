@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from sc2pool.errors import ConfigError
+from sc2pool.processes.spawn import run_python
 
 logger = logging.getLogger("sc2pool")
 
@@ -36,7 +37,7 @@ OLDEST_BUILD: Final = 55_958
 MAP_SUFFIX: Final = ".SC2Map"
 _BASE_FOLDER: Final = re.compile(r"Base(\d+)")
 
-_STAND_IN_S: Final = 120.0
+STAND_IN_S: Final = 120.0
 """How long it may take to write the stand-in: the start of an interpreter, and some small files."""
 
 
@@ -253,14 +254,11 @@ def write_stand_in() -> Path:
     # Its launcher names this interpreter and this package, so each of them has its own.
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
     root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
-    command = [sys.executable, "-m", "sc2pool.standin", "install", str(root)]
     failure = f"cannot write the stand-in game to {root}"
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_STAND_IN_S
-        )
+        done = run_python("sc2pool.standin", "install", str(root), timeout_s=STAND_IN_S)
     except subprocess.TimeoutExpired:
-        raise ConfigError(f"{failure} within {_STAND_IN_S:g} s") from None
+        raise ConfigError(f"{failure} within {STAND_IN_S:g} s") from None
     if done.returncode != 0:
         raise ConfigError(f"{failure}: {done.stderr.strip()}")
     return root

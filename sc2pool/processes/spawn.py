@@ -1,4 +1,9 @@
-"""Starts child Pythons of this package: workers, the guard, the update process."""
+"""Starts child Pythons of this package: workers, the guard, the update process, the stand-in.
+
+Rule: no other place starts one, because a child must not run code that lies in the working
+directory, which may be another user's: not as `python -m` would (`-P`), and not by an entry of
+PYTHONPATH that is relative or empty. What the trainer itself may import, a worker is told later.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +26,7 @@ def start_python(
     own_session: bool = False,
     stdin: int = subprocess.DEVNULL,
     stdout: int | None = None,
+    stderr: int | None = None,
 ) -> Child:
     """Start `python -m module` with this package on its path.
 
@@ -39,18 +45,40 @@ def start_python(
             CPU beside two for every game, while all games wait for it.
         stdin: as for `subprocess.Popen`.
         stdout: as there.
+        stderr: as there.
     """
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package_root = str(Path(__file__).resolve().parents[2])
-    search_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
+    search_path = os.pathsep.join([package_root, *filter(os.path.isabs, given)])
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],
         pass_fds=descriptors,
         stdin=stdin,
         stdout=stdout,
+        stderr=stderr,
         start_new_session=own_session,
         process_group=None if own_session else 0,
         env={**os.environ, "PYTHONPATH": search_path, **(environment or {})},
     )
+
+
+def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """Run `python -m module` to its end, and return what it has printed.
+
+    Args:
+        module: to run.
+        arguments: its command line.
+        timeout_s: how long it may take.
+
+    Raises:
+        subprocess.TimeoutExpired: it took longer, and was killed.
+    """
+    with start_python(module, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        try:
+            printed = [part.decode(errors="replace") for part in child.communicate(None, timeout_s)]
+        finally:
+            child.kill()  # without effect if it has ended
+    return subprocess.CompletedProcess(child.args, child.returncode, *printed)
 
 
 def start_worker(module: str, descriptors: tuple[int, ...], temp_dir: Path, lifeline: int) -> Child:

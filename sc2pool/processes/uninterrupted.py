@@ -10,7 +10,7 @@ follows the *thread* that spawned it (prctl(2)). A worker spawned from a short-l
 killed at the end of that thread, and not at the end of the trainer.
 
 Rules: pieces of work are done one after the other, in the order in which they were asked for, so
-what ends a thing may be asked for while the thing is still being made. When the interpreter ends, in
+what ends a thing may be asked for while the thing is still being made. At the interpreter's end, in
 a `__del__` for instance, no thread but the caller's runs any more, so the caller does the work.
 """
 

@@ -24,7 +24,7 @@ LIBRARIES = {
 def make(name: str, **keywords: Any) -> Any:
     """An env of the class with this name: of one game if there is no other keyword."""
     if name == "RaySC2VecEnv":
-        from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415
+        from sc2pool.ray import RaySC2VecEnv
 
         return RaySC2VecEnv(**{"n": 1, **keywords})
     if name in ("SC2GymEnv", "SC2ParallelEnv", "StarCraft2Env"):

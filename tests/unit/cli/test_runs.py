@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sc2pool.cli.runs import NoAnswerError, Run, choose
@@ -77,7 +78,10 @@ def test_several_processes_are_told_apart(runs: list[RunDir], temp: Path) -> Non
 
 
 def test_one_in_another_temp_folder_is_found_by_its_pid(
-    runs: list[RunDir], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    runs: list[RunDir],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    wait_for: Callable[..., None],
 ) -> None:
     runs[1].close()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("other")))
@@ -89,6 +93,7 @@ def test_one_in_another_temp_folder_is_found_by_its_pid(
         subprocess.Popen(["sleep", "60"], env=environment) as worker,
     ):
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a zombie, as a killed worker is
+        wait_for(psutil.Process(worker.pid).environ)  # the system shows none in the midst of exec
         assert choose(None, os.getpid()).path == runs[0].path
         worker.kill()
 

@@ -15,14 +15,13 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from sc2pool.cli.arguments import check_writable, find_game
+from sc2pool.cli.arguments import check_writable, find_game, task_class
 from sc2pool.cli.training.run_folder import CONFIG_FILE, find_model, read_config, read_steps, unused
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.settings.self_play import EVALUATIONS, GAMES, PARTS, choose_self_play
 from sc2pool.errors import ConfigError
 from sc2pool.optional import EXTRAS, require
-from sc2pool.tasks.registry import resolve
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class TrainOptions:
         task = choose("task", cls.task)
         algo = choose("algo", cls.algo)
         steps_done = 0 if model is None else read_steps(model, algo)
-        definition = resolve(task)
+        definition = task_class(task)
         check_algorithm(algo, definition)
         self_play = choose_self_play(args.self_play, resumed.get("self_play"), definition)
         if args.snapshot_every is not None and not self_play:
