@@ -12,7 +12,9 @@ for ever for a node that may still come.
 from __future__ import annotations
 
 import math
+import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from typing import Any
 import ray
 from ray._private.state import available_resources_per_node  # public only for the whole cluster
 from ray.exceptions import RayError, TaskUnschedulableError
+from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sc2pool.deadline import Deadline
@@ -72,6 +75,23 @@ class Need:
     games_each: int = 0
 
 
+class _Job(JobConfig):
+    """A job whose processes import nothing from a folder that this process would not import from.
+
+    Ray puts the working directory first on their path, even if this process has not got it on its
+    own; what lies there may be another user's.
+    """
+
+    _py_driver_sys_path: list[str]
+
+    def _serialize(self) -> Any:
+        importable = {os.path.realpath(folder) for folder in sys.path}
+        self._py_driver_sys_path = [
+            folder for folder in self._py_driver_sys_path if os.path.realpath(folder) in importable
+        ]
+        return super()._serialize()
+
+
 def connect(address: str | None = None) -> None:
     """Connect this process to a cluster, unless it is connected already.
 
@@ -92,7 +112,7 @@ def connect(address: str | None = None) -> None:
     if address is not None and address != "auto":
         _probe(address)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="warning")
+        ray.init(address=address, job_config=_Job(), log_to_driver=False, logging_level="warning")
     except (OSError, ValueError, RuntimeError, RayError) as error:
         raise ConfigError(
             f"no Ray cluster at {address!r}: {error}; start one with `ray start --head "

@@ -112,6 +112,10 @@ def test_a_killed_driver_leaves_no_game_and_no_reservation(case):
     assert found["free_s"] >= 0
 
 
+def test_nothing_in_the_drivers_working_directory_is_imported(case):
+    assert case("planted_files") == {"games": 4, "imported": False}
+
+
 def test_a_node_that_does_not_come_back_is_an_error_that_says_so(case):
     found = case("node_lost_for_good")
     assert found["games"] == 4

@@ -263,6 +263,27 @@ def driver_killed() -> dict[str, Any]:
         driver.communicate()
 
 
+def planted_files() -> dict[str, Any]:
+    """A driver's working directory has code under the names of packages, maybe another user's."""
+    folder = Path(TEMP, "planted")
+    for name in ("sc2pool", "numpy", "psutil", "picows"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(f"open({str(folder / 'imported')!r}, 'w')")
+    driver = subprocess.Popen(
+        [sys.executable, DRIVER, NODES.address], stdout=subprocess.PIPE, text=True, cwd=folder
+    )
+    try:
+        assert driver.stdout is not None
+        return {
+            "games": len(json.loads(driver.stdout.readline() or "[]")),
+            "imported": (folder / "imported").exists(),
+        }
+    finally:
+        driver.kill()
+        driver.communicate()
+        wait(lambda: ray.available_resources().get(GAME_RESOURCE, 0.0) == N)
+
+
 def spreads() -> dict[str, Any]:
     """How many envs each of some nodes gets; a node is its CPUs, games and free games."""
 
@@ -316,9 +337,8 @@ def a_window() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    )
+    found_before = filter(None, [os.environ.get("PYTHONPATH")])
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *found_before])
     NODES = Nodes(TEMP, GAME)
     try:
         found = run_cases(
@@ -330,6 +350,7 @@ if __name__ == "__main__":
                 actor_killed_at_rest,
                 crash_loop,
                 driver_killed,
+                planted_files,
                 spreads,
                 too_few_resources,
                 a_node_without_the_game,

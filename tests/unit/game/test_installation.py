@@ -51,7 +51,7 @@ def test_path(tmp_path):
 
 
 def test_a_stand_in_that_cannot_be_written_in_time(monkeypatch):
-    monkeypatch.setattr(installation, "_STAND_IN_S", 0.0)
+    monkeypatch.setattr(installation, "STAND_IN_S", 0.0)
     with pytest.raises(ConfigError, match=r"cannot write the stand-in game to .* within 0 s"):
         find("auto")
 

@@ -1,0 +1,105 @@
+"""What lies in the working directory is not imported: it may be another user's."""
+
+from __future__ import annotations
+
+import pkgutil
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from every_class import LIBRARIES
+
+PROGRAM = Path(__file__).with_name("planted.py")
+MARKER = "imported"
+CODE = """
+import sys
+with open({marker!r}, "a") as file:
+    print(__name__, *sys.orig_argv, file=file)
+"""
+SELDOM_INSTALLED = (
+    *("IPython", "colorama", "cv2", "orjson", "pandas", "pettingzoo", "ray", "scipy", "simplejson"),
+    *("sitecustomize", "tensorboardX", "tianshou", "tqdm", "triton", "usercustomize", "uvloop"),
+    "wandb",
+)
+"""Modules that libraries import if they are there."""
+COMMANDS = {
+    "train": ("train", "--steps", "64", "--n", "1", "--watch"),
+    "async-ppo": ("train", "--steps", "64", "--n", "1", "--algo", "async-ppo", "--realtime"),
+    "self-play": ("train", "--task", "MarineDuel", "--self-play", "--steps", "64", "--n", "1"),
+    "tasks": ("tasks",),
+    "doctor": ("doctor",),
+    "bench": ("bench", "--n", "1", "--seconds", "0.2"),
+    "top": ("top",),
+    "watch": ("watch",),
+    "standin install": ("standin", "install", "installation"),
+    "standin path": ("standin", "path"),
+    "version": ("--version",),
+}
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with code under the name of every module; none plays a game but the stand-in."""
+    folder = tmp_path / "planted"
+    code = CODE.format(marker=str(folder / MARKER))
+    installed = {module.name for module in pkgutil.iter_modules()}
+    for name in installed | sys.stdlib_module_names | set(SELDOM_INSTALLED) | {"sc2pool"}:
+        package = folder / name
+        package.mkdir(parents=True)
+        for file in ("__init__.py", "__main__.py"):
+            (package / file).write_text(code)
+    monkeypatch.delenv("SC2PATH", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*map(str, command)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [*(name for name in LIBRARIES if name != "RaySC2VecEnv"), "PauseGate", "page"]
+)
+def test_no_constructor_imports_it(
+    name: str, planted: Path, python_with: Callable[[str], str]
+) -> None:
+    library = LIBRARIES.get(name, "")
+    done = run(python_with(library) if library else sys.executable, PROGRAM, name)
+    assert not (planted / MARKER).exists(), (planted / MARKER).read_text()
+    assert done.stdout.splitlines()[-1] == "played", done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_no_command_imports_it(command: tuple[str, ...], planted: Path) -> None:
+    done = run(Path(sys.executable).with_name("sc2pool"), *command)
+    assert not (planted / MARKER).exists(), (planted / MARKER).read_text()
+    expected = 2 if command[0] in ("top", "watch") else 0  # no pool is there
+    assert done.returncode == expected, done.stderr
+
+
+def test_a_task_that_is_named_may_lie_there(planted: Path) -> None:
+    """Then what it imports may, too, but not in place of what is installed."""
+    (planted / "my_task.py").write_text(
+        "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon\n"
+        "class Mine(MoveToBeacon): pass\n"
+    )
+    shutil.rmtree(planted / "cv2")  # Stable-Baselines3 uses it if it is there
+    asked = ("bench", "--task", "my_task:Mine", "--n", "1", "--seconds", "0.2")
+    done = run(Path(sys.executable).with_name("sc2pool"), *asked)
+    assert done.returncode == 0, done.stderr
+    marker = planted / MARKER
+    imported = (
+        {line.split()[0] for line in marker.read_text().splitlines()} if marker.exists() else set()
+    )
+    assert imported.isdisjoint(module.name for module in pkgutil.iter_modules())
