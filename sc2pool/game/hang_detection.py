@@ -13,6 +13,7 @@ the limit has passed without an answer.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -24,6 +25,20 @@ IDLE_CPU_SHARE: Final = 0.01
 """CPU seconds per second below which a process does no work; its idle threads use less."""
 STALL_S: Final = 1.0
 """A timer this late means that this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
+
+
+def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
+    """The same deadline, or a later one if it passed while this process did not run.
+
+    What it was waiting for may have been stopped as well, or was asked only now.
+
+    Args:
+        deadline: in the future or in the past.
+        grace_s: how much longer that may take then.
+    """
+    if time.monotonic() - deadline.instant_s > STALL_S:
+        return Deadline.after(grace_s)
+    return deadline
 
 
 class HangDetector:

@@ -2,8 +2,9 @@
 
 Rules: a task's episodes come from one book, in its order, so a seed determines all of them, and
 spares may hold the next ones; envs of the user count their own episodes, have no spares, and get
-their seeds from the reset; before an episode is dealt out of order, those that spares hold go back
-into the book.
+their seeds from the reset; one that is made anew goes on with a seed that follows from the last;
+an instance that has reached a soft limit is replaced before its next episode begins, whoever asks
+for that; before an episode is dealt out of order, those that spares hold go back into the book.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Episodes:
         self._book = EpisodeBook()
         self._spares = Spares(supervisor)
         self._dealt = [0] * len(supervisor.env_seats)
+        self._seeds: list[int | None] = [None] * len(supervisor.env_seats)
+        """Of envs of the user: the newest that the trainer gave to each."""
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None) -> None:
         """Begin a new book; see `EpisodeBook`."""
@@ -65,16 +68,26 @@ class Episodes:
 
     def begin(self, seat: Seat, request: Request) -> None:
         """Bring the env to an episode as the trainer asks for it; `take_back` comes before."""
+        self._supervisor.recycle_if_due(seat)
         if self._one_book:
             episode = self._book.deal(request.options)
             number, seed = episode.number, episode.seed
             if request.seed is not None:
                 seed = episode_seed(request.seed, 0)
         else:
-            number, seed = self._dealt[seat.index], request.seed
+            number, seed = self._dealt[seat.index], self._seed_of_env(seat, request)
             self._dealt[seat.index] += 1
         options = dict(request.options)
         self._supervisor.play(seat, Episode(number, seed, options, request.both_keywords))
+
+    def _seed_of_env(self, seat: Seat, request: Request) -> int | None:
+        """The seed of an env of the user: the trainer's; if it is made anew, one that follows."""
+        if request.seed is not None:
+            self._seeds[seat.index] = request.seed
+        before = self._seeds[seat.index]
+        if request.seed is not None or before is None or seat.instance.episodes:
+            return request.seed
+        return episode_seed(before, self._dealt[seat.index])
 
     @property
     def want_spares(self) -> bool:

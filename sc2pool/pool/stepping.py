@@ -33,7 +33,7 @@ from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
 from sc2pool.pool.instances.seats import Seat
-from sc2pool.pool.instances.states import Event, State
+from sc2pool.pool.instances.states import State
 from sc2pool.pool.instances.supervisor import Listener
 from sc2pool.pool.queues.common_bell import Bell
 from sc2pool.pool.queues.layout import Array, SlotLayout
@@ -317,7 +317,7 @@ class Stepping(Listener):
         """The env takes the episode that its seat's instance has ready."""
         seat, outcome = step.seat, step.outcome
         assert outcome is not None, "an episode begins with an outcome, be it empty"
-        seat.instance.on(Event.TAKEN)
+        seat.instance.taken()
         seat.episode = None
         step.queue = seat.instance.queue
         outcome.observation, infos = step.queue.out_of_band()

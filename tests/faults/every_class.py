@@ -1,11 +1,15 @@
-"""One env of each class, made in the same words; for tests of what all classes promise.
+"""Every env class behind one interface; for tests of what all of them promise.
 
-An importable module: the programs of these tests run in the environments of several libraries.
+An importable module: programs of the tests run it in the environments of several libraries.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
 
 import sc2pool
 
@@ -20,6 +24,13 @@ LIBRARIES = {
 }
 """The library that each class needs; empty for none."""
 
+MODES = dict.fromkeys(LIBRARIES, ("",)) | {
+    "SC2VectorEnv": tuple(mode.value for mode in AutoresetMode)
+}
+"""The autoreset modes of each class."""
+
+OF_ONE_GAME = ("SC2GymEnv", "SC2ParallelEnv", "StarCraft2Env")
+
 
 def make(name: str, **keywords: Any) -> Any:
     """An env of the class with this name: of one game if there is no other keyword."""
@@ -27,6 +38,208 @@ def make(name: str, **keywords: Any) -> Any:
         from sc2pool.ray import RaySC2VecEnv
 
         return RaySC2VecEnv(**{"n": 1, **keywords})
-    if name in ("SC2GymEnv", "SC2ParallelEnv", "StarCraft2Env"):
+    if name in OF_ONE_GAME:
         return getattr(sc2pool, name)(**keywords)
-    return getattr(sc2pool, name)(**{"n": 1, **keywords})
+    return getattr(sc2pool, name)(**keywords if "env_fns" in keywords else {"n": 1, **keywords})
+
+
+class Played(NamedTuple):
+    """What a step brought; a learner is an env, a row or an agent, by its place."""
+
+    observations: list[Any]
+    """The newest of each learner."""
+    last: dict[int, Any]
+    """The last observation of each learner whose episode is over."""
+    synthetic: set[int]
+    """The learners whose transition the pool has made up."""
+    given: Any
+    """All that was handed out."""
+
+
+class Driver:
+    """Plays an env at random; begins the next episode of each learner that is over.
+
+    Args:
+        name: of the class.
+        mode: of its autoreset.
+        keywords: of its constructor.
+    """
+
+    def __init__(self, name: str, mode: str = "", **keywords: Any) -> None:
+        if mode:
+            keywords["autoreset_mode"] = mode
+        self.env = make(name, **keywords)
+        self._mode = mode
+        self._random = np.random.default_rng(0)
+        self._over: list[int] = []
+        self._reset, self._step = {
+            "SC2GymEnv": (self._reset_gym, self._step_gym),
+            "SC2VectorEnv": (self._reset_vector, self._step_vector),
+            "StarCraft2Env": (self._reset_smac, self._step_smac),
+            "SC2ParallelEnv": (self._reset_parallel, self._step_parallel),
+            "SC2TianshouVectorEnv": (self._reset_tianshou, self._step_tianshou),
+        }.get(name, (self._reset_sb3, self._step_sb3))
+
+    @property
+    def pool(self) -> Any:
+        return self.env._pool if hasattr(self.env, "_pool") else self.env.pool
+
+    def reset(self) -> Played:
+        """Begin an episode of every learner."""
+        self._over = []
+        return self._reset()
+
+    def step(self) -> Played:
+        """Play a step, after a reset of the learners that are over and that no step resets."""
+        return self._step()
+
+    def close(self) -> None:
+        self.env.close()
+
+    # ---- how each class is played -------------------------------------------------------------
+
+    def _reset_sb3(self) -> Played:
+        observations = self.env.reset()
+        return Played(rows_of(observations), {}, set(), (observations, self.env.reset_infos))
+
+    def _step_sb3(self) -> Played:
+        actions = [self.env.action_space.sample() for _ in range(self.env.num_envs)]
+        observations, rewards, dones, infos = given = self.env.step(np.array(actions))
+        return Played(
+            rows_of(observations),
+            {i: infos[i]["terminal_observation"] for i in np.flatnonzero(dones)},
+            {i for i, info in enumerate(infos) if "sc2pool.synthetic" in info},
+            (*given, rewards),
+        )
+
+    def _reset_vector(self) -> Played:
+        given = self.env.reset()
+        return Played(rows_of(given[0]), {}, set(), given)
+
+    def _step_vector(self) -> Played:
+        if self._over and self._mode == AutoresetMode.DISABLED.value:
+            mask = np.isin(np.arange(self.env.num_envs), self._over)
+            self._over = []
+            given = self.env.reset(options={"reset_mask": mask})
+            return Played(rows_of(given[0]), {}, set(), given)
+        given = self.env.step(self.env.action_space.sample())
+        observations, _, terminated, truncated, infos = given
+        over = np.flatnonzero(terminated | truncated).tolist()
+        if self._mode == AutoresetMode.SAME_STEP.value:
+            last = {i: infos["final_obs"][i] for i in over}
+        else:
+            last = {i: rows_of(observations)[i] for i in over}
+            self._over = over
+        synthetic = set(np.flatnonzero(infos.get("_sc2pool.synthetic", [])).tolist())
+        return Played(rows_of(observations), last, synthetic, given)
+
+    def _reset_gym(self) -> Played:
+        given = self.env.reset()
+        return Played([given[0]], {}, set(), given)
+
+    def _step_gym(self) -> Played:
+        if self._over:
+            return self.reset()
+        given = self.env.step(self.env.action_space.sample())
+        observation, _, terminated, truncated, info = given
+        self._over = [0] * (terminated or truncated)
+        synthetic = {0} if "sc2pool.synthetic" in info else set()
+        return Played([observation], {0: observation} if self._over else {}, synthetic, given)
+
+    def _reset_parallel(self) -> Played:
+        given = self.env.reset()
+        return Played(list(given[0].values()), {}, set(), (given, self._state()))
+
+    def _step_parallel(self) -> Played:
+        if self._over:
+            return self.reset()
+        actions = {
+            name: self.env.action_space(name).sample(mask)
+            for name, mask in zip(self.env.agents, self._masks(), strict=True)
+        }
+        given = self.env.step(actions)
+        observations, _, terminated, truncated, infos = given
+        self._over = [0] * any({**terminated, **truncated}.values())
+        shown = list(observations.values())
+        synthetic = {i for i, info in enumerate(infos.values()) if "sc2pool.synthetic" in info}
+        last = dict(enumerate(shown)) if self._over else {}
+        return Played(shown, last, synthetic, (given, self._state()))
+
+    def _state(self) -> Any:
+        return self.env.state() if hasattr(self.env, "state_space") else None
+
+    def _masks(self) -> Iterable[Any]:
+        """Of the pool: those that were handed out may have been written to."""
+        masks = [self.pool.action_mask(row) for row in range(len(self.env.agents))]
+        return [None if mask is None else mask.astype(np.int8) for mask in masks]
+
+    def _reset_smac(self) -> Played:
+        given = self.env.reset()
+        return Played([*given[0], given[1]], {}, set(), given)
+
+    def _step_smac(self) -> Played:
+        if self._over:
+            return self.reset()
+        masks = [self.env.get_avail_agent_actions(i) for i in range(self.env.n_agents)]
+        actions = [self._random.choice(np.flatnonzero(mask)) for mask in masks]
+        _, over, info = self.env.step(actions)
+        self._over = [0] * over
+        observations, state = self.env.get_obs(), self.env.get_state()
+        shown = [*observations, state]
+        synthetic = set(range(len(shown))) if "sc2pool.fault" in info else set()
+        given = (shown, info, masks, self.env.get_avail_actions(), self.env.get_capabilities())
+        return Played(shown, dict(enumerate(shown)) if over else {}, synthetic, given)
+
+    def _reset_tianshou(self) -> Played:
+        given = self.env.reset()
+        self._shown = list(given[0])
+        return Played(self._shown, {}, set(), given)
+
+    def _step_tianshou(self) -> Played:
+        if self._over:
+            over, self._over = self._over, []
+            given = self.env.reset(over)
+            for row, env in enumerate(over):
+                self._shown[env] = given[0][row]
+            return Played(self._shown, {}, set(), given)
+        actions = [space.sample() for space in self.env.action_space]
+        given = self.env.step(np.array(actions))
+        observations, _, terminated, truncated, infos = given
+        self._over = np.flatnonzero(terminated | truncated).tolist()
+        self._shown = list(observations)
+        synthetic = {i for i, info in enumerate(infos) if "sc2pool.synthetic" in info}
+        return Played(self._shown, {i: self._shown[i] for i in self._over}, synthetic, given)
+
+
+def rows_of(batch: Any) -> list[Any]:
+    """The observations of a batch, one by one, without a copy; of spaces without layout, too."""
+    if isinstance(batch, np.ndarray):
+        return list(batch) if batch.ndim > 1 else [batch[i : i + 1] for i in range(len(batch))]
+    if isinstance(batch, dict):
+        parts = {key: rows_of(part) for key, part in batch.items()}
+        length = len(next(iter(parts.values())))
+        return [{key: part[i] for key, part in parts.items()} for i in range(length)]
+    if batch and all(isinstance(part, np.ndarray | dict) for part in batch):
+        return [tuple(row) for row in zip(*map(rows_of, batch), strict=True)]
+    return list(batch)
+
+
+def arrays_in(value: Any) -> Iterable[np.ndarray[Any, Any]]:
+    """Every array in nested values."""
+    if isinstance(value, np.ndarray):
+        yield value
+        if value.dtype != object:
+            return
+        value = value.tolist()
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple | Iterable) or isinstance(value, str | bytes):
+        return
+    for part in value:
+        if part is not value:
+            yield from arrays_in(part)
+
+
+def all_in(value: Any, condition: Callable[[Any], bool]) -> bool:
+    """True if it holds for every array in nested values."""
+    return all(map(condition, arrays_in(value)))

@@ -30,6 +30,13 @@ from sc2pool.processes.uninterrupted import uninterrupted
 SCHEDULES = 3_000
 SEEDS = range(4)
 FOUND = {
+    "this process was stopped while an instance left its worker": Schedule(
+        spares=2,
+        each=3,
+        recycle=1,
+        patience=1,
+        events=(("reset",), ("reset", ""), ("sleep", 100.0)),
+    ),
     "the folder of a new instance cannot be made": Schedule(
         events=(("reset",), ("refuse", "folder", 28, 8), ("step",), ("die", 0))
     ),

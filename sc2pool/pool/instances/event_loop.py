@@ -223,7 +223,7 @@ class EventLoop:
                 continue
             plan = True
             if isinstance(tag, Leaving):
-                uninterrupted(tag.worker.look_who_left)
+                self.roster.look_who_left(tag.worker)
                 continue
             seat_of_channel = self.roster.seat_of(tag)
             if seat_of_channel is not None:  # else replaced while this batch was handled

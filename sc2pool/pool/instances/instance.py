@@ -75,7 +75,7 @@ class Instance:
         reset_kind: how that episode was reached.
         holds: it was asked to stop its game at that episode's first observation.
         was_spare: that episode was prepared on a spare's seat.
-        episodes: how many it has ended.
+        episodes: how many envs have taken from it, the running one included.
         memory_problem: the soft memory limit that it has reached; empty for none.
         last_actions: the newest actions, the last one last.
         pauses: how often its game was stopped.
@@ -209,6 +209,11 @@ class Instance:
             pickled = for_worker([attributes.get(row, {}) for row in range(self.hello.rows)])
         sequence = self.queue.begin_episode()
         self._send(messages.Reset(sequence, episode, pickled, self.holds))
+
+    def taken(self) -> None:
+        """An env takes the episode."""
+        self.on(Event.TAKEN)
+        self.episodes += 1
 
     def begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
         """An action is about to be sent."""

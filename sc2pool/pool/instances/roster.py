@@ -20,7 +20,7 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AT_REST, LIVE, STOPPED, Event, State
 from sc2pool.pool.instances.system import REAL, System
-from sc2pool.pool.instances.workers import Workers
+from sc2pool.pool.instances.workers import Worker, Workers
 from sc2pool.pool.machine.watchdog import Watched, bytes_of
 from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.common_bell import Bell, CommonBells
@@ -128,11 +128,19 @@ class Roster:
                 return seat
         return None
 
-    def replace(self, seat: Seat) -> None:
-        """Retire the seat's instance and seat a new one; the seat's episode stays."""
+    def look_who_left(self, worker: Worker) -> None:
+        """One that was told to leave this worker may have left."""
+        uninterrupted(partial(self._workers.look_who_left, worker))
+
+    def replace(self, seat: Seat, *, gently: bool = False) -> None:
+        """Retire the seat's instance and seat a new one; the seat's episode stays.
+
+        Args:
+            gently: the old one waits for nothing, and closes its env before its worker ends.
+        """
         old = seat.instance
         new = self._make(seat.spec, old.queue.row)
-        self._retire(old, partial(self._workers.succeed, old.number, new.number))
+        self._retire(old, partial(self._workers.succeed, old.number, new.number, gently=gently))
         seat.instance = new
 
     def dismiss(self, seat: Seat) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import ConfigError, Fault, FaultKind, Phase, SC2PoolError
-from sc2pool.game.hang_detection import SLOW_FACTOR, STALL_S
+from sc2pool.game.hang_detection import SLOW_FACTOR, unless_stalled
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.recovery import Recovery
 from sc2pool.pool.instances.roster import Roster
@@ -125,18 +125,24 @@ class Supervisor:
         self._roster.dismiss(seat)
 
     def recycle_if_due(self, seat: Seat) -> None:
-        """Replace an instance whose episode is over and that has reached a soft limit."""
+        """Replace an instance that has reached a soft limit; its next episode is about to begin."""
         instance = seat.instance
-        if instance.state is not State.OVER:
+        if instance.state not in (State.OVER, State.PLAYING):
             return  # it is new, in place of one that died
         cause = instance.recycle_due(self._config.recycle)
         if cause is None:
             return
-        words = "recycled for its %s"
-        log_instance(logging.INFO, seat.name, instance.number, instance.phase(), words, cause)
+        level, words = logging.INFO, "recycled for its %s"
+        if cause == "memory" and instance.episodes == 1:
+            level = logging.WARNING
+            words += (
+                " after one episode; if that is what an episode takes, raise the soft limits of "
+                "PoolConfig(recycle=RecyclePolicy(…))"
+            )
+        log_instance(level, seat.name, instance.number, instance.phase(), words, cause)
         self.stats.count_recycle(seat.name, instance.number, cause)
         instance.on(Event.RECYCLE)
-        self._roster.replace(seat)
+        self._roster.replace(seat, gently=not instance.games)  # an env of the user has a `close`
 
     def pause(self, seat: Seat) -> None:
         """Stop the seat's game, if it waits for an action now."""
@@ -199,7 +205,6 @@ class Supervisor:
             return
         if instance.state is State.STEPPING:
             over = flags & (TERMINATED | TRUNCATED) != 0
-            instance.episodes += over
             instance.end_step(Event.EPISODE_OVER if over else Event.REPLY)
             self.listener.replied(seat, flags)
         else:
@@ -341,14 +346,15 @@ class Supervisor:
         Then its worker has, because a worker keeps the limits of its games by itself.
         """
         self._roster.kill_hung_workers()
+        grace_s = self._config.limits.worker_grace_s
         for seat in self.seats:
             instance = seat.instance
             if instance.deadline.expired():
                 self.look(seat)  # the reply may be there although its ring was not noticed
             if instance.deadline.expired():
-                instance.deadline = self._extended(instance.deadline)
+                instance.deadline = unless_stalled(instance.deadline, grace_s)
             if instance.call_deadline.expired():
-                instance.call_deadline = self._extended(instance.call_deadline)
+                instance.call_deadline = unless_stalled(instance.call_deadline, grace_s)
             if instance.deadline.expired():
                 detail = f"the worker did not answer in time in state {instance.state}"
             elif instance.call_deadline.expired():
@@ -357,16 +363,6 @@ class Supervisor:
                 continue
             fault = Fault(FaultKind.DEADLINE, instance.phase(), detail)
             self._fault(seat, fault, of_worker=True)
-
-    def _extended(self, expired: Deadline) -> Deadline:
-        """The same deadline, or a later one if it is only this process that is late.
-
-        It was stopped (Ctrl-Z, a closed lid) or busy, and so may the worker have been, or it was
-        asked only now.
-        """
-        if time.monotonic() - expired.instant_s > STALL_S:
-            return Deadline.after(self._config.limits.worker_grace_s)
-        return expired
 
     def _fault(
         self,

@@ -6,9 +6,10 @@
 
 If one of several tenants has a fault, the worker goes on. That tenant is told to leave, and then
 its successor moves in. Both orders go over one socket, so a successor is hosted after its
-predecessor has left, whose row of the board it takes. Rules: a worker ends with its last tenant;
-one that does not let a tenant leave in time is hung, and is killed with all of them; what the
-waiter watches is registered and removed here.
+predecessor has left, whose row of the board it takes. Rules: a worker ends with its last tenant, at
+once, or by itself if that one is told to close an env of the user; one that does not let a tenant
+leave in time is hung, and is killed with all of them; what the waiter watches is registered and
+removed here.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sc2pool.deadline import NEVER, Deadline
+from sc2pool.game.hang_detection import unless_stalled
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.control import Control
-from sc2pool.pool.ipc.messages import Host, Leave
+from sc2pool.pool.ipc.messages import Close, Host, Leave
 from sc2pool.pool.machine.worker_process import WorkerProcess
 from sc2pool.pool.queues.common_bell import CommonBells
 from sc2pool.pool.queues.doorbell import Doorbell
@@ -53,7 +55,7 @@ class Worker:
         reply_bell: wakes the trainer.
         expected: numbers of the instances that live here, or are to move in.
         deadline: when all that were told to leave must have left.
-        doomed: it was killed, and may not have ended yet.
+        doomed: it was killed, or ends by itself, and may not have ended yet.
 
     Raises:
         OSError: the system refuses a process or descriptors; nothing is left.
@@ -68,6 +70,7 @@ class Worker:
         self.expected: set[int] = set()
         self.deadline = NEVER
         self.doomed = False
+        self._closes = False
         self._waiter = waiter
         self._common = common
         self._tenants: dict[int, Tenant] = {}
@@ -134,15 +137,20 @@ class Worker:
         self._waiter.add(tenant.channel.fileno(), instance)
         self._control.send(Host(instance.number, tenant.directory), (theirs.fileno(), spec))
 
-    def dismiss(self, number: int, grace_s: float) -> None:
-        """Have an instance leave, or end the worker if it is the last one.
+    @property
+    def is_needless(self) -> bool:
+        """Whether no instance is to live here, and none closes its env."""
+        return not self.expected and not (self._closes and self._leaving)
+
+    def dismiss(self, number: int, grace_s: float, *, gently: bool) -> None:
+        """Have an instance leave; if it is the last one, the worker may be ended.
 
         Args:
             grace_s: how long it may take.
+            gently: the last one is to close its env before the worker ends.
         """
         self.expected.discard(number)
-        if not self.expected:
-            self.end()
+        if not self.expected and not gently:
             return
         tenant = self._tenants.pop(number, None)
         if tenant is None:
@@ -153,8 +161,12 @@ class Worker:
         self._waiter.remove(tenant.channel.fileno())
         try:
             self._waiter.add(tenant.channel.fileno(), leaving)
-            self._control.send(Leave(number))
-        except OSError:  # it has ended, or does not read any more, or cannot be waited for
+            if self.expected:
+                self._control.send(Leave(number))
+            else:
+                self.doomed = self._closes = True
+                tenant.channel.send(Close())
+        except (OSError, ChannelClosedError):  # it has ended, or does not read, or has no watch
             self.kill()
 
     def look_who_left(self) -> None:
@@ -252,22 +264,34 @@ class Workers:
         self._workers.append(worker)
         return worker
 
-    def succeed(self, number: int, successor: int) -> None:
+    def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
         """Have an instance leave; its successor gets its place, unless it is the worker's last."""
         home = self._homes.get(number)
         if home is not None and not home.alone and home.goes_on:
             home.expected.add(successor)
             self._homes[successor] = home
-        self.dismiss(number)
+        self.dismiss(number, gently=gently)
 
-    def dismiss(self, number: int) -> None:
-        """Have an instance leave its worker, which ends with its last one."""
+    def dismiss(self, number: int, *, gently: bool = False) -> None:
+        """Have an instance leave its worker, which ends with its last one.
+
+        Args:
+            gently: it closes its env first; without that the last one ends at once.
+        """
         home = self._homes.pop(number, None)
-        if home is None:
-            return
-        home.dismiss(number, self._leave_s)
-        if not home.expected:
-            self._workers.remove(home)
+        if home is not None:
+            home.dismiss(number, self._leave_s, gently=gently)
+            self._end_if_needless(home)
+
+    def look_who_left(self, worker: Worker) -> None:
+        """One that was told to leave this worker may have left."""
+        worker.look_who_left()
+        self._end_if_needless(worker)
+
+    def _end_if_needless(self, worker: Worker) -> None:
+        if worker.is_needless and worker in self._workers:
+            self._workers.remove(worker)
+            worker.end()
 
     def next_wake_s(self) -> float:
         """When the first of those that were told to leave is late."""
@@ -276,6 +300,8 @@ class Workers:
     def kill_hung(self) -> None:
         """Kill those that have not let an instance leave in time; their channels end then."""
         for worker in self._workers:
+            if worker.deadline.expired():
+                worker.deadline = unless_stalled(worker.deadline, self._leave_s)
             if worker.deadline.expired():
                 worker.kill()
 

@@ -1,0 +1,81 @@
+"""Plays an env that replaces each instance after two episodes: `recycled.py CLASS MODE ENVS`.
+
+Prints what it has counted, as JSON. ENVS is "tasks" or "env_fns".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from every_class import Driver
+
+from sc2pool.config import PoolConfig, RecyclePolicy
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+EPISODES = 6
+CONFIG = PoolConfig(recycle=RecyclePolicy(episodes=2))
+
+
+class Short(MoveToBeacon):
+    """Episodes of three steps."""
+
+    max_loops = 24
+
+
+class OfTheUser(gymnasium.Env[Any, Any]):
+    """Episodes of three steps, whose observations follow from the seed; closes with a note."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float64)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.np_random.random(2), {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        return self.np_random.random(2), 1.0, self.steps == 3, False, {}
+
+    def close(self) -> None:
+        with Path(os.environ["CLOSED"]).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+def keywords_of(name: str, envs: str) -> dict[str, Any]:
+    if envs == "env_fns":
+        return {"env_fns": [OfTheUser, OfTheUser]}
+    if name == "StarCraft2Env":
+        return {"map_name": "3m"}
+    if name == "SC2ParallelEnv":
+        return {"task": "3m", "max_loops": 24}
+    return {"task": Short}
+
+
+def main(name: str, mode: str, envs: str) -> None:
+    driver = Driver(name, mode, config=CONFIG, **keywords_of(name, envs))
+    try:
+        driver.reset()
+        ended = 0
+        while ended < EPISODES:
+            played = driver.step()
+            ended += 0 in played.last
+            assert not played.synthetic
+        driver.reset()
+        recycles = driver.pool.stats().recycles
+        # A reset ends an episode, too; the instances of these are replaced as well.
+        driver.reset()
+        driver.reset()
+        print(json.dumps({"recycles": recycles, "cut": driver.pool.stats().recycles}))
+    finally:
+        driver.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,54 @@
+"""A soft limit of `RecyclePolicy` is kept by every env class, however its episodes begin."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from every_class import LIBRARIES, MODES, OF_ONE_GAME
+
+PROGRAM = Path(__file__).with_name("recycled.py")
+CASES = [
+    (name, mode, envs)
+    for name in LIBRARIES
+    if name != "RaySC2VecEnv"
+    for mode in MODES[name]
+    for envs in (("tasks",) if name in OF_ONE_GAME else ("tasks", "env_fns"))
+]
+
+
+@pytest.mark.parametrize(("name", "mode", "envs"), CASES)
+def test_each_instance_is_replaced_after_two_episodes(  # noqa: PLR0917
+    name: str,
+    mode: str,
+    envs: str,
+    python_with: Callable[[str], str],
+    standin_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SC2PATH", str(standin_dir))
+    closed = tmp_path / "closed"
+    closed.touch()
+    monkeypatch.setenv("CLOSED", str(closed))
+    python = python_with(LIBRARIES[name]) if LIBRARIES[name] else sys.executable
+    done = subprocess.run(
+        [python, PROGRAM, name, mode, envs],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    n = 2 if envs == "env_fns" else 1
+    # After episodes 2, 4 and 6; then one that is cut short ends the fourth instance's second.
+    assert found["recycles"] == {"soft-episodes": 3 * n}
+    assert found["cut"] == {"soft-episodes": 4 * n}
+    if envs == "env_fns":
+        assert len(set(closed.read_text().split())) == 5 * n, "each closes by its own method"
