@@ -42,6 +42,8 @@ class Row:
         words: Any,
         observation: Any,
         mask: Any,
+        other_observation: Any,
+        other_mask: Any,
         *,
         must_be_finite: bool,
         reply: int,

@@ -1175,8 +1175,8 @@ cdef class Row:
 
     Args:
         words: the slot's header, an array of words of 8 bytes.
-        observation: the slot's array.
-        mask: the slot's array.
+        observation, mask: the slot's arrays for the answers to requests with an even number.
+        other_observation, other_mask: the same for those with an odd number.
         must_be_finite: whether a NaN or an infinity in an observation is an error.
         reply, flags, reward, total: which words hold the number of the answered request, the flags,
             the reward, and the sum of the episode's rewards.
@@ -1188,8 +1188,8 @@ cdef class Row:
     """
 
     cdef Py_buffer words
-    cdef Py_buffer observation
-    cdef Py_buffer mask
+    cdef Py_buffer observations[2]
+    cdef Py_buffer masks[2]
     cdef object array_type
     cdef bint must_be_finite
     cdef uint64_t* reply
@@ -1199,16 +1199,19 @@ cdef class Row:
     cdef uint64_t masked
 
     def __cinit__(
-        self, words, observation, mask, *,
+        self, words, observation, mask, other_observation, other_mask, *,
         bint must_be_finite, int reply, int flags, int reward, int total, uint64_t masked
     ):
         # The garbage collector may clear a memoryview whose memory is still held; not an array.
-        if not (type(words) is type(observation) is type(mask)):
-            kinds = ", ".join(type(given).__name__ for given in (words, observation, mask))
-            raise TypeError(f"expected three arrays, got {kinds}")
+        arrays = (words, observation, mask, other_observation, other_mask)
+        if len(set(map(type, arrays))) > 1:
+            kinds = ", ".join(type(given).__name__ for given in arrays)
+            raise TypeError(f"expected five arrays, got {kinds}")
         PyObject_GetBuffer(words, &self.words, PyBUF_FULL)
-        PyObject_GetBuffer(observation, &self.observation, PyBUF_FULL)
-        PyObject_GetBuffer(mask, &self.mask, PyBUF_FULL)
+        PyObject_GetBuffer(observation, &self.observations[0], PyBUF_FULL)
+        PyObject_GetBuffer(other_observation, &self.observations[1], PyBUF_FULL)
+        PyObject_GetBuffer(mask, &self.masks[0], PyBUF_FULL)
+        PyObject_GetBuffer(other_mask, &self.masks[1], PyBUF_FULL)
         cdef uint64_t* header = <uint64_t*>self.words.buf
         if min(reply, flags, reward, total) < 0 or max(reply, flags, reward, total) >= len(words):
             raise IndexError(f"the header has {len(words)} words")
@@ -1221,9 +1224,11 @@ cdef class Row:
         self.masked = masked
 
     def __dealloc__(self):
+        cdef int place
         PyBuffer_Release(&self.words)
-        PyBuffer_Release(&self.observation)
-        PyBuffer_Release(&self.mask)
+        for place in range(2):
+            PyBuffer_Release(&self.observations[place])
+            PyBuffer_Release(&self.masks[place])
 
     def put(self, uint64_t sequence, transition):
         """Write a transition, and publish it as the reply to the request with this number.
@@ -1236,24 +1241,25 @@ cdef class Row:
             False, with nothing written, if it is not plain: pure Python must write or refuse it.
         """
         cdef Py_buffer observation, mask
+        cdef int place = sequence & 1
         seen, reward, terminated, truncated, info, masks = transition
         if terminated or truncated or type(reward) is not float or type(info) is not dict or info:
             return False
-        if not self.take(seen, &self.observation, &observation):
+        if not self.take(seen, &self.observations[place], &observation):
             return False
         if self.must_be_finite and not is_finite(&observation):
             PyBuffer_Release(&observation)
             return False
         if masks is None:
             self.flags[0] = 0
-        elif self.take(masks, &self.mask, &mask):
-            memcpy(self.mask.buf, mask.buf, mask.len)
+        elif self.take(masks, &self.masks[place], &mask):
+            memcpy(self.masks[place].buf, mask.buf, mask.len)
             PyBuffer_Release(&mask)
             self.flags[0] = self.masked
         else:
             PyBuffer_Release(&observation)
             return False
-        memcpy(self.observation.buf, observation.buf, observation.len)
+        memcpy(self.observations[place].buf, observation.buf, observation.len)
         PyBuffer_Release(&observation)
         self.reward[0] = reward
         self.total[0] += self.reward[0]

@@ -234,7 +234,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         """An agent's mask as its action space's `sample` takes it."""
         space = self.action_spaces[self.names[row]]
         mask = self.pool.action_mask(row)
-        # The instance of a mask is gone after a fault, which has ended the episode.
+        # A task may give a mask at some steps only.
         if isinstance(space, spaces.MultiDiscrete):
             given = np.ones(space.nvec.sum(), np.int8) if mask is None else mask.astype(np.int8)
             return tuple(np.split(given, space.nvec.cumsum()[:-1]))

@@ -214,11 +214,7 @@ class StarCraft2Env:
         self._observations = [one["observation"] for one in seen]
         self._state = seen[0]["state"]
         masks = [pool.action_mask(row) for row in range(self.n_agents)]
-        # After a fault the game is gone, and with it the masks: those of the step before stay.
-        self._masks = [
-            before if mask is None else mask.astype(int).tolist()
-            for mask, before in zip(masks, self._masks or [[]] * self.n_agents, strict=True)
-        ]
+        self._masks = [mask.astype(int).tolist() for mask in masks if mask is not None]
 
     def _launched(self) -> Pool:
         if self._pool is None:
@@ -229,11 +225,11 @@ class StarCraft2Env:
 
     def get_obs(self) -> list[Array]:
         """What each agent sees, float32."""
-        return list(self._observations)
+        return [observation.copy() for observation in self._observations]
 
     def get_obs_agent(self, agent_id: int) -> Array:
         """What one agent sees."""
-        return self._observations[agent_id]
+        return self._observations[agent_id].copy()
 
     def get_obs_size(self) -> int:
         """How many numbers an agent sees."""
@@ -241,7 +237,7 @@ class StarCraft2Env:
 
     def get_state(self) -> Array:
         """The whole battle, float32."""
-        return self._state
+        return self._state.copy()
 
     def get_state_size(self) -> int:
         """How many numbers the state has."""
@@ -257,7 +253,7 @@ class StarCraft2Env:
 
     def get_capabilities(self) -> Array:
         """The types of all agents, one after the other, each as one number of several that is 1."""
-        return self._capabilities.ravel()
+        return self._capabilities.flatten()
 
     def get_capabilities_agent(self, agent_id: int) -> Array:
         """The type of one agent."""

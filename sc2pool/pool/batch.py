@@ -2,9 +2,9 @@
 
 An `Outcome` is what one step, or the begin of an episode, brought one env; a `Batch` is that of
 some envs, row by row: of envs with two rows, rows 2i and 2i + 1 are those of the i-th. Rules: a
-batch is made of fresh arrays and never written again once it is handed out; a synthetic outcome is
-a truncation with reward 0 of every row of the env, marked, and never a terminal state, because a
-crash says nothing about the value of what came before it.
+batch belongs to the caller once it is handed out: nothing in it is kept, or shared with another
+batch; a synthetic outcome is a marked truncation with reward 0 of every row of the env, and never a
+terminal state, because a crash says nothing about the value of what came before it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Batch:
     reset_infos: list[dict[str, Any] | None]
 
 
-def real_outcome(queue: TrainerEnd, flags: int, layout: SpaceLayout) -> Outcome | None:
+def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
     """What an instance answered to a step.
 
     None for a plain reply, as nearly all are: an observation, a reward, and nothing else. In real
@@ -113,23 +113,25 @@ def real_outcome(queue: TrainerEnd, flags: int, layout: SpaceLayout) -> Outcome 
             info.update({f"sc2pool.{name}": value for name, value in tick._asdict().items()})
     if outcome.over:
         outcome.episode_return = queue.progress().episode_return
-        outcome.final_observations = queue.observations() if layout.fixed else [observation]
+        outcome.final_observations = queue.observations()
     return outcome
 
 
-def synthetic_outcome(report: FaultReport, last_observations: Sequence[Any]) -> Outcome:
+def synthetic_outcome(report: FaultReport, queue: TrainerEnd, layout: SpaceLayout) -> Outcome:
     """The made-up outcome of an env whose instance died before it answered.
 
     Args:
         report: of the fault.
-        last_observations: each row's last good one.
+        queue: holds the env's last observation.
+        layout: of an observation.
     """
+    last_observations = queue.observations()
     rows = len(last_observations)
     return Outcome(
         [0.0] * rows,
         [{"sc2pool.synthetic": True, "sc2pool.fault": fault_info(report)} for _ in range(rows)],
         truncated=True,
-        observation=last_observations[0],
+        observation=None if layout.fixed else queue.observations()[0],
         final_observations=last_observations,
         report=report,
     )
@@ -148,7 +150,7 @@ def fault_info(report: FaultReport) -> dict[str, Any]:
 
 
 class Gatherer:
-    """Makes batches, and remembers each env's newest rows, which are shown again if the env dies.
+    """Makes batches.
 
     Args:
         layout: of the observations of one env.
@@ -161,9 +163,6 @@ class Gatherer:
         self._rows = rows
         self._n_rows = n * rows
         self._every = np.arange(n)
-        self._shown_to_all: Batch | None = None
-        self._shown: dict[int, tuple[Batch, int]] = {}
-        """Where each env's newest rows are, if newer than the batch of all of them."""
 
     def gather_plain(self, rows: Rows) -> Batch:
         """One batch of all envs, each row with an observation, a reward, and nothing else.
@@ -172,7 +171,7 @@ class Gatherer:
             rows: of the board, the envs', in their order.
         """
         n = self._n_rows
-        batch = Batch(
+        return Batch(
             envs=self._every.copy(),
             observations=self._layout.build(rows.observations().__getitem__),
             rewards=rows.rewards(),
@@ -182,21 +181,18 @@ class Gatherer:
             final_observations=[None] * n,
             reset_infos=[None] * n,
         )
-        self._shown_to_all = batch
-        self._shown.clear()
-        return batch
 
     def gather(
         self,
         envs: Sequence[int],
-        queues: Sequence[TrainerEnd | None],
+        queues: Sequence[TrainerEnd],
         given: Sequence[Outcome | None],
     ) -> Batch:
         """One batch of these envs.
 
         Args:
             envs: their indices, ascending.
-            queues: where the newest observation of each lies; None if its instance is gone.
+            queues: where the newest observation of each lies.
             given: the outcome of each; None for a plain reply.
         """
         outcomes = [
@@ -210,9 +206,9 @@ class Gatherer:
         none = [None] * self._rows
         terminated = np.array([outcome.terminated for outcome in outcomes], np.bool_)
         truncated = np.array([outcome.truncated for outcome in outcomes], np.bool_)
-        batch = Batch(
+        return Batch(
             envs=np.array(envs, np.int64),
-            observations=self._observations(envs, queues, outcomes),
+            observations=self._observations(queues, outcomes),
             rewards=np.array([one for each in outcomes for one in each.rewards], np.float64),
             terminated=terminated if self._rows == 1 else terminated.repeat(self._rows),
             truncated=truncated if self._rows == 1 else truncated.repeat(self._rows),
@@ -222,63 +218,30 @@ class Gatherer:
             ],
             reset_infos=[info for each in outcomes for info in each.reset_infos or none],
         )
-        for place, env in enumerate(envs):
-            self._shown[env] = (batch, place)
-        return batch
 
-    def _plain(self, queue: TrainerEnd | None) -> Outcome:
+    def _plain(self, queue: TrainerEnd) -> Outcome:
         """The outcome of a plain reply."""
         outcome = Outcome.empty(self._rows)
-        if queue is not None:
-            outcome.rewards = queue.rewards()
+        outcome.rewards = queue.rewards()
         return outcome
 
-    def newest(self, queues: Sequence[TrainerEnd | None]) -> Any:
+    def newest(self, queues: Sequence[TrainerEnd]) -> Any:
         """The newest observations of all envs, in the structure of a batch of all of them."""
         outcomes = [Outcome.empty(self._rows) for _ in queues]
         if not self._layout.fixed:
-            for env, (queue, outcome) in enumerate(zip(queues, outcomes, strict=True)):
-                outcome.observation = (
-                    self.last_observations(env)[0] if queue is None else queue.out_of_band()[0]
-                )
-        return self._observations(range(len(queues)), queues, outcomes)
+            for queue, outcome in zip(queues, outcomes, strict=True):
+                (outcome.observation,) = queue.observations()
+        return self._observations(queues, outcomes)
 
-    def _observations(
-        self,
-        envs: Sequence[int],
-        queues: Sequence[TrainerEnd | None],
-        outcomes: Sequence[Outcome],
-    ) -> Any:
+    def _observations(self, queues: Sequence[TrainerEnd], outcomes: Sequence[Outcome]) -> Any:
         leaves = self._layout.leaves
         if leaves is None:
             return tuple(outcome.observation for outcome in outcomes)
-        arrays = [np.empty((len(envs), *leaf.whole_shape), leaf.dtype) for leaf in leaves]
-        for place, (env, queue) in enumerate(zip(envs, queues, strict=True)):
-            if queue is not None:
-                queue.copy_rows(arrays, place)
-                continue
-            shown, shown_at = self._newest(env)  # the last good observations once more
-            for leaf, array, (_, part) in zip(
-                leaves, arrays, self._layout.parts(shown.observations), strict=True
-            ):
-                by_env = part.reshape(len(part) // self._rows, *leaf.whole_shape)
-                array[place] = by_env[shown_at]
-        n_rows = len(envs) * self._rows
+        arrays = [np.empty((len(queues), *leaf.whole_shape), leaf.dtype) for leaf in leaves]
+        for place, queue in enumerate(queues):
+            queue.copy_rows(arrays, place)
+        n_rows = len(queues) * self._rows
         return self._layout.build(lambda index: arrays[index].reshape(n_rows, *leaves[index].shape))
-
-    def _newest(self, env: int) -> tuple[Batch, int]:
-        """The batch that has shown the env last, and its place among that batch's envs."""
-        shown = self._shown.get(env)
-        if shown is None:
-            assert self._shown_to_all is not None, "no batch has shown this env yet"
-            return self._shown_to_all, env
-        return shown
-
-    def last_observations(self, env: int) -> list[Any]:
-        """Each row's observation that the env was last shown with, copied."""
-        batch, place = self._newest(env)
-        first = place * self._rows
-        return [self.row(batch, row) for row in range(first, first + self._rows)]
 
     def row(self, batch: Batch, row: int) -> Any:
         """One row's observation out of a batch, copied."""

@@ -78,7 +78,7 @@ class EnvStep:
         stage: how far it has come.
         outcome: what it brought so far; None for a plain reply.
         queue: the queue pair that holds the newest observation, of an instance that may be gone
-            already; None if there is no whole observation.
+            already; None before the first.
         is_reset: the trainer asked for an episode, not for a step.
     """
 
@@ -188,7 +188,7 @@ class Stepping(Listener):
         step.stage = Stage.SENT
         step.is_reset = False
         if step.seat.fault is not None:  # it died between the steps
-            self.failed(step.seat)
+            self._answer_for(step)
             return
         instance = step.seat.instance
         if delay_loops is not None:
@@ -273,7 +273,7 @@ class Stepping(Listener):
         step = self._steps[seat.index]
         step.queue = seat.instance.queue
         if step.stage is Stage.SENT:
-            self._answer(step, real_outcome(step.queue, flags, self._layout))
+            self._answer(step, real_outcome(step.queue, flags))
 
     def failed(self, seat: Seat) -> None:
         if seat.is_spare:
@@ -281,10 +281,19 @@ class Stepping(Listener):
         step = self._steps[seat.index]
         if step.stage is not Stage.SENT:
             return  # between steps, or before the episode has begun: a later outcome shows it
-        report, seat.fault = seat.fault, None
+        self._queue_of(step).void()
+        self._answer_for(step)
+
+    def _answer_for(self, step: EnvStep) -> None:
+        """Answer in the place of an instance that has died."""
+        report, step.seat.fault = step.seat.fault, None
         assert report is not None, "what has failed has a fault that explains it"
-        step.queue = None
-        self._answer(step, synthetic_outcome(report, self.gatherer.last_observations(seat.index)))
+        self._answer(step, synthetic_outcome(report, self._queue_of(step), self._layout))
+
+    @staticmethod
+    def _queue_of(step: EnvStep) -> TrainerEnd:
+        assert step.queue is not None, "an episode has begun"
+        return step.queue
 
     def _answer(self, step: EnvStep, outcome: Outcome | None) -> None:
         step.outcome = outcome
@@ -405,7 +414,7 @@ class Stepping(Listener):
                         self._stats.count_match(*match)
                 self._supervisor.keep_replay(step.seat, outcome.infos[0])
             self._stats.env_steps += 0 if step.is_reset else self._rows
-        return self.gatherer.gather(envs, [step.queue for step in steps], outcomes)
+        return self.gatherer.gather(envs, [self._queue_of(step) for step in steps], outcomes)
 
     def _delays_loops(self, envs: Sequence[int]) -> list[int] | None:
         """How many loops later each env's next period is to begin."""
@@ -424,7 +433,7 @@ class Stepping(Listener):
 
     def newest_observations(self) -> Any:
         """The newest observation of every env, in the structure of a batch of all of them."""
-        return self.gatherer.newest([step.queue for step in self._steps])
+        return self.gatherer.newest([self._queue_of(step) for step in self._steps])
 
     def action_mask(self, env: int, row: int) -> Array | None:
         """The mask that came with this row's newest observation; None if there was none."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
     from sc2pool._fast import Headers, Plain, Requests, Ringing, Row, Wire
@@ -73,16 +73,18 @@ def step_replies(data: bytes, first_id: int, acts: bool) -> Plain | None:
     return None if _fast is None else _fast.step_replies(data, first_id, acts)
 
 
-def row(words: Any, observation: Any, mask: Any, **at: Any) -> Row | None:
+def row(words: Any, places: Sequence[tuple[Any, Any]], **at: Any) -> Row | None:
     """What writes a worker's plain transitions into its slot; None if pure Python does.
 
     Args:
         words: the slot's header, as an array.
-        observation: the slot's array.
-        mask: the slot's array.
+        places: of the slot's two places, the arrays of the observation and of the mask.
         at: more; see `_fast.Row`.
     """
-    return None if _fast is None else _fast.Row(words, observation, mask, **at)
+    if _fast is None:
+        return None
+    found: Row = _fast.Row(words, *(array for place in places for array in place), **at)
+    return found
 
 
 def requests(words: Any, request: int) -> Requests | None:

@@ -255,8 +255,8 @@ class Trainer:
         def look() -> None:
             self._pool.stats()
             repr(self._pool)
-            if None not in self._expected.rows and self._expected.certain:
-                self._pool.newest_observations()
+            if self._expected.certain and not self._expected.pending and self._pool.began:
+                self._expected.check_newest(self._pool.newest_observations())
 
         self._call("look", look)
 

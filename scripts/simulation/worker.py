@@ -279,8 +279,9 @@ class Worker:
     def die(self) -> None:
         """It is killed at any instant, so a row may be half written."""
         if self.alive and self._slot is not None and (self._reset or self._episode):
-            for view in self._slot.observations:
-                if self._reset is not None or self._asked():
+            asked = self._reset.sequence if self._reset is not None else self._asked()
+            if asked:
+                for view in self._slot.place(asked).observation:
                     view[...] = -7
         self.alive = False
         self._late.clear()

@@ -5,7 +5,7 @@ An importable module: programs of the tests run it in the environments of severa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,14 +46,16 @@ def make(name: str, **keywords: Any) -> Any:
 class Played(NamedTuple):
     """What a step brought; a learner is an env, a row or an agent, by its place."""
 
-    observations: list[Any]
-    """The newest of each learner."""
+    observations: dict[int, Any]
+    """The newest of each learner that was played, or is shown once more."""
     last: dict[int, Any]
     """The last observation of each learner whose episode is over."""
     synthetic: set[int]
     """The learners whose transition the pool has made up."""
     given: Any
     """All that was handed out."""
+    unchanged: frozenset[int] = frozenset()
+    """The learners that were not played, and are shown once more."""
 
 
 class Driver:
@@ -100,13 +102,15 @@ class Driver:
 
     def _reset_sb3(self) -> Played:
         observations = self.env.reset()
-        return Played(rows_of(observations), {}, set(), (observations, self.env.reset_infos))
+        return Played(
+            dict(enumerate(rows_of(observations))), {}, set(), (observations, self.env.reset_infos)
+        )
 
     def _step_sb3(self) -> Played:
         actions = [self.env.action_space.sample() for _ in range(self.env.num_envs)]
         observations, rewards, dones, infos = given = self.env.step(np.array(actions))
         return Played(
-            rows_of(observations),
+            dict(enumerate(rows_of(observations))),
             {i: infos[i]["terminal_observation"] for i in np.flatnonzero(dones)},
             {i for i, info in enumerate(infos) if "sc2pool.synthetic" in info},
             (*given, rewards),
@@ -114,28 +118,30 @@ class Driver:
 
     def _reset_vector(self) -> Played:
         given = self.env.reset()
-        return Played(rows_of(given[0]), {}, set(), given)
+        return Played(dict(enumerate(rows_of(given[0]))), {}, set(), given)
 
     def _step_vector(self) -> Played:
         if self._over and self._mode == AutoresetMode.DISABLED.value:
             mask = np.isin(np.arange(self.env.num_envs), self._over)
             self._over = []
             given = self.env.reset(options={"reset_mask": mask})
-            return Played(rows_of(given[0]), {}, set(), given)
+            unchanged = frozenset(np.flatnonzero(~mask).tolist())
+            return Played(dict(enumerate(rows_of(given[0]))), {}, set(), given, unchanged)
         given = self.env.step(self.env.action_space.sample())
         observations, _, terminated, truncated, infos = given
+        shown = dict(enumerate(rows_of(observations)))
         over = np.flatnonzero(terminated | truncated).tolist()
         if self._mode == AutoresetMode.SAME_STEP.value:
             last = {i: infos["final_obs"][i] for i in over}
         else:
-            last = {i: rows_of(observations)[i] for i in over}
+            last = {i: shown[i] for i in over}
             self._over = over
         synthetic = set(np.flatnonzero(infos.get("_sc2pool.synthetic", [])).tolist())
-        return Played(rows_of(observations), last, synthetic, given)
+        return Played(shown, last, synthetic, given)
 
     def _reset_gym(self) -> Played:
         given = self.env.reset()
-        return Played([given[0]], {}, set(), given)
+        return Played({0: given[0]}, {}, set(), given)
 
     def _step_gym(self) -> Played:
         if self._over:
@@ -144,11 +150,11 @@ class Driver:
         observation, _, terminated, truncated, info = given
         self._over = [0] * (terminated or truncated)
         synthetic = {0} if "sc2pool.synthetic" in info else set()
-        return Played([observation], {0: observation} if self._over else {}, synthetic, given)
+        return Played({0: observation}, {0: observation} if self._over else {}, synthetic, given)
 
     def _reset_parallel(self) -> Played:
         given = self.env.reset()
-        return Played(list(given[0].values()), {}, set(), (given, self._state()))
+        return Played(dict(enumerate(given[0].values())), {}, set(), (given, self._state()))
 
     def _step_parallel(self) -> Played:
         if self._over:
@@ -160,10 +166,9 @@ class Driver:
         given = self.env.step(actions)
         observations, _, terminated, truncated, infos = given
         self._over = [0] * any({**terminated, **truncated}.values())
-        shown = list(observations.values())
+        shown = dict(enumerate(observations.values()))
         synthetic = {i for i, info in enumerate(infos.values()) if "sc2pool.synthetic" in info}
-        last = dict(enumerate(shown)) if self._over else {}
-        return Played(shown, last, synthetic, (given, self._state()))
+        return Played(shown, shown if self._over else {}, synthetic, (given, self._state()))
 
     def _state(self) -> Any:
         return self.env.state() if hasattr(self.env, "state_space") else None
@@ -175,7 +180,7 @@ class Driver:
 
     def _reset_smac(self) -> Played:
         given = self.env.reset()
-        return Played([*given[0], given[1]], {}, set(), given)
+        return Played(dict(enumerate([*given[0], given[1]])), {}, set(), given)
 
     def _step_smac(self) -> Played:
         if self._over:
@@ -185,30 +190,27 @@ class Driver:
         _, over, info = self.env.step(actions)
         self._over = [0] * over
         observations, state = self.env.get_obs(), self.env.get_state()
-        shown = [*observations, state]
+        shown = dict(enumerate([*observations, state]))
         synthetic = set(range(len(shown))) if "sc2pool.fault" in info else set()
         given = (shown, info, masks, self.env.get_avail_actions(), self.env.get_capabilities())
-        return Played(shown, dict(enumerate(shown)) if over else {}, synthetic, given)
+        return Played(shown, shown if over else {}, synthetic, given)
 
     def _reset_tianshou(self) -> Played:
         given = self.env.reset()
-        self._shown = list(given[0])
-        return Played(self._shown, {}, set(), given)
+        return Played(dict(enumerate(given[0])), {}, set(), given)
 
     def _step_tianshou(self) -> Played:
         if self._over:
             over, self._over = self._over, []
             given = self.env.reset(over)
-            for row, env in enumerate(over):
-                self._shown[env] = given[0][row]
-            return Played(self._shown, {}, set(), given)
+            return Played(dict(zip(over, given[0], strict=True)), {}, set(), given)
         actions = [space.sample() for space in self.env.action_space]
         given = self.env.step(np.array(actions))
         observations, _, terminated, truncated, infos = given
         self._over = np.flatnonzero(terminated | truncated).tolist()
-        self._shown = list(observations)
+        shown = dict(enumerate(observations))
         synthetic = {i for i, info in enumerate(infos) if "sc2pool.synthetic" in info}
-        return Played(self._shown, {i: self._shown[i] for i in self._over}, synthetic, given)
+        return Played(shown, {i: shown[i] for i in self._over}, synthetic, given)
 
 
 def rows_of(batch: Any) -> list[Any]:
@@ -238,8 +240,3 @@ def arrays_in(value: Any) -> Iterable[np.ndarray[Any, Any]]:
     for part in value:
         if part is not value:
             yield from arrays_in(part)
-
-
-def all_in(value: Any, condition: Callable[[Any], bool]) -> bool:
-    """True if it holds for every array in nested values."""
-    return all(map(condition, arrays_in(value)))

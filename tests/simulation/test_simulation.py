@@ -16,12 +16,14 @@ from simulation.play import play
 from simulation.schedule import Schedule, draw
 from simulation.shrink import failure, shortest
 
-from sc2pool.pool import spares
+from sc2pool.pool import spares, stepping
+from sc2pool.pool.batch import Gatherer, synthetic_outcome
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.workers import Worker
 from sc2pool.pool.queues.board import Board, Rows
+from sc2pool.pool.queues.layout import SlotLayout
 from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Lockstep, Stepping
@@ -275,6 +277,27 @@ def believes_that_all_still_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lockstep, "leave", leave_as_arranged)
 
 
+def shows_its_batch_again(patch: pytest.MonkeyPatch) -> None:
+    gather, kept = Gatherer.gather, {}
+
+    def gather_and_keep(gatherer, envs, queues, given):
+        batch = gather(gatherer, envs, queues, given)
+        kept.update(enumerate(batch.observations))
+        return batch
+
+    def synthetic(*arguments):
+        outcome = synthetic_outcome(*arguments)
+        outcome.final_observations = [kept[0]]
+        return outcome
+
+    patch.setattr(Gatherer, "gather", gather_and_keep)
+    patch.setattr(stepping, "synthetic_outcome", synthetic)
+
+
+def writes_over_the_last_observation(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SlotLayout, "place_bytes", property(lambda _: 0, lambda *_: None), raising=False)
+
+
 BROKEN: dict[Break, Schedule] = {
     forgets_what_is_taken_back: Schedule(spares=2, seeded=True, events=(("reset",), ("reset",))),
     deals_an_episode_twice: Schedule(n=3, events=(("reset",), ("reset",))),
@@ -299,6 +322,8 @@ BROKEN: dict[Break, Schedule] = {
             *(("act", 0, "plain"), ("act", 0, "plain")),
         ),
     ),
+    shows_its_batch_again: Schedule(events=(("reset",), ("step",), ("die", 0))),
+    writes_over_the_last_observation: Schedule(events=(("reset",), ("step",), ("die", 0))),
     takes_any_answer_for_its_own: Schedule(
         events=(("ask", None, 0.0, False), ("ask", None, None, False))
     ),

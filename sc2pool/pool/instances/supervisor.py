@@ -237,6 +237,7 @@ class Supervisor:
         try:
             received = read(instance)
         except ChannelClosedError:
+            self.look(seat)  # its last reply may be there
             self._fault(seat, instance.exit_fault(), of_worker=True)
             return
         for message in received:

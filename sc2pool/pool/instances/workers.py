@@ -158,15 +158,14 @@ class Worker:
         leaving = self._leaving[number] = Leaving(self, tenant)
         if self.deadline == NEVER:
             self.deadline = Deadline.after(grace_s)
-        self._waiter.remove(tenant.channel.fileno())
+        self._waiter.retag(tenant.channel.fileno(), leaving)
         try:
-            self._waiter.add(tenant.channel.fileno(), leaving)
             if self.expected:
                 self._control.send(Leave(number))
             else:
                 self.doomed = self._closes = True
                 tenant.channel.send(Close())
-        except (OSError, ChannelClosedError):  # it has ended, or does not read, or has no watch
+        except (OSError, ChannelClosedError):  # it has ended, or does not read any more
             self.kill()
 
     def look_who_left(self) -> None:

@@ -71,8 +71,9 @@ class Board:
         def column(dtype: type[Any], word: int) -> Array:
             return np.ndarray((self._n_rows,), dtype, whole, 8 * word, (row_bytes,))
 
-        def leaves(space: SpaceLayout) -> list[Array]:
-            return [leaf.column(whole, self._n_rows, row_bytes) for leaf in space.leaves or ()]
+        def leaves(space: SpaceLayout, place_bytes: int = 0) -> list[Array]:
+            place = whole[place_bytes:]
+            return [leaf.column(place, self._n_rows, row_bytes) for leaf in space.leaves or ()]
 
         self._layout = layout
         self._rows = [
@@ -88,7 +89,7 @@ class Board:
             if layout.rewards is None
             else layout.rewards.column(whole, self._n_rows, row_bytes),
             leaves(layout.action),
-            leaves(layout.observation),
+            (leaves(layout.observation), leaves(layout.observation, layout.place_bytes)),
             layout.rows,
         )
         self.row_bytes = row_bytes
@@ -135,7 +136,8 @@ class Board:
 class Columns:
     """What a step of all envs needs of every slot, each as one array: (slots, …).
 
-    Actions, observations and rewards of envs with several rows are (slots, rows, …).
+    Actions, observations and rewards of envs with several rows are (slots, rows, …). Observations
+    have two places, see `SlotLayout`.
     """
 
     sequences: Array
@@ -144,11 +146,12 @@ class Columns:
     flags: Array
     rewards: Array
     actions: list[Array]
-    observations: list[Array]
+    observations: tuple[list[Array], list[Array]]
     rows: int = 1
 
     def first(self, rows: int) -> Columns:
         """Of the first rows only."""
+        place_0, place_1 = self.observations
         return Columns(
             self.sequences[:rows],
             self.requests[:rows],
@@ -156,7 +159,7 @@ class Columns:
             self.flags[:rows],
             self.rewards[:rows],
             [leaf[:rows] for leaf in self.actions],
-            [leaf[:rows] for leaf in self.observations],
+            ([leaf[:rows] for leaf in place_0], [leaf[:rows] for leaf in place_1]),
             self.rows,
         )
 
@@ -173,6 +176,12 @@ class Rows:
         self._in_order = rows == list(range(len(rows)))
         self._at: Any = ... if self._in_order else np.array(rows)
         self._columns = columns.first(len(rows)) if self._in_order else columns
+        places = columns.sequences[rows] % 2
+        self._place = int(places[0]) if rows else 0
+        """Where the first row's newest observation lies."""
+        self._elsewhere = np.flatnonzero(places != self._place)
+        """Which of these rows have theirs in the other place; each request changes all places."""
+        self._elsewhere_at = np.array(rows)[self._elsewhere]
         words = (columns.sequences, columns.requests, columns.replies, columns.flags)
         self._headers = compiled.headers(words, rows)
 
@@ -184,6 +193,7 @@ class Rows:
         """
         at, columns = self._at, self._columns
         columns.actions[0][at] = actions
+        self._place ^= 1
         if self._headers is not None:
             self._headers.send()
             return
@@ -213,10 +223,13 @@ class Rows:
 
     def observations(self) -> list[Array]:
         """Each leaf of the rows' newest observations, copied: (k, …), or (k * rows, …)."""
-        return [self._copied(leaf) for leaf in self._columns.observations]
+        here, elsewhere = self._columns.observations[:: -1 if self._place else 1]
+        return [self._copied(*leaf) for leaf in zip(here, elsewhere, strict=True)]
 
-    def _copied(self, column: Array) -> Array:
+    def _copied(self, column: Array, elsewhere: Array | None = None) -> Array:
         copied = column.copy() if self._in_order else column[self._at]
+        if elsewhere is not None and len(self._elsewhere):
+            copied[self._elsewhere] = elsewhere[self._elsewhere_at]
         if self._columns.rows == 1:
             return copied
         return copied.reshape(len(copied) * self._columns.rows, *column.shape[2:])

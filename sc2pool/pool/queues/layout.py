@@ -178,12 +178,16 @@ def mask_size(space: spaces.Space[Any]) -> int:
 
 @dataclass(frozen=True)
 class SlotLayout:
-    """The whole memory of one queue pair: header, action, observation, action mask, rewards.
+    """The whole memory of a queue pair: header, action, two places for observations, rewards.
+
+    A place holds an observation and its action mask. Those that answer request k lie in place
+    k modulo 2, so those before are whole while the worker writes, and also if it is killed then.
 
     Attributes:
         action: see above.
-        observation: see above.
-        mask: see above.
+        observation: in place 0.
+        mask: in place 0.
+        place_bytes: how far place 1 lies behind place 0.
         rewards: float64; None if there is one row, whose reward is in the header.
         size_bytes: of all of it.
         rows: how many rows the env has.
@@ -192,6 +196,7 @@ class SlotLayout:
     action: SpaceLayout
     observation: SpaceLayout
     mask: Leaf
+    place_bytes: int
     rewards: Leaf | None
     size_bytes: int
     rows: int = 1
@@ -221,8 +226,12 @@ def slot_layout(
     offset = HEADER_BYTES
     action = space_layout(action_space, offset, rows)
     offset = end_bytes(action, offset)
-    observation = space_layout(observation_space, offset, rows)
-    offset = end_bytes(observation, offset)
+    place = offset
+    observation = space_layout(observation_space, place, rows)
+    offset = end_bytes(observation, place)
+    mask = Leaf((), (mask_size(action_space),), np.dtype(np.bool_), offset, rows=rows)
+    place_bytes = align(offset + mask.size_bytes) - place
+    offset = place + 2 * place_bytes
     if rows > 1:
         for name, layout in (("action_space", action), ("observation_space", observation)):
             if not layout.fixed:
@@ -230,10 +239,8 @@ def slot_layout(
                     f"{name} of an env with {rows} rows must be made of Box, Discrete, "
                     f"MultiDiscrete, MultiBinary, Dict and Tuple, got {layout.space}"
                 )
-    mask = Leaf((), (mask_size(action_space),), np.dtype(np.bool_), offset, rows=rows)
-    offset = align(offset + mask.size_bytes)
     rewards = None
     if rows > 1:
         rewards = Leaf((), (), np.dtype(np.float64), offset, rows=rows)
         offset = align(offset + rewards.size_bytes)
-    return SlotLayout(action, observation, mask, rewards, offset, rows)
+    return SlotLayout(action, observation, mask, place_bytes, rewards, offset, rows)

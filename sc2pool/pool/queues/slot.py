@@ -5,7 +5,8 @@
     read the row when reply == request ◄────  put(): write row, reply = request last, ring
 
 Rules: a slot has one writer; the sequence number is published last, so a torn row is never taken
-for a whole one; numbers start anew with each instance, so no message outlives it. What has no
+for a whole one; the last observation that was answered with stays as it is until the next answer is
+complete; numbers start anew with each instance, so no message outlives it. What has no
 place in a slot (an info that is not empty, a value without fixed layout) travels *out of band*, on
 the instance's channel: the doorbell first, then the bytes. The rows of an env that has several have
 one queue pair: one number answers for all of them.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
 
@@ -52,6 +53,13 @@ TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
 """Without any of these a reply is plain: an observation, a reward, and nothing else to tell."""
 
 
+class Place(NamedTuple):
+    """The views of an observation's leaves, and of its action mask."""
+
+    observation: list[Array]
+    mask: Array
+
+
 class Slot:
     """The views of one queue pair's memory; both ends have one."""
 
@@ -61,8 +69,7 @@ class Slot:
         self.words = buffer[: HEADER_WORDS * 8].cast("Q")
         self.reals = buffer[: HEADER_WORDS * 8].cast("d")
         self.actions = [leaf.view(buffer) for leaf in layout.action.leaves or ()]
-        self.observations = [leaf.view(buffer) for leaf in layout.observation.leaves or ()]
-        self.mask = layout.mask.view(buffer)
+        self._places = _place(layout, buffer), _place(layout, buffer[layout.place_bytes :])
         self.rewards = None if layout.rewards is None else layout.rewards.view(buffer)
         self.action = _reader(layout, self.actions)
         """The action by itself, copied; of several rows, a list of one for each."""
@@ -71,10 +78,19 @@ class Slot:
         """The same content in memory of this process alone."""
         return Slot(memoryview(bytearray(self._buffer)), self.layout)
 
-    def observation(self, row: int) -> Any:
-        """The observation of this row by itself, copied."""
-        views = of_row(self.observations, self.layout.rows, row)
+    def place(self, sequence: int) -> Place:
+        """Where the observation lies that answers this request."""
+        return self._places[sequence % 2]
+
+    def observation(self, sequence: int, row: int) -> Any:
+        """This row's observation in the answer to this request, by itself, copied."""
+        views = of_row(self.place(sequence).observation, self.layout.rows, row)
         return self.layout.observation.copied(views.__getitem__)
+
+
+def _place(layout: SlotLayout, memory: memoryview) -> Place:
+    leaves = layout.observation.leaves or ()
+    return Place([leaf.view(memory) for leaf in leaves], layout.mask.view(memory))
 
 
 def of_row(views: list[Array], rows: int, row: int) -> list[Array]:

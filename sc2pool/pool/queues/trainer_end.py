@@ -3,7 +3,8 @@
 It rings its worker's doorbell, and has a row of the pool's shared memory (`board`) until it is
 closed. Rules: it never waits; whether a reply is there is a
 look at one word; the last observation of an instance that has died is read once more, so it takes a
-copy of the row with it when it is closed, and the row is the next instance's.
+copy of the row with it when it is closed, and the row is the next instance's. If it died before it
+answered, its newest request is void, and what it shows is the answer to the one before.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class TrainerEnd:
         self.row = row
         self._board = board
         self._sequences = np.zeros(1, np.uint64)
+        self._is_void = False
         self._on_board = False
         self._slot: Slot | None = None  # until `attach`
         self._episodes = 0
@@ -202,15 +204,28 @@ class TrainerEnd:
         observation, info = unpickled or pickle.loads(self._out_of_band.payload)
         return observation, [info] if self.rows == 1 else info
 
+    def void(self) -> None:
+        """The newest request will not be answered: the instance has died."""
+        self._is_void = True
+
+    @property
+    def _answered(self) -> int:
+        """Number of the newest request that has an answer."""
+        return self.sequence - (self._is_void or self.reply() is None)
+
     def observations(self) -> list[Any]:
-        """Each row's observation in the slot, copied."""
+        """Each row's newest observation, objects of the caller's own."""
         assert self._slot is not None
-        return [self._slot.observation(row) for row in range(self.rows)]
+        if not self._slot.layout.observation.fixed:
+            assert self._out_of_band is not None, "all its observations are out of band"
+            return [pickle.loads(self._out_of_band.payload)[0]]
+        return [self._slot.observation(self._answered, row) for row in range(self.rows)]
 
     def copy_rows(self, batch: list[Array], place: int) -> None:
         """Copy the observations' leaves to this place of a batch's leaves: (k, …), (k, rows, …)."""
         assert self._slot is not None
-        for leaf, view in zip(batch, self._slot.observations, strict=True):
+        newest = self._slot.place(self._answered).observation
+        for leaf, view in zip(batch, newest, strict=True):
             leaf[place] = view
 
     def mask(self, row: int) -> Array | None:
@@ -218,7 +233,7 @@ class TrainerEnd:
         assert self._slot is not None
         if not self.flags() & MASKED:
             return None
-        (mask,) = of_row([self._slot.mask], self.rows, row)
+        (mask,) = of_row([self._slot.place(self._answered).mask], self.rows, row)
         return mask.copy()
 
     def tick(self) -> Tick:

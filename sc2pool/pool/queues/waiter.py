@@ -46,6 +46,10 @@ class Waiter(ABC):
     def add(self, descriptor: int, tag: Any) -> None:
         """Watch a socket or pipe for data and for its end."""
 
+    def retag(self, descriptor: int, tag: Any) -> None:
+        """Answer with another tag for what is watched already."""
+        self._tags[descriptor] = tag
+
     @abstractmethod
     def remove(self, descriptor: int) -> None:
         """Neither listen to it nor watch it any more, if it is known at all."""

@@ -74,10 +74,6 @@ class WorkerEnd(QueuePair):
         self._strict = strict = player.strict
         observation = slot.layout.observation
         rows = slot.layout.rows
-        self._views = [
-            (of_row(slot.observations, rows, row), of_row([slot.mask], rows, row)[0])
-            for row in range(rows)
-        ]
         one_array = rows == 1 and observation.is_array
         self._leaf = observation.leaves[0] if one_array and observation.leaves else None
         self._must_be_finite = strict and self._leaf is not None and self._leaf.dtype.kind == "f"
@@ -87,8 +83,7 @@ class WorkerEnd(QueuePair):
         if self._leaf is not None and not player.realtime:
             self._row = compiled.row(
                 np.asarray(slot.words),
-                slot.observations[0],
-                slot.mask,
+                [(place.observation[0], place.mask) for place in map(slot.place, range(2))],
                 must_be_finite=self._must_be_finite,
                 reply=REPLY_WORD,
                 flags=FLAGS_WORD,
@@ -192,18 +187,19 @@ class WorkerEnd(QueuePair):
         flags = self._flags_of_end(terminated, truncated) if terminated or truncated else 0
         out_of_band = bool(info)
         leaf = self._leaf
+        views, mask_view = slot.place(self._sequence)
         if leaf is not None and self._is_plain(leaf, observation):
-            slot.observations[0][...] = observation
+            views[0][...] = observation
             observation = None
         elif slot.layout.rows > 1:
             raise UserCodeError(f"its env has {slot.layout.rows} rows: use put_rows, not put")
         elif slot.layout.observation.fixed:
-            write_observation(slot.layout.observation, slot.observations, observation, self._strict)
+            write_observation(slot.layout.observation, views, observation, self._strict)
             observation = None
         else:
             out_of_band = True
         if mask is not None:
-            write_mask(slot.layout.mask, slot.mask, mask)
+            write_mask(slot.layout.mask, mask_view, mask)
             flags |= MASKED
         slot.reals[REWARD_WORD] = reward
         # Pickled before anything is published: it may fail, and is part of the step then.
@@ -225,6 +221,7 @@ class WorkerEnd(QueuePair):
         if self._phase is Phase.IDLE:
             raise UserCodeError(_UNASKED)
         flags = self._flags_of_end(first.terminated, first.truncated)
+        views, mask_view = slot.place(self._sequence)
         for row, one in enumerate(transitions):
             if (one.terminated, one.truncated) != (first.terminated, first.truncated):
                 raise UserCodeError(
@@ -237,11 +234,12 @@ class WorkerEnd(QueuePair):
                     "either all rows of an env have action masks, or none: row 0 and row "
                     f"{row} differ"
                 )
-            observation, mask = self._views[row]
             name = f"row {row}: "
-            write_observation(layout.observation, observation, one.observation, self._strict, name)
+            of_one = of_row(views, layout.rows, row)
+            write_observation(layout.observation, of_one, one.observation, self._strict, name)
             if one.action_masks is not None:
-                write_mask(layout.mask, mask, one.action_masks, name)
+                (of_one_mask,) = of_row([mask_view], layout.rows, row)
+                write_mask(layout.mask, of_one_mask, one.action_masks, name)
                 flags |= MASKED
         assert slot.rewards is not None, "several rows have an array of them"
         slot.rewards[...] = [one.reward for one in transitions]

@@ -40,8 +40,9 @@ class Pair:
         self.queue.open(request)
         self.queue.attach(layout)
         memory = map_memory(board.descriptor, layout.size_bytes, self.queue.offset_bytes)
+        self._slot = Slot(memoryview(memory), layout)
         self._worker = WorkerEnd(
-            Slot(memoryview(memory), layout),
+            self._slot,
             Bells(Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)),
             SimpleNamespace(
                 strict=True, realtime=False, reset_kind=lambda: "reset", recycle_due=False
@@ -53,9 +54,21 @@ class Pair:
     def answer(
         self, observation, reward=0.0, terminated=False, truncated=False, info=None
     ) -> TrainerEnd:
-        self._worker.begin(self.queue.next_sequence())
+        self.queue.next_sequence()
+        return self.answer_newest(observation, reward, terminated, truncated, info)
+
+    def answer_newest(
+        self, observation, reward=0.0, terminated=False, truncated=False, info=None
+    ) -> TrainerEnd:
+        self._worker.begin(self.queue.sequence)
         self._worker.put(Transition(observation, reward, terminated, truncated, info or {}, None))
         return self.queue
+
+    def write_half(self, observation) -> None:
+        """As a worker that is killed while it answers."""
+        views = self._slot.place(self.queue.next_sequence()).observation
+        for view, part in zip(views, observation.values(), strict=True):
+            view[...] = part
 
 
 class Pairs:
@@ -96,7 +109,7 @@ def test_a_real_outcome_of_an_episodes_end(pair, flags):
     queue = both.answer(
         value(3), 1.5, bool(flags & TERMINATED), bool(flags & TRUNCATED), {"step": "info"}
     )
-    outcome = real_outcome(queue, queue.reply(), space_layout(SPACE, 0))
+    outcome = real_outcome(queue, queue.reply())
     assert (outcome.rewards, outcome.infos, outcome.report) == ([1.5], [{"step": "info"}], None)
     assert (outcome.terminated, outcome.truncated) == (bool(flags & 1), bool(flags & 2))
     assert outcome.over
@@ -107,26 +120,27 @@ def test_a_real_outcome_of_an_episodes_end(pair, flags):
 
 def test_an_info_is_an_outcome_in_the_middle_of_an_episode(pair):
     queue = pair().answer(value(3), 1.5, info={"step": "info"})
-    outcome = real_outcome(queue, queue.reply(), space_layout(SPACE, 0))
+    outcome = real_outcome(queue, queue.reply())
     assert (outcome.rewards, outcome.infos, outcome.over) == ([1.5], [{"step": "info"}], False)
     assert outcome.final_observations is None
 
 
 def test_a_plain_reply_is_no_outcome(pair):
     queue = pair().answer(value(3), 1.5)
-    assert real_outcome(queue, queue.reply(), space_layout(SPACE, 0)) is None
+    assert real_outcome(queue, queue.reply()) is None
 
 
 def test_a_real_outcome_without_fixed_layout_comes_out_of_band(pair):
     queue = pair(UNFIXED).answer("hello", terminated=True)
-    outcome = real_outcome(queue, queue.reply(), space_layout(UNFIXED, 0))
+    outcome = real_outcome(queue, queue.reply())
     assert (outcome.observation, outcome.final_observations[0]) == ("hello", "hello")
 
 
-def test_a_synthetic_outcome_is_a_marked_truncation():
-    outcome = synthetic_outcome(REPORT, ["last"])
+def test_a_synthetic_outcome_is_a_marked_truncation(pair):
+    queue = pair().answer(value(3), 1.5)
+    outcome = synthetic_outcome(REPORT, queue, space_layout(SPACE, 0))
     assert (outcome.rewards, outcome.terminated, outcome.truncated) == ([0.0], False, True)
-    assert outcome.final_observations[0] == "last"
+    np.testing.assert_equal(outcome.final_observations[0], value(3))
     assert outcome.infos[0]["sc2pool.synthetic"] is True
     assert outcome.infos[0]["sc2pool.fault"]["kind"] == "hung"
     assert outcome.report is REPORT
@@ -157,9 +171,6 @@ def test_rows_belong_to_the_envs_that_are_gathered(pair):
     assert batch.rewards.tolist() == [1, 2]
     assert batch.rewards.dtype == np.float64
     np.testing.assert_equal(gatherer.row(batch, 1), value(2))
-    np.testing.assert_equal(gatherer.last_observations(2)[0], value(2))
-    with pytest.raises(AssertionError, match="no batch has shown"):
-        gatherer.last_observations(1)[0]
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
@@ -173,22 +184,24 @@ def test_the_fast_path_gathers_what_the_general_one_does(pair, rows):
     for name in vars(expected):
         np.testing.assert_equal(getattr(given, name), getattr(expected, name), err_msg=name)
         assert type(getattr(given, name)) is type(getattr(expected, name))
-    np.testing.assert_equal(fast.last_observations(2)[0], value(rows[2]))
+    assert given.observations["b"].base is None, "nothing of the board"
 
 
-def test_the_last_row_shown_is_of_the_newest_batch_that_has_the_env(pair):
-    queues = [pair().answer(value(number)) for number in range(3)]
+@pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
+def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, rows):
+    """After different numbers of episodes the envs' requests have odd and even numbers."""
+    pairs = [pair() for _ in range(3)]
+    for number, one in enumerate(pairs):
+        for _ in range(number + 1):
+            one.answer(value(8))
+    pair.board.arrange(rows)
     gatherer = Gatherer(space_layout(SPACE, 0), 3)
-    pair.board.arrange([0, 1, 2])
-    gatherer.gather_plain(pair.board.batch)
-    queues[1] = pair._made[1].answer(value(5))
-    gatherer.gather([1], [queues[1]], [None])
-    shown = [gatherer.last_observations(env)[0]["b"] for env in range(3)]
-    assert shown == [0, 5, 2]
-    pair._made[1].answer(value(6))
-    batch = gatherer.gather_plain(pair.board.batch)
-    assert [gatherer.last_observations(env)[0]["b"] for env in range(3)] == [0, 6, 2]
-    assert batch.observations["b"].base is None, "nothing of the board"
+    for turn in range(3):
+        pair.board.batch.send(np.zeros(3, np.int64))
+        for number, one in enumerate(pairs):
+            one.answer_newest(value(number + turn))
+        batch = gatherer.gather_plain(pair.board.batch)
+        assert batch.observations["b"].tolist() == [row + turn for row in rows]
 
 
 def test_a_batch_is_never_written_again(pair):
@@ -197,30 +210,49 @@ def test_a_batch_is_never_written_again(pair):
     first = gatherer.gather([0], [both.answer(value(1))], [Outcome.empty(1)])
     second = gatherer.gather([0], [both.answer(value(2))], [Outcome.empty(1)])
     assert (first.observations["b"].tolist(), second.observations["b"].tolist()) == ([1], [2])
-    row = gatherer.last_observations(0)[0]
-    row["a"][:] = 9
-    np.testing.assert_equal(gatherer.last_observations(0)[0], value(2))
 
 
-def test_the_last_good_row_is_repeated_if_nothing_new_can_come(pair):
-    """An env that died and is not reset by the pool (`SC2GymEnv`)."""
+@pytest.mark.parametrize("unanswered", [False, True])
+def test_an_env_that_died_shows_its_last_observation_whatever_became_of_the_batch(pair, unanswered):
+    """As one does that is not reset by the pool (`SC2GymEnv`)."""
     alive, dead = pair(), pair()
     gatherer = Gatherer(space_layout(SPACE, 0), 2)
     queues = [alive.answer(value(5)), dead.answer(value(6))]
-    gatherer.gather([0, 1], queues, [None, None])
+    given = gatherer.gather([0, 1], queues, [None, None])
+    for array in given.observations.values():
+        array[...] = 9  # it is the trainer's own
+    if unanswered:
+        dead.write_half(value(7))
+        dead.queue.void()
+    dead.queue.close()
     alive.answer(value(7))
     for _ in range(2):
-        batch = gatherer.gather(
-            [0, 1], [alive.queue, None], [None, Outcome([0], [{}], truncated=True)]
-        )
+        outcome = synthetic_outcome(REPORT, dead.queue, space_layout(SPACE, 0))
+        batch = gatherer.gather([0, 1], queues, [None, outcome])
         assert batch.observations["b"].tolist() == [7, 6]
-        np.testing.assert_equal(gatherer.last_observations(1)[0], value(6))
+        for array in batch.observations.values():
+            array[...] = 9
+        np.testing.assert_equal(batch.final_observations[1], value(6))
+        batch.final_observations[1]["a"][...] = 9
+        assert gatherer.newest(queues)["b"].tolist() == [7, 6]
 
 
-def test_observations_without_fixed_layout_are_a_tuple():
+def test_observations_without_fixed_layout_are_a_tuple(pair):
+    queues = [pair(UNFIXED).answer(word) for word in ("one", "two")]
     gatherer = Gatherer(space_layout(UNFIXED, 0), 2)
-    outcomes = [Outcome([0], [{}], observation="one"), Outcome([0], [{}], observation="two")]
-    batch = gatherer.gather([0, 1], [None, None], outcomes)
+    outcomes = [real_outcome(queue, queue.reply()) for queue in queues]
+    batch = gatherer.gather([0, 1], queues, outcomes)
     assert batch.observations == ("one", "two")
     assert gatherer.row(batch, 1) == "two"
-    assert gatherer.last_observations(0)[0] == "one"
+    assert gatherer.newest(queues) == ("one", "two")
+
+
+def test_an_observation_without_fixed_layout_is_handed_out_as_a_new_object(pair):
+    queue = pair(spaces.Sequence(spaces.Box(0, 9))).answer((np.zeros(1, np.float32),))
+    outcome = real_outcome(queue, queue.reply())
+    outcome.observation[0][...] = -7
+    for _ in range(2):
+        last = synthetic_outcome(REPORT, queue, space_layout(UNFIXED, 0))
+        for shown in (last.observation, last.final_observations[0]):
+            assert shown[0].tolist() == [0.0]
+            shown[0][...] = -7

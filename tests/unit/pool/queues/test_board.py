@@ -65,8 +65,9 @@ def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows)
     assert batch.unanswered() == list(range(len(rows)))
     for place, row in enumerate(rows):
         slot = slots[row]
-        slot.observations[0][...] = row
-        slot.observations[1][...] = row + 1
+        a, b = slot.place(slot.words[REQUEST_WORD]).observation
+        a[...] = row
+        b[...] = row + 1
         slot.reals[REWARD_WORD] = row / 2
         slot.words[FLAGS_WORD] = 1 << place
         slot.words[REPLY_WORD] = slot.words[REQUEST_WORD]
@@ -77,7 +78,7 @@ def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows)
     assert (a[:, 0, 0].tolist(), b.tolist()) == (rows, [row + 1 for row in rows])
     for gathered, dtype in ((rewards, np.float64), (a, np.float32), (b, np.int64)):
         assert (gathered.dtype, len(gathered)) == (dtype, len(rows))
-    slots[rows[0]].observations[0][...] = 9
+    slots[rows[0]].place(1).observation[0][...] = 9
     slots[rows[0]].reals[REWARD_WORD] = 9
     assert (rewards[0], a[0, 0, 0]) == (rows[0] / 2, rows[0]), "they are copies"
 
@@ -101,7 +102,7 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(board
     first.attach(LAYOUT)
     worker = Slot(board._rows[1], LAYOUT)
     first.begin_episode()
-    worker.observations[0][...] = 5
+    worker.place(1).observation[0][...] = 5
     worker.words[REPLY_WORD] = 1
     first.close()
     second = TrainerEnd(board, 1)
@@ -110,7 +111,7 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(board
     assert second.sequence == 0
     second.begin_episode()
     assert second.begin_episode() == 2
-    worker.observations[0][...] = 6
+    worker.place(2).observation[0][...] = 6
     worker.words[REPLY_WORD] = 2
     assert (first.sequence, first.reply()) == (1, 0)
     assert first.observations()[0]["a"].tolist() == [[5] * 3] * 2

@@ -87,15 +87,15 @@ def test_numbers_that_are_not_finite(number, dtype):
 
 
 @needs_it
-def test_a_row_needs_three_arrays_and_a_header_with_its_words():
-    header, mask = np.zeros(16, np.uint64), np.zeros(3, bool)
+def test_a_row_needs_five_arrays_and_a_header_with_its_words():
+    header, places = np.zeros(16, np.uint64), [(HERE.copy(), np.zeros(3, bool)) for _ in range(2)]
     at = {"must_be_finite": True, "reply": 8, "flags": 9, "reward": 10, "total": 15, "masked": 8}
-    compiled.row(header, HERE.copy(), mask, **at)
-    with pytest.raises(TypeError, match="three arrays, got memoryview, ndarray, ndarray"):
-        compiled.row(memoryview(header), HERE.copy(), mask, **at)
+    compiled.row(header, places, **at)
+    with pytest.raises(TypeError, match="five arrays, got memoryview, ndarray, ndarray"):
+        compiled.row(memoryview(header), places, **at)
     for wrong in (-1, 16):
         with pytest.raises(IndexError, match="16 words"):
-            compiled.row(header, HERE.copy(), mask, **at | {"total": wrong})
+            compiled.row(header, places, **at | {"total": wrong})
 
 
 def test_the_garbage_collector_takes_it_in_any_order():

@@ -1,0 +1,152 @@
+"""A trainer that writes into every array it is given: `scribbling.py CLASS MODE ENVS TRANSITIONS`.
+
+Workers and games are killed meanwhile. Fails if a last observation is another than was shown last,
+and prints how many transitions and faults there were. ENVS is "task", or the space of `env_fns`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from copy import deepcopy
+from typing import Any
+
+import gymnasium
+import numpy as np
+from every_class import Driver, arrays_in
+from gymnasium import spaces
+
+from sc2pool.config import PoolConfig, RestartPolicy
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+CONFIG = PoolConfig(restart=RestartPolicy(10**6, 0.1, 10**6))
+N = 4
+SPACES: dict[str, spaces.Space[Any]] = {
+    "array": spaces.Box(0, 1e6, (300,), np.float32),
+    "dict": spaces.Dict(
+        a=spaces.Box(0, 1e6, (3, 2), np.float64),
+        b=spaces.Tuple([spaces.Discrete(9), spaces.Box(0, 200, (4,), np.uint8)]),
+    ),
+    "no layout": spaces.Sequence(spaces.Box(0, 1e6, (2,), np.float32)),
+}
+SCRIBBLE = 7
+
+
+class Short(MoveToBeacon):
+    """Episodes of six steps."""
+
+    max_loops = 48
+
+
+class OfTheUser(gymnasium.Env[Any, Any]):
+    """Episodes of about six steps, whose observations are drawn."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, space: str) -> None:
+        self.observation_space = SPACES[space]
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        over = self.steps >= 6
+        info = {"array": np.ones(2)} if self.steps % 2 else {}
+        return self.observation_space.sample(), 1.0, over, False, info
+
+
+def keywords_of(name: str, envs: str) -> dict[str, Any]:
+    if envs != "task":
+        return {"env_fns": [lambda: OfTheUser(envs)] * N}
+    if name == "StarCraft2Env":
+        return {"map_name": "3m"}
+    if name == "SC2ParallelEnv":
+        return {"task": "3m", "max_loops": 48}
+    return {"task": Short} if name == "SC2GymEnv" else {"task": Short, "n": N}
+
+
+class Killer(threading.Thread):
+    """Kills a worker or a game of the pool, at any instant."""
+
+    def __init__(self, driver: Driver, every_s: float) -> None:
+        super().__init__(daemon=True)
+        self._driver = driver
+        self._every_s = every_s
+        self._random = random.Random(0)
+        self.ends = threading.Event()
+
+    def run(self) -> None:
+        while not self.ends.wait(self._every_s * self._random.uniform(0.5, 1.5)):
+            with suppress(Exception):  # the env may be closed, or just begin
+                rows = [row for row in self._driver.pool.stats().instances if row.state in LIVING]
+                row = self._random.choice(rows)
+                pid = self._random.choice([row.worker_pid, row.pid or row.worker_pid])
+                time.sleep(self._random.random() * 0.01)
+                os.kill(pid, signal.SIGKILL)
+
+
+LIVING = ("ready", "playing", "stepping", "over")
+
+
+def scribble(given: Any) -> None:
+    for array in arrays_in(given):
+        if array.dtype != object:
+            array[...] = np.array(-SCRIBBLE).astype(array.dtype)
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return np.array_equal(np.ravel(one), np.ravel(other))
+
+
+def is_scribbled(observation: Any) -> bool:
+    """True if one of its arrays is as `scribble` leaves it."""
+    copy = deepcopy(observation)
+    scribble(copy)
+    pairs = zip(arrays_in(observation), arrays_in(copy), strict=True)
+    return any(
+        given.dtype != object and given.size and same(given, all_7) for given, all_7 in pairs
+    )
+
+
+def main(name: str, mode: str, envs: str, transitions: str) -> None:
+    driver = Driver(name, mode, config=CONFIG, **keywords_of(name, envs))
+    killer = Killer(driver, every_s=0.4)
+    played = ended = faults = 0
+    try:
+        shown = deepcopy(driver.reset().observations)
+        killer.start()
+        while played < int(transitions) or not faults:
+            brought = driver.step()
+            for learner, last in brought.last.items():
+                ended += 1
+                assert not is_scribbled(last), (learner, last)
+                if learner in brought.synthetic:
+                    faults += 1
+                    assert same(last, shown[learner]), (learner, last, shown[learner])
+            for learner, observation in brought.observations.items():
+                assert not is_scribbled(observation), (learner, observation)
+                if learner in brought.unchanged:
+                    assert same(observation, shown[learner]), (learner, observation)
+            played += len(brought.observations)
+            shown.update(deepcopy(brought.observations))
+            scribble(brought.given)
+    finally:
+        killer.ends.set()
+        driver.close()
+    print(json.dumps({"played": played, "ended": ended, "faults": faults}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
