@@ -11,7 +11,6 @@ reply to a later step; if an action is wrong, none is sent. One is milder: a met
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -156,7 +155,6 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         self._one_array = isinstance(self.single_action_space, action_checks.ARRAY_SPACES)
         self._gathered = space_layout(self.pool.observation_space, 0).fixed
         self._pending = Pending(self.pool, users_errors=not self._is_task)
-        self._limited = at_once is not None
 
     def __repr__(self) -> str:
         return self._players.describe(self, self.pool)
@@ -263,8 +261,6 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
                 "options['reset_mask']"
             )
         one_each = self._one_each(actions)
-        if self._limited:
-            one_each = deepcopy(one_each)  # it may change before the last is sent
         with self._pending.gymnasiums_errors():
             if not over:
                 self.pool.send(one_each)

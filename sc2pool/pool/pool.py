@@ -20,6 +20,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,8 @@ class Pool:
             with self._bookkeeping:
                 if self._pauses:
                     self._pauses.end(numbers)
+                # The trainer may write into them before they are sent, or reported with a fault.
+                actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)
                 if self.rows > 1:
                     starts = range(0, len(actions), self.rows)
                     actions = [actions[start : start + self.rows] for start in starts]
@@ -476,8 +479,9 @@ class Pool:
         """Set an attribute, now and in every later task object or instance of these rows."""
         targets = self._targets(rows)
         before = [(seat, seat.attributes) for seat, _ in targets]
+        pickled = for_worker(value)  # the value as it is now
         for seat, row in targets:  # an episode that begins during the call has it, too
-            of_row = seat.attributes.get(row, {}) | {name: value}
+            of_row = seat.attributes.get(row, {}) | {name: pickled}
             seat.attributes = seat.attributes | {row: of_row}
         try:
             self.call(rows, "set_attr", name, value)

@@ -212,10 +212,7 @@ class Worker:
         self._answered = reset.sequence
         self._episode = reset.episode
         self._step = 0
-        if reset.attributes:
-            self._attribute = pickle.loads(reset.attributes)[0].get("attribute", 0)
-        else:
-            self._attribute = 0
+        self._attribute = pickle.loads(reset.attributes[0].get("attribute", pickle.dumps(0)))
         self._put(0, how if how in ("info", "late") else "plain")
 
     def _answer_step(self, how: str) -> None:

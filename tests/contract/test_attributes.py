@@ -131,6 +131,16 @@ def test_an_env_keeps_what_it_makes_of_an_attribute(vec):
     assert made.get_attr("steps_in_life") == [103]
 
 
+def test_a_value_stays_as_it_was_when_it_was_set(vec_task):
+    made = vec_task(n=1)
+    value = {"speed": [1]}
+    made.set_attr("told", value)
+    value["speed"].append(2)
+    made.reset()
+    made.reset()
+    assert made.get_attr("told") == [{"speed": [1]}], "in the task of a later episode"
+
+
 def test_values_of_every_size_travel(vec):
     made = vec(Counting)
     value = np.arange(1_000_000)

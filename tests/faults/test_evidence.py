@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from audit.faulty import Faulty
@@ -81,6 +82,22 @@ def test_the_log_of_a_game_whose_worker_was_killed(make_env: MakeEnv, tmp_path: 
     assert dones.tolist() == [False, True]
     report = Path(infos[1]["sc2pool.fault"]["fault_report"])
     assert "Ready for commands" in (report / "game.log").read_text()
+
+
+@pytest.mark.parametrize("envs", [None, [0, 1]], ids=["all envs", "each env"])
+def test_a_trainer_that_uses_one_array_for_all_its_actions(
+    make_env: MakeEnv, tmp_path: Path, envs: list[int] | None
+) -> None:
+    env = make_env(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
+    env.reset()
+    actions = np.zeros(2, np.int64)
+    for action in (1, 2, KILL):
+        actions[:] = action, 0
+        env.pool.send(actions, envs)
+        actions[:] = -1
+        batch = env.pool.recv()
+    report = Path(batch.infos[0]["sc2pool.fault"]["fault_report"])
+    assert json.loads((report / "fault.json").read_text())["last_actions"] == [1, 2, KILL]
 
 
 def test_a_game_that_floods_its_log(faulty: Faulty, run_temp: Path) -> None:

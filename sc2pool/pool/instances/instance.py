@@ -187,7 +187,7 @@ class Instance:
     def reset(
         self,
         episode: Episode,
-        attributes: Mapping[int, Mapping[str, Any]],
+        attributes: Mapping[int, Mapping[str, bytes]],
         deadline: Deadline,
         *,
         hold: bool,
@@ -199,16 +199,14 @@ class Instance:
             hold: stop the game at its first observation, if it would not wait by itself.
         """
         self.on(Event.RESET)
-        self.holds = hold and self.hello is not None and self.hello.realtime
+        assert self.hello is not None, "it is up"
+        self.holds = hold and self.hello.realtime
         self.episode = episode
         self.deadline = deadline
         self.asked_at_s = time.monotonic()
-        pickled = b""
-        if attributes:  # mostly there are none
-            assert self.hello is not None, "it is up"
-            pickled = for_worker([attributes.get(row, {}) for row in range(self.hello.rows)])
+        of_rows = [attributes.get(row, {}) for row in range(self.hello.rows)]
         sequence = self.queue.begin_episode()
-        self._send(messages.Reset(sequence, episode, pickled, self.holds))
+        self._send(messages.Reset(sequence, episode, of_rows, self.holds))
 
     def taken(self) -> None:
         """An env takes the episode."""

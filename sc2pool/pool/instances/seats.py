@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
 from sc2pool.errors import Fault
 from sc2pool.pool.instances.instance import Instance
@@ -47,7 +46,7 @@ class Seat:
         down_since_s: when the instance died whose successor has not been ready yet.
         hold: a game that would run by itself is to be stopped at its first observation.
         paused: the trainer has paused it: no episode begins if none is played yet.
-        attributes: what `set_attr` set, by row of the env.
+        attributes: what `set_attr` set, by row of the env: the pickled value of each name.
         recycles_s: monotonic times of its recycles.
         causes: its newest faults.
     """
@@ -61,7 +60,7 @@ class Seat:
     down_since_s: float | None = None
     hold: bool = False
     paused: bool = False
-    attributes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    attributes: dict[int, dict[str, bytes]] = field(default_factory=dict)
     recycles_s: list[float] = field(default_factory=list)
     causes: deque[Fault] = field(default_factory=lambda: deque(maxlen=CAUSES_KEPT))
 

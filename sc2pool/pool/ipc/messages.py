@@ -71,13 +71,13 @@ class Launch:
 class Reset:
     """Play this episode; its first observation answers request `sequence`.
 
-    `attributes` are pickled: for each row name to value, as `set_attr` left them; empty if it
-    left none. With `hold` the game is stopped at that observation, until `Resume`.
+    `attributes` has for each row names and pickled values, as `set_attr` left them. With `hold` the
+    game is stopped at that observation, until `Resume`.
     """
 
     sequence: int
     episode: Episode
-    attributes: bytes
+    attributes: Sequence[Mapping[str, bytes]]
     hold: bool = False
 
 

@@ -174,8 +174,10 @@ class Tenant:
         player, pair = self._its_player, self._its_pair
         player.resume_now()  # it may be held at a first observation that is no longer wanted
         pair.begin(message.sequence, hold=message.hold)
-        set_before = message.attributes
-        player.attributes = pickle.loads(set_before) if set_before else ({},) * player.rows
+        player.attributes = [
+            {name: pickle.loads(value) for name, value in of_row.items()}
+            for of_row in message.attributes
+        ]
         try:
             await player.play(message.episode, pair)
         except BaseException as error:

@@ -45,7 +45,7 @@ class Simulated(Instance):
         self.state = State.IDLE
         self.deadline = NEVER
         self.start_not_before_s = 0.0
-        self.hello = SimpleNamespace(realtime=realtime)
+        self.hello = SimpleNamespace(realtime=realtime, rows=1)
         self.games = ()
         self.episode = None
         self.reset_kind = self.memory_problem = self.pause_problem = ""
