@@ -15,26 +15,36 @@ import math
 import os
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
+from ray._private.services import canonicalize_bootstrap_address
 from ray._private.state import available_resources_per_node  # public only for the whole cluster
 from ray.exceptions import RayError, TaskUnschedulableError
 from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, NodeLostError
+
+T = TypeVar("T")
 
 GAME_RESOURCE = "sc2_game"
 """One game of StarCraft II, or of the stand-in."""
 _PROBE_S = 5.0
-_ANSWER_S = 60.0
+ANSWER_S = 60.0
 """A process of Ray's starts in some seconds, and imports sc2pool."""
 _AGAIN_S = 0.2
+_HEAD_S = 30.0
+"""For the cluster's head to answer; it does within milliseconds."""
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000")
+"""What a client of gRPC says first (RFC 9113, 3.4): the server answers with its settings."""
 _connected_by: set[str | None] = set()
 """Addresses that this process has connected by: a cluster may be known by several names."""
 
@@ -109,8 +119,7 @@ def connect(address: str | None = None) -> None:
                 f"this process is already connected to the Ray cluster at {here}, not to {address}"
             )
         return
-    if address is not None and address != "auto":
-        _probe(address)
+    _probe(address)
     try:
         ray.init(address=address, job_config=_Job(), log_to_driver=False, logging_level="warning")
     except (OSError, ValueError, RuntimeError, RayError) as error:
@@ -122,22 +131,56 @@ def connect(address: str | None = None) -> None:
     _connected_by.add(address)
 
 
-def _probe(address: str) -> None:
-    """Raise if nothing listens there. Ray tries for two minutes, then ends the process."""
+def _probe(address: str | None) -> None:
+    """Raise if no gRPC server answers there, because Ray would try for ever, or end the process."""
+    if address in (None, "auto"):
+        address = canonicalize_bootstrap_address(address)
+        if address is None:
+            return  # Ray will start a cluster, or say that there is none
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         raise ConfigError(f'the address of a Ray cluster is "auto" or HOST:PORT, got {address!r}')
     try:
-        socket.create_connection((host, int(port)), timeout=_PROBE_S).close()
+        with socket.create_connection((host, int(port)), timeout=_PROBE_S) as connection:
+            connection.sendall(_HTTP2_PREFACE)
+            with suppress(ConnectionResetError):  # it speaks TLS; a stopped process says nothing
+                connection.recv(1)
     except OSError as error:
         raise ConfigError(f"no Ray cluster answers at {address}: {error}") from error
 
 
+def answered(call: Callable[[], T]) -> T:
+    """What a call of Ray's returns that asks the cluster's head, and has no limit of its own.
+
+    Raises:
+        NodeLostError: it has not returned in time.
+    """
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=run, name="ask the head", daemon=True).start()
+    try:
+        return result.result(_HEAD_S)
+    except TimeoutError:
+        raise NodeLostError(
+            f"the head of the Ray cluster has not answered within {_HEAD_S:g} s"
+        ) from None
+
+
 def nodes() -> list[Node]:
-    """The nodes that are alive, of the cluster that this process is connected to."""
+    """The nodes that are alive, of the cluster that this process is connected to.
+
+    Raises:
+        NodeLostError: the cluster's head does not answer.
+    """
+    free, every = answered(lambda: (available_resources_per_node(), ray.nodes()))
     found = []
-    free = available_resources_per_node()
-    for node in ray.nodes():
+    for node in every:
         if node["Alive"]:
             address, host = node["NodeManagerAddress"], node["NodeManagerHostname"]
             found.append(
@@ -166,7 +209,7 @@ def on_each(
         there = NodeAffinitySchedulingStrategy(node.node_id, soft=False)
         return remote.options(scheduling_strategy=there).remote(*arguments)
 
-    deadline = Deadline.after(_ANSWER_S)
+    deadline = Deadline.after(ANSWER_S)
     asked = [(node, ask(node)) for node in chosen]
     found = []
     while asked:

@@ -25,6 +25,8 @@ from sc2pool.errors import ConfigError, SampleTimeoutError
 from sc2pool.pool.pool import Pool
 from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 
+_ANSWER_S = 60.0
+"""For env runners to say how they play; one that does not answer is not checked."""
 _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 
 
@@ -92,7 +94,9 @@ class PauseBetweenSamples(RLlibCallback):
         if isinstance(algorithm.config, IMPALAConfig) or not runners.num_remote_workers():
             return
         try:
-            for fragment in runners.foreach_env_runner(_fragment, local_env_runner=False):
+            for fragment in runners.foreach_env_runner(
+                _fragment, local_env_runner=False, timeout_seconds=_ANSWER_S
+            ):
                 if fragment is not None:
                     check_fragment(fragment, algorithm.config.sample_timeout_s)
         except SampleTimeoutError:

@@ -116,6 +116,40 @@ def test_nothing_in_the_drivers_working_directory_is_imported(case):
     assert case("planted_files") == {"games": 4, "imported": False}
 
 
+def test_a_last_observation_is_true_whatever_the_trainer_writes_into_what_it_is_given(case):
+    assert case("scribbled") == {"array": [True] * 2, "no layout": [True] * 2}
+
+
+def test_a_stopped_actor_is_replaced(case):
+    found = case("actor_stopped")
+    assert found["kinds"] == [None, None, "node-lost", "node-lost"]
+    assert found["answers"] == [8] * 4
+    assert found["gone_s"] >= 0, "its games end with it"
+
+
+@pytest.mark.timing
+def test_a_stopped_actor_is_found_soon_after_a_steps_limit(case):
+    found = case("actor_stopped")
+    assert found["step_s"] < 40
+    assert found["call_s"] < 40
+
+
+def test_a_stopped_head_is_an_error_of_whatever_asks_it(case):
+    found = case("head_stopped")
+    assert found["made"]["type"] == "NodeLostError"
+    assert "the head of the Ray cluster has not answered within 2 s" in found["made"]["text"]
+    assert "ConfigError: no Ray cluster answers at" in found["connected"]
+
+
+def test_close_returns_however_the_interpreter_is_left(case):
+    found = case("interpreter_ends")
+    assert found["status"] == 0
+    said = dict(line.split(": ") for line in found["said"])
+    said.pop("made")
+    assert len(said) == 10
+    assert max(map(float, said.values())) < 5.0
+
+
 def test_a_node_that_does_not_come_back_is_an_error_that_says_so(case):
     found = case("node_lost_for_good")
     assert found["games"] == 4

@@ -19,13 +19,14 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import psutil
 import ray
 from ray_nodes import Nodes, actor_of, error_of, games_of, run_cases, wait
 
 import sc2pool
-from sc2pool.config import PoolConfig, RestartPolicy
+from sc2pool.config import Limits, PoolConfig, RestartPolicy
 from sc2pool.errors import ConfigError
-from sc2pool.ray import RaySC2VecEnv
+from sc2pool.ray import RaySC2VecEnv, cluster
 from sc2pool.ray.cluster import GAME_RESOURCE, Node
 from sc2pool.ray.pool.spread import spread
 
@@ -284,6 +285,127 @@ def planted_files() -> dict[str, Any]:
         wait(lambda: ray.available_resources().get(GAME_RESOURCE, 0.0) == N)
 
 
+def scribbled() -> dict[str, Any]:
+    """Into all that is handed out, with and without fixed layout; then an actor dies."""
+    found = {}
+    for space, last in (("array", [3.0]), ("no layout", ([3.0],))):
+        env = RaySC2VecEnv([lambda space=space: Counted(space)] * N, NODES.address)
+        try:
+            env.reset()
+            for _ in range(3):
+                given = env.step(np.zeros(N, np.int64))
+                scribble(given)
+            actor_of(env, 0).kill()
+            _, _, _, infos = env.step(np.zeros(N, np.int64))
+            shown = [info["terminal_observation"] for info in infos[:2]]
+            found[space] = [same(one, last) for one in shown]
+            scribble(infos)
+        finally:
+            env.close()
+    return found
+
+
+class Counted(gymnasium.Env[Any, Any]):
+    """Observes the number of steps."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, space: str) -> None:
+        of_one = gymnasium.spaces.Box(0, 1e6, (1,), np.float32)
+        self.is_fixed = space == "array"
+        self.observation_space = of_one if self.is_fixed else gymnasium.spaces.Sequence(of_one)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.steps = 0
+        return self.seen(), {}
+
+    def seen(self) -> Any:
+        count = np.array([self.steps], np.float32)
+        return count if self.is_fixed else (count,)
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        return self.seen(), 1.0, False, False, {"array": np.ones(1)}
+
+
+def scribble(value: Any) -> None:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        value[...] = np.array(-7).astype(value.dtype)
+    elif isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            scribble(part)
+
+
+def same(given: Any, expected: Any) -> bool:
+    if isinstance(expected, tuple):
+        return all(np.array_equal(one, other) for one, other in zip(given, expected, strict=True))
+    return bool(np.array_equal(given, expected))
+
+
+IMPATIENT = PoolConfig(limits=Limits(step_s=0.5, worker_grace_s=0.5))
+
+
+def actor_stopped() -> dict[str, Any]:
+    """It is there, but says nothing; in a step, and in another call."""
+    env = make(config=IMPATIENT)
+    try:
+        env.reset()
+        games = {row.pid for row in env.stats().instances}
+        actor_of(env, 3).suspend()
+        began_s = time.monotonic()
+        _, rewards, dones, infos = env.step(np.zeros(N, np.int64))
+        step_s = time.monotonic() - began_s
+        rows = fault_of(dones, infos, rewards)
+        actor_of(env, 3).suspend()
+        began_s = time.monotonic()
+        answers = env.get_attr("step_mul")
+        call_s = time.monotonic() - began_s
+        gone_s = wait(lambda: len(games_of(GAME) & games) == 2)
+        return {
+            "kinds": [row[4] for row in rows],
+            "step_s": step_s,
+            "answers": answers,
+            "call_s": call_s,
+            "gone_s": gone_s,
+        }
+    finally:
+        env.close()
+
+
+def head_stopped() -> dict[str, Any]:
+    """Steps need it not; whatever asks it comes back with an error."""
+    env = make(n=2)
+    head = psutil.Process(NODES.cluster.head_node.all_processes["gcs_server"][0].process.pid)
+    before_s, cluster._HEAD_S = cluster._HEAD_S, 2.0
+    try:
+        env.reset()
+        head.suspend()
+        env.step(np.zeros(2, np.int64))
+        connect = f"from sc2pool.ray import connect; connect({NODES.address!r})"
+        asked = subprocess.run(
+            [sys.executable, "-c", connect], capture_output=True, text=True, check=False
+        )
+        return {"made": error_of(lambda: make(n=2)), "connected": asked.stderr}
+    finally:
+        cluster._HEAD_S = before_s
+        head.resume()
+        env.close()
+
+
+def interpreter_ends() -> dict[str, Any]:
+    """Whatever way it is left by; the program is that of the other env classes."""
+    program = Path(__file__).parents[1] / "faults" / "leaving.py"
+    done = subprocess.run(
+        [sys.executable, program, "RaySC2VecEnv"],
+        env=os.environ | {"RAY_ADDRESS": NODES.address},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return {"status": done.returncode, "said": done.stdout.splitlines()}
+
+
 def spreads() -> dict[str, Any]:
     """How many envs each of some nodes gets; a node is its CPUs, games and free games."""
 
@@ -351,6 +473,10 @@ if __name__ == "__main__":
                 crash_loop,
                 driver_killed,
                 planted_files,
+                scribbled,
+                actor_stopped,
+                head_stopped,
+                interpreter_ends,
                 spreads,
                 too_few_resources,
                 a_node_without_the_game,

@@ -1,11 +1,12 @@
 """The nodes' batches as one, and the batch of a node that died: pure functions.
 
-Rule: what is handed out is fresh; the arrays that Ray brings cannot be written to.
+Rule: what is handed out is the caller's own; the arrays that Ray brings cannot be written to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
         return np.concatenate([getattr(batch, name) for batch in batches])
 
     def listed(name: str) -> list[Any]:
-        return [one for batch in batches for one in getattr(batch, name)]
+        return deepcopy([one for batch in batches for one in getattr(batch, name)])
 
     if layout.fixed:
         parts = [_parts(layout, batch) for batch in batches]

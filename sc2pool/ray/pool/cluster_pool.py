@@ -31,6 +31,7 @@ from sc2pool.errors import (
     NodeLostError,
     Phase,
 )
+from sc2pool.game.hang_detection import SLOW_FACTOR
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.instances.restart import exceeded
@@ -96,6 +97,8 @@ class ClusterPool:
         self._steps = 0
         self._losses: list[PoolEvent] = []
         self._recoveries = DurationCounter()
+        limits = self._config.limits
+        patience_s = SLOW_FACTOR * limits.step_s + limits.worker_grace_s
         spares = keywords["spares"]
         self._every: list[RemoteGames] = []
         first = 0
@@ -103,7 +106,9 @@ class ClusterPool:
             fns = None if env_fns is None else env_fns[first : first + count]
             mine = for_worker({**keywords, "env_fns": fns, "n": count})
             self._every.append(
-                RemoteGames(index, first, count, count + spares, mine, node, node.games > 0)
+                RemoteGames(
+                    index, first, count, count + spares, mine, node, node.games > 0, patience_s
+                )
             )
             first += count
         try:

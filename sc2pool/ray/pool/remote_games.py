@@ -1,8 +1,10 @@
 """The driver's end of one node's games: starts the actor, calls it, knows when it is dead.
 
-Rules: every wait for a place has a deadline; what a node raises is raised here as what it was, with
-a note that names the node; whatever Ray says of an actor that does not answer becomes one error,
-`LostError`, and the actor is killed: there is one way to go on, a new one.
+Rules: every wait for a place has a deadline; a call lasts as long as it has to, because the node's
+pool keeps its own limits, but after the limit of a step the actor must answer something else, which
+a stopped process does not; what a node raises is raised here as what it was, with a note that names
+the node; whatever Ray says of an actor that does not answer becomes one error, `LostError`, and the
+actor is killed: there is one way to go on, a new one.
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ _CLOSE_S = 4.0
 _LOOK_S = 2.0
 """For an actor's statistics."""
 _POLL_S = 0.2
+_ANSWER_S = 10.0
+"""For an actor that works to say that it is there."""
+_HEALTH = "health"
+"""The concurrency group of that question: another thread than the games' answers it."""
 
 
 class LostError(SC2PoolError):
@@ -62,8 +68,9 @@ class RemoteGames:
         games: how many games, spares included.
         keywords: see `NodeGames.open`.
         node: where it plays.
-        declared: whether it reserves games; so it was when the pool was made, and so it stays if
-            all nodes that declare some have died.
+        declared: whether it reserves games; fixed at construction, also if all nodes that declare
+            some have died.
+        patience_s: how long a call may take before the actor is asked whether it is there.
         about: what it said of itself.
         lives: how many actors there were before this one.
         losses_s: monotonic times of their deaths.
@@ -82,6 +89,7 @@ class RemoteGames:
     keywords: bytes
     node: Node
     declared: bool
+    patience_s: float
     about: About | None = None
     lives: int = 0
     losses_s: list[float] = field(default_factory=list)
@@ -109,7 +117,7 @@ class RemoteGames:
         """
         there = node and NodeAffinitySchedulingStrategy(node.node_id, soft=False)
         self._actor = (
-            ray.remote(NodeGames)
+            ray.remote(concurrency_groups={_HEALTH: 1})(NodeGames)
             .options(
                 num_cpus=0,
                 resources={GAME_RESOURCE: self.games} if self.declared else {},
@@ -162,13 +170,23 @@ class RemoteGames:
         """The result of a call.
 
         Raises:
-            LostError: the actor has died.
+            LostError: the actor has died, or is stopped.
             Exception: what the call raised.
         """
+        while True:
+            try:
+                return ray.get(reference, timeout=self.patience_s)
+            except GetTimeoutError:
+                self._require_answer()
+            except RayTaskError as error:
+                raise self._told(error) from error
+            except RayError as error:
+                raise self._lost(error) from error
+
+    def _require_answer(self) -> None:
         try:
-            return ray.get(reference)
-        except RayTaskError as error:
-            raise self._told(error) from error
+            asked = self._actor.where.options(concurrency_group=_HEALTH).remote()
+            ray.get(asked, timeout=_ANSWER_S)
         except RayError as error:
             raise self._lost(error) from error
 
@@ -178,8 +196,8 @@ class RemoteGames:
 
     def _lost(self, error: RayError) -> LostError:
         self.kill()
-        if isinstance(error, ActorUnavailableError):
-            why = "it does not answer any more"
+        if isinstance(error, ActorUnavailableError | GetTimeoutError):
+            why = "they do not answer any more"
         else:
             why = str(error).strip().partition("\n")[0] or type(error).__name__
         return LostError(f"the games of node {self.node.name} are gone: {why}")
@@ -231,8 +249,16 @@ def all_of(every: Sequence[RemoteGames], call: Callable[[RemoteGames], Any]) -> 
         Exception: what the first of them raised; all have been waited for.
     """
     references = [call(games) for games in every]
-    ray.wait(references, num_returns=len(references))
-    return [games.result(one) for games, one in zip(every, references, strict=True)]
+    results: list[Any] = []
+    errors: list[Exception] = []
+    for games, reference in zip(every, references, strict=True):
+        try:
+            results.append(games.result(reference))
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return results
 
 
 def look_at_all(every: Sequence[RemoteGames]) -> None:

@@ -26,6 +26,7 @@ from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.ray.agreement import Played, check_agreement
+from sc2pool.ray.cluster import ANSWER_S
 from sc2pool.ray.rllib.failure import failure_of
 from sc2pool.realtime.rllib import after_each_training_step
 
@@ -166,7 +167,10 @@ def _all_played(algorithm: Algorithm) -> list[tuple[str, Played]]:
     found: list[tuple[str, Played]] = []
     for group in groups:
         if group is not None:
-            found += filter(None, group.foreach_env_runner(_played, local_env_runner=True))
+            told = group.foreach_env_runner(
+                _played, local_env_runner=True, timeout_seconds=ANSWER_S
+            )
+            found += filter(None, told)
     return found
 
 

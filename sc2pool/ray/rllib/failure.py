@@ -11,7 +11,7 @@ those that a new pool would meet again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
@@ -19,7 +19,8 @@ from gymnasium.vector import VectorWrapper
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
 from sc2pool.envs.vector import SC2VectorEnv
-from sc2pool.errors import SC2PoolError
+from sc2pool.errors import NodeLostError, SC2PoolError
+from sc2pool.ray.cluster import answered
 
 _NAMESPACE = "sc2pool"
 
@@ -52,11 +53,20 @@ class Reporting(VectorWrapper):
             yield
         except SC2PoolError as error:
             words = f"on node {ray.util.get_node_ip_address()}: {type(error).__name__}: {error}"
-            _internal_kv_put(self._run.encode(), words.encode(), False, namespace=_NAMESPACE)
+            with suppress(NodeLostError):  # the head cannot be told; the runner's own error counts
+                answered(
+                    lambda: _internal_kv_put(
+                        self._run.encode(), words.encode(), False, namespace=_NAMESPACE
+                    )
+                )
             raise
 
 
 def failure_of(run: str) -> str:
-    """What has ended a pool of this training, in words; empty if nothing has."""
-    found = _internal_kv_get(run.encode(), namespace=_NAMESPACE)
+    """What has ended a pool of this training, in words; empty if nothing has.
+
+    Raises:
+        NodeLostError: the cluster's head does not answer.
+    """
+    found = answered(lambda: _internal_kv_get(run.encode(), namespace=_NAMESPACE))
     return "" if found is None else found.decode()
