@@ -72,8 +72,10 @@ class Board:
             return np.ndarray((self._n_rows,), dtype, whole, 8 * word, (row_bytes,))
 
         def leaves(space: SpaceLayout, place_bytes: int = 0) -> list[Array]:
-            place = whole[place_bytes:]
-            return [leaf.column(place, self._n_rows, row_bytes) for leaf in space.leaves or ()]
+            return [
+                leaf.column(whole, self._n_rows, row_bytes, place_bytes)
+                for leaf in space.leaves or ()
+            ]
 
         self._layout = layout
         self._rows = [
@@ -89,7 +91,7 @@ class Board:
             if layout.rewards is None
             else layout.rewards.column(whole, self._n_rows, row_bytes),
             leaves(layout.action),
-            (leaves(layout.observation), leaves(layout.observation, layout.place_bytes)),
+            leaves(layout.observation, layout.place_bytes),
             layout.rows,
         )
         self.row_bytes = row_bytes
@@ -136,8 +138,8 @@ class Board:
 class Columns:
     """What a step of all envs needs of every slot, each as one array: (slots, …).
 
-    Actions, observations and rewards of envs with several rows are (slots, rows, …). Observations
-    have two places, see `SlotLayout`.
+    Actions and rewards of envs with several rows are (slots, rows, …). Observations are (slots, 2,
+    …), or (slots, 2, rows, …): each has two places, see `SlotLayout`.
     """
 
     sequences: Array
@@ -146,12 +148,11 @@ class Columns:
     flags: Array
     rewards: Array
     actions: list[Array]
-    observations: tuple[list[Array], list[Array]]
+    observations: list[Array]
     rows: int = 1
 
     def first(self, rows: int) -> Columns:
         """Of the first rows only."""
-        place_0, place_1 = self.observations
         return Columns(
             self.sequences[:rows],
             self.requests[:rows],
@@ -159,7 +160,7 @@ class Columns:
             self.flags[:rows],
             self.rewards[:rows],
             [leaf[:rows] for leaf in self.actions],
-            ([leaf[:rows] for leaf in place_0], [leaf[:rows] for leaf in place_1]),
+            [leaf[:rows] for leaf in self.observations],
             self.rows,
         )
 
@@ -176,14 +177,22 @@ class Rows:
         self._in_order = rows == list(range(len(rows)))
         self._at: Any = ... if self._in_order else np.array(rows)
         self._columns = columns.first(len(rows)) if self._in_order else columns
-        places = columns.sequences[rows] % 2
-        self._place = int(places[0]) if rows else 0
-        """Where the first row's newest observation lies."""
-        self._elsewhere = np.flatnonzero(places != self._place)
-        """Which of these rows have theirs in the other place; each request changes all places."""
-        self._elsewhere_at = np.array(rows)[self._elsewhere]
+        self._requests_sent = 0
+        self._observations = self._newest(rows, 0), self._newest(rows, 1)
+        """How to copy the newest observations after an even and an odd number of requests."""
         words = (columns.sequences, columns.requests, columns.replies, columns.flags)
         self._headers = compiled.headers(words, rows)
+
+    def _newest(self, rows: list[int], requests: int) -> list[tuple[Array, Any]]:
+        """Of each leaf of the observations that answer so many requests, an array and an index.
+
+        The index is None if they lie in the same place, so that the whole array is copied.
+        """
+        places = (self._columns.sequences[self._at] + requests) % 2
+        leaves = self._columns.observations
+        if self._in_order and len(set(places.tolist())) == 1:
+            return [(leaf[:, places[0]], None) for leaf in leaves]
+        return [(leaf, (np.array(rows), places)) for leaf in leaves]
 
     def send(self, actions: Array) -> None:
         """Write an action into each row, or those of its env's rows; no bell rings.
@@ -193,7 +202,7 @@ class Rows:
         """
         at, columns = self._at, self._columns
         columns.actions[0][at] = actions
-        self._place ^= 1
+        self._requests_sent += 1
         if self._headers is not None:
             self._headers.send()
             return
@@ -219,17 +228,15 @@ class Rows:
 
     def rewards(self) -> Array:
         """The rows' newest rewards, copied: float64 (k,), or (k * rows,)."""
-        return self._copied(self._columns.rewards)
+        rewards = self._columns.rewards
+        return self._by_row(rewards.copy() if self._in_order else rewards[self._at])
 
     def observations(self) -> list[Array]:
         """Each leaf of the rows' newest observations, copied: (k, …), or (k * rows, …)."""
-        here, elsewhere = self._columns.observations[:: -1 if self._place else 1]
-        return [self._copied(*leaf) for leaf in zip(here, elsewhere, strict=True)]
+        newest = self._observations[self._requests_sent % 2]
+        return [self._by_row(leaf.copy() if at is None else leaf[at]) for leaf, at in newest]
 
-    def _copied(self, column: Array, elsewhere: Array | None = None) -> Array:
-        copied = column.copy() if self._in_order else column[self._at]
-        if elsewhere is not None and len(self._elsewhere):
-            copied[self._elsewhere] = elsewhere[self._elsewhere_at]
+    def _by_row(self, copied: Array) -> Array:
         if self._columns.rows == 1:
             return copied
-        return copied.reshape(len(copied) * self._columns.rows, *column.shape[2:])
+        return copied.reshape(len(copied) * self._columns.rows, *copied.shape[2:])

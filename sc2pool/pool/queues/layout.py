@@ -59,11 +59,22 @@ class Leaf:
         """This leaf's array, of `whole_shape`, without a copy, in a slot's memory."""
         return np.ndarray(self.whole_shape, self.dtype, memory, self.offset_bytes)
 
-    def column(self, memory: memoryview, slots: int, slot_bytes: int) -> Array:
-        """This leaf of as many slots one behind the other, without a copy, as one array."""
+    def column(
+        self, memory: memoryview, slots: int, slot_bytes: int, place_bytes: int = 0
+    ) -> Array:
+        """This leaf of as many slots one behind the other, without a copy, as one array.
+
+        Args:
+            memory: of all slots.
+            slots: how many there are.
+            slot_bytes: the distance of two.
+            place_bytes: the distance of the two places that it has in a slot; 0 for one place. The
+                array is (slots, 2, …) then.
+        """
         view = self.view(memory)
-        strides = (slot_bytes, *view.strides)
-        return np.ndarray((slots, *view.shape), self.dtype, memory, self.offset_bytes, strides)
+        places = ((2,), (place_bytes,)) if place_bytes else ((), ())
+        shape, strides = (slots, *places[0], *view.shape), (slot_bytes, *places[1], *view.strides)
+        return np.ndarray(shape, self.dtype, memory, self.offset_bytes, strides)
 
     def copied(self, array: Array) -> Any:
         """The leaf of one observation, as envs return it: an int for a Discrete, else an array."""
@@ -230,7 +241,7 @@ def slot_layout(
     observation = space_layout(observation_space, place, rows)
     offset = end_bytes(observation, place)
     mask = Leaf((), (mask_size(action_space),), np.dtype(np.bool_), offset, rows=rows)
-    place_bytes = align(offset + mask.size_bytes) - place
+    place_bytes = max(ALIGNMENT_BYTES, align(offset + mask.size_bytes) - place)
     offset = place + 2 * place_bytes
     if rows > 1:
         for name, layout in (("action_space", action), ("observation_space", observation)):
