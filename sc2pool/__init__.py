@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from sc2pool.tasks.task import Task
     from sc2pool.tasks.teams.team_task import TeamTask
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Without SC2TianshouVectorEnv and SC2ParallelEnv: `from sc2pool import *` shall not need tianshou
 # or PettingZoo.

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+import sc2pool
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCES = ("sc2pool", "docs", "examples", "scripts", "tests", ".ci", ".github")
@@ -117,7 +119,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 def test_the_unpacked_wheel_works_by_itself(wheel: Path, tmp_path: Path) -> None:
     unpacked = unpack(wheel, tmp_path / "unpacked")
-    assert run(["--version"], unpacked) == f"sc2pool {PROJECT['version']}\n"
+    assert run(["--version"], unpacked) == f"sc2pool {sc2pool.__version__}\n"
     executable = Path(run(["standin", "install", str(tmp_path / "game")], unpacked).strip())
     assert str(unpacked) in executable.read_text()
     maps = {path.name for path in (tmp_path / "game" / "Maps").rglob("*.SC2Map")}
