@@ -15,6 +15,7 @@ from gymnasium import spaces
 import sc2pool
 from sc2pool.errors import ConfigError
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.ray.commit import installed_commit
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Played:
 
     Attributes:
         sc2pool_version: of the package there.
+        commit: that the package there was made from; None if it tells none.
         game_version: see `PoolStats`.
         base_build: see `PoolStats`.
         task: its name; None for envs of the user.
@@ -31,6 +33,7 @@ class Played:
     """
 
     sc2pool_version: str
+    commit: str | None
     game_version: str | None
     base_build: int | None
     task: str | None
@@ -44,6 +47,7 @@ class Played:
         """What a pool of this process plays, by its figures and the spaces of one env."""
         return cls(
             sc2pool.__version__,
+            installed_commit(),
             stats.game_version,
             stats.base_build,
             stats.task,
@@ -61,13 +65,16 @@ def check_agreement(pools: Sequence[tuple[str, Played]]) -> None:
     Raises:
         ConfigError: two differ.
     """
-    versions = [("this process", sc2pool.__version__)]
-    versions += [(where, played.sc2pool_version) for where, played in pools]
-    if _differ(versions):
-        raise ConfigError(
-            f"different versions of sc2pool ({_listed(versions)}): install the same one on every "
-            "node"
-        )
+    here = ("this process", sc2pool.__version__, installed_commit())
+    packages = [here, *((where, one.sc2pool_version, one.commit) for where, one in pools)]
+    versions = [(where, version) for where, version, _ in packages]
+    commits = [(where, f"commit {commit}") for where, _, commit in packages if commit is not None]
+    for facts in (versions, commits):
+        if _differ(facts):
+            raise ConfigError(
+                f"different versions of sc2pool ({_listed(facts)}): install the same one on every "
+                "node"
+            )
     games = [
         (where, f"{played.game_version} (build {played.base_build})") for where, played in pools
     ]

@@ -9,11 +9,23 @@ from gymnasium import spaces
 
 import sc2pool
 from sc2pool.errors import ConfigError
+from sc2pool.ray import agreement
 from sc2pool.ray.agreement import Played, check_agreement
 
 PLAYED = Played(
-    sc2pool.__version__, "5.0.14", 93333, "MoveToBeacon", spaces.Box(0, 1, (2,)), spaces.Discrete(8)
+    sc2pool.__version__,
+    "1a2b3c",
+    "5.0.14",
+    93333,
+    "MoveToBeacon",
+    spaces.Box(0, 1, (2,)),
+    spaces.Discrete(8),
 )
+
+
+@pytest.fixture(autouse=True)
+def this_commit(monkeypatch):
+    monkeypatch.setattr(agreement, "installed_commit", lambda: "1a2b3c")
 
 
 def test_equal_pools_agree():
@@ -27,6 +39,10 @@ def test_equal_pools_agree():
         (
             {"sc2pool_version": "9"},
             r"different versions of sc2pool \(this process: .*; node b: 9\)",
+        ),
+        (
+            {"commit": "4d5e6f"},
+            r"different versions of sc2pool \(this process: commit 1a2b3c; .*b: commit 4d5e6f\)",
         ),
         (
             {"game_version": "4.10"},
@@ -43,6 +59,10 @@ def test_equal_pools_agree():
 def test_what_differs_is_named_with_its_node(other, words):
     with pytest.raises(ConfigError, match=words):
         check_agreement([("node a", PLAYED), ("node b", replace(PLAYED, **other))])
+
+
+def test_a_package_that_tells_no_commit_is_compared_by_its_version():
+    check_agreement([("node a", PLAYED), ("node b", replace(PLAYED, commit=None))])
 
 
 def test_nodes_may_have_the_same_name():
