@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,6 @@ sys.path.insert(0, str(Path(__file__).parent))  # workers import the tasks from 
 from audit.faulty import Faulty
 from fault_pools import SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
-from trainers import TRAINER, TRAINER_OF_ENVS, Trainer
-
-from sc2pool.pool.machine.run_dir import sweep
 
 STRIKE_SCRIPT = """
 if mv "{armed}" "{armed}.taken" 2>/dev/null; then
@@ -43,42 +38,6 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
     yield make
     for env in envs:
         env.close()
-
-
-@pytest.fixture
-def start_trainer() -> Iterator[Callable[..., Trainer]]:
-    """Starts training programs, and ends them."""
-    with ExitStack() as trainers:
-
-        def start(program: Path, *arguments: str | Path) -> Trainer:
-            started = Trainer(program, *arguments)
-            trainers.callback(started.end)
-            return started
-
-        yield start
-
-
-@pytest.fixture
-def trainer(start_trainer: Callable[..., Trainer], standin_dir: Path) -> Callable[..., Trainer]:
-    """Starts a training program."""
-
-    def start(ending: str, n: int = 2, game: Path = standin_dir) -> Trainer:
-        return start_trainer(TRAINER, game, ending, str(n))
-
-    return start
-
-
-@pytest.fixture
-def trainer_of_envs(start_trainer: Callable[..., Trainer]) -> Callable[[str], Trainer]:
-    """Starts a training program whose envs are the user's."""
-    return partial(start_trainer, TRAINER_OF_ENVS)
-
-
-@pytest.fixture
-def swept(run_temp: Path) -> Iterator[None]:
-    """What a killed trainer leaves behind is swept by the next pool; here, after the test."""
-    yield
-    sweep(run_temp)
 
 
 @pytest.fixture(scope="session")

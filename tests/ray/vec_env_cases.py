@@ -394,7 +394,7 @@ def head_stopped() -> dict[str, Any]:
 
 def interpreter_ends() -> dict[str, Any]:
     """Whatever way it is left by; the program is that of the other env classes."""
-    program = Path(__file__).parents[1] / "faults" / "leaving.py"
+    program = Path(__file__).parents[1] / "faults" / "classes" / "leaving.py"
     done = subprocess.run(
         [sys.executable, program, "RaySC2VecEnv"],
         env=os.environ | {"RAY_ADDRESS": NODES.address},

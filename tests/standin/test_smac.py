@@ -1,16 +1,14 @@
-"""SMAC's scenarios: the rules of its maps, its units, real maps, and SMAC's own package."""
+"""SMAC's scenarios: the rules of its maps, its units, and real maps."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
-from peers.run_smac import ENVIRONMENT, MAPS, differences, installation, play
+from peers.run_smac import MAPS, differences
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
@@ -506,20 +504,3 @@ def test_a_wrong_scenario_file_says_where(offline, key, value, expected):
         player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
     )
     assert expected in offline.ask(create_game=request).create_game.error_details
-
-
-SMAC = Path(os.environ.get("SC2POOL_SMAC", ENVIRONMENT))
-
-
-@pytest.mark.skipif(
-    not (SMAC / "prepared").exists(),
-    reason=f"no SMAC in {SMAC}: `scripts/peers/run_smac.py play` makes the environment",
-)
-@pytest.mark.parametrize("player", ["random", "heuristic"])
-def test_smac_plays_as_it_is_published(player):
-    """The long form is `scripts/peers/run_smac.py play`."""
-    with installation() as game:
-        played = play(SMAC / "bin" / "python", game, "3m", player, episodes=3, seed=1)
-    assert played.forced_restarts == 0
-    assert len(played.returns) == 3
-    assert all(0 <= one <= 20.001 for one in played.returns)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
-from peers.compare_smacv2 import ENVIRONMENT, compare
-from peers.run_smac import OF_SMACV2, differences, installation
+from peers.run_smac import OF_SMACV2, differences
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
@@ -181,19 +177,3 @@ def test_a_period_that_cannot_be_says_why(offline, period):
     reply = offline.ask(create_game=request).create_game
     assert reply.error == sc_pb.ResponseCreateGame.InvalidMapData
     assert "look for a target every" in reply.error_details
-
-
-SMACV2 = Path(os.environ.get("SC2POOL_SMACV2", ENVIRONMENT))
-
-
-@pytest.mark.skipif(
-    not (SMACV2 / "prepared").exists(),
-    reason=f"no SMACv2 in {SMACV2}: `scripts/peers/compare_smacv2.py` makes the environment",
-)
-@pytest.mark.parametrize("scenario", ["terran_5_vs_5", "protoss_5_vs_5", "zerg_5_vs_5"])
-def test_smacv2_says_the_same_numbers(scenario):
-    """The long form is `scripts/peers/compare_smacv2.py --options`."""
-    with installation() as game:
-        found = compare(SMACV2 / "bin" / "python", game, scenario, {}, steps=20, seed=1)
-    assert not found.different
-    assert found.steps >= 20

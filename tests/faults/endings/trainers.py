@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,12 @@ import psutil
 
 TRAINER = Path(__file__).with_name("trainer.py")
 TRAINER_OF_ENVS = Path(__file__).with_name("trainer_of_envs.py")
+_TASKS = str(Path(__file__).parents[1])
+"""Where they find the tasks that they play."""
+
+
+def _with_tasks(search_path: str | None) -> str:
+    return _TASKS if search_path is None else os.pathsep.join([_TASKS, search_path])
 
 
 class Trainer:
@@ -20,6 +27,7 @@ class Trainer:
     def __init__(self, program: Path, *arguments: str | Path) -> None:
         self.process = subprocess.Popen(
             [sys.executable, program, *arguments],
+            env=os.environ | {"PYTHONPATH": _with_tasks(os.environ.get("PYTHONPATH"))},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FILES = (
     "tests/game/test_whole_game.py",
     "tests/tasks/test_episode_rules.py",
-    "tests/faults/test_bad_replies.py",
+    "tests/faults/replies/test_bad_replies.py",
 )
 TIMEOUT_S = 500.0
 

@@ -1,0 +1,8 @@
+"""Programs that play every env class, in the environment that has its library."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
