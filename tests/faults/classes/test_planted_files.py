@@ -25,10 +25,13 @@ SELDOM_INSTALLED = (
     "wandb",
 )
 """Modules that libraries import if they are there."""
+SHORT = "default:\n  n_steps: 16\n  batch_size: 16\n  n_epochs: 1\n"
+"""Hyperparameters of a training that ends soon."""
+TRAIN = ("train", "--steps", "16", "--n", "1", "--hyperparameters", "short.yml")
 COMMANDS = {
-    "train": ("train", "--steps", "64", "--n", "1", "--watch"),
-    "async-ppo": ("train", "--steps", "64", "--n", "1", "--algo", "async-ppo", "--realtime"),
-    "self-play": ("train", "--task", "MarineDuel", "--self-play", "--steps", "64", "--n", "1"),
+    "train": (*TRAIN, "--watch"),
+    "async-ppo": (*TRAIN, "--algo", "async-ppo", "--realtime"),
+    "self-play": (*TRAIN, "--task", "MarineDuel", "--self-play", "--eval-episodes", "1"),
     "tasks": ("tasks",),
     "doctor": ("doctor",),
     "bench": ("bench", "--n", "1", "--seconds", "0.2"),
@@ -51,6 +54,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         package.mkdir(parents=True)
         for file in ("__init__.py", "__main__.py"):
             (package / file).write_text(code)
+    (folder / "short.yml").write_text(SHORT)
     monkeypatch.delenv("SC2PATH", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(folder)
