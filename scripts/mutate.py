@@ -1,0 +1,207 @@
+"""Change one line of the package at a time, and show whether the tests find it.
+
+    python scripts/mutate.py --count 20 --seed 1
+    python scripts/mutate.py --count 20 --seed 1 --only 7 --all
+
+Each mutation is played in a copy of the checkout, as it is with its uncommitted changes: first the
+unit tests of the changed file, then the fast tier, and with `--all` every tier but the long one. A
+mutation that no test finds is either equivalent (nobody can tell it from the original) or shows
+what has no test. The same seed draws the same mutations from the same sources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("pool", "game", "envs", "tasks")
+TIER_S = 3600.0
+"""Longest time for a tier; a mutation that hangs is found."""
+SWAPPED: dict[type[ast.AST], Any] = {
+    ast.Lt: ast.LtE(),
+    ast.LtE: ast.Lt(),
+    ast.Gt: ast.GtE(),
+    ast.GtE: ast.Gt(),
+    ast.Eq: ast.NotEq(),
+    ast.NotEq: ast.Eq(),
+    ast.Is: ast.IsNot(),
+    ast.IsNot: ast.Is(),
+    ast.In: ast.NotIn(),
+    ast.NotIn: ast.In(),
+    ast.Add: ast.Sub(),
+    ast.Sub: ast.Add(),
+    ast.Mult: ast.Add(),
+    ast.And: ast.Or(),
+    ast.Or: ast.And(),
+}
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One place of one file with other code."""
+
+    file: Path
+    line: int
+    start: int
+    end: int
+    """Offsets in the line, in bytes of UTF-8."""
+    replacement: str
+
+    def applied(self, source: bytes) -> bytes:
+        """The file's content with it."""
+        lines = source.splitlines(keepends=True)
+        line = lines[self.line - 1]
+        lines[self.line - 1] = line[: self.start] + self.replacement.encode() + line[self.end :]
+        return b"".join(lines)
+
+
+def replacements(node: ast.AST) -> Iterator[str]:
+    """Other code for an expression or a statement."""
+    match node:
+        case ast.Compare(left, [operator], [right]) if type(operator) in SWAPPED:
+            swapped = ast.Compare(left, [SWAPPED[type(operator)]], [right])
+            yield f"({ast.unparse(swapped)})"
+        case ast.BinOp(left, operator, right) if type(operator) in SWAPPED:
+            swapped = ast.BinOp(left, SWAPPED[type(operator)], right)
+            yield f"({ast.unparse(swapped)})"
+        case ast.BoolOp(operator, values):
+            yield f"({ast.unparse(ast.BoolOp(SWAPPED[type(operator)], values))})"
+        case ast.UnaryOp(ast.Not(), operand):
+            yield ast.unparse(operand)
+        case ast.Constant(bool(value)):
+            yield str(not value)
+        case ast.Constant(int(value) | float(value)):
+            yield repr(value + 1)
+        case ast.Expr(ast.Call()):
+            yield "pass"
+        case ast.Return(value) if value is not None and not isinstance(value, ast.Constant):
+            yield "return None"
+
+
+def mutations_of(file: Path) -> list[Mutation]:
+    """All mutations of a file's functions that fit in one line, in its order."""
+    found = []
+    tree = ast.parse(file.read_bytes())
+    functions = [
+        one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    for statement in (part for function in functions for part in function.body):
+        for node in ast.walk(statement):
+            line, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+            if line is None or line != last:
+                continue
+            found += [
+                Mutation(file, line, node.col_offset, node.end_col_offset, text)
+                for text in replacements(node)
+            ]
+    return sorted(set(found), key=lambda one: (one.line, one.start, one.replacement))
+
+
+def drawn(count: int, seed: int) -> list[Mutation]:
+    """As many mutations, at most one of a file."""
+    files = [file for room in ROOMS for file in sorted((ROOT / "sc2pool" / room).rglob("*.py"))]
+    choose = random.Random(seed)
+    all_of = {file: found for file in files if (found := mutations_of(file))}
+    # A file counts by what can be changed in it.
+    weights = {file: len(found) for file, found in all_of.items()}
+    chosen: list[Mutation] = []
+    while len(chosen) < min(count, len(all_of)):
+        file = choose.choices(list(weights), list(weights.values()))[0]
+        del weights[file]
+        chosen.append(choose.choice(all_of[file]))
+    return chosen
+
+
+def unit_tests_of(file: Path) -> list[str]:
+    """The tests that mirror a file or the folders in which it lies, the nearest first."""
+    inside = file.relative_to(ROOT / "sc2pool").with_suffix("")
+    mirrors = [inside.parent / f"test_{inside.name}.py"]
+    mirrors += [
+        folder.parent / f"test_{folder.name}.py" for folder in inside.parents if folder.name
+    ]
+    return [f"tests/unit/{mirror}" for mirror in mirrors if (ROOT / "tests/unit" / mirror).exists()]
+
+
+def fails(copy: Path, *arguments: str) -> str | None:
+    """The first test that fails in the copy, or the reason why none could be run."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-o",
+        "cache_dir=build/cache",
+        *arguments,
+    ]
+    try:
+        done = subprocess.run(
+            command, cwd=copy, capture_output=True, text=True, check=False, timeout=TIER_S
+        )
+    except subprocess.TimeoutExpired:
+        return f"not within {TIER_S:.0f} s"
+    if done.returncode in (0, 5):  # 5: no tests
+        return None
+    told = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return told[0] if told else f"exit code {done.returncode}"
+
+
+def find(copy: Path, mutation: Mutation, everything: bool) -> str | None:
+    """What finds a mutation: its stage and a test's name; None if nothing does."""
+    in_parallel = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+    stages = {"unit": tuple(unit_tests_of(mutation.file)), "fast": ("--tier=fast", *in_parallel)}
+    if everything:
+        stages = {"all": ("--tier=all", *in_parallel)}
+    for stage, arguments in stages.items():
+        if arguments and (failed := fails(copy, *arguments)):
+            return f"{stage}: {failed}"
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, nargs="+", help="numbers of mutations to play")
+    parser.add_argument("--all", action="store_true", help="play the tests of --tier=all")
+    given = parser.parse_args()
+    survived = 0
+    with tempfile.TemporaryDirectory(prefix="sc2pool-mutate-") as folder:
+        copy = Path(folder, "sc2pool")
+        ignored = shutil.ignore_patterns(
+            ".git", ".venv", "__pycache__", "build", ".*_cache", "runs"
+        )
+        shutil.copytree(ROOT, copy, ignore=ignored)
+        (copy / ".venv").symlink_to(ROOT / ".venv")
+        for number, mutation in enumerate(drawn(given.count, given.seed), 1):
+            if given.only and number not in given.only:
+                continue
+            original = mutation.file.read_bytes()
+            line = original.splitlines()[mutation.line - 1].decode().strip()
+            changed = mutation.applied(original)
+            place = mutation.file.relative_to(ROOT)
+            print(f"{number:3} {place}:{mutation.line}\n      - {line}")
+            print(f"      + {changed.splitlines()[mutation.line - 1].decode().strip()}", flush=True)
+            began_s = time.monotonic()
+            (copy / place).write_bytes(changed)
+            found = find(copy, mutation, given.all)
+            (copy / place).write_bytes(original)
+            survived += found is None
+            print(f"      {found or 'SURVIVED'} ({time.monotonic() - began_s:.0f} s)", flush=True)
+    print(f"{survived} survived")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
