@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# Sets up `.venv` in the checkout; sourced by `scripts/train` and `scripts/test`.
+# Sets up `.venv` in the checkout; sourced by the scripts beside it.
 #
 #   set_up EXTRA…    makes sure that .venv holds sc2pool with these extras of pyproject.toml
 #
@@ -189,7 +189,7 @@ set_up() {
         is_current "$@" && exit
         # pip inherits the lock, so it holds even if this shell is killed before pip ends.
         make_venv && see_below && install_extras "$@"
-    ) 9<"$root/constraints.txt" || exit
+    ) 9<"$constraints" || exit
 }
 
 set_up_on_top() {

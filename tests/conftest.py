@@ -1,6 +1,7 @@
 """Fixtures of all tests: a game to play, a bounded wait, and the check that nothing is left behind.
 
     pytest                      every test; games are the stand-in
+    pytest --tier=fast          those of a tier (see tiers.py), with progress and a summary
     pytest --game=real          the contract with the game (CONTRACT), on SC2PATH's installation
     pytest --game=PATH          the same on the installation at PATH
     pytest -m "not timing"      without upper bounds on measured time, for a busy machine
@@ -28,15 +29,19 @@ from pathlib import Path
 
 import pytest
 
+# Each of torch's threads would spin beside the games of other tests, here and in child processes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
 from audit.belongings import Belongings
 
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find
+from tests.reporting import Meter, Reporter
+from tests.tiers import FOLDERS, LONGER
 
 WaitFor = Callable[..., None]
-CONTRACT = ("tests/unit/protocol", "tests/game", "tests/tasks")
-"""The tests that `--game` runs by default."""
+CONTRACT = ("unit/protocol", "game", "tasks")
+"""The folders of tests that `--game` runs by default."""
 CHOSEN = pytest.StashKey[Installation]()
 
 
@@ -46,21 +51,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="real|PATH",
         help="run the tests of the contract with the game on this installation, not the stand-in",
     )
+    parser.addoption("--tier", choices=FOLDERS, help="run the tests of these folders, see tiers.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # A shell starts background jobs with SIGINT ignored, and child processes inherit that; but some
     # tests send SIGINT to programs that they have started.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    game = config.getoption("--game")
-    if game is None:
+    game, tier = config.getoption("--game"), config.getoption("--tier")
+    if game is not None:
+        try:
+            config.stash[CHOSEN] = find(game)
+        except ConfigError as error:
+            raise pytest.UsageError(f"--game={game}: {error}") from error
+    if config.args_source is pytest.Config.ArgsSource.ARGS or not (game or tier):
         return
-    try:
-        config.stash[CHOSEN] = find(game)
-    except ConfigError as error:
-        raise pytest.UsageError(f"--game={game}: {error}") from error
-    if config.args_source is not pytest.Config.ArgsSource.ARGS:
-        config.args = [str(config.rootpath / folder) for folder in CONTRACT]
+    folders = CONTRACT if game is not None else FOLDERS[tier]
+    config.args = [str(Path(__file__).parent / folder) for folder in folders]
+    if tier == "long":
+        os.environ[LONGER] = "1"
+    config.pluginmanager.register(Meter())
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Reporter(config, config.getoption("lf", False)))
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -125,13 +137,12 @@ def python_with() -> Callable[[str], str]:
     """`python_with("ray")`: the interpreter that has this library; skips the test if none has."""
 
     def find_interpreter(library: str) -> str:
-        beside = Path(__file__).parents[1] / ".venv" / library / "bin" / "python"
         if find_spec(library) is not None:
             return sys.executable
+        environment = ".venv/ray" if library == "ray" else ".venv/libraries"
+        beside = Path(__file__).parents[1] / environment / "bin" / "python"
         if not beside.exists():
-            pytest.skip(
-                f"{library} is not installed; ./scripts/test installs it, in .venv/{library}"
-            )
+            pytest.skip(f"no {library}: ./scripts/test --all installs it, in {environment}")
         return str(beside)
 
     return find_interpreter

@@ -100,7 +100,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-@pytest.mark.parametrize("script", ["setup.sh", "train", "test"])
+@pytest.mark.parametrize("script", ["setup.sh", "lint", "train", "test"])
 def test_the_scripts_are_sound_shell(script: str) -> None:
     subprocess.run(["sh", "-n", ROOT / "scripts" / script], check=True)
     assert script == "setup.sh" or os.access(ROOT / "scripts" / script, os.X_OK)

@@ -37,7 +37,7 @@ def test_all_of_its_tests_pass(python_with: Callable[[str], str], tmp_path: Path
 def test_rllibs_wrapper_takes_it_and_ppo_learns(python_with_ray: str, standin_dir: Path) -> None:
     asked = [python_with_ray, "-c", "import pettingzoo"]
     if subprocess.run(asked, capture_output=True, check=False).returncode != 0:
-        pytest.skip("PettingZoo is not installed beside RLlib; ./scripts/test installs it")
+        pytest.skip("PettingZoo is not installed beside RLlib; ./scripts/test --all installs it")
     # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     try:

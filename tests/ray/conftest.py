@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from sc2pool.standin.install import install
+from tests.tiers import LONGER
 
 Report = Callable[[], dict[str, Any]]
 TIMEOUT_S = 900.0
 """Of a program; a calm machine needs up to 200 s."""
-LONG = bool(os.environ.get("SC2POOL_LONG"))
-only_long = pytest.mark.skipif(not LONG, reason="of the long form, which SC2POOL_LONG=1 runs")
+LONG = bool(os.environ.get(LONGER))
+only_long = pytest.mark.skipif(not LONG, reason=f"of the long form, which {LONGER}=1 runs")
 
 
 @pytest.fixture(scope="session")

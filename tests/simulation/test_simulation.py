@@ -1,4 +1,4 @@
-"""The pool's decisions against a simulated machine: a minute of `scripts/simulate.py`.
+"""The pool's decisions against a simulated machine: some seconds of `scripts/simulate.py`.
 
 If `test_schedules` fails, its message is the shortest schedule that fails. Replay it with
 `scripts/simulate.py --replay`; once the cause is mended, keep it in `FOUND`.
@@ -7,6 +7,7 @@ If `test_schedules` fails, its message is the shortest schedule that fails. Repl
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -28,8 +29,10 @@ from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Lockstep, Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
+from tests.tiers import LONGER
 
-SCHEDULES = 3_000
+SCHEDULES = 25_000 if os.environ.get(LONGER) else 75
+"""For each seed."""
 SEEDS = range(4)
 FOUND = {
     "this process was stopped while an instance left its worker": Schedule(
@@ -169,7 +172,6 @@ def search(seed: int, schedules: int, reports: Path) -> str | None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_schedules(seed: int, tmp_path: Path) -> None:
-    """As many of a run as a quarter of a minute allows on a calm core."""
     problem = uninterrupted(partial(search, seed, SCHEDULES, tmp_path))
     assert problem is None, problem
 

@@ -26,6 +26,7 @@ NOT_ONE_MODULE = {
     "test_imports.py": "a rule of the whole package",
     "test_platforms.py": "a rule of the whole package",
     "test_structure.py": "rules of the tests",
+    "test_tiers.py": "the option --tier of tests/conftest.py",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
     "tasks/minigames/test_spaces.py": "one property of every mini-game",
     "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",

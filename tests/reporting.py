@@ -1,0 +1,116 @@
+"""What a run says of itself: how far it is, and which tests took long or passed only at second try.
+
+CPU time is that of the test's process and of its children that have ended, fixtures included: it is
+the same on a busy machine. It travels to the controller of pytest-xdist with the test's report.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from typing import Any
+
+import pytest
+
+from tests.tiers import tier_of
+
+SHOWN_EVERY_S = 15.0
+SLOWEST = 20
+FAST_CPU_S = 5.0
+"""A test of the fast tier that takes more shall be mended, or move."""
+COST = "sc2pool_cost"
+
+
+def cpu_s() -> float:
+    """The CPU time so far of this process and its children that have ended, in seconds."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+class Meter:
+    """Measures each test in the process that runs it."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        self._cpu_s, self._began_s = cpu_s(), time.monotonic()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Any:
+        report = yield
+        if call.when == "teardown":
+            cost = (time.monotonic() - self._began_s, cpu_s() - self._cpu_s)
+            report.user_properties.append((COST, cost))
+        return report
+
+
+class Reporter:
+    """Shows lines of progress instead of a dot for each test, and a summary.
+
+    Args:
+        config: pytest's, of the process that the user has started.
+        second_run: whether the tests that failed run once more.
+    """
+
+    def __init__(self, config: pytest.Config, second_run: bool) -> None:
+        self._config = config
+        self._second_run = second_run
+        self._collected = self._ended = self._failed = 0
+        self._began_s = self._shown_s = time.monotonic()
+        self._costs: list[tuple[float, float, str]] = []
+        self._passed: list[str] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._collected = len(session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._collected = len(ids)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self) -> Any:
+        category, _, word = yield
+        return category, "", word
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed += 1
+            self._writer().write_line(f"FAILED {report.nodeid} ({report.when})")
+        if report.when == "call" and report.passed:
+            self._passed.append(report.nodeid)
+        if report.when != "teardown":
+            return
+        self._ended += 1
+        self._costs += [
+            (*cost, report.nodeid) for name, cost in report.user_properties if name == COST
+        ]
+        now_s = time.monotonic()
+        if now_s - self._shown_s >= SHOWN_EVERY_S or self._ended == self._collected:
+            self._shown_s = now_s
+            minutes, seconds = divmod(int(now_s - self._began_s), 60)
+            self._writer().write_line(
+                f"{minutes:3}:{seconds:02}  {self._ended:,} of {self._collected:,} tests, "
+                f"{self._failed} failed; {report.nodeid.partition('::')[0]}"
+            )
+
+    def pytest_terminal_summary(self) -> None:
+        writer = self._writer()
+        if not self._costs:
+            return
+        if self._second_run and self._passed:
+            writer.section("passed only the second time: to be mended")
+            writer.write_line("\n".join(self._passed))
+            return
+        writer.section(f"slowest {SLOWEST} tests, with fixtures: seconds, CPU seconds")
+        for wall_s, used_s, nodeid in sorted(self._costs, reverse=True)[:SLOWEST]:
+            writer.write_line(f"{wall_s:7.1f} {used_s:7.1f}  {nodeid}")
+        heavy = [
+            f"{used_s:7.1f}  {nodeid}"
+            for _, used_s, nodeid in sorted(self._costs, key=lambda cost: -cost[1])
+            if used_s > FAST_CPU_S and tier_of(nodeid) == "fast"
+        ]
+        if heavy:
+            writer.section(f"of the fast tier, but more than {FAST_CPU_S:.0f} s of CPU time")
+            writer.write_line("\n".join(heavy))
+
+    def _writer(self) -> Any:
+        return self._config.pluginmanager.get_plugin("terminalreporter")

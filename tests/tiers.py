@@ -1,0 +1,33 @@
+"""Which tests run when: the tier of a test follows from its folder.
+
+    ./scripts/test          fast: what a change breaks most often, in this order
+    ./scripts/test --all    fast, and all that takes minutes or has libraries of its own
+    ./scripts/test --long   what takes an hour: by hand, and on a schedule
+
+A run of tests that are named (`pytest tests/ray`) has no tier: it runs what is named.
+"""
+
+from __future__ import annotations
+
+FAST = ("unit", "game", "contract", "tasks", "simulation", "faults/games", "package")
+"""The quickest first, so that what fails is told early."""
+SLOW = (
+    *("ray", "realtime", "docs", "libraries", "faults/classes", "faults/replies", "cli"),
+    *("audit", "faults/endings", "faults/pools", "examples", "benchmark", "standin"),
+)
+"""The longest first, so that no core is idle at the end."""
+LONG = ("studies", "chaos", "soak", "peers", "simulation", "ray", "faults/classes")
+"""The last three have longer forms, see LONGER."""
+FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG}
+"""Of each tier, in the order in which they run."""
+LONGER = "SC2POOL_LONG"
+"""The environment variable that asks tests for their longer form; the long tier sets it."""
+
+
+def tier_of(nodeid: str) -> str:
+    """The first tier that runs this test."""
+    return next(
+        tier
+        for tier, folders in FOLDERS.items()
+        if any(nodeid.startswith(f"tests/{folder}/") for folder in folders)
+    )

@@ -1,0 +1,80 @@
+"""`--tier`: which tests it runs, and what such a run says of itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tiers import FOLDERS, tier_of
+
+TESTS = Path(__file__).parents[1]
+UNSTABLE = """
+import pathlib
+import pytest
+
+def test_stable():
+    pass
+
+def test_unstable(pytestconfig):
+    ran_before = pathlib.Path(pytestconfig.rootpath, "ran")
+    if not ran_before.exists():
+        ran_before.touch()
+        pytest.fail("this time")
+"""
+
+
+def test_every_test_is_in_a_tier() -> None:
+    for path in TESTS.rglob("test_*.py"):
+        assert tier_of(path.relative_to(TESTS.parent).as_posix()) in FOLDERS
+    assert set(FOLDERS["fast"]) < set(FOLDERS["all"])
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """A checkout whose only tests are two unit tests, one of which passes at the second run."""
+    tests = tmp_path / "tests"
+    for folder in FOLDERS["fast"]:
+        (tests / folder).mkdir(parents=True)
+    (tests / "unit" / "test_two.py").write_text(UNSTABLE)
+    for name in ("conftest.py", "reporting.py", "tiers.py"):
+        (tests / name).symlink_to(TESTS / name)
+    (tmp_path / "pyproject.toml").symlink_to(TESTS.parent / "pyproject.toml")
+    return tmp_path
+
+
+def run(suite: Path, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--tier=fast", *arguments],
+        cwd=suite,
+        env=os.environ | {"PYTHONPATH": f"{TESTS.parent / 'scripts'}:{TESTS.parent}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("parallel", [(), ("-n", "2")], ids=["alone", "in parallel"])
+def test_a_run_shows_progress_failures_and_the_slowest(
+    suite: Path, parallel: tuple[str, ...]
+) -> None:
+    code, out = run(suite, *parallel)
+    assert code == 1
+    assert "2 of 2 tests, 1 failed; tests/unit/test_two.py\n" in out
+    assert "FAILED tests/unit/test_two.py::test_unstable (call)\n" in out
+    slowest = out[out.index("slowest 20 tests") :]
+    assert "  tests/unit/test_two.py::test_stable\n" in slowest
+
+
+def test_a_second_run_names_what_passes_only_now(suite: Path) -> None:
+    assert run(suite)[0] == 1
+    code, out = run(suite, "--last-failed")
+    assert code == 0
+    assert out.count("test_unstable") == 1
+    assert "passed only the second time: to be mended" in out
+    assert "test_stable" not in out
