@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import random
 import shutil
 import subprocess
@@ -147,7 +148,13 @@ def fails(copy: Path, *arguments: str) -> str | None:
     ]
     try:
         done = subprocess.run(
-            command, cwd=copy, capture_output=True, text=True, check=False, timeout=TIER_S
+            command,
+            cwd=copy,
+            env=os.environ | {"PYTHONPATH": str(copy)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIER_S,
         )
     except subprocess.TimeoutExpired:
         return f"not within {TIER_S:.0f} s"
@@ -159,7 +166,7 @@ def fails(copy: Path, *arguments: str) -> str | None:
 
 def find(copy: Path, mutation: Mutation, everything: bool) -> str | None:
     """What finds a mutation: its stage and a test's name; None if nothing does."""
-    in_parallel = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+    in_parallel = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
     stages = {"unit": tuple(unit_tests_of(mutation.file)), "fast": ("--tier=fast", *in_parallel)}
     if everything:
         stages = {"all": ("--tier=all", *in_parallel)}
