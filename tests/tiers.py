@@ -13,10 +13,10 @@ FAST = ("unit", "game", "contract", "tasks", "simulation", "faults/games", "pack
 """The quickest first, so that what fails is told early."""
 SLOW = (
     *("ray", "realtime", "docs", "libraries", "faults/classes", "faults/replies", "cli"),
-    *("audit", "faults/endings", "faults/pools", "examples", "benchmark", "standin"),
+    *("audit", "faults/endings", "faults/pools", "examples", "standin"),
 )
 """The longest first, so that no core is idle at the end."""
-LONG = ("studies", "chaos", "soak", "peers", "simulation", "ray", "faults/classes")
+LONG = ("studies", "benchmark", "chaos", "soak", "peers", "simulation", "ray", "faults/classes")
 """The last three have longer forms, see LONGER."""
 FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG}
 """Of each tier, in the order in which they run."""

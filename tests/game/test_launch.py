@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import psutil
 import pytest
@@ -15,6 +16,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game import launch as module
 from sc2pool.game.launch import _prove_listener, launch
+from sc2pool.game.lease import PortLease
 from sc2pool.game.wire import NotReadyError, connect
 
 LISTEN = """
@@ -88,3 +90,24 @@ def test_a_game_that_is_killed_once_it_has_answered_has_not_lost_its_port(fake, 
         asyncio.run(launch(fake(), Deadline.after(30)))
     assert raised.value.kind is FaultKind.GAME_EXITED
     assert len(begun) == 1
+
+
+def test_ports_that_are_all_taken_are_tried_five_times(game_installation):
+    with ExitStack() as listeners:
+        leased: list[int] = []
+
+        def lease_a_taken_port():
+            lease = PortLease.acquire()
+            other = listeners.enter_context(socket.socket())
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", lease.port))
+            other.listen()
+            leased.append(lease.port)
+            return lease
+
+        with pytest.raises(GameFault) as raised:
+            asyncio.run(
+                launch(game_installation, Deadline.after(30), lease_port=lease_a_taken_port)
+            )
+    assert raised.value.kind is FaultKind.PORT_TAKEN
+    assert len(leased) == 5
