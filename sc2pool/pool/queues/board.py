@@ -71,7 +71,7 @@ class Board:
         def column(dtype: type[Any], word: int) -> Array:
             return np.ndarray((self._n_rows,), dtype, whole, 8 * word, (row_bytes,))
 
-        def leaves(space: SpaceLayout, place_bytes: int = 0) -> list[Array]:
+        def leaves(space: SpaceLayout, place_bytes: int | None = None) -> list[Array]:
             return [
                 leaf.column(whole, self._n_rows, row_bytes, place_bytes)
                 for leaf in space.leaves or ()
@@ -184,9 +184,9 @@ class Rows:
         self._headers = compiled.headers(words, rows)
 
     def _newest(self, rows: list[int], requests: int) -> list[tuple[Array, Any]]:
-        """Of each leaf of the observations that answer so many requests, an array and an index.
+        """How to copy the newest observations after so many requests: an array and an index a leaf.
 
-        The index is None if they lie in the same place, so that the whole array is copied.
+        The index is None where the whole array is copied: all rows, which use the same place.
         """
         places = (self._columns.sequences[self._at] + requests) % 2
         leaves = self._columns.observations

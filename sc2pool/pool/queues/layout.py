@@ -60,7 +60,7 @@ class Leaf:
         return np.ndarray(self.whole_shape, self.dtype, memory, self.offset_bytes)
 
     def column(
-        self, memory: memoryview, slots: int, slot_bytes: int, place_bytes: int = 0
+        self, memory: memoryview, slots: int, slot_bytes: int, place_bytes: int | None = None
     ) -> Array:
         """This leaf of as many slots one behind the other, without a copy, as one array.
 
@@ -68,12 +68,14 @@ class Leaf:
             memory: of all slots.
             slots: how many there are.
             slot_bytes: the distance of two.
-            place_bytes: the distance of the two places that it has in a slot; 0 for one place. The
-                array is (slots, 2, …) then.
+            place_bytes: the distance of the two places that it has in a slot, so that the array is
+                (slots, 2, …); None if it has one.
         """
         view = self.view(memory)
-        places = ((2,), (place_bytes,)) if place_bytes else ((), ())
-        shape, strides = (slots, *places[0], *view.shape), (slot_bytes, *places[1], *view.strides)
+        shape, strides = view.shape, view.strides
+        if place_bytes is not None:
+            shape, strides = (2, *shape), (place_bytes, *strides)
+        shape, strides = (slots, *shape), (slot_bytes, *strides)
         return np.ndarray(shape, self.dtype, memory, self.offset_bytes, strides)
 
     def copied(self, array: Array) -> Any:
@@ -241,7 +243,7 @@ def slot_layout(
     observation = space_layout(observation_space, place, rows)
     offset = end_bytes(observation, place)
     mask = Leaf((), (mask_size(action_space),), np.dtype(np.bool_), offset, rows=rows)
-    place_bytes = max(ALIGNMENT_BYTES, align(offset + mask.size_bytes) - place)
+    place_bytes = align(offset + mask.size_bytes) - place
     offset = place + 2 * place_bytes
     if rows > 1:
         for name, layout in (("action_space", action), ("observation_space", observation)):
