@@ -4,7 +4,7 @@
     python scripts/mutate.py --count 20 --seed 1 --only 7 --all
 
 Each mutation is played in a copy of the checkout, as it is with its uncommitted changes: first the
-unit tests of the changed file, then the fast tier, and with `--all` every tier but the long one. A
+unit tests of the changed file, then the fast tier, or with `--all` every tier but the long one. A
 mutation that no test finds is either equivalent (nobody can tell it from the original) or shows
 what has no test. The same seed draws the same mutations from the same sources.
 """
@@ -127,25 +127,14 @@ def drawn(count: int, seed: int) -> list[Mutation]:
 def unit_tests_of(file: Path) -> list[str]:
     """The tests that mirror a file or the folders in which it lies, the nearest first."""
     inside = file.relative_to(ROOT / "sc2pool").with_suffix("")
-    mirrors = [inside.parent / f"test_{inside.name}.py"]
-    mirrors += [
-        folder.parent / f"test_{folder.name}.py" for folder in inside.parents if folder.name
-    ]
+    places = [inside, *(folder for folder in inside.parents if folder.name)]
+    mirrors = [place.with_name(f"test_{place.name}.py") for place in places]
     return [f"tests/unit/{mirror}" for mirror in mirrors if (ROOT / "tests/unit" / mirror).exists()]
 
 
 def fails(copy: Path, *arguments: str) -> str | None:
     """The first test that fails in the copy, or the reason why none could be run."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-o",
-        "cache_dir=build/cache",
-        *arguments,
-    ]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", *arguments]
     try:
         done = subprocess.run(
             command,
@@ -166,10 +155,9 @@ def fails(copy: Path, *arguments: str) -> str | None:
 
 def find(copy: Path, mutation: Mutation, everything: bool) -> str | None:
     """What finds a mutation: its stage and a test's name; None if nothing does."""
-    in_parallel = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
-    stages = {"unit": tuple(unit_tests_of(mutation.file)), "fast": ("--tier=fast", *in_parallel)}
-    if everything:
-        stages = {"all": ("--tier=all", *in_parallel)}
+    tier = "all" if everything else "fast"
+    in_parallel = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")  # as scripts/test
+    stages = {"unit": unit_tests_of(mutation.file), tier: [f"--tier={tier}", *in_parallel]}
     for stage, arguments in stages.items():
         if arguments and (failed := fails(copy, *arguments)):
             return f"{stage}: {failed}"
@@ -186,10 +174,8 @@ def main() -> int:
     survived = 0
     with tempfile.TemporaryDirectory(prefix="sc2pool-mutate-") as folder:
         copy = Path(folder, "sc2pool")
-        ignored = shutil.ignore_patterns(
-            ".git", ".venv", "__pycache__", "build", ".*_cache", "runs"
-        )
-        shutil.copytree(ROOT, copy, ignore=ignored)
+        ignored = (".git", ".venv", "__pycache__", "build", ".*_cache", "runs")
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*ignored))
         (copy / ".venv").symlink_to(ROOT / ".venv")
         for number, mutation in enumerate(drawn(given.count, given.seed), 1):
             if given.only and number not in given.only:
