@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -24,7 +25,9 @@ def commit_of(root: Path) -> str | None:
     """
     if not (root / ".git").exists():  # a package installed into a folder of another project's
         return None
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    # Without locks: a checkout on a network's disk may be another node's, too.
+    command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
+    command += ["--abbrev=12", "--exclude=*"]
     try:
         told = subprocess.run(
             command, cwd=root, capture_output=True, text=True, check=True, timeout=_GIT_S
@@ -34,8 +37,9 @@ def commit_of(root: Path) -> str | None:
     return told.stdout.strip()
 
 
+@cache
 def installed_commit() -> str | None:
-    """The commit of this process's package; None if it came from a package index.
+    """The commit of this process's package, asked for once; None if it came from a package index.
 
     A checkout's is git's. That of `pip install git+https://…` was kept by pip:
     https://packaging.python.org/en/latest/specifications/direct-url/.

@@ -72,4 +72,8 @@ def test_an_installation_from_a_repository_has_what_pip_kept(
 
     monkeypatch.setattr(commit, "commit_of", lambda _: None)
     monkeypatch.setattr(metadata, "distribution", lambda _: Installed())
-    assert installed_commit() == told
+    installed_commit.cache_clear()
+    try:
+        assert installed_commit() == told
+    finally:
+        installed_commit.cache_clear()
