@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,6 @@ from sc2pool import SubprocSC2VecEnv
 
 from .learning_tasks import Advised, OneAllowed, Walk
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "maskable_ppo.py"
 N = 4
 
 
@@ -222,17 +219,3 @@ def test_without_its_masks_the_task_would_have_complained(vec_task):
     model = MaskablePPO("MlpPolicy", vec_task(OneAllowed), device="cpu", **PPO_LIKE)
     with pytest.raises(Exception, match="is masked"):
         model.learn(256, use_masking=False)
-
-
-def test_the_example_trains(standin_dir, tmp_path):
-    options = ["--steps", "512", "--n", "2", "--game", str(standin_dir), "--out", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, EXAMPLE, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 games of standin")
-    assert "over 2 episodes" in done.stdout.splitlines()[-1]
-    assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").num_timesteps == 512

@@ -5,11 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import gymnasium
 import pytest
-import torch
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
@@ -18,7 +16,6 @@ import sc2pool
 from sc2pool.tasks.registry import BUILT_IN
 
 ID = "sc2pool/MoveToBeacon-v0"
-EXAMPLE = Path(__file__).parents[2] / "examples" / "ppo_make_vec.py"
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -80,28 +77,3 @@ def test_make_vec_makes_one_pool(pools, standin_dir, mode):
     assert len(env.stats().instances) == 3
     assert env.reset()[0] in env.observation_space
     assert env.step(env.action_space.sample())[0] in env.observation_space
-
-
-def test_a_loop_in_the_shape_of_cleanrls_learns_on_make_vec(standin_dir, tmp_path):
-    """PPO in torch, in one file; each episode costs it one more step, that of NEXT_STEP's reset.
-
-    The seed is one that learns within so few steps; most need several times as many.
-    """
-    options = ["--steps", "4900", "--n", "2", "--seed", "6"]
-    options += ["--game", str(standin_dir), "--out", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, EXAMPLE, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    games, *updates = done.stdout.splitlines()
-    assert games.startswith("2 games of standin")
-    assert len(updates) == 4900 // (2 * 128)
-    steps, _, episodes, _, _, _, mean_return = updates[-1].replace(",", "").split()
-    assert int(steps) == 19 * 2 * 128
-    assert int(episodes) == 2 * (19 * 128 // 241)
-    assert float(mean_return) > 2.5, "at random it is 0.5"
-    agent = torch.load(tmp_path / "agent.pt")
-    assert all(value.isfinite().all() for value in agent.values())

