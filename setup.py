@@ -34,7 +34,7 @@ class BuildIfPossible(build_ext):
 EXTENSIONS = {
     "sc2pool._fast": [],
     # The stand-in has the same numbers as in Python, to the last bit.
-    "sc2pool.standin.simulation.fights._pairs": ["-ffp-contract=off"],
+    "sc2standin.simulation.fights._pairs": ["-ffp-contract=off"],
 }
 """Each module's options for the compiler."""
 

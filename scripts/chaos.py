@@ -36,7 +36,7 @@ from chaos.kills import kill_trainers
 from chaos.rounds import MEAN_STRIKES, Round, Strike
 from chaos.shrink import shrink
 
-from sc2pool.standin.install import install
+from sc2standin.install import install
 
 PROGRAM = Path(__file__).parent / "chaos" / "program.py"
 PIDS = Path("/sys/fs/cgroup/pids")

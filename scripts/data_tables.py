@@ -5,7 +5,7 @@
 
 RECORDED is a serialized `ResponseData` of the real game with all five tables; it may be compressed
 with xz. What is written holds the facts by column (ids, names, costs, times, flags), as
-`sc2pool/standin/data/tables.py` reads it. A check reports every row that differs.
+`sc2standin/data/tables.py` reads it. A check reports every row that differs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from google.protobuf.message import Message  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.data import tables
+from sc2standin.data import tables
 
 Columns = dict[str, list[Any]]
 XZ_MAGIC = b"\xfd7zXZ"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from duels.kills import play
 
-from sc2pool.standin.install import install
+from sc2standin.install import install
 
 
 def main() -> None:

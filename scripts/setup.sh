@@ -68,7 +68,7 @@ fingerprint() {
         printf '%s\n' "$root"
         "$venv/bin/python" -V
         cat "$root/pyproject.toml" "$root/setup.py" "$constraints" "$root/sc2pool/__init__.py" \
-            "$root/sc2pool/_fast.pyx" "$root/sc2pool/standin/simulation/fights/_pairs.pyx"
+            "$root/sc2pool/_fast.pyx" "$root/sc2standin/simulation/fights/_pairs.pyx"
     } | cksum
 }
 

@@ -121,7 +121,7 @@ def limited() -> Callable[[int, int], AbstractContextManager[None]]:
 def standin_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An installation of the stand-in."""
     folder: Path = tmp_path_factory.mktemp("standin") / "StarCraftII"
-    command = [sys.executable, "-m", "sc2pool.standin", "install", str(folder)]
+    command = [sys.executable, "-m", "sc2standin", "install", str(folder)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
     return folder
 

@@ -418,7 +418,7 @@ def run_standin_install(args: argparse.Namespace) -> int:
     from sc2pool.processes.spawn import run_python  # noqa: PLC0415
 
     arguments = ("install", args.folder, f"--after-stop={args.after_stop}")
-    done = run_python("sc2pool.standin", *arguments, timeout_s=STAND_IN_S)
+    done = run_python("sc2standin", *arguments, timeout_s=STAND_IN_S)
     print(done.stdout, end="")
     print(done.stderr, end="", file=sys.stderr)
     return done.returncode

@@ -256,7 +256,7 @@ def write_stand_in() -> Path:
     root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
     failure = f"cannot write the stand-in game to {root}"
     try:
-        done = run_python("sc2pool.standin", "install", str(root), timeout_s=STAND_IN_S)
+        done = run_python("sc2standin", "install", str(root), timeout_s=STAND_IN_S)
     except subprocess.TimeoutExpired:
         raise ConfigError(f"{failure} within {STAND_IN_S:g} s") from None
     if done.returncode != 0:

@@ -25,10 +25,8 @@ class Faulty:
         shutil.copytree(standin, made.installation)
         (executable,) = made.installation.glob("Versions/Base*/SC2_x64")
         launcher = executable.read_text()
-        assert "-m sc2pool.standin " in launcher
-        executable.write_text(
-            launcher.replace("-m sc2pool.standin ", f'"{PROGRAM}" "{made.orders}" ')
-        )
+        assert "-m sc2standin " in launcher
+        executable.write_text(launcher.replace("-m sc2standin ", f'"{PROGRAM}" "{made.orders}" '))
         return made
 
     def order(self, harm: str, at: str, **more: Any) -> None:

@@ -29,8 +29,8 @@ from picows import WSListener, WSUpgradeRequest, WSUpgradeResponseWithListener
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.sparse import Head
-from sc2pool.standin.process.server import Client, GameServer, _header, _refuse
-from sc2pool.standin.process.stops import AfterStop
+from sc2standin.process.server import Client, GameServer, _header, _refuse
+from sc2standin.process.stops import AfterStop
 
 Order = dict[str, Any]
 TEXT = b"\x81"

@@ -20,7 +20,7 @@ COSTS = {
 
 def install(folder: Path) -> Installation:
     """Write the installation, with the maps of `canned_map`."""
-    command = [sys.executable, "-m", "sc2pool.standin", "install", str(folder)]
+    command = [sys.executable, "-m", "sc2pool", "standin", "install", str(folder)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     installation = read_installation(folder, "the benchmark's stand-in")
     canned = find_map(installation, CANNED)

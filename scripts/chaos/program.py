@@ -29,7 +29,7 @@ from chaos.attacks.resources import CGROUP, DISK
 from chaos.play import attacks_by_face, play
 from chaos.rounds import Round, draw
 from chaos.session import interrupt_often
-from sc2pool.standin.install import install
+from sc2standin.install import install
 
 DISK_BYTES = 64_000_000
 INODES = 4000

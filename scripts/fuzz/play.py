@@ -20,7 +20,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from fuzz.draw import Draw
 from fuzz.wire import TIMEOUT_S, Wire
-from sc2pool.standin.install import install
+from sc2standin.install import install
 
 SHOWN = 2000
 """Length of a request or reply in a message."""

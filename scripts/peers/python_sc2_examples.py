@@ -135,7 +135,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, str]:
     """Play one game in another process; its figures, or None and the error."""
-    from sc2pool.standin.install import install  # noqa: PLC0415
+    from sc2standin.install import install  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="python-sc2-") as folder:
         install(Path(folder) / "game")

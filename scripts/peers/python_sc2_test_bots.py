@@ -19,7 +19,7 @@ from pathlib import Path
 
 from clients import run_to_end
 
-from sc2pool.standin.install import install
+from sc2standin.install import install
 
 BOTS = (
     *("autotest_bot", "upgradestest_bot", "battery_overcharge_bot"),

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
 
-from sc2pool.standin.install import install
+from sc2standin.install import install
 
 PACKAGES = Path(__file__).with_name("pysc2-requirements.txt")
 PLAY = Path(__file__).with_name("play_pysc2.py")

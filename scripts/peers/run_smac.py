@@ -30,16 +30,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
 
-from sc2pool.standin.install import install
-from sc2pool.standin.map_reader.real_map import read_scenario
-from sc2pool.standin.map_reader.scenario import Scenario
+from sc2standin.install import install
+from sc2standin.map_reader.real_map import read_scenario
+from sc2standin.map_reader.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ENVIRONMENTS / "smac"
 PACKAGES = Path(__file__).with_name("smac-requirements.txt")
 PLAY = Path(__file__).with_name("play_smac.py")
 SOURCE = "git+https://github.com/oxwhirl/smac.git@d6aab33f76abc3849c50463a8592a84f59a5ef84"
-MAPS = ROOT / "sc2pool" / "standin" / "maps" / "smac"
+MAPS = ROOT / "sc2standin" / "maps" / "smac"
 """The maps of SMAC's scenarios."""
 OF_SMACV2 = MAPS.with_name("smacv2")
 SCENARIOS = ("3m", "8m", "5m_vs_6m", "2s3z", "3s_vs_3z", "corridor", "MMM")

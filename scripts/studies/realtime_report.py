@@ -28,7 +28,7 @@ from lateness.worlds import World, standin, supertux, supertux_is_there
 from sc2pool.cli.bench.machine import machine_facts
 from sc2pool.cli.bench.output import markdown, tell, write_json
 from sc2pool.cli.stop import Stop
-from sc2pool.standin.process.stops import AfterStop
+from sc2standin.process.stops import AfterStop
 
 WORLDS = ("stand-in", "supertux")
 N_STEPS = 16

@@ -38,7 +38,7 @@ esac
 """
 
 
-PAIRS = "sc2pool/standin/simulation/fights/_pairs.pyx"
+PAIRS = "sc2standin/simulation/fights/_pairs.pyx"
 INSTALLED_FROM = (
     *("pyproject.toml", "constraints.txt", "setup.py"),
     *("sc2pool/__init__.py", "sc2pool/_fast.pyx", PAIRS),

@@ -11,7 +11,7 @@ import pytest
 
 from sc2pool.cli.main import AFTER_STOP, main, make_parser
 from sc2pool.game.installation import find, read_installation
-from sc2pool.standin.process.stops import AfterStop
+from sc2standin.process.stops import AfterStop
 
 
 def standin(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

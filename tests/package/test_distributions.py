@@ -22,7 +22,8 @@ import sc2pool
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SOURCES = ("sc2pool", "docs", "examples", "scripts", "tests", ".ci", ".github")
+PACKAGES = ("sc2pool", "sc2standin")
+SOURCES = (*PACKAGES, "docs", "examples", "scripts", "tests", ".ci", ".github")
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so")
 
@@ -85,16 +86,16 @@ def source(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpacked
 
 
-def test_the_wheel_holds_every_file_of_the_package(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_packages(wheel: Path, tmp_path: Path) -> None:
     unpacked = unpack(wheel, tmp_path)
-    wanted = files(ROOT / "sc2pool", ROOT)
+    wanted = {name for package in PACKAGES for name in files(ROOT / package, ROOT)}
     assert {Path(name).suffix for name in wanted} >= {".py", ".md", ".SC2Map", ".js", ".typed"}
-    assert files(unpacked / "sc2pool", unpacked) == wanted
+    assert {name for package in PACKAGES for name in files(unpacked / package, unpacked)} == wanted
     for name in wanted:
         assert (unpacked / name).read_bytes() == (ROOT / name).read_bytes(), name
     (info,) = unpacked.glob("*.dist-info")
     assert (info / "licenses" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
-    assert {path.name for path in unpacked.iterdir()} == {"sc2pool", info.name}
+    assert {path.name for path in unpacked.iterdir()} == {*PACKAGES, info.name}
 
 
 def test_the_source_distribution_holds_every_file(source: Path) -> None:

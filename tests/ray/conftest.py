@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sc2pool.standin.install import install
+from sc2standin.install import install
 from tests.tiers import LONGER
 
 Report = Callable[[], dict[str, Any]]
@@ -30,10 +30,10 @@ def other_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("other") / "StarCraftII"
     executable = install(folder)
     program = (
-        "import sys, sc2pool.standin.version as version; version.GAME_VERSION = 'standin-2'; "
-        "from sc2pool.standin.__main__ import main; sys.exit(main(sys.argv[1:]))"
+        "import sys, sc2standin.version as version; version.GAME_VERSION = 'standin-2'; "
+        "from sc2standin.__main__ import main; sys.exit(main(sys.argv[1:]))"
     )
-    script = executable.read_text().replace("-m sc2pool.standin", f'-c "{program}"')
+    script = executable.read_text().replace("-m sc2standin", f'-c "{program}"')
     executable.write_text(script)
     return folder
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.standin.install import install
-from sc2pool.standin.process.stops import AfterStop
+from sc2standin.install import install
+from sc2standin.process.stops import AfterStop
 
 sys.path.insert(0, str(Path(__file__).parent))  # workers and trainer programs import from there
 from realtime_tasks import TellsLoop

@@ -22,10 +22,10 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.install import install
-from sc2pool.standin.process import session
-from sc2pool.standin.process.state import State
-from sc2pool.standin.simulation.fights import pair_loops
+from sc2standin.install import install
+from sc2standin.process import session
+from sc2standin.process.state import State
+from sc2standin.simulation.fights import pair_loops
 
 EMPTY_MAP = {
     "format": "sc2pool-standin-scenario/1",

@@ -14,8 +14,8 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol import replies
-from sc2pool.standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
-from sc2pool.standin.view.prepared import varint
+from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
+from sc2standin.view.prepared import varint
 
 MARINE, BEACON, ME, ENEMY = 48, 317, 1, 2
 MOVE = 3794

@@ -11,7 +11,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.simulation.rules.creep import SPREAD_LOOPS
+from sc2standin.simulation.rules.creep import SPREAD_LOOPS
 
 BUILD_DEPOT, LAND_BARRACKS = 319, 554
 TUMOR, OVERLORD, MARINE, OBSERVER, SCV, FLYING_BARRACKS = 87, 106, 48, 82, 45, 46

@@ -18,9 +18,9 @@ from sc2.ids.ability_id import AbilityId
 from sc2.ids.unit_typeid import UnitTypeId
 from sc2.ids.upgrade_id import UpgradeId
 
-from sc2pool.standin.data.abilities import ABILITIES, Ability
-from sc2pool.standin.data.tables import TABLES, read, tables
-from sc2pool.standin.data.unit_types import UNIT_TYPES, UnitType
+from sc2standin.data.abilities import ABILITIES, Ability
+from sc2standin.data.tables import TABLES, read, tables
+from sc2standin.data.unit_types import UNIT_TYPES, UnitType
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "data_tables.py"
 FLAGS = {

@@ -13,12 +13,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from sc2pool.standin.data.abilities import OrderKind
-from sc2pool.standin.map_reader.real_map import read_scenario
-from sc2pool.standin.map_reader.scenario import Scenario
-from sc2pool.standin.simulation import orders
-from sc2pool.standin.simulation.game import Game
-from sc2pool.standin.simulation.world import Order, Unit
+from sc2standin.data.abilities import OrderKind
+from sc2standin.map_reader.real_map import read_scenario
+from sc2standin.map_reader.scenario import Scenario
+from sc2standin.simulation import orders
+from sc2standin.simulation.game import Game
+from sc2standin.simulation.world import Order, Unit
 from tests.standin.test_smac import MAPS
 
 KEPT = ("life", "shields", "energy", "hit_at", "ready_at")

@@ -9,11 +9,11 @@ from fuzz.draw import is_harmless
 from fuzz.play import FuzzFailure, play, problem_of
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool import standin
+import sc2standin
 
 REQUESTS = 6000
 """Enough for nearly every map of the installation."""
-MAPS = {file.stem for file in Path(standin.__path__[0], "maps").rglob("*.SC2Map")}
+MAPS = {file.stem for file in Path(sc2standin.__path__[0], "maps").rglob("*.SC2Map")}
 
 
 def test_every_request_is_answered_in_time_and_the_same_in_two_games(tmp_path):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.standin.install import MARKER, InstallError, install
-from sc2pool.standin.version import BASE_BUILD
+from sc2standin.install import MARKER, InstallError, install
+from sc2standin.version import BASE_BUILD
 
 MAPS = {
     *("MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "Canned"),
@@ -75,7 +75,7 @@ def test_a_file_is_no_directory(tmp_path):
 def test_command_line_errors_are_short_and_nonzero(tmp_path):
     (tmp_path / "x").touch()
     done = subprocess.run(
-        [sys.executable, "-m", "sc2pool.standin", "install", str(tmp_path)],
+        [sys.executable, "-m", "sc2standin", "install", str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,
@@ -87,7 +87,7 @@ def test_command_line_errors_are_short_and_nonzero(tmp_path):
 
 def test_two_at_once(tmp_path):
     place = tmp_path / "game"
-    command = [sys.executable, "-m", "sc2pool.standin", "install", str(place)]
+    command = [sys.executable, "-m", "sc2standin", "install", str(place)]
     writers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
     install(tmp_path / "reference")

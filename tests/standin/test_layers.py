@@ -9,10 +9,10 @@ import pytest
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.layers import window
-from sc2pool.standin.layers.layers import MINIMAP, SCREEN
-from sc2pool.standin.layers.raster import Discs
-from sc2pool.standin.layers.window import Window
+from sc2standin.layers import window
+from sc2standin.layers.layers import MINIMAP, SCREEN
+from sc2standin.layers.raster import Discs
+from sc2standin.layers.window import Window
 
 MARINE, ROACH, COMMAND_CENTER, MINERALS = 48, 110, 18, 341
 TYPES = {1: np.uint8, 8: np.uint8, 24: np.uint8, 32: np.int32}

@@ -11,9 +11,9 @@ import pytest
 from duels.pair import TWO, free_ports, join_request
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.multiplayer import meeting
-from sc2pool.standin.multiplayer.lockstep import Lockstep
-from sc2pool.standin.multiplayer.meeting import Invitation, begin_meeting
+from sc2standin.multiplayer import meeting
+from sc2standin.multiplayer.lockstep import Lockstep
+from sc2standin.multiplayer.meeting import Invitation, begin_meeting
 
 CREATE = sc_pb.RequestCreateGame(player_setup=TWO, random_seed=1)
 NetworkError = sc_pb.ResponseJoinGame.NetworkError

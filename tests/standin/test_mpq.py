@@ -8,7 +8,7 @@ import os
 import mpyq
 import pytest
 
-from sc2pool.standin.mpq import LIST_FILE, MpqError, pack, unpack
+from sc2standin.mpq import LIST_FILE, MpqError, pack, unpack
 
 LIMIT_BYTES = 1 << 20
 

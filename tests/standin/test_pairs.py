@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.data.unit_types import UNIT_TYPES
-from sc2pool.standin.simulation.fights import pair_loops
-from sc2pool.standin.simulation.fights.pairs import Few, Many
-from sc2pool.standin.simulation.world import World
+from sc2standin.data.unit_types import UNIT_TYPES
+from sc2standin.simulation.fights import pair_loops
+from sc2standin.simulation.fights.pairs import Few, Many
+from sc2standin.simulation.world import World
 
 MOVE, ATTACK = 16, 23
 KINDS = [kind.id for kind in UNIT_TYPES]
@@ -70,7 +70,7 @@ def test_the_compiled_loop_knows_no_other_units():
 
 
 def test_it_is_left_out_if_it_is_asked_for():
-    told = "from sc2pool.standin.simulation.fights import pair_loops; print(pair_loops.Compiled)"
+    told = "from sc2standin.simulation.fights import pair_loops; print(pair_loops.Compiled)"
     environment = os.environ | {"SC2POOL_PURE": "1"}
     command = [sys.executable, "-c", told]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from sc2pool.standin.simulation.paths.field import FAR, STRAIGHT, Field
+from sc2standin.simulation.paths.field import FAR, STRAIGHT, Field
 
 MARINE, SCV, DEPOT, BARRACKS, ZERGLING = 48, 45, 19, 21, 105
 MOVE, ATTACK = 16, 23

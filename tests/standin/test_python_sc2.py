@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sc2.main import get_replay_version
 
-from sc2pool.standin.version import BASE_BUILD, DATA_VERSION
+from sc2standin.version import BASE_BUILD, DATA_VERSION
 
 BOT = Path(__file__).with_name("python_sc2_bot.py")
 

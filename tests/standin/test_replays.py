@@ -14,17 +14,17 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.status import Status
-from sc2pool.standin import mpq
-from sc2pool.standin.data.abilities import ABILITIES
-from sc2pool.standin.replays import recording
-from sc2pool.standin.version import BASE_BUILD
+from sc2standin import mpq
+from sc2standin.data.abilities import ABILITIES
+from sc2standin.replays import recording
+from sc2standin.version import BASE_BUILD
 
 OBSERVE = sc_pb.RequestObservation()
 SAVE = sc_pb.RequestSaveReplay()
 MARINE, ROACH = 48, 110
 MAPS = sorted(
     entry.name.removesuffix(".SC2Map")
-    for entry in resources.files("sc2pool.standin").joinpath("maps").iterdir()
+    for entry in resources.files("sc2standin").joinpath("maps").iterdir()
     if entry.name.endswith(".SC2Map")
 )
 RAW = sc_pb.InterfaceOptions(raw=True, score=True)

@@ -7,8 +7,8 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 
-from sc2pool.standin.data.research import RESEARCH
-from sc2pool.standin.data.tables import read
+from sc2standin.data.research import RESEARCH
+from sc2standin.data.tables import read
 
 TECH_LAB, BARRACKS, BAY, ARMORY, BARRACKS_LAB, MARINE = 5, 21, 22, 29, 37, 48
 WEAPONS, WEAPONS_1, WEAPONS_2, ARMOR, ARMOR_1, HI_SEC = 3698, 652, 653, 3697, 656, 650

@@ -14,10 +14,10 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.map_reader.real_map import read_scenario
-from sc2pool.standin.map_reader.scenario import parse_scenario
-from sc2pool.standin.mpq import pack
-from sc2pool.standin.simulation.paths import detours
+from sc2standin.map_reader.real_map import read_scenario
+from sc2standin.map_reader.scenario import parse_scenario
+from sc2standin.mpq import pack
+from sc2standin.simulation.paths import detours
 
 STOP, MOVE, ATTACK, HEAL = 4, 16, 23, 386
 MARAUDER, MARINE, MEDIVAC, ZEALOT, ZERGLING = 51, 48, 54, 73, 105

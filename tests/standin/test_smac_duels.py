@@ -10,8 +10,8 @@ import pytest
 from duels.pair import Pair
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.map_reader.fields import ScenarioError
-from sc2pool.standin.map_reader.real_map import read_scenario
+from sc2standin.map_reader.fields import ScenarioError
+from sc2standin.map_reader.real_map import read_scenario
 from tests.standin.test_smac import COPY, MAPS
 
 FILES = sorted(MAPS.with_name("smac_duels").iterdir())

@@ -10,8 +10,8 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.map_reader.real_map import read_scenario
-from sc2pool.standin.map_reader.scenario import Hunt
+from sc2standin.map_reader.real_map import read_scenario
+from sc2standin.map_reader.scenario import Hunt
 from tests.standin.test_smac import apart, real_map, team
 
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"

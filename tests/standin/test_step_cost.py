@@ -9,7 +9,7 @@ import psutil
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.cost import burn
+from sc2standin.cost import burn
 
 STEPS = 20
 OBSERVE = sc_pb.RequestObservation()

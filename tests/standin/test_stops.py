@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.install import MARKER, install
-from sc2pool.standin.process.stops import AfterStop
+from sc2standin.install import MARKER, install
+from sc2standin.process.stops import AfterStop
 
 STOP_S = 0.6
 """13 loops of real time."""
@@ -47,13 +47,13 @@ def test_loops_after_a_stop(launch, after_stop, fewest, most):
 def test_an_installation_says_it_in_its_start_script(tmp_path):
     plain, freezing = tmp_path / "plain", tmp_path / "freezing"
     assert "--after-stop" not in install(plain).read_text()
-    assert 'sc2pool.standin --after-stop freeze "$@"' in (
+    assert 'sc2standin --after-stop freeze "$@"' in (
         install(freezing, AfterStop.FREEZE).read_text()
     )
 
 
 def test_an_unknown_choice_is_told_and_nothing_written(tmp_path):
-    command = [sys.executable, "-m", "sc2pool.standin", "install", str(tmp_path / "game")]
+    command = [sys.executable, "-m", "sc2standin", "install", str(tmp_path / "game")]
     done = subprocess.run(
         [*command, "--after-stop=rewind"], check=False, capture_output=True, text=True, timeout=20
     )

@@ -29,7 +29,7 @@ JoinError = sc_pb.ResponseJoinGame
 OBSERVE = sc_pb.RequestObservation()
 LEAVE = sc_pb.RequestLeaveGame()
 STEP = sc_pb.RequestStep(count=1)
-MAPS = Path(str(resources.files("sc2pool.standin").joinpath("maps")))
+MAPS = Path(str(resources.files("sc2standin").joinpath("maps")))
 FOR_TWO = {
     path.stem: path.read_bytes()
     for path in sorted(MAPS.rglob("*.SC2Map"))

@@ -9,8 +9,8 @@ import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.standin.data.abilities import ABILITIES
-from sc2pool.standin.data.unit_types import UNIT_TYPES
+from sc2standin.data.abilities import ABILITIES
+from sc2standin.data.unit_types import UNIT_TYPES
 
 SCV = 45
 COLLECT = {

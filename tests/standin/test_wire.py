@@ -27,7 +27,7 @@ def test_ping_tells_that_this_is_the_standin(game):
 
 def test_the_process_keeps_the_pid_of_the_script(game):
     command_line = Path(f"/proc/{game.process.pid}/cmdline").read_bytes()
-    assert b"sc2pool.standin" in command_line
+    assert b"sc2standin" in command_line
 
 
 def test_a_taken_port_is_said_and_ends_the_process(game, executable, tmp_path):

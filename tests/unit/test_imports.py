@@ -12,6 +12,7 @@ import cloudpickle
 import pytest
 
 import sc2pool
+import sc2standin
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
@@ -37,7 +38,6 @@ MAY_IMPORT = {
     "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},
     "cli": FOUNDATIONS
     | {"protocol", "processes", "game", "render", "tasks", "pool", "envs", "realtime", "ray", ""},
-    "standin": {"protocol"},
     "__main__": {"cli"},
     # The public names load lazily, from wherever they live.
     "": FOUNDATIONS | {"tasks", "pool", "envs", "realtime"},
@@ -81,6 +81,7 @@ HEAVY = {
     "PIL": ("render/", "cli/"),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
+STANDIN = sorted(Path(sc2standin.__file__).parent.rglob("*.py"))
 
 
 def imports(file: Path) -> Iterator[str]:
@@ -114,6 +115,12 @@ def wrong_imports(file: Path) -> Iterator[str]:
 
 def test_every_file_imports_only_what_its_room_may():
     assert [wrong for file in FILES for wrong in wrong_imports(file)] == []
+
+
+def test_the_two_programs_do_not_import_each_other():
+    assert not [file for file in FILES for module in imports(file) if "sc2standin" in module]
+    of_the_pool = {module for file in STANDIN for module in imports(file) if "sc2pool" in module}
+    assert {module for module in of_the_pool if not module.startswith("sc2pool.protocol")} == set()
 
 
 @pytest.mark.parametrize("own_room", POOL_ROOMS)

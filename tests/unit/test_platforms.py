@@ -16,7 +16,6 @@ PLACES = (
     "game/installation.py",  # where the game is
     "game/lease.py",  # which ports are free, and for whom
     "game/process.py",  # whether a game inherits its lease
-    "standin/",
     "cli/",
 )
 ASKS = {("sys", "platform"), ("os", "name"), ("platform", "system")}

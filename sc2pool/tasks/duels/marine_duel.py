@@ -4,7 +4,7 @@ Who shoots together, and saves the hurt, wins. Both sides see the same: each loo
 its own end (`facing`), so one policy plays both. What one side wins the other loses, but a tie is a
 defeat for both.
 
-StarCraft II has no such map; it is the stand-in's, `sc2pool/standin/maps/MarineDuel.SC2Map`: two
+StarCraft II has no such map; it is the stand-in's, `sc2standin/maps/MarineDuel.SC2Map`: two
 columns at the two ends of an open field; chance decides which side gets which. A side without
 marines has lost; after 1920 loops it is a tie.
 """

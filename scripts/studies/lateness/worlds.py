@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from lateness.chased import Chased, write_map
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.standin.install import install
-from sc2pool.standin.process.stops import AfterStop
+from sc2standin.install import install
+from sc2standin.process.stops import AfterStop
 
 
 class Reading(NamedTuple):

@@ -30,10 +30,9 @@ def test_a_child_that_takes_too_long_is_killed() -> None:
 
 
 def test_no_other_place_starts_a_python() -> None:
-    """The stand-in's start script names its interpreter, and has `-P`."""
     starting = {
         file.relative_to(PACKAGE).as_posix()
         for file in PACKAGE.rglob("*.py")
         if "sys.executable" in file.read_text()
     }
-    assert starting == {"processes/spawn.py", "standin/install.py"}
+    assert starting == {"processes/spawn.py"}

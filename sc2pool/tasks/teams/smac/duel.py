@@ -10,7 +10,7 @@ half a turn of the map, so both begin with the same observations; enemy i is age
 side; a side of which no more than medivacs are left has lost, and if that is so of both, none has
 won.
 
-SMAC has no such maps; they are the stand-in's, in `sc2pool/standin/maps/smac_duels`.
+SMAC has no such maps; they are the stand-in's, in `sc2standin/maps/smac_duels`.
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import sc2pool
-from sc2pool.standin.map_reader.real_map import read_scenario
+import sc2standin
 from sc2pool.tasks.registry import SMAC, resolve
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
+from sc2standin.map_reader.real_map import read_scenario
 
-MAPS = Path(sc2pool.__file__).parent / "standin" / "maps" / "smac"
+MAPS = Path(sc2standin.__file__).parent / "maps" / "smac"
 
 
 def test_every_scenario_has_a_name_in_the_registry():

@@ -1,0 +1,218 @@
+"""What upgrades change: damage and armor by levels, and other numbers of some unit types.
+
+The numbers are the real game's of patch 5.0.3 as far as known, from memory: the API's tables have
+no upgraded values. An upgrade that is named nowhere here can be researched and changes nothing.
+
+Rules they keep: a level adds to each attack of a weapon, and to the armor that each attack meets;
+what else an upgrade changes makes its owner's units of a type of their own, with the same id
+(`variant`), which knows the type it came from (`UnitType.variant_of`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import data_pb2 as data_pb
+
+from sc2standin.data.unit_types import MIN_HIT, STRUCTURE, UnitType
+
+STIMPACK, STRUCTURE_ARMOR = 15, 6
+STRUCTURE_ARMOR_POINTS = 2.0
+PROTOSS_SHIELDS = 45
+LEVELS = 3
+
+Gain = tuple[float, float]
+"""What a level adds to the damage, and to the bonus against an attribute."""
+
+_ATTACK: dict[int, dict[str, Gain]] = {
+    7: {"Marine": (1, 0), "Reaper": (1, 0), "Marauder": (1, 1), "Ghost": (1, 1)},
+    30: {
+        **{"Hellion": (1, 1), "HellionTank": (2, 0), "Cyclone": (2, 0), "Thor": (3, 0)},
+        **{"SiegeTank": (2, 1), "SiegeTankSieged": (4, 1)},
+    },
+    36: {
+        **{"VikingFighter": (1, 0), "VikingAssault": (1, 1), "Banshee": (1, 0)},
+        **{"Battlecruiser": (1, 0), "Liberator": (1, 0)},
+    },
+    39: {
+        **{"Zealot": (1, 0), "Stalker": (1, 1), "Sentry": (1, 0), "Adept": (1, 1)},
+        **{"HighTemplar": (1, 0), "DarkTemplar": (5, 0), "Archon": (3, 1)},
+        **{"Immortal": (2, 3), "Colossus": (1, 1)},
+    },
+    78: {
+        **{"Phoenix": (1, 0), "VoidRay": (1, 0), "Interceptor": (1, 0), "Tempest": (4, 0)},
+        **{"Mothership": (1, 0)},
+    },
+    53: {"Zergling": (1, 0), "Baneling": (2, 2), "Ultralisk": (3, 0), "Broodling": (1, 0)},
+    59: {"Queen": (1, 0), "Roach": (2, 0), "Ravager": (2, 0), "Hydralisk": (1, 0)},
+    68: {"Mutalisk": (1, 0), "Corruptor": (1, 1), "BroodLord": (2, 0)},
+}
+"""The first level of each kind of weapons, and what a level adds."""
+_ATTACK_ON_AIR: dict[str, Gain] = {"Thor": (1, 1), "ThorAP": (3, 1), "Tempest": (3, 2)}
+"""What a level adds to a weapon that only hits air units, if the unit's other one gains another."""
+_ARMOR: dict[int, tuple[str, ...]] = {
+    11: ("SCV", "MULE", "Marine", "Reaper", "Marauder", "Ghost"),
+    116: (
+        *("Hellion", "HellionTank", "Cyclone", "SiegeTank", "SiegeTankSieged", "Thor"),
+        *("WidowMine", "VikingFighter", "VikingAssault", "Medivac", "Banshee", "Battlecruiser"),
+        *("Liberator", "Raven"),
+    ),
+    42: (
+        *("Probe", "Zealot", "Stalker", "Sentry", "Adept", "HighTemplar", "DarkTemplar"),
+        *("Archon", "Immortal", "Colossus", "Disruptor"),
+    ),
+    81: (
+        *("Observer", "WarpPrism", "Phoenix", "VoidRay", "Oracle", "Carrier", "Interceptor"),
+        *("Tempest", "Mothership"),
+    ),
+    56: (
+        *("Drone", "Queen", "Zergling", "Baneling", "Roach", "Ravager", "Hydralisk"),
+        *("LurkerMP", "Infestor", "SwarmHostMP", "Ultralisk", "Broodling"),
+    ),
+    71: ("Overlord", "Overseer", "Mutalisk", "Corruptor", "BroodLord", "Viper"),
+}
+"""The first level of each kind of armor, and whose it is."""
+_ATTACK_OF = {name: (first, gain) for first, of in _ATTACK.items() for name, gain in of.items()}
+_ARMOR_OF = {name: first for first, names in _ARMOR.items() for name in names}
+
+
+class Change(NamedTuple):
+    """What is added to numbers of a unit type."""
+
+    units: tuple[str, ...]
+    life: float = 0.0
+    armor: float = 0.0
+    speed_per_s: float = 0.0
+    range: float = 0.0
+    bonus: float = 0.0
+    cooldown_s: float = 0.0
+
+
+_CHANGES: dict[int, Change] = {
+    16: Change(("Marine",), life=10),
+    19: Change(("Hellion",), bonus=5),
+    5: Change(("MissileTurret", "AutoTurret"), range=1),
+    136: Change(("Banshee",), speed_per_s=1.0),
+    86: Change(("Zealot",), speed_per_s=1.125),
+    48: Change(("Observer",), speed_per_s=0.9375),
+    50: Change(("Colossus",), range=2),
+    66: Change(("Zergling",), speed_per_s=1.74609375),
+    65: Change(("Zergling",), cooldown_s=-0.199),
+    75: Change(("Baneling",), life=5, speed_per_s=0.453125),
+    2: Change(("Roach",), speed_per_s=0.75),
+    134: Change(("Hydralisk",), range=1),
+    135: Change(("Hydralisk",), speed_per_s=0.5625),
+    88: Change(("Ultralisk",), speed_per_s=0.50390625),
+    4: Change(("Ultralisk",), armor=2),
+}
+"""What single upgrades change."""
+
+
+class Stimpack(NamedTuple):
+    """What a stimpack does to a unit."""
+
+    ability_id: int
+    buff_id: int
+    costs_life: float
+
+
+STIMPACKS = {"Marine": Stimpack(380, 27, 10.0), "Marauder": Stimpack(253, 24, 20.0)}
+STIMPACK_LOOPS = 240
+"""How long a stimpack lasts: 15 s of 16 loops."""
+STIMPACK_FACTOR = 1.5
+"""How much faster a unit walks and fires with it."""
+
+
+class Levels(NamedTuple):
+    """The levels of one player's units of one type."""
+
+    attack: int
+    armor: int
+    shields: int
+    armor_points: float
+    """What is added to the armor."""
+
+
+def levels(kind: UnitType, done: frozenset[int]) -> Levels:
+    """The levels of a type for a player who has these upgrades."""
+    armor = _level(_ARMOR_OF.get(kind.name, 0), done)
+    of_building = STRUCTURE in kind.attributes and kind.race == common.Terran
+    more = STRUCTURE_ARMOR_POINTS if of_building and STRUCTURE_ARMOR in done else 0.0
+    return Levels(
+        attack=_level(_ATTACK_OF.get(kind.name, (0, (0.0, 0.0)))[0], done),
+        armor=armor,
+        shields=_level(PROTOSS_SHIELDS, done) if kind.race == common.Protoss else 0,
+        armor_points=armor + more,
+    )
+
+
+def _level(first: int, done: frozenset[int]) -> int:
+    return sum(first + level in done for level in range(LEVELS)) if first else 0
+
+
+class Blows(NamedTuple):
+    """One whole attack, before armor is taken off."""
+
+    damage: float
+    """Of each blow."""
+    times: int
+
+
+@lru_cache(maxsize=4096)
+def blows(attacker: UnitType, attack: int, target: UnitType) -> Blows:
+    """One whole attack, with a level of the attacker."""
+    if attacker.weapon is None:
+        return Blows(0.0, 0)
+    weapon = attacker.weapon.against(target)
+    _first, (damage, more_bonus) = _ATTACK_OF.get(attacker.name, (0, (0.0, 0.0)))
+    if weapon.targets == data_pb.Weapon.Air:
+        damage, more_bonus = _ATTACK_ON_AIR.get(attacker.name, (damage, more_bonus))
+    bonus = 0.0
+    if weapon.bonus and weapon.bonus[0] in target.attributes:
+        bonus = weapon.bonus[1] + attack * more_bonus
+    return Blows(weapon.damage + attack * damage + bonus, weapon.attacks)
+
+
+@lru_cache(maxsize=4096)
+def upgraded_hit(attacker: UnitType, attack: int, target: UnitType, armor_points: float) -> float:
+    """Damage of one whole attack, with a level of the attacker and more armor of the target."""
+    damage, times = blows(attacker, attack, target)
+    return max(MIN_HIT, damage - target.armor - armor_points) * times
+
+
+def variant(kind: UnitType, done: frozenset[int], *, stimmed: bool = False) -> UnitType:
+    """The type of a player's units of a type, by the upgrades it has; with a stimpack or not."""
+    plain = kind.variant_of or kind
+    ids = tuple(id for id, change in _CHANGES.items() if id in done and plain.name in change.units)
+    stim = stimmed and plain.name in STIMPACKS
+    return _variant(plain, ids, stim) if ids or stim else plain
+
+
+@lru_cache(maxsize=1024)  # so that there is one object of each
+def _variant(plain: UnitType, ids: tuple[int, ...], stimmed: bool) -> UnitType:
+    kind, weapon = plain, plain.weapon
+    for change in (_CHANGES[id] for id in ids):
+        kind = replace(
+            kind,
+            life=kind.life + change.life,
+            armor=kind.armor + change.armor,
+            speed_per_s=kind.speed_per_s + change.speed_per_s,
+        )
+        if weapon is not None:
+            bonus = weapon.bonus and (weapon.bonus[0], weapon.bonus[1] + change.bonus)
+            weapon = replace(
+                weapon,
+                range=weapon.range + change.range,
+                cooldown_s=weapon.cooldown_s + change.cooldown_s,
+                bonus=bonus,
+            )
+    buff_id = 0
+    if stimmed:
+        buff_id = STIMPACKS[plain.name].buff_id
+        kind = replace(kind, speed_per_s=kind.speed_per_s * STIMPACK_FACTOR)
+        if weapon is not None:
+            weapon = replace(weapon, cooldown_s=weapon.cooldown_s / STIMPACK_FACTOR)
+    return replace(kind, weapon=weapon, buff_id=buff_id, variant_of=plain)

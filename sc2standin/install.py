@@ -1,0 +1,116 @@
+"""Writes an installation of the stand-in, with the layout of StarCraft II.
+
+    DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in
+    DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
+    DIR/Maps/Melee/<name>.SC2Map          the map of a melee
+    DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's and SMACv2's maps, where their packages look
+    DIR/Maps/SMAC_Duels/<name>.SC2Map     the same for two players
+    DIR/sc2pool-standin.txt               marks the directory as ours
+
+Rules it keeps: a directory with other contents is not changed; every file is replaced atomically,
+so several processes may install at the same time; installing again repairs files that differ.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import sc2standin
+from sc2standin.process.stops import AfterStop
+from sc2standin.version import BASE_BUILD
+
+MARKER = "sc2pool-standin.txt"
+_MARKER_TEXT = """\
+This is not StarCraft II. It is the stand-in game of sc2pool, which speaks the same protocol
+with simplified rules. The directory may be deleted; sc2pool writes it anew.
+"""
+
+
+class InstallError(Exception):
+    """The installation failed, for the reason in the message."""
+
+
+def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path:
+    """Make `directory` an installation; returns the path of its executable.
+
+    Args:
+        directory: empty, missing, or an installation already.
+        after_stop: what games in real time do after a stop (see `process.stops`).
+    """
+    directory = directory.expanduser().absolute()
+    _check_is_ours_or_empty(directory)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        # The marker comes first, so that an unfinished installation is recognised as ours.
+        _write(directory / MARKER, _MARKER_TEXT.encode(), 0o644)
+        ours = resources.files("sc2standin").joinpath("maps")
+        rooms = (
+            ("mini_games", ours),
+            ("Melee", ours / "melee"),
+            ("SMAC_Maps", ours / "smac"),
+            ("SMAC_Maps", ours / "smacv2"),
+            ("SMAC_Duels", ours / "smac_duels"),
+        )
+        for folder, sources in rooms:
+            for source in sources.iterdir():
+                if source.name.endswith(".SC2Map"):
+                    _write(directory / "Maps" / folder / source.name, source.read_bytes(), 0o644)
+        executable = directory / "Versions" / f"Base{BASE_BUILD}" / "SC2_x64"
+        _write(executable, _launcher(after_stop).encode(), 0o755)
+    except OSError as error:
+        raise InstallError(f"cannot install the stand-in in {directory}: {error}") from error
+    return executable
+
+
+def _check_is_ours_or_empty(directory: Path) -> None:
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise InstallError(f"{directory} is not a directory")
+    if (directory / MARKER).is_file():
+        return
+    # Another process may be writing its marker, under a temporary name.
+    others = [path.name for path in directory.iterdir() if not path.name.startswith(f".{MARKER}")]
+    if others and not (directory / MARKER).is_file():
+        raise InstallError(
+            f"{directory} is neither empty nor a stand-in installation "
+            f"(it holds {', '.join(sorted(others)[:3])}); nothing was written"
+        )
+
+
+def _launcher(after_stop: AfterStop) -> str:
+    """A script that replaces itself with this interpreter and so keeps its process id."""
+    package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
+    option = "" if after_stop is AfterStop.CATCH_UP else f"--after-stop {after_stop} "
+    return (
+        "#!/bin/sh\n"
+        f"PYTHONPATH={shlex.quote(package_parent)}${{PYTHONPATH:+:$PYTHONPATH}}\n"
+        # The simulation has one thread; a thread pool in every game would only use memory.
+        "OPENBLAS_NUM_THREADS=1\n"
+        "export PYTHONPATH OPENBLAS_NUM_THREADS\n"
+        # -P: modules in the working directory must not be imported.
+        f'exec {shlex.quote(sys.executable)} -P -m sc2standin {option}"$@"\n'
+    )
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Write the file atomically, unless it already has this content and mode."""
+    try:
+        if path.read_bytes() == content and path.stat().st_mode & 0o777 == mode:
+            return
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

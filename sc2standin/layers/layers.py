@@ -1,0 +1,182 @@
+"""The layers of screen and minimap in the observation.
+
+Rules it keeps: sizes and bits per pixel are those of recorded messages; what is nowhere on the
+map, such as power fields, is a layer of zeros; the type of units on the minimap is one
+too, unless the client asks for `allow_cheating_layers`; what changes with the camera alone is drawn
+again when the camera has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import sc2api_pb2 as sc_pb
+from s2clientprotocol import spatial_pb2 as spatial_pb
+
+from sc2standin.layers import facts, window
+from sc2standin.layers.raster import Discs
+from sc2standin.layers.window import Window
+from sc2standin.simulation.console import Console
+from sc2standin.simulation.sight import Snapshot
+from sc2standin.simulation.terrain import VISIBLE, Terrain
+from sc2standin.simulation.world import Effect, Unit
+
+Cells = NDArray[np.uint8]
+
+SCREEN: Final = {
+    **dict.fromkeys(("height_map", "visibility_map"), 8),
+    **dict.fromkeys(("creep", "power"), 1),
+    **{"player_id": 8, "unit_type": 32, "selected": 1},
+    **{"unit_hit_points": 32, "unit_hit_points_ratio": 8},
+    **{"unit_energy": 32, "unit_energy_ratio": 8, "unit_shields": 32, "unit_shields_ratio": 8},
+    **{"player_relative": 8, "unit_density_aa": 8, "unit_density": 8, "effects": 8},
+    **dict.fromkeys(("hallucinations", "cloaked", "blip"), 1),
+    **{"buffs": 32, "buff_duration": 8, "active": 1, "build_progress": 8},
+    **dict.fromkeys(("buildable", "pathable", "placeholder"), 1),
+}
+MINIMAP: Final = {
+    **{"height_map": 8, "visibility_map": 8, "creep": 1, "camera": 1},
+    **{"player_id": 8, "player_relative": 8, "selected": 1, "unit_type": 32, "alerts": 8},
+    **dict.fromkeys(("buildable", "pathable"), 1),
+}
+"""Bits per pixel of each layer."""
+_TYPES = {1: np.uint8, 8: np.uint8, 32: np.int32}
+_ON_MINIMAP = ("player_id", "player_relative", "selected")
+
+
+class LayersView:
+    """The layers of one episode."""
+
+    def __init__(
+        self,
+        shown: spatial_pb.ObservationFeatureLayer,
+        setup: sc_pb.SpatialCameraSetup,
+        terrain: Terrain,
+    ) -> None:
+        self._setup = setup
+        self._screen = _Image(shown.renders, SCREEN, terrain)
+        self._minimap = _Image(shown.minimap_renders, MINIMAP, terrain)
+        self._minimap.look_at(window.minimap(setup, terrain))
+        cheating = ("unit_type",) if setup.allow_cheating_layers else ()
+        self._on_minimap = (*_ON_MINIMAP, *cheating)
+
+    def update(
+        self,
+        units: Sequence[Unit | Snapshot],
+        lit: Cells | None,
+        selected: Sequence[Unit],
+        console: Console,
+        loop: int,
+        *,
+        effects: list[Effect],
+    ) -> None:
+        """Draw these units and effects.
+
+        Args:
+            lit: the visibility of each cell; None if all are visible.
+        """
+        screen, minimap = self._screen, self._minimap
+        camera = window.screen(self._setup, console.camera)
+        if screen.look_at(camera):
+            minimap.draw("camera", _covered(minimap.window, camera))
+        table = facts.rows(units, frozenset(unit.tag for unit in selected), console.player, loop)
+        places = facts.places(units)
+        discs = Discs(screen.window, *places)
+        index, density = discs.index()
+        screen.draw_units(facts.COLUMNS, table, index)
+        screen.draw("unit_density", density)
+        screen.draw("unit_density_aa", discs.smooth_density())
+        screen.draw_effects(effects)
+        index, _ = Discs(minimap.window, *places).index()
+        minimap.draw_units(self._on_minimap, table, index)
+        for image in (screen, minimap):
+            image.draw_visibility(lit)
+
+
+class _Image:
+    """The layers of one window."""
+
+    def __init__(self, message: Any, layers: dict[str, int], terrain: Terrain) -> None:
+        self._layers = layers
+        self._open = terrain.open_cells
+        heights = np.frombuffer(terrain.height_bytes, dtype=np.uint8)
+        self._heights = heights.reshape(self._open.shape)
+        self._planes: dict[str, common.ImageData] = {
+            name: getattr(message, name) for name in layers
+        }
+        self._zero: dict[str, bool] = {}
+        """Whether a layer is all zeros; without an entry before it is drawn."""
+        self._lit: Cells | None = None
+        self._lit_drawn = False
+        self.window = Window(0.0, 0.0, 0.0, 0, 0)
+
+    def look_at(self, seen: Window) -> bool:
+        """Show this part of the map; False if it is shown already."""
+        if seen == self.window:
+            return False
+        if (seen.width, seen.height) != (self.window.width, self.window.height):
+            for plane, bits in zip(self._planes.values(), self._layers.values(), strict=True):
+                plane.bits_per_pixel = bits
+                plane.size.x, plane.size.y = seen.width, seen.height
+                plane.data = bytes((seen.width * seen.height * bits + 7) // 8)
+        self.window = seen
+        self._lit_drawn = False
+        self.draw("height_map", seen.sample(self._heights))
+        self.draw("pathable", seen.sample(self._open))
+        self.draw("buildable", seen.sample(self._open))
+        return True
+
+    def draw_visibility(self, lit: Cells | None) -> None:
+        """Show what is visible; None if all of the map is."""
+        if lit is None and self._lit is None and self._lit_drawn:
+            return
+        self._lit, self._lit_drawn = lit, True
+        cells = np.full(self._open.shape, VISIBLE, dtype=np.uint8) if lit is None else lit
+        self.draw("visibility_map", self.window.sample(cells))
+
+    def draw_units(
+        self, names: tuple[str, ...], table: NDArray[np.int32], index: NDArray[np.intp]
+    ) -> None:
+        """Look up the columns of these names for each pixel."""
+        for name in names:
+            column = table[:, facts.COLUMNS.index(name)]
+            plane = self._planes[name]
+            if column.any():
+                self.draw(name, column.astype(_TYPES[plane.bits_per_pixel])[index])
+                self._zero[name] = False
+            elif not self._zero.get(name, False):
+                self._zero[name] = True
+                plane.data = bytes(len(plane.data))
+
+    def draw_effects(self, effects: list[Effect]) -> None:
+        """Show the id of the effect on each pixel; of two, that of the smaller one."""
+        if effects:
+            x, y, radius = np.array([(one.x, one.y, one.radius) for one in effects]).T
+            index, _ = Discs(self.window, x, y, radius).index()
+            self.draw("effects", np.array([0, *(one.id for one in effects)])[index])
+            self._zero["effects"] = False
+        elif not self._zero.get("effects", True):
+            self._zero["effects"] = True
+            plane = self._planes["effects"]
+            plane.data = bytes(len(plane.data))
+
+    def draw(self, name: str, image: NDArray[Any]) -> None:
+        """Show an image on a layer."""
+        plane = self._planes[name]
+        if plane.bits_per_pixel == 1:
+            plane.data = np.packbits(image).tobytes()
+        else:
+            plane.data = image.astype(_TYPES[plane.bits_per_pixel], copy=False).tobytes()
+
+
+def _covered(seen: Window, camera: Window) -> NDArray[np.uint8]:
+    """The pixels of a window that show what the camera sees."""
+    left, top = seen.pixel_at(camera.left, camera.top)
+    right, bottom = seen.pixel_at(camera.right, camera.bottom)
+    image = np.zeros((seen.height, seen.width), dtype=np.uint8)
+    image[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)] = 1
+    return image

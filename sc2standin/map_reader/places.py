@@ -1,0 +1,145 @@
+"""The places of a map file: where a group of units is put.
+
+A place is a name (`random`, `side`, `opposite`) or an object with a `kind`; its other keys are the
+fields of the kind's class. Coordinates are map coordinates, distances are in cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from sc2standin.map_reader.fields import Fields, Point, Region
+
+Side = Literal["side", "opposite"]
+Named = Literal["random", "side", "opposite"]
+
+
+@dataclass(frozen=True)
+class Circle:
+    """Evenly around a centre, counter-clockwise from the first angle."""
+
+    centre: Point
+    radius: float
+    first_degrees: float
+
+
+@dataclass(frozen=True)
+class Ring:
+    """At random around a centre, between two distances."""
+
+    centre: Point
+    inner: float
+    outer: float
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """At random in a region without a disc.
+
+    Each unit is at least `apart` from its owner's others, and `from_player` from the client's.
+    """
+
+    region: Region
+    hole_centre: Point
+    hole_radius: float
+    apart: float
+    from_player: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """A vertical line with its middle at a random point of one of two regions.
+
+    Columns of one wave on the same side have the same middle. A spacing of 0 is a stack.
+    """
+
+    side: Side
+    spacing: float
+    regions: tuple[Region, Region]
+
+
+@dataclass(frozen=True)
+class Points:
+    """One of several lists of points, drawn at random."""
+
+    choices: tuple[tuple[Point, ...], ...]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Side by side around a centre, as close as the units' sizes and those that are there allow.
+
+    If it is `turned`, the units stand as after half a turn around the centre.
+    """
+
+    centre: Point
+    turned: bool = False
+
+
+Place = Named | Circle | Ring | Scatter | Column | Points | Cluster
+
+
+def read_place(fields: Fields, key: str) -> Place:
+    """The place under this key."""
+    part = fields.part_or_none(key)
+    if part is None:
+        return fields.one_of(key, _NAMED)
+    place = part.one_of("kind", _KINDS)(part)
+    part.finish()
+    return place
+
+
+def _circle(fields: Fields) -> Circle:
+    return Circle(
+        centre=fields.point("centre"),
+        radius=fields.distance("radius"),
+        first_degrees=fields.number("first_degrees", 360),
+    )
+
+
+def _ring(fields: Fields) -> Ring:
+    return Ring(
+        centre=fields.point("centre"),
+        inner=fields.distance("inner"),
+        outer=fields.distance("outer"),
+    )
+
+
+def _scatter(fields: Fields) -> Scatter:
+    return Scatter(
+        region=fields.region("region"),
+        hole_centre=fields.point("hole_centre"),
+        hole_radius=fields.distance("hole_radius"),
+        apart=fields.distance("apart"),
+        from_player=fields.distance("from_player"),
+    )
+
+
+def _column(fields: Fields) -> Column:
+    return Column(
+        side=fields.one_of("side", _SIDES),
+        spacing=fields.distance("spacing"),
+        regions=(fields.region("left"), fields.region("right")),
+    )
+
+
+def _points(fields: Fields) -> Points:
+    return Points(fields.lists_of_points("choices"))
+
+
+def _cluster(fields: Fields) -> Cluster:
+    return Cluster(centre=fields.point("centre"), turned=fields.flag("turned"))
+
+
+_NAMED: dict[str, Named] = {"random": "random", "side": "side", "opposite": "opposite"}
+_SIDES: dict[str, Side] = {"side": "side", "opposite": "opposite"}
+_KINDS: dict[str, Callable[[Fields], Place]] = {
+    "circle": _circle,
+    "ring": _ring,
+    "scatter": _scatter,
+    "column": _column,
+    "points": _points,
+    "cluster": _cluster,
+}

@@ -1,0 +1,162 @@
+"""Reads a map of the real game, as far as SMAC's and SMACv2's maps go.
+
+Such a map is an MPQ archive. Four of its files matter:
+
+    MapScript.galaxy    which units are created at which point, and where the enemies attack
+    Objects             the coordinates of the points
+    t3SyncCliffLevel    the height of each cell: 0 for a hole, 64 for ground, 128 for high ground
+    t3CellFlags         bit 0 is set in cells on which no unit walks: the edges of cliffs
+
+Rules it keeps: the script is not run, only searched for the calls that these maps make; a map
+without them is an error that says what is missing. Unit types are the stand-in's: their numbers are
+those of the maps' unit data.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sc2standin.data.unit_types import LOOPS_PER_SECOND, UnitType
+from sc2standin.data.unit_types.liberty import COPIES, LIBERTY
+from sc2standin.map_reader.duel import parse_map
+from sc2standin.map_reader.fields import MAX_SIDE_CELLS, Point, ScenarioError
+from sc2standin.map_reader.ground import CLIFF, Ground
+from sc2standin.map_reader.places import Cluster
+from sc2standin.map_reader.scenario import (
+    MAX_HUNT_LOOPS,
+    MAX_UNITS,
+    Battle,
+    Group,
+    Hunt,
+    Rule,
+    Scenario,
+)
+from sc2standin.mpq import MAGIC, MpqError, unpack
+
+MAX_FILE_BYTES = 1 << 20
+ENDLESS_LOOPS = 1 << 19
+"""The time limit: the game's own."""
+SCRIPT, OBJECTS, CLIFFS, FLAGS = "MapScript.galaxy", "Objects", "t3SyncCliffLevel", "t3CellFlags"
+_TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
+"""The types by their names in the maps; one of these is misspelt."""
+
+_CREATE = re.compile(
+    r'CreateUnitsWithDefaultFacing\((\d+), "(\w+)", 0, (\d+), PointFromId\((\d+)\)\)'
+)
+_ATTACK = re.compile(r'OrderTargeting(Point|UnitGroup)\(AbilityCommand\("attack", 0\), (.+)')
+_HUNT = re.compile(
+    r'OrderTargetingUnit\(AbilityCommand\("attack", 0\), UnitGroupClosestToPoint'
+    r".*TriggerAddEventTimePeriodic\(\w+, ([\d.]+), c_timeGame\)",
+    re.DOTALL,
+)
+_POINT = re.compile(r"PointFromId\((\d+)\)")
+_PLACED = re.compile(r'<ObjectPoint Id="(\d+)" Position="([\d.]+),([\d.]+),[^"]*"')
+_GRID_HEADER_BYTES = 32
+_CLIFF_LEVEL, _PER_BYTE = 64, 4
+"""Units of cliff levels: from one level to the next, and for each step of the terrain height."""
+_LEVEL_0 = 207
+"""The terrain height of level 0."""
+_SIZE = struct.Struct("<II")
+_SIZE_AT = {CLIFFS: 8, FLAGS: 24}
+"""Where a grid's header has its width and height."""
+
+
+def read_scenario(content: bytes) -> Scenario:
+    """The scenario of a map file, ours or the real game's; raises ScenarioError."""
+    if not content.startswith(MAGIC):
+        return parse_map(content)
+    try:
+        return _read(content)
+    except MpqError as error:
+        raise ScenarioError(f"not a map that the stand-in can read: {error}") from None
+
+
+def _read(archive: bytes) -> Scenario:
+    script = _text(archive, SCRIPT)
+    points = {
+        number: (float(x), float(y)) for number, x, y in _PLACED.findall(_text(archive, OBJECTS))
+    }
+    groups = tuple(
+        Group(_type(name), int(owner), int(count), Cluster(_place(points, number)))
+        for count, name, owner, number in _CREATE.findall(script)
+    )
+    hunt = _HUNT.search(script)
+    if not (groups or hunt) or sum(group.count for group in groups) > MAX_UNITS:
+        raise ScenarioError("the map's script creates no units, or too many")
+    if {group.owner for group in groups} - {1, 2}:
+        raise ScenarioError("the map's script creates units of a third player")
+    ground, size = _ground(archive)
+    return Scenario(
+        name="Just Another StarCraft II Map",  # as all of these maps are named
+        size=size,
+        playable_area=(0, 0, *size),
+        fog=False,
+        time_limit_loops=ENDLESS_LOOPS,
+        units=groups,
+        rules=(_battle(script, points) if hunt is None else _hunt(float(hunt[1])),),
+        ground=ground,
+    )
+
+
+def _hunt(period_s: float) -> Rule:
+    loops = round(period_s * LOOPS_PER_SECOND)
+    if not 1 <= loops <= MAX_HUNT_LOOPS:
+        raise ScenarioError(f"the map's enemies look for a target every {period_s} s")
+    return Hunt(loops)
+
+
+def _battle(script: str, points: dict[str, Point]) -> Rule:
+    found = _ATTACK.search(script)
+    if found is None:
+        return Battle(attack=())
+    kind, target = found.groups()
+    if kind == "UnitGroup":
+        return Battle(attack="units")
+    return Battle(attack=tuple(_place(points, number) for number in _POINT.findall(target)))
+
+
+def _ground(archive: bytes) -> tuple[Ground, tuple[int, int]]:
+    levels, flags = _grid(archive, CLIFFS, "<u2"), _grid(archive, FLAGS, "u1")
+    if levels.shape != flags.shape:
+        raise ScenarioError("the map's grids have different sizes")
+    walkable = (levels > 0) & (flags & 1 == 0)
+    if not walkable.any():
+        raise ScenarioError("no unit can walk on the map")
+    heights = np.where(walkable, _LEVEL_0 + levels // _PER_BYTE, CLIFF).astype(np.uint8)
+    on_level = walkable & (levels % _CLIFF_LEVEL == 0)
+    height, width = levels.shape
+    return Ground(walkable, on_level, heights), (width, height)
+
+
+def _grid(archive: bytes, name: str, kind: str) -> NDArray[np.int64]:
+    """The numbers of one grid, as (y, x)."""
+    content = unpack(archive, name, MAX_FILE_BYTES)
+    if len(content) < _GRID_HEADER_BYTES:
+        raise ScenarioError(f"{name} is cut off")
+    width, height = _SIZE.unpack_from(content, _SIZE_AT[name])
+    values = np.frombuffer(content[_GRID_HEADER_BYTES:], kind)
+    if not 8 <= min(width, height) <= max(width, height) <= MAX_SIDE_CELLS:
+        raise ScenarioError(f"the map is {width} x {height}")
+    if len(values) != width * height or width * height % 8:
+        raise ScenarioError(f"{name} is no grid of {width} x {height}")
+    return values.reshape(height, width).astype(np.int64)
+
+
+def _text(archive: bytes, name: str) -> str:
+    return unpack(archive, name, MAX_FILE_BYTES).decode(errors="replace")
+
+
+def _type(name: str) -> UnitType:
+    if name not in _TYPES:
+        raise ScenarioError(f"the stand-in has no {name}; it has {', '.join(_TYPES)}")
+    return _TYPES[name]
+
+
+def _place(points: dict[str, Point], number: str) -> Point:
+    if number not in points:
+        raise ScenarioError(f"the map has no point {number}")
+    return points[number]

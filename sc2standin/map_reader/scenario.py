@@ -1,0 +1,314 @@
+"""Reads a map file: units, scoring rules and time limit.
+
+A stand-in map is a small JSON file with the name of the map that it imitates. Reading checks
+everything, so an invalid map makes `create_game` fail (InvalidMapData) and no later request.
+
+Rules it keeps: an unknown key is an error; no code depends on a map's name, so a new map needs only
+a new file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from sc2standin.cost import StepCost
+from sc2standin.data.derived import type_of
+from sc2standin.data.unit_types import UnitType
+from sc2standin.data.unit_types.liberty import BY_ID, BY_NAME
+from sc2standin.map_reader.economy import EconomyRules, read_economy
+from sc2standin.map_reader.fields import Fields, Point, ScenarioError
+from sc2standin.map_reader.ground import Ground, read_ground
+from sc2standin.map_reader.melee import MeleeRules, read_melee
+from sc2standin.map_reader.places import Place, Points, read_place
+
+FORMAT = "sc2pool-standin-scenario/1"
+MAX_UNITS = 700
+MAX_PLAYERS = 2
+MAX_HUNT_LOOPS = 1 << 10
+"""The longest time between two looks of a hunt, in loops."""
+
+Taken = Literal["moves", "vanishes"]
+Survivors = Literal["stay", "rejoin"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Units placed together."""
+
+    type: UnitType
+    owner: int
+    count: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Targets that score when a unit of the player comes within `reach` of them.
+
+    A target that is taken either moves to a new place, or vanishes; when all have vanished a new
+    set appears. Each target taken gives the player `minerals`.
+    """
+
+    target: UnitType
+    count: int
+    place: Place
+    reach: float
+    score: int
+    minerals: int
+    taken: Taken
+
+
+@dataclass(frozen=True)
+class Bounty:
+    """The score for the death of one unit of this type and owner."""
+
+    type: UnitType
+    owner: int
+    score: int
+
+
+@dataclass(frozen=True)
+class Waves:
+    """If all enemies are dead: create new units.
+
+    The client's units stay where they are, or rejoin: they are removed and created anew among the
+    new units of their type, with the life that they had.
+    """
+
+    units: tuple[Group, ...]
+    survivors: Survivors
+
+
+@dataclass(frozen=True)
+class Income:
+    """The score for each mineral and each unit of gas that is brought home."""
+
+    score: int
+
+
+@dataclass(frozen=True)
+class Created:
+    """The score for each unit of this type that the client trains."""
+
+    type: UnitType
+    score: int
+
+
+@dataclass(frozen=True)
+class Battle:
+    """The enemies attack. Once both sides are dead, the map's units are created anew.
+
+    The game does not end when the client's last unit dies.
+    """
+
+    attack: tuple[Point, ...] | Literal["units"]
+    """Where the enemies attack: at one point, at a random one between two, or nowhere if there is
+    none; or the client's units."""
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """Now and then each enemy without an order attacks the nearest of the client's units.
+
+    The game does not end when the client's last unit dies.
+    """
+
+    every_loops: int
+
+
+Rule = Collect | Bounty | Waves | Income | Created | Battle | Hunt
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One map. Coordinates are in cells, the playable area is (x0, y0, x1, y1)."""
+
+    name: str
+    size: tuple[int, int]
+    playable_area: tuple[int, int, int, int]
+    fog: bool
+    time_limit_loops: int
+    units: tuple[Group, ...]
+    rules: tuple[Rule, ...]
+    stamp: bool = False
+    """True if each observation carries a stamp of its origin; see `requests.observe`."""
+    players: int = 1
+    """Number of clients that can play it. With two, a player without units has lost."""
+    canned: bool = False
+    """True if nothing ever happens and observations are prepared; see `process.canned`."""
+    step_cost: StepCost | None = None
+    economy: EconomyRules | None = None
+    army_selected: bool = False
+    """True if the client's units are selected at the start and after each wave."""
+    camera_on_workers: bool = False
+    """True if the camera begins at the client's workers, as in melee; else at the area's middle."""
+    ground: Ground | None = None
+    """None if the map is flat, and open inside its playable area."""
+    melee: MeleeRules | None = None
+    endless: bool = False
+    """True if nobody loses: the game goes on when a player has no units or structures left."""
+
+    @property
+    def is_battle(self) -> bool:
+        """True for SMAC's and SMACv2's maps, where the game goes on without the client's units."""
+        return any(isinstance(rule, Battle | Hunt) for rule in self.rules)
+
+    def creatable(self, type_id: int) -> UnitType | None:
+        """The type with this id, or None if debug commands do not create it."""
+        return BY_ID.get(type_id) if self.is_battle else type_of(type_id)
+
+
+def parse_scenario(content: bytes) -> Scenario:
+    """The scenario in a map file's content; raises `ScenarioError`."""
+    return scenario_of(map_fields(content))
+
+
+def map_fields(content: bytes) -> Fields:
+    """The fields of a map file, after its format; raises `ScenarioError`."""
+    try:
+        loaded = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ScenarioError(
+            f"not a stand-in map (JSON expected; Blizzard's maps need the real game): {error}"
+        ) from None
+    fields = Fields("map", loaded)
+    if fields.take("format", str) != FORMAT:
+        raise ScenarioError(f"map.format must be {FORMAT!r}")
+    return fields
+
+
+def scenario_of(fields: Fields) -> Scenario:
+    """The scenario in the fields of a map file; raises `ScenarioError`."""
+    size = fields.size("size")
+    scenario = Scenario(
+        name=fields.take("name", str),
+        size=size,
+        playable_area=fields.area("playable_area", size),
+        fog=fields.take("fog", bool),
+        time_limit_loops=fields.count("time_limit_loops", 1 << 19),
+        units=tuple(_group(item) for item in fields.items("units")),
+        rules=tuple(_rule(item) for item in fields.items("rules")),
+        stamp=fields.flag("stamp"),
+        players=fields.count_or("players", MAX_PLAYERS, 1),
+        canned=fields.flag("canned"),
+        step_cost=_step_cost(fields.part("step_cost")),
+        economy=_economy(fields.part("economy")),
+        army_selected=fields.flag("army_selected"),
+        camera_on_workers=fields.flag("camera_on_workers"),
+        ground=read_ground(fields, size),
+        melee=_melee(fields.part("melee")),
+        endless=fields.flag("endless"),
+    )
+    fields.finish()
+    if scenario.melee is not None and scenario.economy is None:
+        raise ScenarioError("map.melee needs an economy, and there is no map.economy")
+    x0, y0, x1, y1 = scenario.playable_area
+    if scenario.ground is not None and not scenario.ground.walkable[y0:y1, x0:x1].any():
+        raise ScenarioError("map.ground has no place for units in the playable area")
+    scored = any(isinstance(rule, Income | Created) for rule in scenario.rules)
+    if scored and scenario.economy is None:
+        raise ScenarioError("map.rules score an economy, and there is no map.economy")
+    if scenario.canned and (scenario.fog or scenario.stamp):
+        raise ScenarioError("map.canned goes with neither map.fog nor map.stamp")
+    if scenario.canned and scenario.players > 1:
+        raise ScenarioError("map.canned is for one player")
+    return scenario
+
+
+_TAKEN: dict[str, Taken] = {"moves": "moves", "vanishes": "vanishes"}
+_SURVIVORS: dict[str, Survivors] = {"stay": "stay", "rejoin": "rejoin"}
+
+
+def _group(fields: Fields) -> Group:
+    group = Group(
+        type=fields.one_of("type", BY_NAME),
+        owner=fields.count("owner", 16),
+        count=fields.count("count", MAX_UNITS),
+        place=read_place(fields, "place"),
+    )
+    fields.finish()
+    place = group.place
+    if isinstance(place, Points) and any(len(one) != group.count for one in place.choices):
+        raise ScenarioError(f"{group.count} of {group.type.name} need as many points in each list")
+    return group
+
+
+def _step_cost(fields: Fields | None) -> StepCost | None:
+    if fields is None:
+        return None
+    cost = StepCost(burn_ms=fields.cost_ms("burn_ms"), sleep_ms=fields.cost_ms("sleep_ms"))
+    fields.finish()
+    return cost
+
+
+def _economy(fields: Fields | None) -> EconomyRules | None:
+    return None if fields is None else read_economy(fields)
+
+
+def _melee(fields: Fields | None) -> MeleeRules | None:
+    return None if fields is None else read_melee(fields)
+
+
+def _collect(fields: Fields) -> Collect:
+    return Collect(
+        target=fields.one_of("target", BY_NAME),
+        count=fields.count("count", MAX_UNITS),
+        place=read_place(fields, "place"),
+        reach=fields.distance("reach"),
+        score=fields.take("score", int),
+        minerals=fields.take("minerals", int),
+        taken=fields.one_of("taken", _TAKEN),
+    )
+
+
+def _bounty(fields: Fields) -> Bounty:
+    return Bounty(
+        type=fields.one_of("type", BY_NAME),
+        owner=fields.count("owner", 16),
+        score=fields.take("score", int),
+    )
+
+
+def _waves(fields: Fields) -> Waves:
+    return Waves(
+        units=tuple(_group(item) for item in fields.items("units")),
+        survivors=fields.one_of("survivors", _SURVIVORS),
+    )
+
+
+def _income(fields: Fields) -> Income:
+    return Income(score=fields.take("score", int))
+
+
+def _created(fields: Fields) -> Created:
+    return Created(type=fields.one_of("type", BY_NAME), score=fields.take("score", int))
+
+
+def _battle(fields: Fields) -> Battle:
+    points = fields.points_or_none("attack")
+    return Battle(attack=fields.one_of("attack", _ATTACKED) if points is None else points)
+
+
+def _hunt(fields: Fields) -> Hunt:
+    return Hunt(every_loops=fields.count("every_loops", MAX_HUNT_LOOPS))
+
+
+_ATTACKED: dict[str, Literal["units"]] = {"units": "units"}
+_RULES: dict[str, Callable[[Fields], Rule]] = {
+    "collect": _collect,
+    "bounty": _bounty,
+    "waves": _waves,
+    "income": _income,
+    "created": _created,
+    "battle": _battle,
+    "hunt": _hunt,
+}
+
+
+def _rule(fields: Fields) -> Rule:
+    rule = fields.one_of("kind", _RULES)(fields)
+    fields.finish()
+    return rule

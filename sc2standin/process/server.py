@@ -1,0 +1,264 @@
+"""The websocket of a session, and the game process.
+
+Rules it keeps: it listens only at the given address; it has one client at a time; it refuses a
+client whose `Origin` is not this server (a web page); it answers requests in the order of arrival,
+and while one waits for its loop the later ones wait too; a text message is read as a binary one,
+because websocket-client, with which pysc2 and SMAC play the real game, sends text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import signal
+import struct
+import sys
+import time
+from collections import deque
+from http import HTTPStatus
+from pathlib import Path
+
+from picows import (
+    WSCloseCode,
+    WSFrame,
+    WSListener,
+    WSMsgType,
+    WSTransport,
+    WSUpgradeRequest,
+    WSUpgradeResponse,
+    WSUpgradeResponseWithListener,
+    ws_create_server,
+)
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2standin.multiplayer.meeting import Invitation, Meeting, begin_meeting
+from sc2standin.process import session
+from sc2standin.process.state import Fate, Hooks, State
+from sc2standin.process.stops import AfterStop, FrozenStops
+
+if sys.platform != "win32":
+    import resource
+
+API_PATH = b"/sc2api"
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+WHOLE_BINARY = 0x82
+"""First byte of a frame that holds a whole binary message."""
+TURN_S = 0.1
+"""Longest time to answer requests without a break; then frames and timers get their turn."""
+_BINARY, _PING, _PONG, _CLOSE = WSMsgType.BINARY, WSMsgType.PING, WSMsgType.PONG, WSMsgType.CLOSE
+_LENGTH_16, _LENGTH_64 = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
+
+
+class Client(WSListener):
+    """The connected client: frames in, replies out."""
+
+    def __init__(self, server: GameServer) -> None:
+        self._server = server
+        self._transport: WSTransport | None = None
+        self._fragments: list[bytes] = []
+        self._waiting: deque[tuple[sc_pb.Request | None, bytes]] = deque()
+        """The requests that are not answered yet, and the bytes of each."""
+        self._timer: asyncio.Handle | None = None
+        """What answers the waiting requests next; None if they wait for another player."""
+
+    def on_ws_connected(self, transport: WSTransport) -> None:
+        """The handshake has succeeded; from now on other clients are refused."""
+        self._transport = transport
+        self._server.client_came(self)
+
+    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
+        """Handle one frame; a message may consist of several."""
+        kind = frame.msg_type
+        if kind is _BINARY and frame.fin:  # nearly every frame
+            content = frame.get_payload_as_bytes()
+            self._waiting.append((session.decode(content), content))
+        elif kind is _CLOSE:
+            transport.send_close(WSCloseCode.OK)
+            transport.disconnect()
+            return
+        elif kind is _PING:
+            transport.send_pong(frame.get_payload_as_bytes())
+        elif kind is not _PONG:
+            self._fragments.append(frame.get_payload_as_bytes())
+            if frame.fin:
+                content = b"".join(self._fragments)
+                self._waiting.append((session.decode(content), content))
+                self._fragments.clear()
+        # Requests that arrived together are answered together: one system call, one wake-up.
+        if frame.last_in_buffer and self._timer is None:
+            self._answer_waiting()
+
+    def on_ws_disconnected(self, _transport: WSTransport) -> None:
+        """The client is gone; the game stays as it is for the next client."""
+        self._transport = None
+        self.forget_waiting()
+        self._server.client_left(self)
+
+    def go_on(self) -> None:
+        """Answer the waiting requests that can be answered by now."""
+        if self._waiting and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_soon(self._answer_waiting)
+
+    def forget_waiting(self) -> None:
+        """Drop the requests that are not answered yet."""
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _answer_waiting(self) -> None:
+        self._timer = None
+        state = self._server.state
+        replies: list[bytes] = []
+        turn_ends_s = time.monotonic() + TURN_S
+        while self._waiting:
+            wait_s = session.wait_s(state, self._waiting[0][0])
+            if wait_s == math.inf:
+                break
+            if wait_s > 0.0 or time.monotonic() > turn_ends_s:
+                self._timer = asyncio.get_running_loop().call_later(wait_s, self._answer_waiting)
+                break
+            reply = session.answer(state, *self._waiting.popleft())
+            if state.fate is not None:
+                self._send(replies)
+                replies.clear()
+                if not self._server.meet(state.fate):
+                    self._waiting.clear()
+                    return
+            replies.append(reply)
+        self._send(replies)
+
+    def _send(self, replies: list[bytes]) -> None:
+        if replies and self._transport is not None:
+            parts: list[bytes] = []
+            for reply in replies:
+                parts += _header(len(reply)), reply
+            self._transport.underlying_transport.write(b"".join(parts))
+
+
+class GameServer:
+    """The listening socket, the one client, and the end of the process."""
+
+    def __init__(self, data_dir: Path, temp_dir: Path | None, after_stop: AfterStop) -> None:
+        self.state = State(data_dir, temp_dir, Hooks(self._meet, self._wake))
+        self._after_stop = after_stop
+        self._client: Client | None = None
+        self._origins: set[str] = set()
+        """What a client of this server may state as its `Origin`; a page cannot."""
+        self._ended = asyncio.Event()
+
+    async def serve(self, host: str, port: int) -> int:
+        """Listen until the process is to end; returns its exit status."""
+        loop = asyncio.get_running_loop()
+        self._origins = {f"http://{name}:{port}" for name in (host, "localhost")}
+
+        def on_end_signal(*_: object) -> None:
+            self.state.fate, self.state.fate_delay_s = Fate.EXIT, 0.0
+            loop.call_soon_threadsafe(self._end)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # Not asyncio's handler: it runs in a later turn, when the current step is over.
+            signal.signal(number, on_end_signal)
+        if self._after_stop is AfterStop.FREEZE:
+            FrozenStops(self.state).watch()
+        try:
+            server = await ws_create_server(
+                self._admit,
+                host,
+                port,
+                max_frame_size=MAX_FRAME_BYTES,
+                enable_auto_pong=False,  # `on_ws_frame` must get every frame
+            )
+        except OSError as error:
+            print(f"Failed to create the socket. {error}", flush=True)
+            return 1
+        with contextlib.suppress(OSError):  # stdout is closed, or the disk is full
+            print(f"Listening on: {host}:{port}", flush=True)
+            print("Startup Phase 3 complete. Ready for commands.", flush=True)
+        await self._ended.wait()
+        server.close()
+        self.state.forget_game()
+        return 0
+
+    def client_came(self, client: Client) -> None:
+        """Remember the client; others are refused."""
+        self._client = client
+
+    def client_left(self, client: Client) -> None:
+        """Forget the client; the next one is admitted."""
+        if self._client is client:
+            self._client = None
+            if self.state.meeting is not None:
+                self.state.meeting.cancel()
+                self.state.meeting = None
+            if self.state.match is not None:
+                self.state.match.end_step()
+
+    def _wake(self) -> None:
+        if self._client is not None:
+            self._client.go_on()
+
+    def _meet(self, invitation: Invitation) -> Meeting:
+        return begin_meeting(invitation, self._wake)
+
+    def meet(self, fate: Fate) -> bool:
+        """Carry out a fate, now or after its delay; True if the request is still answered."""
+        delay_s, self.state.fate = self.state.fate_delay_s, None
+        if delay_s > 0.0:
+            asyncio.get_running_loop().call_later(delay_s, self._carry_out, fate)
+            return True
+        self._carry_out(fate)
+        return False
+
+    def _end(self) -> None:
+        """End the process; pending requests get no reply."""
+        self._ended.set()
+        if self._client is not None:
+            self._client.forget_waiting()
+
+    def _carry_out(self, fate: Fate) -> None:
+        if fate is Fate.EXIT:
+            self._end()
+            return
+        if fate is Fate.CRASH:
+            if sys.platform != "win32":
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core file
+            os.abort()
+        while True:  # hang: the event loop never runs again
+            time.sleep(3600)
+
+    def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
+        if request.path.split(b"?")[0] != API_PATH:
+            return _refuse(HTTPStatus.NOT_FOUND, b"the API is at /sc2api")
+        if not self._origins.issuperset(request.headers.getall("Origin", ())):
+            return _refuse(HTTPStatus.FORBIDDEN, b"web pages may not play")
+        if self._client is not None:
+            return _refuse(HTTPStatus.SERVICE_UNAVAILABLE, b"a client is already connected")
+        return Client(self)
+
+
+def _header(size: int) -> bytes:
+    """The websocket header of a whole binary message from a server."""
+    if size < 126:
+        return bytes((WHOLE_BINARY, size))
+    if size < 1 << 16:
+        return _LENGTH_16(WHOLE_BINARY, 126, size)
+    return _LENGTH_64(WHOLE_BINARY, 127, size)
+
+
+def _refuse(status: HTTPStatus, why: bytes) -> WSUpgradeResponseWithListener:
+    response = WSUpgradeResponse.create_error_response(status, why)
+    return WSUpgradeResponseWithListener(response, None)
+
+
+def run_server(
+    host: str, port: int, data_dir: Path, temp_dir: Path | None, after_stop: AfterStop
+) -> int:
+    """Run a game process until it ends; returns its exit status."""
+    try:
+        return asyncio.run(GameServer(data_dir, temp_dir, after_stop).serve(host, port))
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130

@@ -1,0 +1,134 @@
+"""One client's session: requests in, replies out, checked against the API's status table.
+
+Rules it keeps:
+- every frame gets exactly one reply, in order, except requests that end or hang the process;
+- every reply carries the request's `id` and the `status`;
+- a protocol error is a reply with `error`, id and status, and nothing else.
+
+This file touches neither the socket nor the process; `server` does.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import traceback
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol.status import LEGAL, Status
+from sc2standin.process import canned
+from sc2standin.process.state import RequestRefused, State
+from sc2standin.replays.recording import RECORDED
+from sc2standin.requests import HANDLERS, IN_BYTES
+from sc2standin.requests.join import invitation
+from sc2standin.requests.lifecycle import loops_asked
+
+_WHY_ILLEGAL = {
+    Status.LAUNCHED: "Not in a game",
+    Status.INIT_GAME: "Not in a game: join_game comes first",
+    Status.IN_GAME: "Not supported while a game is running",
+    Status.IN_REPLAY: "Not supported in a replay",
+    Status.ENDED: "Not supported if game has already ended",
+    Status.QUIT: "The game is about to exit",
+}
+
+
+_ALLOWED = {name: tuple(statuses) for name, statuses in LEGAL.items()}
+"""Tuples, because a member of an enum is hashed by its name."""
+
+
+def wait_s(state: State, request: sc_pb.Request | None) -> float:
+    """Seconds until a request can be answered; more than 0 only in real time and with two clients.
+
+    Infinity stands for a request that waits for the other player; then `Hooks.wake` is called.
+
+    An observation may ask for a future loop. The wait is split into single loops, so that the game
+    goes on meanwhile and an early end is noticed.
+    """
+    game, clock = state.game, state.clock
+    if game is None:
+        return _meeting_wait_s(state, request)
+    if state.match is not None:
+        loops = loops_asked(request.step) if request is not None else 0
+        return state.match.wait_s(request, loops)
+    if clock is None:
+        return 0.0
+    state.catch_up()
+    if request is None or state.clock is None or not request.HasField("observation"):
+        return 0.0
+    if request.observation.game_loop <= game.world.loop:
+        return 0.0
+    return clock.wait_s(game.world.loop + 1)
+
+
+def _meeting_wait_s(state: State, request: sc_pb.Request | None) -> float:
+    """The same between two games: join_game waits for the other player, if there is one."""
+    if request is None or not request.HasField("join_game") or state.hooks.meet is None:
+        return 0.0
+    if state.meeting is None and state.status in _ALLOWED["join_game"]:
+        invited = invitation(state, request.join_game)
+        state.meeting = None if invited is None else state.hooks.meet(invited)
+    return 0.0 if state.meeting is None or state.meeting.done else math.inf
+
+
+def decode(frame: bytes) -> sc_pb.Request | None:
+    """The request in a frame; None if it cannot be decoded."""
+    try:
+        request = sc_pb.Request()
+        request.ParseFromString(frame)
+    except DecodeError:
+        return None
+    return request
+
+
+def answer(state: State, request: sc_pb.Request | None, frame: bytes) -> bytes:
+    """Carry out one request, decoded from a frame, and serialize its reply."""
+    try:
+        reply = _carried_out(state, request, frame)
+        if isinstance(reply, bytes):
+            return reply
+    except RequestRefused as refusal:
+        reply = sc_pb.Response(error=[str(refusal)])
+    except Exception as error:  # an error in the stand-in must not leave its client waiting
+        traceback.print_exc(file=sys.stderr)
+        reply = sc_pb.Response(error=[f"Internal error of the stand-in: {error!r}"])
+    if request is not None and request.HasField("id"):
+        reply.id = request.id
+    reply.status = sc_pb.Status.ValueType(state.status)
+    return bytes(reply.SerializeToString(deterministic=True))
+
+
+def _carried_out(
+    state: State, request: sc_pb.Request | None, frame: bytes
+) -> sc_pb.Response | bytes:
+    """The reply without id and status, or the bytes of the whole."""
+    if request is None:
+        raise RequestRefused("The frame could not be decoded as a Request")
+    name = request.WhichOneof("request")
+    if name is None:
+        raise RequestRefused("The Request is empty, or of a kind this version does not know")
+    if name in _ALLOWED and state.status not in _ALLOWED[name] and not _was_legal(state, name):
+        raise RequestRefused(_WHY_ILLEGAL[state.status])
+    reply = _handled(state, name, request)
+    if name in (canned.RECORDED if state.canned else RECORDED):
+        state.note(frame)
+    return reply
+
+
+def _was_legal(state: State, name: str) -> bool:
+    """True for a step during which the game has ended: it was legal when it came."""
+    return name == "step" and state.match is not None and state.match.is_stepping
+
+
+def _handled(state: State, name: str, request: sc_pb.Request) -> sc_pb.Response | bytes:
+    in_bytes = (canned.IN_BYTES if state.canned else IN_BYTES).get(name)
+    if in_bytes is not None:
+        return in_bytes(state, request)
+    handler = HANDLERS.get(name)
+    if handler is None:
+        raise RequestRefused(f"{name} is not supported by the stand-in")
+    response = sc_pb.Response()
+    handler(state, getattr(request, name), response)
+    return response

@@ -1,0 +1,333 @@
+"""The state of one game process between two requests.
+
+The handlers in `requests` change it; `session` checks the status table; `server` carries out the
+`Fate` that a handler has set. Handlers have no effect outside this object.
+"""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol.status import Status
+from sc2standin.layers.window import SCREENS, ClickPart, camera_action
+from sc2standin.map_reader.scenario import Scenario
+from sc2standin.process.clock import RealtimeClock
+from sc2standin.replays.playback import Playback
+from sc2standin.replays.recording import Recording
+from sc2standin.simulation.console import Controls
+from sc2standin.simulation.game import Game
+from sc2standin.simulation.world import ENEMY, ME
+from sc2standin.view import View
+from sc2standin.view.crop import Crop
+from sc2standin.view.prepared import PreparedObservation, action_done
+
+if TYPE_CHECKING:
+    from sc2standin.multiplayer.match import Match
+    from sc2standin.multiplayer.meeting import Invitation, Meeting
+
+KEPT = 10_000
+"""Longest list of what the next observation tells, so that a client may do without observations."""
+
+
+class RequestRefused(Exception):
+    """A protocol error: the reply carries this text and nothing else."""
+
+
+class Fate(Enum):
+    """How a request ends or hangs the process."""
+
+    EXIT = "exit"
+    CRASH = "crash"
+    HANG = "hang"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The settings of create_game, valid until the next create_game."""
+
+    scenario: Scenario
+    map_path: str
+    seed: int
+    fog: bool
+    realtime: bool
+    clients: int
+    """Number of clients that play it; 0 if one watches two computers."""
+    computer: sc_pb.PlayerSetup | None
+    """Player 2, if it is a computer."""
+    first_computer: sc_pb.PlayerSetup | None = None
+    """Player 1, if it is a computer."""
+
+    @property
+    def has_opponent(self) -> bool:
+        """True if there is a player 2."""
+        return self.clients > 1 or self.computer is not None
+
+
+@dataclass
+class Provenance:
+    """The origin that a stamped observation states; used only on maps with `stamp`."""
+
+    instance: int = field(default_factory=lambda: secrets.randbits(48))
+    """Random number of this process; process ids may be reused."""
+    episode: int = 0
+    """Episodes begun in this process, by join_game or restart_game."""
+    actions: int = 0
+    """Action requests carried out in this episode."""
+    checksum: int = 0
+    """CRC-32 of the last of them, 0 before the first."""
+
+    def begin_episode(self) -> None:
+        """Count a new episode, without actions."""
+        self.episode += 1
+        self.actions = self.checksum = 0
+
+    def note_action(self, content: bytes) -> None:
+        """Count an action request that was carried out."""
+        self.actions += 1
+        self.checksum = zlib.crc32(content)
+
+    def text(self, loop: int) -> str:
+        """The stamp's text."""
+        return f"stamp {self.instance} {self.episode} {loop} {self.actions} {self.checksum}"
+
+
+class Done(NamedTuple):
+    """An action that was carried out, and the loop that is shown for it."""
+
+    action: sc_pb.Action
+    loop: int
+
+    def shown(self, options: sc_pb.InterfaceOptions) -> bytes:
+        """The action as an interface shows it, serialized; empty if it has no part of it."""
+        hidden: list[ClickPart | Literal["action_raw"]] = [
+            part
+            for setup, part in SCREENS
+            if self.action.HasField(part) and not options.HasField(setup)
+        ]
+        if self.action.HasField("action_raw") and not options.raw:
+            hidden.append("action_raw")
+        action = self.action
+        if hidden:
+            action = sc_pb.Action()
+            action.CopyFrom(self.action)
+            for part in hidden:
+                action.ClearField(part)
+            if not action.ListFields():
+                return b""
+        return action_done(action.SerializeToString(deterministic=True), self.loop)
+
+
+CENTRED_AT = 2
+"""The loop at which the real game reports its own first move of the camera, in melee."""
+
+
+@dataclass
+class Hooks:
+    """What a state needs of its process: the socket of another player, a signal to go on."""
+
+    meet: Callable[[Invitation], Meeting] | None = None
+    """Begins to look for the other player of a game."""
+    wake: Callable[[], None] = lambda: None
+    """To be called when a request that waits can go on."""
+
+
+@dataclass
+class State:
+    """The process as its client sees it; with two clients also what it knows of the other one."""
+
+    data_dir: Path
+    temp_dir: Path | None = None
+    """The process's folder for temporary files; maps may be in it."""
+    hooks: Hooks = field(default_factory=Hooks)
+    status: Status = Status.LAUNCHED
+    player_id: int = ME
+    """The API counts players from 1."""
+    other: State | None = None
+    """The other client of the game: its own state is in another process, here is what is needed to
+    carry out its requests."""
+    meeting: Meeting | None = None
+    """Set while join_game waits for the other player."""
+    match: Match | None = None
+    """Set while a game of two clients is played."""
+    setup: Setup | None = None
+    episodes: int = 0
+    """Episodes begun since create_game."""
+    game: Game | None = None
+    view: View | None = None
+    """What the client sees of the episode, after its first observation."""
+    crop: Crop | None = None
+    """What moves the coordinates, if the interface asks for it."""
+    clock: RealtimeClock | None = None
+    """Set while a real-time episode runs."""
+    options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
+    player_options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
+    """The interface of the player who acts; another one than `options` if a replay is watched."""
+    race: common.Race.ValueType = common.Terran
+    player_name: str = ""
+    action_errors: deque[sc_pb.ActionError] = field(default_factory=partial(deque, maxlen=KEPT))
+    """Errors of unit commands since the last observation."""
+    actions_done: deque[Done] = field(default_factory=partial(deque, maxlen=KEPT))
+    """Actions carried out since the last observation."""
+    chat: deque[sc_pb.ChatReceived] = field(default_factory=partial(deque, maxlen=KEPT))
+    """Chat messages since the last observation."""
+    results_sent: bool = False
+    """True if an observation had the results of this episode."""
+    recording: Recording | None = None
+    """What a replay of the episode needs; set with `setup`."""
+    playback: Playback | None = None
+    """Set while a replay is watched."""
+    provenance: Provenance = field(default_factory=Provenance)
+    canned: bool = False
+    """True if the episode is on a canned map."""
+    prepared: PreparedObservation | None = None
+    """The prepared observation on a canned map, after the first request for it."""
+    fate: Fate | None = None
+    fate_delay_s: float = 0.0
+
+    def players(self) -> list[State]:
+        """The clients of the game, in the order of their ids."""
+        if self.other is None:
+            return [self]
+        return [self, self.other] if self.player_id < self.other.player_id else [self.other, self]
+
+    def playing(self) -> Game:
+        """The current episode. Raises RequestRefused if there is none."""
+        if self.game is None:
+            raise RequestRefused("Not in a game")
+        return self.game
+
+    @property
+    def controls(self) -> Controls:
+        """The player's console; that of the player whom an observer watches."""
+        game = self.playing()
+        return game.controls.get(self.player_id, game.controls[game.viewer])
+
+    def created(self) -> Setup:
+        """The settings of create_game. Raises RequestRefused if no game was created."""
+        if self.setup is None:
+            raise RequestRefused("No game has been created")
+        return self.setup
+
+    def seen(self) -> View:
+        """What the client sees of the current episode. Raises RequestRefused if there is none."""
+        if self.view is None:
+            self.view = View(self.playing(), self.options)
+        return self.view
+
+    def crop_for(self, options: sc_pb.InterfaceOptions) -> Crop | None:
+        """What moves the coordinates, if an interface asks for it."""
+        wanted = options.raw and options.raw_crop_to_playable_area
+        return Crop(self.playing().terrain) if wanted else None
+
+    def ask(self, deed: Callable[[], None]) -> None:
+        """Do this for the player in a later loop."""
+        self.playing().ask(deed, self.player_id)
+
+    def begin_episode(self, loops_before: int) -> None:
+        """Start the next episode of the created game, with a seed derived from the game's seed."""
+        setup = self.created()
+        seed = np.random.SeedSequence(setup.seed, spawn_key=(self.episodes,))
+        computers = {
+            player: one.difficulty or sc_pb.VeryEasy
+            for player, one in ((ME, setup.first_computer), (ENEMY, setup.computer))
+            if one is not None
+        }
+        self.game = Game(
+            setup.scenario,
+            seed,
+            fog=setup.fog,
+            loops_before=loops_before,
+            clients=frozenset(one.player_id for one in self.players() if setup.clients),
+            computers=computers,
+            viewer=self.player_id if setup.clients else ME,
+        )
+        self.view = self.playback = None
+        for player in self.players():
+            player.game = self.game
+            player.crop = player.crop_for(player.options)
+        self.recorded().begin(self.episodes, loops_before)
+        self.episodes += 1
+        self.provenance.begin_episode()
+        self.clock = RealtimeClock() if setup.realtime else None
+        self.canned = setup.scenario.canned
+        self.prepared = None
+        for told in (self.action_errors, self.actions_done, self.chat):
+            told.clear()
+        if setup.scenario.camera_on_workers:
+            camera = self.controls.now.camera
+            centred = camera_action(camera, self.options, self.game.terrain)
+            self.actions_done.append(Done(centred, CENTRED_AT))
+        self.results_sent = False
+        self.status = Status.IN_GAME
+
+    def advance(self, loops: int) -> None:
+        """Play this many loops, and update the status at the end.
+
+        A signal may set the fate during a loop; then that loop is the last.
+        """
+        game = self.playing()
+        if self.playback is None:
+            game.advance(loops, self._must_stop)
+        else:
+            self.playback.advance(game, loops, self._must_stop)
+        if game.result is not None:
+            self.status = Status.ENDED
+            self.clock = None
+
+    def recorded(self) -> Recording:
+        """The recording of the current episode. Raises RequestRefused if no game was created."""
+        if self.recording is None:
+            raise RequestRefused("No game has been created")
+        return self.recording
+
+    def note(self, request: bytes) -> None:
+        """Record a serialized request that was carried out, and tell the other player."""
+        if self.recording is not None and self.game is not None:
+            self.recording.note(self.game.world.loop, self.player_id, request)
+        if self.match is not None:
+            self.match.tell(request)
+
+    def forget_game(self) -> None:
+        """Leave the game, if there is one."""
+        if self.match is not None:
+            self.match.leave()
+        self.game = self.clock = self.playback = self.other = self.match = None
+        self.player_id = ME
+
+    def was_done(self, action: sc_pb.Action) -> None:
+        """Keep an action that is carried out now, for the observation after this loop.
+
+        It shows the loop after the one in which the client asked, whatever the delay is.
+        """
+        game = self.playing()
+        self.actions_done.append(Done(action, game.world.loop + 1 - game.delay_loops))
+
+    def _must_stop(self) -> bool:
+        return self.fate is not None
+
+    def pay_for_step(self) -> None:
+        """Take the time that a step costs on this map."""
+        cost = self.created().scenario.step_cost
+        if cost is not None:
+            cost.pay()
+
+    def catch_up(self) -> None:
+        """Play the loops that are due, in real time."""
+        if self.clock is None or self.game is None:
+            return
+        if self.match is not None:
+            self.match.play_to(self.clock.loops_due())
+        else:
+            self.advance(self.clock.loops_due() - self.game.world.loop)

@@ -1,0 +1,223 @@
+"""What a replay consists of, and the file that holds it.
+
+An episode is determined by how its game was created and joined, its number, and the requests that
+changed it, each of a player and at its loop. The file is an MPQ archive:
+
+    replay.gamemetadata.json   versions, length, players, as in replays of the real game
+    sc2pool.info               `ResponseReplayInfo`, serialized
+    sc2pool.episode.json       our format, and the episode's number
+    sc2pool.requests           loop, player, size and bytes of each `Request`; first comes
+                               create_game, with the map and the seed, then join_game of each player
+
+Rules it keeps: a request is recorded as the bytes that arrived, which costs a step next to nothing;
+the record is bounded, and an episode that is too long for it has no replay; a file is checked
+before anything is played; the requests of a loop are in the order of the players, as both of their
+processes must write the same file.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Final
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2standin import mpq
+
+RECORDED: Final = frozenset({"action", "debug"})
+"""The requests that change an episode, apart from steps."""
+_PLAYABLE = RECORDED | {"leave_game"}
+"""What a file may hold: one of two players may leave."""
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""Largest record of an episode, in memory: a command every loop for three hours."""
+_ENTRY_BYTES: Final = 150
+"""Memory of a recorded request beside its bytes."""
+_FORMAT: Final = "sc2pool-standin-replay/3"
+_METADATA, _INFO = "replay.gamemetadata.json", "sc2pool.info"
+_EPISODE, _REQUESTS = "sc2pool.episode.json", "sc2pool.requests"
+LAST_LOOP: Final = 1 << 19
+"""Loops since create_game at which every game ends."""
+HEAD: Final = struct.Struct("<IBI")
+"""Loop, player and size of a request."""
+Entry = tuple[int, int, sc_pb.Request]
+"""Loop, player and request."""
+
+
+class ReplayError(ValueError):
+    """Not a replay of the stand-in, or no replay can be made; the message says why."""
+
+
+class Recording:
+    """The requests of the current episode."""
+
+    def __init__(self, create: sc_pb.RequestCreateGame) -> None:
+        self.create = create
+        """How the game was created, with the map and the seed."""
+        self._joins: dict[int, sc_pb.RequestJoinGame] = {}
+        self._episode = self._loops_before = 0
+        self._requests: list[tuple[int, int, bytes]] = []
+        self._bytes = 0
+
+    def joined(self, player: int, join: sc_pb.RequestJoinGame) -> None:
+        """Remember how a player joined the game."""
+        self._joins[player] = sc_pb.RequestJoinGame()
+        self._joins[player].CopyFrom(join)
+
+    def begin(self, episode: int, loops_before: int) -> None:
+        """Forget the last episode's requests."""
+        self._episode, self._loops_before = episode, loops_before
+        self._requests.clear()
+        self._bytes = 0
+
+    def note(self, loop: int, player: int, request: bytes) -> None:
+        """Remember a player's serialized request that was carried out at this loop."""
+        if self._bytes <= MAX_BYTES:
+            self._requests.append((loop, player, request))
+            self._bytes += _ENTRY_BYTES + len(request)
+
+    def file(self, info: sc_pb.ResponseReplayInfo) -> bytes:
+        """The replay file; raises ReplayError if the episode was too long to be recorded."""
+        if self._bytes > MAX_BYTES:
+            raise ReplayError("the episode has too many commands for a replay")
+        changes = sorted(self._requests, key=itemgetter(0, 1))  # those of a player stay in order
+        requests: list[Entry] = [
+            (0, 0, sc_pb.Request(create_game=self.create)),
+            *((0, n, sc_pb.Request(join_game=join)) for n, join in sorted(self._joins.items())),
+            *((loop, player, without_ends(content)) for loop, player, content in changes),
+        ]
+        episode = {
+            "format": _FORMAT,
+            "episode": self._episode,
+            "loops_before": self._loops_before,
+        }
+        return mpq.pack(
+            {
+                _METADATA: json.dumps(_metadata(info)).encode(),
+                _INFO: info.SerializeToString(deterministic=True),
+                _EPISODE: json.dumps(episode).encode(),
+                _REQUESTS: b"".join(entry(*request) for request in requests),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The content of a replay file."""
+
+    info: sc_pb.ResponseReplayInfo
+    episode: int
+    """Episodes begun before this one since create_game."""
+    loops_before: int
+    """Loops played before this episode since create_game."""
+    create: sc_pb.RequestCreateGame
+    joins: dict[int, sc_pb.RequestJoinGame]
+    """How each player joined."""
+    requests: tuple[Entry, ...]
+    """The requests that changed the episode, in order."""
+
+
+def read(content: bytes) -> Replay:
+    """The replay in a file; raises ReplayError."""
+    try:
+        info = sc_pb.ResponseReplayInfo.FromString(mpq.unpack(content, _INFO, MAX_BYTES))
+        episode = json.loads(mpq.unpack(content, _EPISODE, MAX_BYTES))
+        requests = _entries(mpq.unpack(content, _REQUESTS, MAX_BYTES))
+        if episode["format"] != _FORMAT:
+            raise ReplayError(f"its format is {episode['format']!r}, expected {_FORMAT!r}")
+        number, loops_before = episode["episode"], episode["loops_before"]
+        (_, _, create), *others = requests
+        joins = {n: one.join_game for _, n, one in others if one.HasField("join_game")}
+        changes = others[len(joins) :]
+    except (DecodeError, struct.error, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ReplayError(f"not a replay of the stand-in: {error}") from None
+    loops = [loop for loop, _, _ in changes]
+    kinds = {request.WhichOneof("request") for _, _, request in changes}
+    if any(_ends_process(request) for _, _, request in changes):
+        raise ReplayError("not a replay of the stand-in: it would end the process")
+    if not (create.HasField("create_game") and kinds <= _PLAYABLE):
+        raise ReplayError("not a replay of the stand-in: it has other requests")
+    clients = sum(setup.type == sc_pb.Participant for setup in create.create_game.player_setup)
+    if sorted(joins) != list(range(1, max(1, clients) + 1)) or {n for _, n, _ in changes} - set(
+        joins
+    ):
+        raise ReplayError("not a replay of the stand-in: it has other players")
+    counts_fit = _is_count(number) and _is_count(loops_before) and loops_before <= LAST_LOOP
+    if not counts_fit or loops != sorted(loops):
+        raise ReplayError("not a replay of the stand-in: its numbers are wrong")
+    return Replay(info, number, loops_before, create.create_game, joins, tuple(changes))
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and 0 <= number < 1 << 32
+
+
+def _ends_process(request: sc_pb.Request) -> bool:
+    return request.HasField("debug") and any(
+        command.HasField("test_process") for command in request.debug.debug
+    )
+
+
+def without_ends(content: bytes) -> sc_pb.Request:
+    """A request without the commands that crash, hang or end the process."""
+    request: sc_pb.Request = sc_pb.Request.FromString(content)
+    if not _ends_process(request):
+        return request
+    kept = [command for command in request.debug.debug if not command.HasField("test_process")]
+    return sc_pb.Request(debug=sc_pb.RequestDebug(debug=kept))
+
+
+def entry(loop: int, player: int, request: sc_pb.Request) -> bytes:
+    """The bytes of a request, with its loop and its player."""
+    content = request.SerializeToString(deterministic=True)
+    return bytes(HEAD.pack(loop, player, len(content)) + content)
+
+
+def _entries(log: bytes) -> list[Entry]:
+    entries, place = [], 0
+    while place < len(log):
+        loop, player, size = HEAD.unpack_from(log, place)
+        place += HEAD.size + size
+        request = sc_pb.Request.FromString(log[place - size : place])
+        entries.append((loop, player, request))
+    return entries
+
+
+def _metadata(info: sc_pb.ResponseReplayInfo) -> dict[str, object]:
+    """What clients read of any replay to find the version of the game that plays it."""
+    return {
+        "Title": info.map_name,
+        "GameVersion": f"{info.game_version}.{info.base_build}",
+        "DataBuild": str(info.data_build),
+        "DataVersion": info.data_version,
+        "BaseBuild": f"Base{info.base_build}",
+        "Duration": round(info.game_duration_loops / LOOPS_PER_S),
+        "IsNotAvailable": False,
+        "Players": [
+            {
+                "PlayerID": player.player_info.player_id,
+                "APM": 0.0,
+                "AssignedRace": _short(player.player_info.race_actual),
+                "SelectedRace": _short(player.player_info.race_requested),
+                "Result": _RESULTS[player.player_result.result],
+            }
+            for player in info.player_info
+        ],
+    }
+
+
+def _short(race: common.Race.ValueType) -> str:
+    return str(common.Race.Name(race))[:4]
+
+
+_RESULTS = {
+    sc_pb.Victory: "Win",
+    sc_pb.Defeat: "Loss",
+    sc_pb.Tie: "Tie",
+    sc_pb.Undecided: "Undecided",
+}

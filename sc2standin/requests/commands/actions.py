@@ -1,0 +1,246 @@
+"""Actions: turns a client's commands into orders, with the game's result codes.
+
+Every action of a request gets one result, at once. The units that can obey a unit command do, from
+the next loop on; if none can, the result is the first unit's reason. The next observation lists
+what was done (`actions`, and `chat`) and each unit that could not obey (`action_errors`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2standin.data import abilities
+from sc2standin.data.abilities import KIND_BY_ABILITY, OrderKind, takes
+from sc2standin.data.spells import SPELL_BY_ABILITY
+from sc2standin.process.state import State
+from sc2standin.requests.commands.errands import find, obey_at_once, read_errand
+from sc2standin.requests.commands.spells import read_spell
+from sc2standin.requests.console import on_screen
+from sc2standin.requests.text import text
+from sc2standin.simulation import orders
+from sc2standin.simulation.economy.offers import meant
+from sc2standin.simulation.fights.cloak import is_hidden
+from sc2standin.simulation.fights.healing import is_wounded
+from sc2standin.simulation.fights.pairs import hostile as are_hostile
+from sc2standin.simulation.game import Game
+from sc2standin.simulation.world import Order, Unit
+from sc2standin.view.crop import Crop
+from sc2standin.view.prepared import action_reply, reply_tail
+
+Success = error_pb.Success
+_WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
+
+
+def action(state: State, request: sc_pb.Request) -> bytes:
+    """Give all the orders."""
+    if state.created().scenario.stamp:
+        content = request.action.SerializeToString(deterministic=True)
+        state.provenance.note_action(content)
+    actions = request.action.actions
+    if state.crop is not None:
+        actions = [_uncropped(state.crop, one) for one in actions]
+    results = [_perform(state, one) for one in actions]
+    return action_reply(results, reply_tail(request, state.status))
+
+
+def _uncropped(crop: Crop, one: sc_pb.Action) -> sc_pb.Action:
+    return (
+        sc_pb.Action(action_raw=crop.asked(one.action_raw)) if one.HasField("action_raw") else one
+    )
+
+
+def _perform(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType:
+    if one.HasField("action_raw"):
+        return _perform_raw(state, one)
+    if one.HasField("action_chat"):
+        state.ask(partial(_say, state, one))
+        return Success
+    acted = on_screen.act(state, one)
+    if isinstance(acted, sc_pb.Action):
+        return _command(state, acted, acted.action_raw.unit_command)
+    return acted
+
+
+def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType:
+    raw = one.action_raw
+    kind = raw.WhichOneof("action")
+    if kind == "unit_command":
+        result = _command(state, one, raw.unit_command)
+        if result == Success and state.player_options.raw_affects_selection:
+            on_screen.select(state, raw.unit_command.unit_tags)
+        return result
+    if kind == "camera_move":
+        return on_screen.look_at(state, one)
+    if kind is None:
+        return error_pb.Error
+    # Autocast toggles have no effect on these maps.
+    state.ask(partial(state.was_done, one))
+    return Success
+
+
+def _say(state: State, one: sc_pb.Action) -> None:
+    state.was_done(one)
+    said = sc_pb.ChatReceived(player_id=state.player_id, message=text(one.action_chat.message))
+    for player in state.players():
+        player.chat.append(said)
+
+
+def _command(
+    state: State, one: sc_pb.Action, command: raw_pb.ActionRawUnitCommand
+) -> error_pb.ActionResult.ValueType:
+    game = state.playing()
+    by_tag, economy = game.world.by_tag, game.economies.get(state.player_id)
+    asked = command.ability_id
+    # A stop is never queued.
+    queued = command.queue_command and abilities.specific(asked) != abilities.STOP
+    given: list[tuple[Unit, Order]] = []
+    failed = []
+    for tag in dict.fromkeys(command.unit_tags):
+        unit = by_tag.get(tag)
+        ability_id = asked if unit is None else meant(asked, unit, economy)
+        order = _order_for(state, unit, ability_id, command, queued)
+        if not isinstance(order, Order):
+            failed.append(order)
+            _note_error(state, command, tag, order)
+        elif unit is not None:
+            given.append((unit, order))
+    if not given:
+        return failed[0] if failed else error_pb.Error
+    ability_id = meant(asked, given[0][0], economy)
+    if len(given) < len(command.unit_tags) or ability_id != asked:
+        one = _obeyed(one, ability_id, [unit for unit, _order in given])
+    state.ask(partial(_give, state, one, given, queued))
+    return Success
+
+
+def _obeyed(one: sc_pb.Action, ability_id: int, units: list[Unit]) -> sc_pb.Action:
+    """A command as it was carried out: the specific ability, the units that obeyed."""
+    obeyed = sc_pb.Action()
+    obeyed.CopyFrom(one)
+    command = obeyed.action_raw.unit_command
+    command.ability_id = ability_id
+    command.unit_tags[:] = [unit.tag for unit in units]
+    return obeyed
+
+
+def _note_error(
+    state: State,
+    command: raw_pb.ActionRawUnitCommand,
+    tag: int,
+    result: error_pb.ActionResult.ValueType,
+) -> None:
+    # The id is signed in a command and unsigned in an error.
+    ability_id = max(0, command.ability_id)
+    error = sc_pb.ActionError(unit_tag=tag, ability_id=ability_id, result=result)
+    state.action_errors.append(error)
+
+
+def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queued: bool) -> None:
+    """Give the units their orders; the queue of a unit may have become full meanwhile."""
+    game, command = state.playing(), one.action_raw.unit_command
+    obeyed = []
+    for unit, order in given:
+        result = _obey(game, unit, order, queued=queued)
+        if result == Success:
+            obeyed.append(unit)
+        else:
+            _note_error(state, command, unit.tag, result)
+    if not obeyed:
+        return
+    if len(obeyed) < len(given):
+        one = _obeyed(one, command.ability_id, obeyed)
+    state.was_done(on_screen.with_clicks(state, one))
+
+
+def _obey(game: Game, unit: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
+    """Let a unit carry out or queue an order; Success, or why it cannot."""
+    economy = game.economies.get(unit.owner)
+    if economy is not None and not unit.type.mobile and not takes(unit.type, order.kind):
+        return error_pb.NotSupported  # it has lifted off or landed since it was asked
+    if economy is None or order.kind < OrderKind.BUILD:
+        accepted = orders.give(game.world, unit, order, queued=queued)
+        return Success if accepted else error_pb.OrderQueueIsFull
+    if order.kind == OrderKind.CHANGE_MODE:
+        accepted = orders.give(game.world, unit, order, queued=queued)
+        return Success if accepted else error_pb.OrderQueueIsFull
+    if order.kind == OrderKind.BUILD:
+        return economy.building.order(unit, order, queued=queued)
+    if order.makes is not None:
+        return economy.make(unit, order)
+    return obey_at_once(game, economy, unit, order)
+
+
+def _order_for(
+    state: State,
+    unit: Unit | None,
+    ability_id: int,
+    command: raw_pb.ActionRawUnitCommand,
+    queued: bool,
+) -> Order | error_pb.ActionResult.ValueType:
+    """The order that a command gives to one unit, or the reason why it gives none."""
+    if unit is None:
+        return error_pb.Error
+    if unit.owner != state.player_id:
+        return error_pb.YouCantIssueCommandsToThatUnit
+    if ability_id not in abilities.available_to(unit.type):
+        return error_pb.NotSupported
+    game = state.playing()
+    errand = read_errand(game, unit, ability_id, command)
+    order = _read_order(game, unit, ability_id, command) if errand is None else errand
+    if queued and isinstance(order, Order) and orders.is_full(unit):
+        return error_pb.OrderQueueIsFull
+    return order
+
+
+def _read_order(
+    game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
+) -> Order | error_pb.ActionResult.ValueType:
+    target = command.WhichOneof("target")
+    spell = SPELL_BY_ABILITY.get(ability_id)
+    if spell is not None:
+        return read_spell(game, unit, spell, command)
+    if ability_id in _WITHOUT_TARGET:
+        return Order(KIND_BY_ABILITY[ability_id], 0.0, 0.0, 0)
+    if target == "target_unit_tag":
+        return _order_on_unit(game, unit, ability_id, command.target_unit_tag)
+    if target == "target_world_space_pos" and ability_id != abilities.HEAL:
+        point = command.target_world_space_pos
+        if not game.terrain.on_map(point.x, point.y):
+            return error_pb.MustTargetWalkableLocation
+        kind = OrderKind.MOVE if ability_id == abilities.SMART else KIND_BY_ABILITY[ability_id]
+        return Order(kind, *game.terrain.clamp(point.x, point.y, unit.type.aloft), 0)
+    return error_pb.MustTargetUnit
+
+
+def _order_on_unit(
+    game: Game, unit: Unit, ability_id: int, target_tag: int
+) -> Order | error_pb.ActionResult.ValueType:
+    target = find(game, target_tag)
+    if target is None or is_hidden(target, unit.owner):
+        return error_pb.MustTargetVisibleUnit
+    if target is unit:
+        return error_pb.CantTargetThatUnit
+    hostile = are_hostile(unit.owner, target.owner) and not target.type.invulnerable
+    weapon = unit.type.weapon
+    armed = weapon is not None and weapon.hits(target.type)
+    if ability_id == abilities.HEAL and not (target.owner == unit.owner and is_wounded(target)):
+        return error_pb.RequiresHealTarget
+    if ability_id == abilities.ATTACK and not (hostile and armed):
+        return _why_no_attack(target, hostile=hostile)
+    kind = KIND_BY_ABILITY.get(ability_id, OrderKind.MOVE)
+    if ability_id == abilities.SMART and hostile and armed:
+        kind = OrderKind.ATTACK
+    if target.type.invulnerable or kind == OrderKind.PATROL:
+        # Scenery blocks no unit: walking to it means walking to its position.
+        return Order(kind, *game.terrain.clamp(target.x, target.y, unit.type.aloft), 0)
+    return Order(kind, 0.0, 0.0, target.tag)
+
+
+def _why_no_attack(target: Unit, *, hostile: bool) -> error_pb.ActionResult.ValueType:
+    if target.type.invulnerable:
+        return error_pb.CantTargetInvulnerableUnits
+    return error_pb.CantTargetAirUnits if hostile else error_pb.CantTargetFriendlyUnits

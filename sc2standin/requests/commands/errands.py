@@ -1,0 +1,184 @@
+"""Commands of an economy: gather, repair, build, make, lift, land, call down, rally, cancel.
+
+Rule it keeps: on a map without an economy each of them gets NotSupported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+
+from sc2standin.data.abilities import KIND_BY_ABILITY, SMART, OrderKind
+from sc2standin.data.unit_types import MULE, SCV, TYPE_BY_NAME, WORKERS
+from sc2standin.requests.commands import places
+from sc2standin.requests.commands.places import Answer, Asked
+from sc2standin.simulation.economy.economy import Economy
+from sc2standin.simulation.economy.jobs import Errand, Factory, Site
+from sc2standin.simulation.economy.offers import refusal
+from sc2standin.simulation.economy.workers.building import is_geyser
+from sc2standin.simulation.economy.workers.mining import can_gather
+from sc2standin.simulation.economy.workers.repair import can_repair
+from sc2standin.simulation.game import Game
+from sc2standin.simulation.sight import SNAPSHOT_TAG
+from sc2standin.simulation.world import Order, Unit
+
+_OTHER_DEPOT = {
+    TYPE_BY_NAME[one]: TYPE_BY_NAME[other]
+    for one, other in (
+        ("SupplyDepot", "SupplyDepotLowered"),
+        ("SupplyDepotLowered", "SupplyDepot"),
+    )
+}
+
+
+def find(game: Game, tag: int) -> Unit | None:
+    """The unit that a client means: one it sees, or one it remembers."""
+    by_tag = game.world.by_tag
+    return by_tag.get(tag) or by_tag.get(tag - SNAPSHOT_TAG)
+
+
+def read_errand(
+    game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
+) -> Order | error_pb.ActionResult.ValueType | None:
+    """The order of such a command, or why there is none; None for another kind of command."""
+    kind = KIND_BY_ABILITY.get(ability_id)
+    target = find(game, command.target_unit_tag)
+    if kind is None:  # a right click
+        kind = _smart(unit, target)
+    economy = game.economies.get(unit.owner)
+    if kind < OrderKind.LAND and not (unit.type.afloat and economy is None):
+        return None
+    if economy is None:
+        return error_pb.NotSupported
+    if ability_id != SMART:
+        result = refusal(economy, unit, ability_id)
+    else:
+        is_site = isinstance(unit.job, Site)
+        result = error_pb.BuildingIsUnderConstruction if is_site else error_pb.Success
+    if result != error_pb.Success:
+        return result
+    asked = Asked(game, economy, unit, target, kind, command)
+    return _READERS[kind](asked) if kind in _READERS else Order(kind, 0.0, 0.0, 0)
+
+
+def obey_at_once(
+    game: Game, economy: Economy, unit: Unit, order: Order
+) -> error_pb.ActionResult.ValueType:
+    """Carry out an order that no unit has: rally, lower and raise, call down, stim, cancel."""
+    if order.kind == OrderKind.RALLY:
+        _set_rally(unit, order)
+    elif order.kind == OrderKind.MORPH:
+        if unit.type not in _OTHER_DEPOT:
+            return economy.morphs.begin(unit)
+        game.world.become(unit, _OTHER_DEPOT[unit.type])
+    elif order.kind in (OrderKind.CALL_MULE, OrderKind.SCAN):
+        if not economy.orbital.cast(unit, order):
+            return error_pb.NotEnoughEnergy
+    elif order.kind == OrderKind.STIM:
+        if not economy.stimpacks.use(unit):
+            return error_pb.NotEnoughLife
+    elif isinstance(unit.job, Site):
+        economy.refund(*economy.building.cancel(unit))
+    else:
+        economy.cancel(unit, len(unit.queue))
+    return error_pb.Success
+
+
+def _set_rally(unit: Unit, order: Order) -> None:
+    """Set where a structure sends its new units."""
+    if isinstance(unit.job, Factory):
+        kind = OrderKind.GATHER if order.target_tag else OrderKind.MOVE
+        unit.job.rally = [order._replace(kind=kind)]
+
+
+def _smart(unit: Unit, target: Unit | None) -> OrderKind:
+    """What a right click means for this unit."""
+    if not unit.type.mobile:
+        return OrderKind.MOVE if unit.type.afloat else OrderKind.RALLY
+    if unit.type in WORKERS and target is not None:
+        if can_gather(target, unit.owner):
+            return OrderKind.GATHER
+        if unit.type is SCV and target.owner == unit.owner and isinstance(target.job, Site):
+            return OrderKind.BUILD
+        if any(unit.cargo) and target.owner == unit.owner and isinstance(target.job, Factory):
+            return OrderKind.RETURN
+        if can_repair(unit, target):
+            return OrderKind.REPAIR
+    return OrderKind.MOVE
+
+
+def _gather(asked: Asked) -> Answer:
+    target = asked.target
+    if target is None:
+        return error_pb.MustTargetVisibleUnit
+    if is_geyser(target):
+        return error_pb.MustBuildRefineryFirst
+    no_gas = asked.unit.type is MULE and not target.type.has_minerals
+    if no_gas or not can_gather(target, asked.unit.owner):
+        return error_pb.CantHarvestThatResource
+    return Order(OrderKind.GATHER, 0.0, 0.0, target.tag)
+
+
+def _repair(asked: Asked) -> Answer:
+    target = asked.target
+    if target is None:
+        return error_pb.MustTargetVisibleUnit
+    if not can_repair(asked.unit, target):
+        return error_pb.RequiresRepairTarget
+    return Order(OrderKind.REPAIR, 0.0, 0.0, target.tag)
+
+
+def _cancel(asked: Asked) -> Answer:
+    """The order to cancel what a structure does; a worker that builds just stops."""
+    stops = isinstance(asked.unit.job, Errand)
+    return Order(OrderKind.IDLE if stops else OrderKind.CANCEL, 0.0, 0.0, 0)
+
+
+def _rally(asked: Asked) -> Answer:
+    target, terrain, command = asked.target, asked.game.terrain, asked.command
+    if target is not None and can_gather(target, asked.unit.owner):
+        return Order(OrderKind.RALLY, 0.0, 0.0, target.tag)
+    if target is not None:
+        return Order(OrderKind.RALLY, *terrain.clamp(target.x, target.y), 0)
+    point = command.target_world_space_pos
+    if not command.HasField("target_world_space_pos") or not terrain.on_map(point.x, point.y):
+        return error_pb.MustTargetWalkableLocation
+    return Order(OrderKind.RALLY, *terrain.clamp(point.x, point.y), 0)
+
+
+def _cast(asked: Asked) -> Answer:
+    """The order to scan, or to call a MULE down: anywhere, or where the player sees something."""
+    target, command = asked.target, asked.command
+    if target is None and not command.HasField("target_world_space_pos"):
+        return error_pb.MustTargetVisibleUnit
+    point = command.target_world_space_pos
+    x, y = (point.x, point.y) if target is None else (target.x, target.y)
+    if not asked.game.terrain.on_map(x, y):
+        return error_pb.MustTargetVisibleLocation
+    if asked.kind == OrderKind.SCAN:
+        return Order(OrderKind.SCAN, x, y, 0)
+    sight = asked.game.sight_of(asked.unit.owner)
+    if sight is not None and not sight.sees(x, y):
+        return error_pb.MustTargetVisibleLocation
+    field_tag = target.tag if target is not None and target.type.has_minerals else 0
+    return Order(OrderKind.CALL_MULE, x, y, field_tag)
+
+
+_READERS: dict[OrderKind, Callable[[Asked], Answer]] = {
+    OrderKind.GATHER: _gather,
+    OrderKind.REPAIR: _repair,
+    OrderKind.RALLY: _rally,
+    OrderKind.CALL_MULE: _cast,
+    OrderKind.SCAN: _cast,
+    OrderKind.CANCEL: _cancel,
+    OrderKind.BUILD: places.build,
+    OrderKind.LAND: places.land,
+    OrderKind.TRAIN: places.make,
+    OrderKind.UPGRADE: places.make,
+    OrderKind.ADD_ON: places.make,
+    OrderKind.LIFT: places.make,
+    OrderKind.RESEARCH: places.make,
+}
+"""What reads a command with a target, or one that makes something; the others need no reading."""

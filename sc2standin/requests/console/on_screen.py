@@ -1,0 +1,112 @@
+"""Carries out the actions of a client with a screen: they change its console or give a command.
+
+Rule it keeps: an action on a screen that the client does not have is not supported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2standin.data import abilities
+from sc2standin.layers.window import SCREENS, ClickPart, as_clicks, camera_action
+from sc2standin.process.state import State
+from sc2standin.requests.console import interface, selecting, spatial
+from sc2standin.simulation.console import Console
+
+Result: TypeAlias = error_pb.ActionResult.ValueType
+
+
+def act(state: State, one: sc_pb.Action) -> Result | sc_pb.Action:
+    """Carry out an action; if it is a command: the action that gives it, in raw terms, too."""
+    if one.action_ui.HasField("production_panel"):
+        return _cancel(state, one)
+    if one.HasField("action_ui"):
+        return _change(state, one, interface.read(state.playing(), state.controls, one.action_ui))
+    options = state.player_options
+    for setup, part in SCREENS:
+        if one.HasField(part) and options.HasField(setup):
+            screen = spatial.Screen(state.playing(), state.controls, getattr(options, setup))
+            read = spatial.read(screen, getattr(one, part))
+            if isinstance(read, spatial.Command):
+                return _as_raw(one, part, read)
+            return _change(state, one, read)
+    return error_pb.NotSupported
+
+
+def look_at(state: State, one: sc_pb.Action) -> Result:
+    """Move the camera to a point of the map, as a raw action asks for."""
+    game, to = state.playing(), one.action_raw.camera_move.center_world_space
+    if not game.terrain.on_map(to.x, to.y):
+        return error_pb.Error
+    camera = game.terrain.clamp(to.x, to.y)
+    done = camera_action((to.x, to.y), state.player_options, game.terrain)
+    done.action_raw.CopyFrom(one.action_raw)
+    return _change(state, done, replace(state.controls.asked, camera=camera))
+
+
+def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
+    """A command as all interfaces of the client show it."""
+    options, command = state.player_options, one.action_raw.unit_command
+    if not any(options.HasField(setup) for setup, _part in SCREENS):
+        return one
+    game, at = state.playing(), None
+    target = game.world.by_tag.get(command.target_unit_tag)
+    if target is not None:
+        at = target.x, target.y
+    elif command.HasField("target_world_space_pos"):
+        point = command.target_world_space_pos  # anywhere, if the command needs none
+        at = (point.x, point.y) if game.terrain.on_map(point.x, point.y) else None
+    return as_clicks(one, at, options, state.controls.now.camera, game.terrain)
+
+
+def select(state: State, tags: Iterable[int]) -> None:
+    """Select the units of a raw command."""
+    by_tag, controls = state.playing().world.by_tag, state.controls
+    controls.asked = selecting.select(
+        controls.asked, [by_tag[tag] for tag in tags if tag in by_tag]
+    )
+    state.ask(partial(controls.take_over, controls.asked))
+
+
+def _change(state: State, one: sc_pb.Action, to: Console | Result) -> Result:
+    """Change the console with the next loop, if there is another one."""
+    if not isinstance(to, Console):
+        return to
+    state.controls.asked = to
+    state.ask(partial(state.controls.take_over, to))
+    state.ask(partial(state.was_done, one))
+    return error_pb.Success
+
+
+def _cancel(state: State, one: sc_pb.Action) -> Result:
+    """Cancel a unit in the queue of the structure that alone is selected."""
+    economy = state.playing().economies.get(state.player_id)
+    controls = state.controls
+    selected = controls.alive(controls.asked.selected)
+    if economy is None or len(selected) != 1 or selected[0].owner != controls.asked.player:
+        return error_pb.NotSupported
+    factory, place = selected[0], one.action_ui.production_panel.unit_index
+
+    def cancel() -> None:
+        if controls.alive(selected) and economy.cancel(factory, place):
+            state.was_done(one)
+
+    state.ask(cancel)
+    return error_pb.Success
+
+
+def _as_raw(
+    one: sc_pb.Action, part: ClickPart, command: raw_pb.ActionRawUnitCommand
+) -> sc_pb.Action:
+    action = sc_pb.Action(action_raw=raw_pb.ActionRaw(unit_command=command))
+    clicked = getattr(action, part)
+    clicked.CopyFrom(getattr(one, part))
+    clicked.unit_command.ability_id = abilities.specific(command.ability_id)
+    return action

@@ -1,0 +1,140 @@
+"""join_game: alone, or together with the client of another process.
+
+With two participants, one process has created the game and the other one has not; the session lets
+the request wait until the processes have met.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2standin.multiplayer.match import Match
+from sc2standin.multiplayer.meeting import Invitation, Meeting, Problem
+from sc2standin.process.state import RequestRefused, State
+from sc2standin.requests.lifecycle import create, possible, race_of, take_seat
+from sc2standin.requests.perform import perform
+from sc2standin.requests.text import text
+from sc2standin.simulation.world import ENEMY, ME
+
+JoinError = sc_pb.ResponseJoinGame.Error
+OBSERVER = 3
+"""The player id of one who watches two computers."""
+NAME_LENGTH = 32
+"""What the game keeps of a player's name."""
+LOCAL_HOST = "127.0.0.1"
+"""Where the host of a game of two clients is, if join_game does not name an address."""
+
+
+def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Response) -> None:
+    """Join and begin the episode; with two participants both processes have met by now."""
+    if state.setup is None and not _has_ports(request):
+        raise RequestRefused("Not in a game: create_game comes first, or ports lead to one")
+    reply = response.join_game
+    reply.SetInParent()
+    met = state.meeting
+    state.meeting = None
+    if met is not None:
+        problem = _match_problem(request, met)
+    elif (problem := _join_problem(state, request)) is None and _needs_other(state):
+        problem = JoinError.NetworkError, "this process cannot reach another one"
+    if problem is not None:
+        reply.error, reply.error_details = problem
+        if met is not None:
+            met.cancel()
+        return
+    if met is None:
+        take_seat(state, request, request.options)
+        if not state.created().clients:
+            state.player_id = OBSERVER
+        state.begin_episode(loops_before=0)
+    else:
+        _begin_match(state, request, met)
+    reply.player_id = state.player_id
+
+
+def _match_problem(request: sc_pb.RequestJoinGame, met: Meeting) -> Problem | None:
+    """Why there is no game with the other player; both processes find the same."""
+    name, other_name = (text(one.player_name)[:NAME_LENGTH] for one in (request, met.other_join))
+    if met.problem is None and name and name == other_name:
+        return JoinError.OtherError, f"both players are called {name!r}; names must differ"
+    return met.problem
+
+
+def _begin_match(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> None:
+    if not met.is_host:
+        create(state, met.create)  # the host has checked it
+    state.player_id, other_id = (ME, ENEMY) if met.is_host else (ENEMY, ME)
+    take_seat(state, request, request.options)
+    state.other = rival(state, other_id, met.other_join)
+    state.begin_episode(loops_before=0)
+    state.match = Match(state, met.link, perform)
+
+
+def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
+    """What a process knows of its other player: enough to carry out that player's requests."""
+    other = State(
+        state.data_dir,
+        player_id=player,
+        other=state,
+        setup=state.setup,
+        options=request.options,
+        player_options=possible(request.options),
+        race=race_of(request),
+        player_name=text(request.player_name),
+        # Its own process tells it what happens.
+        action_errors=deque(maxlen=0),
+        actions_done=deque(maxlen=0),
+        chat=deque(maxlen=0),
+    )
+    state.recorded().joined(player, request)
+    return other
+
+
+def invitation(state: State, request: sc_pb.RequestJoinGame) -> Invitation | None:
+    """What is needed to meet the other player's process; None if there is none to meet."""
+    if not _needs_other(state) or _join_problem(state, request) is not None:
+        return None
+    return Invitation(
+        address=text(request.host_ip) or LOCAL_HOST,
+        port=request.server_ports.game_port,
+        join=request,
+        create=None if state.setup is None else state.recorded().create,
+    )
+
+
+def _needs_other(state: State) -> bool:
+    """True if the game has two clients: it is created so, or in another process."""
+    return state.setup is None or state.setup.clients > 1
+
+
+def _join_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | None:
+    """Why a game cannot be joined in this way; None if it can."""
+    participation = request.WhichOneof("participation")
+    watches = participation == "observed_player_id"
+    if participation is None:
+        return JoinError.MissingParticipation, "neither race nor observed_player_id is set"
+    if watches != (state.setup is not None and not state.setup.clients):
+        return JoinError.FeatureUnsupported, "a game is watched if it was created for an observer"
+    if watches and request.observed_player_id:
+        return JoinError.InvalidObservedPlayerId, "an observer sees the whole map: player 0"
+    if not request.HasField("options"):
+        return JoinError.MissingOptions, "options is missing: which interface is wanted?"
+    return _ports_problem(state, request)
+
+
+def _has_ports(request: sc_pb.RequestJoinGame) -> bool:
+    return bool(request.client_ports) and request.HasField("server_ports")
+
+
+def _ports_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | None:
+    if not _needs_other(state):
+        if _has_ports(request):
+            return JoinError.FeatureUnsupported, "ports are for two participants; here is one"
+        return None
+    if not _has_ports(request):
+        return JoinError.MissingPorts, "the ports of a game of two participants are missing"
+    if not 1 <= request.server_ports.game_port <= 65535:
+        return JoinError.NetworkError, f"{request.server_ports.game_port} is no port"
+    return None

@@ -1,0 +1,216 @@
+"""Requests that begin, advance and end games."""
+
+from __future__ import annotations
+
+import secrets
+
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.protocol.status import Status
+from sc2standin.layers.window import SCREENS, is_possible
+from sc2standin.map_reader.fields import ScenarioError
+from sc2standin.map_reader.real_map import read_scenario
+from sc2standin.map_reader.scenario import MAX_PLAYERS
+from sc2standin.process.state import Fate, RequestRefused, Setup, State
+from sc2standin.replays.recording import Recording
+from sc2standin.requests.text import text
+from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
+from sc2standin.view.prepared import reply_tail, step_reply
+
+CreateError = sc_pb.ResponseCreateGame.Error
+MAX_MAP_BYTES = 1 << 20
+
+
+class CannotCreate(Exception):
+    """Why create_game fails: the error code of its reply, and the details."""
+
+    def __init__(self, code: CreateError.ValueType, details: str) -> None:
+        super().__init__(details)
+        self.code = code
+
+
+def create_game(state: State, request: sc_pb.RequestCreateGame, response: sc_pb.Response) -> None:
+    """Load the map, set seed and players; the episode begins with join_game."""
+    response.create_game.SetInParent()
+    try:
+        create(state, request)
+    except CannotCreate as problem:
+        response.create_game.error = problem.code
+        response.create_game.error_details = str(problem)
+
+
+def create(state: State, request: sc_pb.RequestCreateGame) -> None:
+    """Set up a game; raises CannotCreate, and then changes nothing."""
+    types = [player.type for player in request.player_setup]
+    _check_players(types)
+    content = _map_content(state, request)
+    try:
+        scenario = read_scenario(content)
+    except ScenarioError as error:
+        raise CannotCreate(CreateError.InvalidMapData, str(error)) from None
+    clients = types.count(sc_pb.Participant)
+    if clients > scenario.players:
+        raise CannotCreate(
+            CreateError.InvalidPlayerSetup,
+            f"{scenario.name} is a map for {scenario.players} participant, not for {clients}",
+        )
+    computers = [p for p in request.player_setup if p.type == sc_pb.Computer]
+    seed = request.random_seed if request.HasField("random_seed") else secrets.randbits(32)
+    state.setup = Setup(
+        scenario=scenario,
+        map_path=text(request.local_map.map_path),
+        seed=seed,
+        fog=scenario.fog and not request.disable_fog,
+        realtime=request.realtime,
+        clients=clients,
+        computer=computers[-1] if computers else None,
+        first_computer=None if clients else computers[0],
+    )
+    recorded = sc_pb.RequestCreateGame()
+    recorded.CopyFrom(request)
+    recorded.random_seed, recorded.local_map.map_data = seed, content
+    state.forget_game()
+    state.recording = Recording(recorded)
+    state.episodes = 0
+    state.status = Status.INIT_GAME
+
+
+def _check_players(types: list[sc_pb.PlayerType.ValueType]) -> None:
+    if not types:
+        raise CannotCreate(CreateError.MissingPlayerSetup, "player_setup is empty")
+    participants = types.count(sc_pb.Participant)
+    if participants > MAX_PLAYERS:
+        raise CannotCreate(
+            CreateError.MultiplayerUnsupported,
+            f"the stand-in plays with two participants at most, not {participants}",
+        )
+    computers, observers = types.count(sc_pb.Computer), types.count(sc_pb.Observer)
+    if (participants, computers, observers) not in _CASTS:
+        raise CannotCreate(
+            CreateError.InvalidPlayerSetup,
+            "the stand-in plays with a participant, alone or with another one or a computer, "
+            "or with two computers and an observer",
+        )
+
+
+_CASTS = ((1, 0, 0), (1, 1, 0), (2, 0, 0), (0, 2, 1))
+"""Numbers of participants, computers and observers that a game may have."""
+
+
+def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
+    """The bytes of the requested map.
+
+    A path stays inside `Maps` or the temporary folder: a client must not read other files.
+    """
+    local = request.local_map
+    if request.battlenet_map_name:
+        raise CannotCreate(CreateError.InvalidMapName, "the stand-in has no Battle.net maps")
+    if local.map_data:
+        return local.map_data
+    if not local.map_path:
+        raise CannotCreate(CreateError.MissingMap, "no map was named")
+    maps = state.data_dir / "Maps"
+    path = maps / text(local.map_path)  # an absolute map_path stays what it is
+    try:
+        path = path.resolve()  # symbolic links and `..` are followed before the comparison
+        if state.temp_dir is not None:
+            saved = (state.temp_dir / text(local.map_path)).resolve()
+            path = saved if saved.is_file() else path
+        if not any(path.is_relative_to(f.resolve()) for f in (maps, state.temp_dir) if f):
+            raise CannotCreate(
+                CreateError.InvalidMapPath,
+                f"{path} is neither in {maps} nor in the temporary folder; send it as map_data",
+            )
+        with path.open("rb") as file:
+            content = file.read(MAX_MAP_BYTES + 1)
+    except FileNotFoundError:
+        raise CannotCreate(CreateError.MissingMap, f"there is no map at {path}") from None
+    except (OSError, ValueError) as error:
+        raise CannotCreate(CreateError.InvalidMapPath, f"{path}: {error}") from None
+    if len(content) > MAX_MAP_BYTES:
+        raise CannotCreate(CreateError.InvalidMapData, f"{path} is no stand-in map: over 1 MiB")
+    return content
+
+
+def take_seat(
+    state: State, request: sc_pb.RequestJoinGame, options: sc_pb.InterfaceOptions
+) -> None:
+    """Remember the player of the next episode, and the interface of who plays or watches it."""
+    state.options.CopyFrom(possible(options))
+    state.player_options.CopyFrom(possible(request.options))
+    state.race = race_of(request)
+    state.player_name = text(request.player_name)
+    state.recorded().joined(state.player_id, request)
+
+
+def race_of(request: sc_pb.RequestJoinGame) -> common.Race.ValueType:
+    # A random race may depend on the map alone: all of these maps are Terran.
+    return common.Terran if request.race == common.Random else request.race
+
+
+def possible(options: sc_pb.InterfaceOptions) -> sc_pb.InterfaceOptions:
+    """The interface without the images that there cannot be.
+
+    game_info lists what the client gets: it would wait for the others in vain.
+    """
+    given = sc_pb.InterfaceOptions()
+    given.CopyFrom(options)
+    for screen, _part in SCREENS:
+        if not is_possible(getattr(given, screen)):
+            given.ClearField(screen)
+    return given
+
+
+def restart_game(
+    state: State, _request: sc_pb.RequestRestartGame, response: sc_pb.Response
+) -> None:
+    """Begin a new episode of the same game."""
+    if state.playback is not None:
+        raise RequestRefused("Not supported in a replay: start it again")
+    reply = response.restart_game
+    reply.SetInParent()
+    if state.match is not None:
+        reply.error = sc_pb.ResponseRestartGame.LaunchError
+        reply.error_details = "a game of two participants cannot be restarted; create another one"
+        return
+    loops = state.playing().simulation_loop
+    if loops > HARD_RESET_LOOPS:
+        reply.need_hard_reset = True
+    if loops >= END_OF_TIME_LOOPS:
+        reply.error = sc_pb.ResponseRestartGame.LaunchError
+        reply.error_details = "the end of time is reached; create the game anew"
+        return
+    state.begin_episode(loops_before=loops)
+
+
+def leave_game(state: State, _request: sc_pb.RequestLeaveGame, response: sc_pb.Response) -> None:
+    """Back to the main menu."""
+    response.leave_game.SetInParent()
+    state.forget_game()
+    state.setup = state.recording = None
+    state.status = Status.LAUNCHED
+
+
+def quit_process(state: State, _request: sc_pb.RequestQuit, _response: sc_pb.Response) -> None:
+    """End the process; there is no reply."""
+    state.status = Status.QUIT
+    state.fate = Fate.EXIT
+
+
+def step(state: State, request: sc_pb.Request) -> bytes:
+    """Advance by `count` loops, by one if it is not set."""
+    if state.clock is not None:
+        raise RequestRefused("Not supported in realtime: the game steps by itself")
+    if state.match is None:
+        state.advance(loops_asked(request.step))
+    else:
+        state.match.end_step()  # it was played while the request waited
+    state.pay_for_step()
+    return step_reply(state.playing().simulation_loop, reply_tail(request, state.status))
+
+
+def loops_asked(request: sc_pb.RequestStep) -> int:
+    """The number of loops that a step plays."""
+    # The game ends at END_OF_TIME_LOOPS, so a larger count has the same effect.
+    return min(request.count, END_OF_TIME_LOOPS) if request.HasField("count") else 1

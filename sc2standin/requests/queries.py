@@ -1,0 +1,103 @@
+"""Queries: walking distance, placement of buildings, abilities of a unit."""
+
+from __future__ import annotations
+
+import math
+
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2standin.data import abilities
+from sc2standin.data.abilities import OrderKind, available_to
+from sc2standin.data.unit_types import BARE_ADD_ONS, UNIT_TYPES, UnitType
+from sc2standin.process.state import State
+from sc2standin.requests.commands.places import known_to
+from sc2standin.simulation.economy.offers import MADE_BY, can_use
+from sc2standin.simulation.economy.structures.add_ons import add_on_place
+from sc2standin.simulation.economy.workers.building import ALL_KNOWN, Known
+from sc2standin.simulation.game import Game
+
+_LIFTED = [kind for kind in UNIT_TYPES if kind.afloat]
+
+
+def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response) -> None:
+    """Answer every part of the query, in order."""
+    game = state.playing()
+    reply = response.query
+    reply.SetInParent()
+    for path in request.pathing:
+        reply.pathing.add(distance=_walking_distance(game, path))
+    for one in request.abilities:
+        free = request.ignore_resource_requirements
+        _fill_abilities(reply.abilities.add(unit_tag=one.unit_tag), state, free=free)
+    known = known_to(game, state.player_id) if request.placements else ALL_KNOWN
+    for place in request.placements:
+        reply.placements.add(result=_placement(game, place, known))
+
+
+def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
+    """Length of the path, 0 if there is none. On open ground the path is straight."""
+    if path.HasField("start_pos"):
+        start_x, start_y = path.start_pos.x, path.start_pos.y
+    else:
+        unit = game.world.by_tag.get(path.unit_tag)
+        if unit is None:
+            return 0.0
+        start_x, start_y = unit.x, unit.y
+    end_x, end_y = path.end_pos.x, path.end_pos.y
+    if not (game.terrain.walkable(start_x, start_y) and game.terrain.walkable(end_x, end_y)):
+        return 0.0
+    if game.routes is not None:
+        game.routes.update()
+        length = game.routes.length((start_x, start_y), (end_x, end_y))
+        return length if math.isfinite(length) else 0.0
+    return math.hypot(end_x - start_x, end_y - start_y)
+
+
+def _fill_abilities(
+    reply: query_pb.ResponseQueryAvailableAbilities, state: State, *, free: bool
+) -> None:
+    """List what a unit can do now; if it is `free`, also what is too expensive."""
+    game = state.playing()
+    unit = game.world.by_tag.get(reply.unit_tag)
+    if unit is None:
+        return
+    reply.unit_type_id = unit.type.id
+    if unit.owner != state.player_id:
+        return
+    economy = game.economies.get(unit.owner)
+    for ability_id in available_to(unit.type):
+        if can_use(economy, unit, ability_id, game.world.loop, free=free):
+            point = abilities.needs_target(ability_id)
+            reply.abilities.add(ability_id=ability_id, requires_point=point)
+
+
+def _placed(ability_id: int) -> UnitType | None:
+    """The structure that an ability puts on the ground, None if it puts none there."""
+    kind = abilities.KIND_BY_ABILITY.get(ability_id)
+    if kind == OrderKind.LAND:
+        return next(one.made_from for one in _LIFTED if ability_id in available_to(one))
+    return MADE_BY[ability_id] if kind in (OrderKind.BUILD, OrderKind.ADD_ON) else None
+
+
+def _placement(
+    game: Game, place: query_pb.RequestQueryBuildingPlacement, known: Known
+) -> error_pb.ActionResult.ValueType:
+    """Success if the structure can stand there, or, for other abilities, if no unit does."""
+    x, y = place.target_pos.x, place.target_pos.y
+    made = _placed(abilities.specific(place.ability_id))
+    if game.economy is not None and made is not None:
+        if made in BARE_ADD_ONS:
+            x, y = add_on_place(x, y)
+        middle = game.economy.building.snap(made, x, y)
+        if middle is None:
+            return error_pb.CantBuildLocationInvalid
+        return game.economy.building.can_place(made, *middle, known)
+    if not game.terrain.walkable(x, y):
+        return error_pb.CantBuildLocationInvalid
+    for unit in game.world.units:
+        dx, dy, radius = unit.x - x, unit.y - y, unit.type.radius
+        if not unit.type.invulnerable and dx * dx + dy * dy < radius * radius:
+            return error_pb.CantBuildOnThat
+    return error_pb.Success

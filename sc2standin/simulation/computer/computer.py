@@ -1,0 +1,261 @@
+"""Plays a melee against the client: looks at its town, asks `plan`, and gives the orders.
+
+Rule it keeps: it thinks at fixed loops, so that steps of any size give the same game.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.data.unit_types import COMMAND_CENTER, SCV, TYPE_BY_NAME, UnitType
+from sc2standin.simulation import orders
+from sc2standin.simulation.computer.levels import level_of
+from sc2standin.simulation.computer.plan import MOST_QUEUED, Holdings, Step, next_steps
+from sc2standin.simulation.economy.economy import Economy
+from sc2standin.simulation.economy.jobs import Errand, Factory, Site
+from sc2standin.simulation.rules.towns import fields_near
+from sc2standin.simulation.world import ENEMY, ME, Order, Point, Unit, World, way_to
+
+DEPOT, BARRACKS, MARINE = (TYPE_BY_NAME[name] for name in ("SupplyDepot", "Barracks", "Marine"))
+HOME_CELLS = 15.0
+"""How near to a town hall the client's soldiers are a threat, in cells."""
+AWAY_CELLS = 40.0
+"""Farther than this from its town halls a marine has been sent to attack."""
+LATTICE_CELLS = 4
+"""Distance between two places for structures: three cells of the largest, and one to pass."""
+FARTHEST_CELLS = 24
+"""How far from its town hall it builds, in cells."""
+FROM_FIELDS_CELLS = 5.0
+"""How far from mineral fields and geysers it builds, so that workers can pass."""
+
+
+class Computer:
+    """The computer player of one episode."""
+
+    def __init__(
+        self,
+        world: World,
+        economy: Economy,
+        difficulty: sc_pb.Difficulty.ValueType,
+        give_up: Callable[[], None],
+    ) -> None:
+        self._world, self._economy, self._give_up = world, economy, give_up
+        self._owner = economy.owner
+        self._enemy = ME if economy.owner == ENEMY else ENEMY
+        self._level = level_of(difficulty)
+        self._attacks = 0
+        self._defenders: set[int] = set()
+        """Tags of the workers that fight."""
+
+    def start(self) -> None:
+        """Nothing to do before the first loop: idle workers are sent to work when it thinks."""
+
+    def apply(self) -> int:
+        """Think, if it is time; returns the loop at which to think again."""
+        every = self._level.thinks_every_loops
+        if self._world.loop % every == 0:
+            self._think()
+        return self._world.loop - self._world.loop % every + every
+
+    def _think(self) -> None:
+        halls = self._finished(COMMAND_CENTER)
+        if self._is_lost(halls):
+            self._give_up()
+            return
+        self._defend(halls)
+        self._gather(halls)
+        self._press_on(halls)
+        for step in next_steps(self._holdings(halls), self._level):
+            self._carry_out(step, halls)
+
+    def _is_lost(self, halls: list[Unit]) -> bool:
+        """True if it has no soldiers, and either no workers or no town hall, and can train none."""
+        army = self._world.armies[self._owner]
+        if army.soldiers or (halls and army.workers):
+            return False
+        trained, factories = (SCV, halls) if halls else (MARINE, self._finished(BARRACKS))
+        trains = any(one.order.kind == OrderKind.TRAIN for one in factories)
+        can_train = bool(factories) and self._economy.allows(trained) == error_pb.Success
+        return not (trains or can_train)
+
+    def _holdings(self, halls: list[Unit]) -> Holdings:
+        world, economy = self._world, self._economy
+        mine = world.owned_by(self._owner)
+        coming = [one.order.makes for one in mine if one.order.kind == OrderKind.BUILD]
+        return Holdings(
+            loop=world.loop,
+            minerals=economy.minerals,
+            free_food=economy.free_food(),
+            workers=world.armies[self._owner].workers
+            + sum(unit.order.makes is SCV for unit in halls)
+            + sum(order.makes is SCV for unit in halls for order in unit.queue),
+            depots=len(self._finished(DEPOT)),
+            depots_coming=coming.count(DEPOT),
+            barracks=len(self._finished(BARRACKS)),
+            barracks_coming=coming.count(BARRACKS),
+            idle_halls=len(_with_room(halls)),
+            idle_barracks=len(_with_room(self._finished(BARRACKS))),
+            idle_marines=len(self._idle_marines()),
+            attacks=self._attacks,
+        )
+
+    def _finished(self, kind: UnitType) -> list[Unit]:
+        structures = self._world.structures[self._owner]
+        return [one for one in structures if one.type is kind and not isinstance(one.job, Site)]
+
+    def _idle_marines(self) -> list[Unit]:
+        return [
+            unit
+            for unit in self._world.walkers
+            if unit.owner == self._owner
+            and unit.type is MARINE
+            and unit.order.kind == OrderKind.IDLE
+        ]
+
+    def _carry_out(self, step: Step, halls: list[Unit]) -> None:
+        if step is Step.ATTACK:
+            self._attacks += 1
+            self._attack(self._idle_marines())
+        elif step is Step.TRAIN_SCV:
+            self._train(_with_room(halls), SCV)
+        elif step is Step.TRAIN_MARINE:
+            self._train(_with_room(self._finished(BARRACKS)), MARINE)
+        else:
+            self._build(DEPOT if step is Step.BUILD_DEPOT else BARRACKS, halls)
+
+    def _train(self, factories: list[Unit], kind: UnitType) -> None:
+        if factories:
+            emptiest = min(factories, key=_queued)
+            self._economy.make(emptiest, Order(OrderKind.TRAIN, 0.0, 0.0, 0, kind))
+
+    def _build(self, kind: UnitType, halls: list[Unit]) -> None:
+        workers = [
+            unit
+            for unit in self._world.workers
+            if unit.owner == self._owner and unit.order.kind == OrderKind.GATHER
+        ]
+        if not halls or not workers:
+            return
+        for x, y in self._places(halls[0]):
+            place = self._economy.building.snap(kind, x, y)
+            if place is not None and self._suits(kind, place):
+                worker = min(workers, key=lambda one: way_to(one, *place)[2])
+                order = Order(OrderKind.BUILD, *place, 0, kind)
+                self._economy.building.order(worker, order, queued=False)
+                return
+
+    def _suits(self, kind: UnitType, place: Point) -> bool:
+        resources = (
+            unit
+            for unit in self._world.units
+            if unit.type.invulnerable and (unit.type.has_minerals or unit.type.has_vespene)
+        )
+        return self._economy.building.can_place(kind, *place) == error_pb.Success and all(
+            way_to(one, *place)[2] >= FROM_FIELDS_CELLS for one in resources
+        )
+
+    def _places(self, hall: Unit) -> Iterator[Point]:
+        """Places around a town hall, the nearest first."""
+        cells = range(-FARTHEST_CELLS, FARTHEST_CELLS + 1, LATTICE_CELLS)
+        offsets = sorted(
+            (math.hypot(dx, dy), dx, dy)
+            for dx in cells
+            for dy in cells
+            if max(abs(dx), abs(dy)) > 4
+        )
+        return ((hall.x + dx, hall.y + dy) for _distance, dx, dy in offsets)
+
+    def _gather(self, halls: list[Unit]) -> None:
+        """Send idle workers to the fields, as evenly as they are."""
+        if not halls:
+            return
+        fields = fields_near(self._world, (halls[0].x, halls[0].y))
+        if not fields:
+            return
+        crowd = {field.tag: 0 for field in fields}
+        for worker in self._world.workers:
+            if worker.workplace in crowd:
+                crowd[worker.workplace] += 1
+        for unit in self._world.walkers:
+            idle = unit.order.kind == OrderKind.IDLE and unit.tag not in self._defenders
+            if unit.owner == self._owner and unit.type is SCV and idle:
+                field = min(fields, key=lambda one: crowd[one.tag])
+                crowd[field.tag] += 1
+                gather = Order(OrderKind.GATHER, 0.0, 0.0, field.tag)
+                orders.give(self._world, unit, gather, queued=False)
+
+    def _defend(self, halls: list[Unit]) -> None:
+        """Let marines, and workers if they may, attack who threatens the town."""
+        world = self._world
+        threats = [
+            unit
+            for unit in world.walkers
+            if unit.owner == self._enemy
+            and unit.type.weapon is not None
+            and any(way_to(unit, hall.x, hall.y)[2] < HOME_CELLS for hall in halls)
+        ]
+        self._defenders &= world.by_tag.keys()
+        if not threats:
+            for tag in sorted(self._defenders):
+                orders.finish(world, world.by_tag[tag])
+            self._defenders.clear()
+            return
+        nearest = min(threats, key=lambda one: way_to(one, halls[0].x, halls[0].y)[2])
+        attack = Order(OrderKind.ATTACK, nearest.x, nearest.y, 0)
+        for marine in self._idle_marines():
+            orders.give(world, marine, attack, queued=False)
+        if self._level.workers_fight:
+            self._call_workers(attack, len(threats) + 2)
+
+    def _call_workers(self, attack: Order, wanted: int) -> None:
+        world = self._world
+        for tag in sorted(self._defenders):
+            if world.by_tag[tag].order.kind != OrderKind.ATTACK:
+                orders.give(world, world.by_tag[tag], attack, queued=False)
+        free = [
+            unit
+            for unit in world.owned_by(self._owner)
+            if unit.type is SCV and unit.tag not in self._defenders and not _constructs(unit)
+        ]
+        free.sort(key=lambda one: way_to(one, attack.x, attack.y)[2])
+        for worker in free[: max(0, wanted - len(self._defenders))]:
+            orders.give(world, worker, attack, queued=False)
+            self._defenders.add(worker.tag)
+
+    def _press_on(self, halls: list[Unit]) -> None:
+        """Send those who have destroyed their target to the next one."""
+        away = [
+            marine
+            for marine in self._idle_marines()
+            if all(way_to(marine, hall.x, hall.y)[2] > AWAY_CELLS for hall in halls)
+        ]
+        self._attack(away)
+
+    def _attack(self, marines: list[Unit]) -> None:
+        """Send marines to the client's structure that is nearest to the first of them."""
+        targets = self._world.structures[self._enemy] or self._world.owned_by(self._enemy)
+        if not targets or not marines:
+            return
+        leader = marines[0]
+        target = min(targets, key=lambda one: way_to(leader, one.x, one.y)[2])
+        for marine in marines:
+            order = Order(OrderKind.ATTACK, target.x, target.y, 0)
+            orders.give(self._world, marine, order, queued=False)
+
+
+def _queued(factory: Unit) -> int:
+    return len(factory.queue) + (factory.order.kind == OrderKind.TRAIN)
+
+
+def _with_room(factories: list[Unit]) -> list[Unit]:
+    """The structures that train and have little to do."""
+    return [one for one in factories if isinstance(one.job, Factory) and _queued(one) < MOST_QUEUED]
+
+
+def _constructs(unit: Unit) -> bool:
+    return isinstance(unit.job, Errand) and unit.job.constructing

@@ -1,0 +1,55 @@
+"""What a player looks at and has selected: the camera, the selection, the control groups.
+
+Rules it keeps: a `Console` never changes, each action makes a new one; it takes effect with the
+next loop, like every action, while later actions of the same loop already build on it; a unit that
+has died leaves the selection and the groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sc2standin.simulation.world import Point, Unit, World
+
+GROUPS = 10
+"""Number of control groups."""
+
+
+@dataclass(frozen=True)
+class Console:
+    """One state of it; units may have died since."""
+
+    player: int
+    camera: Point
+    """The point in the middle of the screen."""
+    selected: tuple[Unit, ...] = ()
+    groups: tuple[tuple[Unit, ...], ...] = ((),) * GROUPS
+
+
+class Controls:
+    """The console of one player.
+
+    Attributes:
+        now: as it is in this loop.
+        asked: as the last action left it; it becomes `now` with the next loop.
+    """
+
+    def __init__(self, world: World, player: int, camera: Point) -> None:
+        self._world = world
+        self.now = self.asked = Console(player, camera)
+
+    def take_over(self, console: Console) -> None:
+        """Make this console the current one."""
+        self.now = console
+
+    def select(self, units: Iterable[Unit]) -> None:
+        """Select these units, at once: a rule of the map does."""
+        selected = tuple(units)
+        self.now = replace(self.now, selected=selected)
+        self.asked = replace(self.asked, selected=selected)
+
+    def alive(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
+        """The units that still live."""
+        by_tag = self._world.by_tag
+        return tuple(unit for unit in units if by_tag.get(unit.tag) is unit)

@@ -1,0 +1,304 @@
+"""Money and supply of a player, and what each loop does to them.
+
+Rules it keeps: what a map does not list under `makes` cannot be made on it; what structures
+research, and what those of Protoss and Zerg train, needs no list. A client may lift rules by debug
+command (`cheats`).
+"""
+
+from __future__ import annotations
+
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import error_pb2 as error_pb
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.data.derived import type_of
+from sc2standin.data.research import Research
+from sc2standin.data.training import TRAINED_BY_ABILITY
+from sc2standin.data.unit_types import SCV, STRUCTURE, UnitType
+from sc2standin.map_reader.economy import EconomyRules
+from sc2standin.map_reader.scenario import Created, Income, Rule
+from sc2standin.simulation import orders
+from sc2standin.simulation.economy.jobs import Deposit, Errand, Factory, Site
+from sc2standin.simulation.economy.modes import Modes
+from sc2standin.simulation.economy.morphs import Morphs
+from sc2standin.simulation.economy.stimpacks import Stimpacks
+from sc2standin.simulation.economy.structures.add_ons import AddOns, add_on_place
+from sc2standin.simulation.economy.structures.flight import Flight
+from sc2standin.simulation.economy.structures.laboratory import Laboratory
+from sc2standin.simulation.economy.structures.orbital import Orbital
+from sc2standin.simulation.economy.structures.production import QUEUED, Production
+from sc2standin.simulation.economy.workers.building import REFUND, Building, is_geyser
+from sc2standin.simulation.economy.workers.mining import MINERALS_LEFT, VESPENE_LEFT, Mining
+from sc2standin.simulation.economy.workers.repair import Repair
+from sc2standin.simulation.economy.workers.walking import Walking
+from sc2standin.simulation.paths.routes import Routes
+from sc2standin.simulation.rules.towns import fields_near
+from sc2standin.simulation.terrain import Terrain
+from sc2standin.simulation.world import ME, MOST_FOOD, Order, Point, Unit, World
+
+FAST_LOOPS = 16
+"""How long everything takes if the client asked for fast building: a second."""
+
+
+class Economy:
+    """A player's money and supply in one episode.
+
+    Attributes:
+        minerals, vespene: what can be spent; the client's minerals are `World.minerals`.
+        town: where the player of a melee begins.
+        cheats: the rules that are lifted.
+        collected, spent: minerals and gas brought home and paid in this episode.
+    """
+
+    def __init__(
+        self,
+        rules: EconomyRules,
+        scored: tuple[Rule, ...],
+        world: World,
+        terrain: Terrain,
+        routes: Routes,
+        *,
+        owner: int,
+    ) -> None:
+        self._rules, self._world, self.owner = rules, world, owner
+        self.town: Point | None = None
+        self._income_score = sum(rule.score for rule in scored if isinstance(rule, Income))
+        self._created_score = {
+            rule.type: rule.score for rule in scored if isinstance(rule, Created)
+        }
+        self._minerals = 0
+        self.minerals, self.vespene = rules.minerals, rules.vespene
+        self.collected = self.spent = (0, 0)
+        walking = Walking(world, routes)
+        self.cheats: set[debug_pb.DebugGameState.ValueType] = set()
+        self.building = Building(
+            world, terrain, walking, self.pay, self.refund, owner=owner, loops_for=self._loops_for
+        )
+        self.production = Production(
+            world, terrain, routes, self._done, owner=owner, loops_for=self._loops_for
+        )
+        self.laboratory = Laboratory(world, owner)
+        self.morphs = Morphs(world, owner, self._spend, self._loops_for)
+        self.stimpacks = Stimpacks(world)
+        self.orbital = Orbital(world, routes, owner)
+        self._add_ons = AddOns(world, walking, owner, self._loops_for, self._give_up)
+        self._flight = Flight(world, self.building, walking, owner)
+        self._mining = Mining(world, walking, self._earn)
+        self._repair = Repair(world, walking, self._spend)
+        self._begin = {
+            OrderKind.GATHER: self._mining.gather,
+            OrderKind.RETURN: self._mining.bring_home,
+            OrderKind.REPAIR: self._repair.set_out,
+            OrderKind.BUILD: self.building.set_out,
+            OrderKind.CHANGE_MODE: Modes(world, routes).begin,
+        }
+        for unit in world.units:
+            self.employ(unit)
+
+    def employ(self, unit: Unit) -> None:
+        """Give a structure or resource that was put on the map, and not built, its job."""
+        kind = unit.type
+        if unit.job is not None:
+            return
+        if kind.invulnerable and (kind.has_minerals or kind.has_vespene):
+            unit.job = Deposit(MINERALS_LEFT if kind.has_minerals else VESPENE_LEFT)
+        elif unit.owner == self.owner and kind.has_vespene:
+            under = [one for one in self._world.units if is_geyser(one, unit.x, unit.y)]
+            unit.job = under[0].job if under else Deposit(VESPENE_LEFT)
+        elif unit.owner == self.owner and STRUCTURE in kind.attributes:
+            unit.job = Factory()
+
+    @property
+    def minerals(self) -> int:
+        """The minerals that can be spent."""
+        return self._world.minerals if self.owner == ME else self._minerals
+
+    @minerals.setter
+    def minerals(self, amount: int) -> None:
+        if self.owner == ME:
+            self._world.minerals = amount
+        else:
+            self._minerals = amount
+
+    def start(self) -> None:
+        """Send the workers to the field that the map names, or to the nearest of a melee's town."""
+        fields = [
+            unit
+            for unit in self._world.units
+            if unit.type.has_minerals and (unit.x, unit.y) == self._rules.mined_from_start
+        ]
+        if self.town is not None:
+            fields = fields_near(self._world, self.town)
+        for field in fields[:1]:
+            self._send_to(field.tag)
+
+    def _send_to(self, field_tag: int) -> None:
+        """Let all workers gather at a field, and new ones too."""
+        gather = Order(OrderKind.GATHER, 0.0, 0.0, field_tag)
+        for unit in self._world.owned_by(self.owner):
+            if isinstance(unit.job, Factory):
+                unit.job.rally = [gather]
+            elif unit.type is SCV:
+                orders.give(self._world, unit, gather, queued=False)
+                unit.workplace = field_tag
+
+    def apply(self) -> int:
+        """Play one loop; returns the next one, as a rule of a map does."""
+        world = self._world
+        loop = world.loop
+        for worker in tuple(world.workers):
+            if worker.owner != self.owner:
+                continue
+            job = worker.job
+            if not isinstance(job, Errand):
+                self._begin[worker.order.kind](worker)
+            elif loop >= job.until:
+                worker.x += job.vx
+                worker.y += job.vy
+                job.then(worker)
+            else:
+                worker.x += job.vx
+                worker.y += job.vy
+        self.production.advance(self.free_food)
+        self.building.grow()
+        self._add_ons.advance()
+        self._flight.advance()
+        self.orbital.advance()
+        self.morphs.advance()
+        self.stimpacks.advance()
+        return loop + 1
+
+    @property
+    def food_cap(self) -> int:
+        """Supply provided."""
+        return min(MOST_FOOD, int(self._world.armies[self.owner].food_provided))
+
+    @property
+    def food_used(self) -> float:
+        """Supply of the units that live and of those in production."""
+        return self._world.armies[self.owner].food + self.production.food_begun()
+
+    def free_food(self) -> float:
+        """Supply for more units."""
+        if debug_pb.food in self.cheats:
+            return float(MOST_FOOD)
+        return self.food_cap - self.food_used
+
+    def allows(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
+        """Success if a unit of this type or an upgrade can be begun now, or why not."""
+        any_tech = debug_pb.tech_tree in self.cheats
+        if isinstance(kind, Research):
+            possible = self.laboratory.allows(kind, any_tech=any_tech)
+        elif kind not in self._rules.makes and kind.build_ability_id not in TRAINED_BY_ABILITY:
+            return error_pb.NotSupported
+        else:
+            possible = any_tech or self.has_tech_for(kind)
+        if not possible:
+            return error_pb.TechRequirementsNotMet
+        minerals, vespene = (0, 0) if debug_pb.free in self.cheats else kind.cost
+        if self.minerals < minerals:
+            return error_pb.NotEnoughMinerals
+        if self.vespene < vespene:
+            return error_pb.NotEnoughVespene
+        if kind.food and self.free_food() < kind.food:
+            return error_pb.NotEnoughFood
+        return error_pb.Success
+
+    def has_tech_for(self, kind: UnitType) -> bool:
+        """True if the structure stands without which a type cannot be made."""
+        needed = type_of(kind.tech_requirement_id) if kind.tech_requirement_id else None
+        return needed is None or any(
+            (unit.type is needed or unit.type.tech_alias_id == needed.id)
+            and not isinstance(unit.job, Site)
+            for unit in self._world.structures[self.owner]
+        )
+
+    def _loops_for(self, kind: UnitType | Research) -> int:
+        """How long something takes to make."""
+        loops = int(kind.build_time_loops)
+        return min(loops, FAST_LOOPS) if debug_pb.fast_build in self.cheats else loops
+
+    def pay(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
+        """Take the cost of a unit, if it can be begun now."""
+        result = self.allows(kind)
+        if result == error_pb.Success:
+            self._spend(*kind.cost)
+        return result
+
+    def _spend(self, minerals: int, vespene: int) -> bool:
+        """Take money; False, and take nothing, if there is too little of either."""
+        if debug_pb.free in self.cheats:
+            return True
+        if self.minerals < minerals or self.vespene < vespene:
+            return False
+        self.minerals -= minerals
+        self.vespene -= vespene
+        self.spent = (self.spent[0] + minerals, self.spent[1] + vespene)
+        return True
+
+    def refund(self, minerals: int, vespene: int) -> None:
+        """Give back what was paid for something that is cancelled."""
+        if debug_pb.free in self.cheats:
+            return
+        self.minerals += minerals
+        self.vespene += vespene
+        self.spent = (self.spent[0] - minerals, self.spent[1] - vespene)
+
+    def make(self, factory: Unit, order: Order) -> error_pb.ActionResult.ValueType:
+        """Pay for what a structure makes by itself, and order it; Success, or why not."""
+        if order.makes is None or not self.production.has_place(factory):
+            return error_pb.QueueIsFull
+        alone = order.kind not in QUEUED or factory.order.kind not in QUEUED
+        if alone and factory.order.makes is not None:
+            return error_pb.CantQueueThatOrder
+        made = order.makes
+        if order.kind == OrderKind.ADD_ON and isinstance(made, UnitType):
+            place = add_on_place(factory.x, factory.y)
+            result = self.building.can_place(made, *place)
+            if result != error_pb.Success:
+                return result
+        result = self.pay(made)
+        if result == error_pb.Success:
+            self.production.order(factory, order)
+            if order.kind == OrderKind.ADD_ON and isinstance(made, UnitType):
+                self._add_ons.begin(factory, made)
+        return result
+
+    def cancel(self, factory: Unit, place: int) -> bool:
+        """Cancel what is at a place of a structure's queue; False if nothing there can be."""
+        order = self.production.cancel(factory, place)
+        if order is None or order.makes is None:
+            return False
+        minerals, vespene = order.makes.cost
+        if order.kind == OrderKind.ADD_ON:
+            self._add_ons.cancel(factory)
+            minerals, vespene = int(minerals * REFUND), int(vespene * REFUND)
+        self.refund(minerals, vespene)
+        return True
+
+    def _give_up(self, factory: Unit) -> None:
+        """Cancel all that a structure makes."""
+        while self.cancel(factory, 0):
+            pass
+
+    def _done(self, factory: Unit, order: Order) -> None:
+        """A structure has made what was ordered, or has become another one."""
+        kind = order.makes
+        if isinstance(kind, Research):
+            self._world.upgrade(self.owner, kind.id)
+        elif order.kind == OrderKind.TRAIN:
+            if self.owner == ME and kind is not None:
+                self._world.score += self._created_score.get(kind, 0)
+        elif order.kind == OrderKind.ADD_ON:
+            self._add_ons.finish(factory)
+        elif kind is not None:
+            if not factory.type.energy:
+                factory.energy = kind.energy_at_start
+            self._world.become(factory, kind)
+
+    def _earn(self, minerals: int, vespene: int) -> None:
+        self.minerals += minerals
+        self.vespene += vespene
+        self.collected = (self.collected[0] + minerals, self.collected[1] + vespene)
+        if self.owner == ME:
+            self._world.score += self._income_score * (minerals + vespene)

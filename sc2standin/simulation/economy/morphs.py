@@ -1,0 +1,69 @@
+"""Zerglings that become banelings: for a while each is a cocoon, which does nothing.
+
+Rule it keeps: it is paid when the cocoon is made, and needs a baneling nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from s2clientprotocol import error_pb2 as error_pb
+
+from sc2standin.data.derived import type_named
+from sc2standin.data.unit_types import TYPE_BY_NAME
+from sc2standin.simulation import orders
+from sc2standin.simulation.economy.jobs import Site
+from sc2standin.simulation.world import STOPPED, Unit, World
+
+BANELING = TYPE_BY_NAME["Baneling"]
+COST = (25, 25)
+"""What a baneling costs more than its zergling."""
+
+
+class Morphs:
+    """A player's cocoons in one episode."""
+
+    def __init__(
+        self,
+        world: World,
+        owner: int,
+        spend: Callable[[int, int], bool],
+        loops_for: Callable[..., int],
+    ) -> None:
+        self._world, self._owner = world, owner
+        self._spend, self._loops_for = spend, loops_for
+        self._cocoons: list[tuple[int, int]] = []
+        """The loop at which each cocoon opens, and its tag."""
+
+    def allows(self) -> error_pb.ActionResult.ValueType:
+        """Success if a zergling can become a cocoon, but for the money."""
+        nests = (
+            unit.type.name == "BanelingNest" and not isinstance(unit.job, Site)
+            for unit in self._world.structures[self._owner]
+        )
+        return error_pb.Success if any(nests) else error_pb.TechRequirementsNotMet
+
+    def begin(self, unit: Unit) -> error_pb.ActionResult.ValueType:
+        """Make a cocoon of a zergling; Success, or why not."""
+        result = self.allows()
+        cocoon = type_named("BanelingCocoon")
+        if result != error_pb.Success or cocoon is None:
+            return result
+        if not self._spend(*COST):
+            return error_pb.NotEnoughMinerals
+        unit.queue.clear()
+        unit.order = STOPPED
+        self._world.become(unit, cocoon)
+        self._cocoons.append((self._world.loop + self._loops_for(BANELING), unit.tag))
+        return error_pb.Success
+
+    def advance(self) -> None:
+        """Open the cocoons whose time has come."""
+        world = self._world
+        while self._cocoons and self._cocoons[0][0] <= world.loop:
+            _due, tag = self._cocoons.pop(0)
+            unit = world.by_tag.get(tag)
+            if unit is not None:
+                orders.finish(world, unit)
+                unit.life = BANELING.life
+                world.become(unit, BANELING)

@@ -1,0 +1,252 @@
+"""Building: a worker walks to the place, and stays until the structure is done.
+
+Rules it keeps: a structure is paid for when it is ordered, and the money comes back if the work is
+not begun (python-sc2's own test of `expand_now` sends one worker only because of this). A structure
+stands on the cells of its footprint, which are open ground and under no other structure or
+resource; a town hall keeps its distance to resources; own units that can walk step aside, all
+others on the ground block it, and so does creep. A refinery stands on a geyser. Work stops when the
+worker dies or is stopped, and another one may go on with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container
+from typing import NamedTuple
+
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import error_pb2 as error_pb
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.data.research import Research
+from sc2standin.data.unit_types import STRUCTURE, TOWN_HALLS, UnitType
+from sc2standin.simulation import orders
+from sc2standin.simulation.economy.jobs import LAST_LOOP, Deposit, Errand, Factory, Site
+from sc2standin.simulation.economy.workers.walking import Walking
+from sc2standin.simulation.terrain import Cells, Terrain
+from sc2standin.simulation.world import Order, Point, Unit, World
+
+FIRST_LIFE = 0.1
+"""Share of the hit points that a structure has at first."""
+FROM_RESOURCES_CELLS = 2.75
+"""Distance between the edges of a town hall and a resource: three cells beside it, and two cells
+each way at its corners, as all recorded towns have it."""
+REFUND = 0.75
+"""Share of the cost that comes back if a structure is cancelled before it is done."""
+
+
+class Known(NamedTuple):
+    """What a player knows of the map when it chooses a place."""
+
+    hidden: Container[Unit] = ()
+    """The units that it does not see: they do not count."""
+    lit: Cells | None = None
+    """The cells that it sees, and the creep on them; None if it sees all."""
+
+
+ALL_KNOWN = Known()
+
+
+class Building:
+    """A player's structures in one episode, from the order to the end of construction."""
+
+    def __init__(
+        self,
+        world: World,
+        terrain: Terrain,
+        walking: Walking,
+        pay: Callable[[UnitType], error_pb.ActionResult.ValueType],
+        refund: Callable[[int, int], None],
+        *,
+        owner: int,
+        loops_for: Callable[[UnitType | Research], int],
+    ) -> None:
+        self._owner = owner
+        self._world, self._terrain, self._walking = world, terrain, walking
+        self._pay, self._refund, self._loops_for = pay, refund, loops_for
+        self._paid: list[tuple[Unit, Order]] = []
+        """The orders that are paid and not begun, each with its worker."""
+        self._sites: list[Unit] = []
+
+    def snap(self, kind: UnitType, x: float, y: float) -> Point | None:
+        """The middle of the cells on which a structure would stand; None off the map."""
+        if not self._terrain.on_map(x, y):
+            return None
+        odd = kind.footprint[0] % 1.0  # an odd number of cells has its middle in a cell
+        return round(x - odd) + odd, round(y - odd) + odd
+
+    def can_place(
+        self, kind: UnitType, x: float, y: float, known: Known = ALL_KNOWN
+    ) -> error_pb.ActionResult.ValueType:
+        """Success, or why a structure cannot stand here; what is not known does not count."""
+        half_x, half_y = kind.footprint
+        if not self._is_ground(x - half_x, y - half_y, x + half_x, y + half_y):
+            return error_pb.CantBuildLocationInvalid
+        creep = self._world.creep
+        if creep is not None and kind.race != common.Zerg:
+            cells = (
+                slice(round(y - half_y), round(y + half_y)),
+                slice(round(x - half_x), round(x + half_x)),
+            )
+            if (creep[cells] if known.lit is None else creep[cells] & known.lit[cells]).any():
+                return error_pb.CantBuildTooCloseToCreepSource
+        is_town_hall = kind in TOWN_HALLS
+        for unit in self._world.units:
+            other_x, other_y = unit.type.footprint
+            if not other_x and self._is_in_the_way(unit):
+                other_x = other_y = unit.type.radius
+            if not other_x or unit in known.hidden or (kind.has_vespene and is_geyser(unit)):
+                continue
+            apart_x, apart_y = (
+                abs(unit.x - x) - half_x - other_x,
+                abs(unit.y - y) - half_y - other_y,
+            )
+            if apart_x < 0 and apart_y < 0:
+                return error_pb.CantBuildLocationInvalid
+            if (
+                is_town_hall
+                and (unit.type.has_minerals or unit.type.has_vespene)
+                and math.hypot(max(apart_x, 0.0), max(apart_y, 0.0)) < FROM_RESOURCES_CELLS
+            ):
+                return error_pb.CantBuildTooCloseToResources
+        return error_pb.Success
+
+    def _is_in_the_way(self, unit: Unit) -> bool:
+        """True if a unit without a footprint stands on the ground and does not step aside."""
+        kind = unit.type
+        if kind.flies or kind.invulnerable or STRUCTURE in kind.attributes:
+            return False
+        return unit.owner != self._owner or not kind.step  # sieged, or burrowed
+
+    def _is_ground(self, x0: float, y0: float, x1: float, y1: float) -> bool:
+        """True if structures can stand on all cells of a rectangle."""
+        terrain = self._terrain
+        if not (terrain.x0 <= x0 and x1 <= terrain.x1 and terrain.y0 <= y0 and y1 <= terrain.y1):
+            return False
+        cells = terrain.building_cells[round(y0) : round(y1), round(x0) : round(x1)]
+        return bool(cells.all())
+
+    def order(self, worker: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
+        """Pay for a structure and let a worker build it, or go on with a site; or why not."""
+        if isinstance(order.makes, UnitType) and not order.target_tag:
+            result = self._pay(order.makes)
+            if result != error_pb.Success:
+                return result
+            self._paid.append((worker, order))
+        accepted = orders.give(self._world, worker, order, queued=queued)
+        return error_pb.Success if accepted else error_pb.OrderQueueIsFull
+
+    def _give_back(self) -> None:
+        """Give back the money for orders that workers no longer have."""
+        kept = []
+        for worker, order in self._paid:
+            has_it = any(one is order for one in (worker.order, *worker.queue))
+            if has_it and worker.tag in self._world.by_tag:
+                kept.append((worker, order))
+            elif order.makes is not None:
+                self._refund(*order.makes.cost)
+        self._paid = kept
+
+    def set_out(self, worker: Unit) -> None:
+        """Walk to the place of the worker's order, or to the site that it goes on with."""
+        order = worker.order
+        kind = order.makes
+        assert isinstance(kind, UnitType)
+        site = self._world.by_tag.get(order.target_tag)
+        place = (order.x, order.y) if site is None else (site.x, site.y)
+        touch = kind.radius + worker.type.radius
+        self._walking.walk(worker, place, touch, self._start, site)
+
+    def _start(self, worker: Unit) -> None:
+        """The worker is there: begin, go on with a site, or give up."""
+        world, order = self._world, worker.order
+        kind = order.makes
+        assert isinstance(kind, UnitType)
+        if order.target_tag:
+            site = world.by_tag.get(order.target_tag)
+            if site is None or not can_be_resumed(site):
+                orders.finish(world, worker)
+                return
+        else:
+            if self.can_place(kind, order.x, order.y) != error_pb.Success:
+                orders.finish(world, worker)
+                return
+            self._paid = [one for one in self._paid if one[1] is not order]
+            site = world.spawn(kind, worker.owner, [(order.x, order.y)])[0]
+            loops = self._loops_for(kind)
+            site.job, site.life = Site(loops, loops), kind.life * FIRST_LIFE
+            self._sites.append(site)
+            world.count_units()  # what is not finished provides no supply
+            self._walking.step_aside(site)
+        assert isinstance(site.job, Site)
+        site.job.builder = worker.tag
+        worker.job = Errand(LAST_LOOP, _stay, constructing=True)
+
+    def resume(self, site: Unit) -> Order | error_pb.ActionResult.ValueType:
+        """The order to go on with a site, or why it cannot be given."""
+        if not can_be_resumed(site):
+            return error_pb.CantTargetThatUnit
+        return Order(OrderKind.BUILD, 0.0, 0.0, site.tag, site.type)
+
+    def cancel(self, site: Unit) -> tuple[int, int]:
+        """Take down a site; returns the minerals and gas that come back."""
+        self._world.doomed.append(site.tag)
+        kind = site.type
+        return int(kind.minerals * REFUND), int(kind.vespene * REFUND)
+
+    def grow(self) -> None:
+        """Put up what has a worker, for one loop; free the workers of what is done or lost."""
+        world = self._world
+        if self._paid:
+            self._give_back()
+        for site in tuple(self._sites):
+            job, kind = site.job, site.type
+            assert isinstance(job, Site)
+            builder = world.by_tag.get(job.builder)
+            works = builder is not None and _constructs(builder)
+            if site.tag not in world.by_tag:
+                self._sites.remove(site)
+                if builder is not None and works:
+                    orders.finish(world, builder)
+            elif builder is None or not works:
+                job.builder = 0
+            else:
+                job.left -= 1
+                more = kind.life * (1.0 - FIRST_LIFE) / job.loops
+                site.life = min(site.life + more, kind.life)
+                if job.left <= 0:
+                    self._finish(builder, site)
+
+    def _finish(self, worker: Unit, site: Unit) -> None:
+        """The structure is done: it works, and the worker is free."""
+        world = self._world
+        self._sites.remove(site)
+        if site.type.has_vespene:
+            geyser = next(unit for unit in world.units if is_geyser(unit, site.x, site.y))
+            site.job = geyser.job  # it stays the geyser's, for the time after the refinery
+            if not worker.queue and isinstance(site.job, Deposit):
+                worker.queue.append(Order(OrderKind.GATHER, 0.0, 0.0, site.tag))
+        else:
+            site.job = Factory()
+        world.count_units()
+        world.sort_walkers()  # a turret is armed now
+        orders.finish(world, worker)
+
+
+def can_be_resumed(site: Unit) -> bool:
+    """True for a structure that waits for a worker to go on with it."""
+    return isinstance(site.job, Site) and not site.job.builder and not site.job.is_add_on
+
+
+def _stay(_worker: Unit) -> None:
+    """What a worker does at the end of a construction: `Building.grow` ends it."""
+
+
+def _constructs(worker: Unit) -> bool:
+    return isinstance(worker.job, Errand) and worker.job.constructing
+
+
+def is_geyser(unit: Unit, x: float | None = None, y: float | None = None) -> bool:
+    """True for a geyser; with a point, for the one at this point."""
+    at = x is None or (unit.x, unit.y) == (x, y)
+    return unit.type.has_vespene and unit.type.invulnerable and at

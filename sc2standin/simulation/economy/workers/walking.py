@@ -1,0 +1,90 @@
+"""How workers walk on their errands: straight, or around what is in their way.
+
+They walk through other units, as gathering workers do in the real game. The time to turn and to
+speed up is added at the beginning of a walk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from sc2standin.simulation.economy.jobs import Errand
+from sc2standin.simulation.paths.routes import Routes
+from sc2standin.simulation.world import Point, Unit, World, way_to
+
+START_LOOPS = 13
+"""Time to turn and to speed up before each walk, in loops; fitted, see `mining`."""
+TINY_CELLS = 1e-3
+"""A leg that is shorter than this leads nowhere."""
+Then = Callable[[Unit], None]
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Where a worker walks, and what it does there."""
+
+    goal: Point
+    touch: float
+    """How near it has to come."""
+    then: Then
+    target: Unit | None
+
+
+class Walking:
+    """The walks of one episode's workers."""
+
+    def __init__(self, world: World, routes: Routes) -> None:
+        self._world, self._routes = world, routes
+
+    def touches(self, worker: Unit, target: Unit) -> bool:
+        """True if a worker is one step from a unit at most."""
+        gap = way_to(worker, target.x, target.y)[2] - worker.type.radius - target.type.radius
+        return gap <= worker.type.step
+
+    def walk_to(self, worker: Unit, target: Unit, then: Then) -> None:
+        """Let a worker walk until it touches a unit."""
+        touch = worker.type.radius + target.type.radius
+        self.walk(worker, (target.x, target.y), touch, then, target)
+
+    def walk(
+        self, worker: Unit, goal: Point, touch: float, then: Then, target: Unit | None = None
+    ) -> None:
+        """Let a worker walk until it is within `touch` of a point, or of a target's middle."""
+        self._routes.update()
+        self._go_on(_Walk(goal, touch, then, target), START_LOOPS, worker)
+
+    def _go_on(self, walk: _Walk, start_loops: int, worker: Unit) -> None:
+        """Walk the next leg."""
+        world, then = self._world, walk.then
+        way_x, way_y, distance = way_to(worker, *walk.goal)
+        left = max(0.0, distance - walk.touch)
+        if left == 0.0:
+            worker.job = Errand(world.loop + 1, then)
+            return
+        share = left / distance
+        end = worker.x + way_x * share, worker.y + way_y * share
+        leg = self._routes.leg((worker.x, worker.y), end, walk.target)
+        if leg != end:
+            way_x, way_y, distance = way_to(worker, *leg)
+            left = distance
+            if left < TINY_CELLS:  # as near as it can get
+                worker.job = Errand(world.loop + 1, then)
+                return
+            then = partial(self._go_on, walk, 0)
+        loops = start_loops + math.ceil(left / worker.type.step)
+        share = left / distance / loops
+        worker.facing = math.atan2(way_y, way_x) % math.tau
+        worker.job = Errand(world.loop + loops, then, way_x * share, way_y * share)
+
+    def step_aside(self, site: Unit) -> None:
+        """Move the units away from where a structure is put up; its builder stands beside it."""
+        self._routes.update()
+        blocks = self._routes.blocks
+        under = set(blocks.under(site.type, site.x, site.y))
+        for unit in self._world.units:
+            if unit.type.mobile and not unit.type.flies and blocks.at(unit.x, unit.y) in under:
+                unit.x, unit.y = blocks.free_point(unit.x, unit.y)
+        self._world.orders_changed()

@@ -1,0 +1,75 @@
+"""Cloak: units that their enemies neither see nor attack, unless a detector is near.
+
+Rules it keeps:
+- a cloaked unit is unseen until an enemy's detector is within its range, centre to centre, or an
+  enemy's scan is; it is looked for once a loop, so a detector detects in the loop after it came;
+- what is unseen is no target: enemies that attack it lose it, and their orders on it end;
+- what hits without aiming, a beam or an explosion, hits unseen units, too.
+"""
+
+from __future__ import annotations
+
+from sc2standin.simulation import orders
+from sc2standin.simulation.economy.jobs import Site
+from sc2standin.simulation.fights.pairs import hostile
+from sc2standin.simulation.world import Scan, Unit, World, way_to
+
+
+def detect(world: World) -> None:
+    """Find out which cloaked units are unseen in this loop."""
+    detectors = _detectors(world)
+    changed = False
+    for unit in world.cloaked:
+        unseen = not _is_shown(unit, detectors, world.scans)
+        changed |= unseen != unit.unseen
+        unit.unseen = unseen
+    if changed:
+        world.population_version += 1  # other units are targets now, and other ones are seen
+    hidden = {unit.tag: unit for unit in world.cloaked if unit.unseen}
+    if hidden:
+        for unit in world.units:
+            _lose(world, unit, hidden)
+
+
+def is_hidden(unit: Unit, player: int) -> bool:
+    """True if a player does not see a unit that may be in its sight: another one's, cloaked."""
+    return unit.unseen and unit.owner != player
+
+
+def is_detected(world: World, unit: Unit) -> bool:
+    """True if a detector or scan of its enemy shows what a unit really is."""
+    return _is_shown(unit, _detectors(world), world.scans)
+
+
+def _detectors(world: World) -> list[Unit]:
+    return [unit for unit in world.units if unit.type.detection and not isinstance(unit.job, Site)]
+
+
+def _is_shown(unit: Unit, detectors: list[Unit], scans: list[Scan]) -> bool:
+    return any(_detects(one, unit) for one in detectors) or any(
+        _shows(scan, unit) for scan in scans
+    )
+
+
+def _detects(detector: Unit, unit: Unit) -> bool:
+    near = way_to(detector, unit.x, unit.y)[2] <= detector.type.detection
+    return near and hostile(detector.owner, unit.owner)
+
+
+def _shows(scan: Scan, unit: Unit) -> bool:
+    near = way_to(unit, scan.x, scan.y)[2] <= scan.radius
+    return near and hostile(scan.owner, unit.owner)
+
+
+def _lose(world: World, unit: Unit, hidden: dict[int, Unit]) -> None:
+    """Let a unit forget the hidden enemies that it aims at, or is ordered to go to."""
+
+    def is_lost(tag: int) -> bool:
+        return tag in hidden and hostile(unit.owner, hidden[tag].owner)
+
+    if is_lost(unit.engaged):
+        unit.engaged = 0
+    if any(is_lost(order.target_tag) for order in unit.queue):
+        unit.queue[:] = [order for order in unit.queue if not is_lost(order.target_tag)]
+    if is_lost(unit.order.target_tag):
+        orders.finish(world, unit)

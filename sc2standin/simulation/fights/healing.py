@@ -1,0 +1,70 @@
+"""Healing: medivacs give life to wounded biological units of their side, for energy.
+
+Rules it keeps: a unit that is ordered to heal another one follows it until it is well; otherwise a
+healer that stands or attacks takes the nearest wounded unit within its scan range; a passive one
+does nothing by itself.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.data.unit_types import BIOLOGICAL
+from sc2standin.simulation import orders
+from sc2standin.simulation.fights.pairs import Pairs
+from sc2standin.simulation.world import Unit, Way, World, way_to
+
+SCAN_MARGIN = 2.0
+"""Scan range beyond the range of the ability, in cells."""
+_BY_ITSELF = (OrderKind.IDLE, OrderKind.ATTACK, OrderKind.PATROL)
+
+
+def heal(world: World, pairs: Pairs, ways: list[Way | None]) -> bool:
+    """Let the healers of a loop heal; True if one of them has a patient.
+
+    Changes the way of each of these: it stands if the patient is in range, else it walks to it.
+    """
+    heals = False
+    for i in pairs.healers:
+        unit, ability = pairs.units[i], pairs.units[i].type.heals
+        patient, gap = _patient(world, pairs, i)
+        if ability is None or patient is None:
+            continue
+        heals = True
+        if gap > ability.range:
+            ways[i] = way_to(unit, patient.x, patient.y)
+            continue
+        ways[i] = None
+        affordable = unit.energy * ability.life_per_energy
+        life = min(ability.life_per_loop, patient.type.life - patient.life, affordable)
+        patient.life += life
+        unit.energy -= life / ability.life_per_energy
+    return heals
+
+
+def is_wounded(unit: Unit) -> bool:
+    """True if the unit can be healed."""
+    return unit.life < unit.type.life and BIOLOGICAL in unit.type.attributes
+
+
+def _patient(world: World, pairs: Pairs, i: int) -> tuple[Unit | None, float]:
+    """The unit to heal, and the gap to it."""
+    unit = pairs.units[i]
+    order, ability = unit.order, unit.type.heals
+    if order.kind == OrderKind.HEAL:
+        named = world.by_tag.get(order.target_tag)
+        j = pairs.index.get(order.target_tag, -1)
+        if named is None or j < 0 or not is_wounded(named):
+            orders.finish(world, unit)
+            return None, 0.0
+        return named, pairs.gap(i, j)
+    if unit.type.passive or ability is None or order.kind not in _BY_ITSELF or unit.energy <= 0.0:
+        return None, 0.0
+    nearest, least = None, math.inf
+    for j, other in enumerate(pairs.units):
+        if other.owner == unit.owner and is_wounded(other):
+            gap = pairs.gap(i, j)
+            if gap < least:
+                nearest, least = other, gap
+    return (nearest, least) if least <= ability.range + SCAN_MARGIN else (None, 0.0)

@@ -1,0 +1,34 @@
+"""What comes back by itself: shields when a unit was not hit for a while, life and energy always.
+
+Rule it keeps: a sum is taken loop by loop, so that steps of any size give the same numbers.
+"""
+
+from __future__ import annotations
+
+from sc2standin.data.unit_types import LOOPS_PER_SECOND
+from sc2standin.simulation.world import Unit
+
+CALM_LOOPS = 160
+"""Loops after the last hit in which shields do not come back: 10 s at 16 loops per second."""
+SHIELDS_PER_LOOP = 0.125
+"""Shields that come back in a loop: 2 per second."""
+
+
+def recover(units: list[Unit], loop: int, loops: int) -> None:
+    """Let `loops` loops have passed, the last of them `loop`."""
+    for unit in units:
+        kind = unit.type
+        if unit.shields < kind.shields:
+            calm_loops = loop - max(loop - loops, unit.hit_at + CALM_LOOPS)
+            unit.shields = _risen(unit.shields, kind.shields, SHIELDS_PER_LOOP, calm_loops)
+        if kind.life_per_s and unit.life < kind.life:
+            unit.life = _risen(unit.life, kind.life, kind.life_per_s / LOOPS_PER_SECOND, loops)
+        if unit.energy < kind.energy:
+            per_loop = kind.energy_per_s / LOOPS_PER_SECOND
+            unit.energy = _risen(unit.energy, kind.energy, per_loop, loops)
+
+
+def _risen(value: float, most: float, per_loop: float, loops: int) -> float:
+    for _ in range(loops):
+        value = min(most, value + per_loop)
+    return value

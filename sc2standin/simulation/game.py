@@ -1,0 +1,359 @@
+"""One episode of one map: world, rules and end.
+
+Rules it keeps:
+- the same scenario, seed and requests give the same episode, bit for bit: no code here reads a
+  clock, and all random numbers come from the episode's seed;
+- what a client asks for takes effect at the beginning of the next loop, in the order of asking;
+  with two clients, of the loop after it, and in the order of the players;
+- an episode ends at the map's time limit, when the client's last unit dies (in a melee: when a side
+  has no structure left; in a `Battle` or `Hunt`, and on an endless map, it goes on), when one of
+  two clients leaves, or by debug command; on a map for two players also when the opponent's last
+  unit dies. 2^19 loops after create_game it ends for good.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import attrgetter
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2standin.data.unit_types import SCV
+from sc2standin.map_reader.scenario import Battle, Bounty, Collect, Hunt, Scenario, Waves
+from sc2standin.simulation.computer.computer import Computer
+from sc2standin.simulation.console import Controls
+from sc2standin.simulation.economy.economy import Economy
+from sc2standin.simulation.fights.recovery import recover
+from sc2standin.simulation.movement import Mover
+from sc2standin.simulation.paths.detours import detours_on
+from sc2standin.simulation.paths.routes import Routes
+from sc2standin.simulation.rules.battle import BattleRule
+from sc2standin.simulation.rules.creep import Creep
+from sc2standin.simulation.rules.hunt import HuntRule
+from sc2standin.simulation.rules.mini_games import CollectRule, WavesRule
+from sc2standin.simulation.rules.placement import Placement, place_group
+from sc2standin.simulation.rules.towns import found_towns
+from sc2standin.simulation.sight import Sight
+from sc2standin.simulation.spells import Spells
+from sc2standin.simulation.terrain import Terrain
+from sc2standin.simulation.world import ENEMY, ME, NEVER, Point, Unit, World
+
+HARD_RESET_LOOPS = 1 << 18
+"""Loops since create_game, over all restarts, after which `need_hard_reset` is set."""
+END_OF_TIME_LOOPS = 1 << 19
+"""Loops since create_game at which the game ends; then it cannot be restarted."""
+CAMERA_BELOW = 3.0
+"""The camera stands this far below the middle of the area that it shows, in cells."""
+
+
+OPPOSITE = {
+    sc_pb.Victory: sc_pb.Defeat,
+    sc_pb.Defeat: sc_pb.Victory,
+    sc_pb.Tie: sc_pb.Tie,
+    sc_pb.Undecided: sc_pb.Undecided,
+}
+"""The result of a player's opponent."""
+_OTHER_OWNER = {ME: ENEMY, ENEMY: ME}
+_NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
+
+
+class Started(Protocol):
+    """What happens by itself in an episode: rules, economies, computers, spells."""
+
+    def start(self) -> None:
+        """Begin, before the first loop."""
+
+    def apply(self) -> int:
+        """Have its effect in this loop; returns the first one in which it has another."""
+
+
+class _Asked(NamedTuple):
+    """What a player asked for, and the loop at whose end it takes effect."""
+
+    due: int
+    player: int
+    deed: Callable[[], None]
+
+
+class Game:
+    """An episode in progress; over if `result`, that of player 1, is set.
+
+    Args:
+        scenario: the map.
+        seed: of all random numbers.
+        fog: True for an episode with fog of war.
+        loops_before: loops played since create_game.
+        clients: the players that clients play.
+        computers: the difficulties of those that computers play.
+        viewer: the player for whom the events and the fog are kept.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: np.random.SeedSequence,
+        *,
+        fog: bool,
+        loops_before: int,
+        clients: frozenset[int] = frozenset({ME}),
+        computers: Mapping[int, sc_pb.Difficulty.ValueType] = _NO_COMPUTERS,
+        viewer: int = ME,
+    ) -> None:
+        self.scenario = scenario
+        self.loops_before = loops_before
+        self.viewer = viewer
+        self.result: sc_pb.Result.ValueType | None = None
+        self._is_duel = scenario.players > 1
+        self.delay_loops = max(0, len(clients) - 1)
+        """How long a deed waits before it takes effect with the next loop."""
+        self.terrain = Terrain(scenario)
+        # Not drawn from the placement's generator: where units stand does not depend on fights.
+        self.world = World(int(seed.generate_state(1)[0]), clients)
+        # The returns of SMAC's players were taken with it; the real game has it on no map.
+        self.world.armored_shields = scenario.is_battle
+        self._asked: list[_Asked] = []
+        """What takes effect in later loops."""
+        self.units_asked: Counter[int] = Counter()
+        """Units that will be created, for each player that asked for them."""
+        self._ending: sc_pb.Result.ValueType | None = None
+        self._bounty = {
+            (rule.owner, rule.type): rule.score
+            for rule in scenario.rules
+            if isinstance(rule, Bounty)
+        }
+        placement = Placement(self.terrain, np.random.default_rng(seed))
+        placement.draw_side()
+        for group in scenario.units:
+            place_group(self.world, placement, group)
+        # The crowds of a battle slide along cliffs; what `Routes` lead around may change.
+        walls = scenario.economy is not None or not (self.terrain.is_open or scenario.is_battle)
+        self.starts: tuple[Point, Point] | None = None
+        """Where the players of a melee begin."""
+        players = tuple(sorted(clients | set(computers)))
+        if scenario.melee is not None:
+            self.starts = found_towns(self.world, scenario.melee, placement, players)
+        self.routes = Routes(self.world, self.terrain) if walls else None
+        detours = None if walls or self.terrain.is_open else detours_on(scenario)
+        self.economies = self._found_economies(players)
+        """The economies of the players; on a map that is no melee only player 1 has one."""
+        self.economy = self.economies.get(ME)
+        waves_begin = self._select_army if scenario.army_selected else None
+        if waves_begin is not None:
+            self.ask(waves_begin, ME)  # selected from the first loop on, as in the real game
+        self._rules = self._rules_of(placement, waves_begin)
+        if scenario.melee is not None:
+            self._rules += [
+                Computer(self.world, self.economies[owner], level, partial(self._give_up, owner))
+                for owner, level in sorted(computers.items())
+            ]
+        self._rules += self.economies.values()
+        self._rules.append(Spells(self.world))
+        self._creep: Creep | None = None
+        for started in self._rules:
+            started.start()
+        self.sight = Sight(self.world, self.terrain, viewer) if fog else None
+        self._other_sights: dict[int, Sight] = {}
+        self.controls = {
+            player: Controls(self.world, player, self._first_camera(player))
+            for player in clients | {viewer}
+        }
+        """The console of each player that a client plays."""
+        self._mover = Mover(self.world, self.terrain, self.routes, detours)
+        self._last_loop = min(scenario.time_limit_loops, END_OF_TIME_LOOPS - loops_before)
+
+    def _rules_of(
+        self, placement: Placement, waves_begin: Callable[[], None] | None
+    ) -> list[Started]:
+        """The rules of the map file that something happens by."""
+        rules: list[Started] = []
+        for rule in self.scenario.rules:
+            match rule:
+                case Collect():
+                    rules.append(CollectRule(rule, self.world, placement))
+                case Waves():
+                    rules.append(WavesRule(rule, self.world, placement, waves_begin))
+                case Battle():
+                    rules.append(BattleRule(rule, self.scenario.units, self.world, placement))
+                case Hunt():
+                    rules.append(HuntRule(rule, self.world))
+        return rules
+
+    def _first_camera(self, player: int) -> Point:
+        workers = [unit for unit in self.world.owned_by(player) if unit.type is SCV]
+        if self.scenario.camera_on_workers and workers:
+            count = len(workers)
+            return sum(one.x for one in workers) / count, sum(one.y for one in workers) / count
+        terrain = self.terrain
+        return (terrain.x0 + terrain.x1) / 2, (terrain.y0 + terrain.y1) / 2 - CAMERA_BELOW
+
+    def _select_army(self) -> None:
+        for player, controls in self.controls.items():
+            controls.select(self.world.owned_by(player))
+
+    def _found_economies(self, players: tuple[int, ...]) -> dict[int, Economy]:
+        scenario = self.scenario
+        if scenario.economy is None or self.routes is None:
+            return {}
+        parts = scenario.economy, scenario.rules, self.world, self.terrain, self.routes
+        owners = players if scenario.melee is not None else (ME,)
+        economies = {owner: Economy(*parts, owner=owner) for owner in owners}
+        for owner, economy in economies.items():
+            economy.town = self.starts[owner - ME] if self.starts is not None else None
+        return economies
+
+    def sight_of(self, player: int) -> Sight | None:
+        """What a player sees, None without fog. A command may depend on it, after a look.
+
+        It must then be the same in the processes of both players, and each has its own viewer.
+        """
+        if self.sight is None or player == self.viewer:
+            return self.sight
+        if player not in self._other_sights:
+            self._other_sights[player] = Sight(self.world, self.terrain, player)
+        return self._other_sights[player]
+
+    @property
+    def simulation_loop(self) -> int:
+        """Loops since create_game, over all restarts."""
+        return self.loops_before + self.world.loop
+
+    def ask(self, deed: Callable[[], None], player: int) -> None:
+        """Do this for a player once its delay is over, at the beginning of a loop."""
+        self._asked.append(_Asked(self.world.loop + self.delay_loops, player, deed))
+
+    def advance(self, loops: int, stop: Callable[[], bool]) -> None:
+        """Play this many loops, or until the end, or until `stop()` is true between two."""
+        if self.scenario.canned:
+            if loops > 0:
+                self.do_asked()
+            self._count(loops)
+            return
+        world, sight = self.world, self.sight
+        end = world.loop + loops
+        while world.loop < end and self.result is None and not stop():
+            began = world.loop
+            until = end
+            if self._asked:
+                until = min(end, self.do_asked())
+            quiet = self._quiet_loops()
+            if quiet > 0:
+                if sight is not None:
+                    until = min(until, sight.next_look)
+                self._mover.walk(min(quiet, until - began))
+            else:
+                self._run_loop()
+            if sight is not None and world.loop >= sight.next_look:
+                sight.look()
+            if world.recovering:
+                recover(world.recovering, world.loop, world.loop - began)
+
+    def employ(self, units: list[Unit]) -> None:
+        """Let structures that were put on the map, and not built, work, and tumors spread creep."""
+        if self._creep is None and any(unit.type.creep for unit in units):
+            self._creep = Creep(self.world, self.terrain)
+            self._rules.append(self._creep)
+        for economy in self.economies.values():
+            for unit in units:
+                economy.employ(unit)
+        if self.economies:
+            self.world.count_units()
+
+    def do_asked(self) -> int:
+        """Begin a loop: do what is due; returns the loop at which more is."""
+        loop, due = self.world.loop, self._asked
+        self._asked = []
+        if self.delay_loops:  # otherwise all of it is due, and of one player
+            self._asked = [one for one in due if one.due > loop]
+            due = sorted((one for one in due if one.due <= loop), key=attrgetter("player"))
+        for one in due:
+            one.deed()
+        if self._asked:
+            return min(one.due for one in self._asked)
+        self.units_asked.clear()
+        return NEVER
+
+    def _quiet_loops(self) -> int:
+        """Loops from now on in which units walk on as planned, and nothing else happens."""
+        world = self.world
+        if world.plan_until <= world.loop or world.doomed or self._ending is not None:
+            return 0
+        return min(world.plan_until, world.rules_at - 1, self._last_loop - 1) - world.loop
+
+    def _count(self, loops: int) -> None:
+        """Count loops in which nothing happens."""
+        if self.result is not None or loops <= 0:
+            return
+        if self._ending is not None:
+            loops = 1
+        self.world.loop = min(self.world.loop + loops, self._last_loop)
+        self._notice_end()
+
+    def end(self, player: int, result: sc_pb.Result.ValueType) -> None:
+        """End the episode with the next loop; the result is that of this player."""
+        self._ending = result if player == ME else OPPOSITE[result]
+
+    def _give_up(self, player: int) -> None:
+        """End the episode for a player that sees no more hope, where one can lose."""
+        if not self.scenario.endless:
+            self.end(player, sc_pb.Defeat)
+
+    def _run_loop(self) -> None:
+        world = self.world
+        self._mover.plan()
+        self._mover.walk(1)
+        if world.doomed:
+            self._bury()
+        if world.loop >= world.rules_at and self.result is None:
+            world.rules_at = min([rule.apply() for rule in self._rules], default=NEVER)
+        if world.loop >= self._last_loop or self._ending is not None:
+            self._notice_end()
+
+    def _notice_end(self) -> None:
+        loop = self.world.loop
+        if self.result is None and self._ending is not None:
+            self.result = self._ending
+        if self.result is None and loop >= self._last_loop:
+            tie = self._is_duel or self.scenario.melee is not None
+            tie |= self.simulation_loop >= END_OF_TIME_LOOPS
+            self.result = sc_pb.Tie if tie else sc_pb.Victory
+
+    def _bury(self) -> None:
+        world = self.world
+        doomed = set(world.doomed)
+        world.doomed.clear()
+        dead = [unit for unit in world.units if unit.tag in doomed]
+        had_units = world.army.count > 0
+        for unit in dead:
+            world.score += self._bounty.get((unit.owner, unit.type), 0)
+            seen_as = _OTHER_OWNER.get(unit.owner, unit.owner)
+            world.rival_score += self._bounty.get((seen_as, unit.type), 0)
+        world.bury(dead)
+        if self.scenario.endless:
+            return
+        if self.scenario.melee is not None:
+            self._judge_melee()
+        elif self._is_duel:
+            self._notice_last_death({unit.owner for unit in dead})
+        elif had_units and not world.army.count and not self.scenario.is_battle:
+            self.result = sc_pb.Defeat
+
+    def _notice_last_death(self, owners: set[int]) -> None:
+        """End a duel in which a player whose unit has died has none left."""
+        lost = owners - {unit.owner for unit in self.world.units}
+        if lost >= {ME, ENEMY}:
+            self.result = sc_pb.Tie
+        elif ME in lost:
+            self.result = sc_pb.Defeat
+        elif ENEMY in lost:
+            self.result = sc_pb.Victory
+
+    def _judge_melee(self) -> None:
+        """A side without structures has lost; a tie if both have."""
+        lost = not self.world.structures[ME]
+        won = len(self.economies) > 1 and not self.world.structures[ENEMY]
+        if lost or won:
+            self.result = sc_pb.Tie if lost and won else sc_pb.Defeat if lost else sc_pb.Victory

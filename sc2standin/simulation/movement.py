@@ -1,0 +1,217 @@
+"""Walking: from orders to velocities.
+
+A *plan* gives every unit a velocity that is valid until an expected event (an arrival, a unit that
+comes into reach) or an unexpected one (`World.orders_changed`). Between plans a loop is one
+addition for each unit that moves, so a map on which little happens is cheap; the result is the same
+as planning every loop. During combat, and with cloaked units, every loop is planned.
+
+Units walk straight, at full speed from the first loop, and turn immediately. On a map with `Routes`
+they walk around what is in their way, one straight leg after the other; elsewhere the ground is
+open, and the straight line is the shortest path, or `Detours` have the next point of the way.
+"""
+
+from __future__ import annotations
+
+import math
+from math import atan2, sqrt, tau
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.simulation import orders
+from sc2standin.simulation.fights import combat
+from sc2standin.simulation.fights.bystanders import Bystanders, bystanders_of
+from sc2standin.simulation.fights.cloak import detect
+from sc2standin.simulation.fights.healing import heal
+from sc2standin.simulation.fights.pair_loops import pairs_of
+from sc2standin.simulation.fights.pairs import STILL, TINY, Pushes
+from sc2standin.simulation.paths.detours import Detours
+from sc2standin.simulation.paths.routes import Routes
+from sc2standin.simulation.terrain import Terrain
+from sc2standin.simulation.world import NEVER, Point, Unit, Way, World, way_to
+
+ARRIVED = 1e-6
+"""A unit that is closer than this to its goal, in cells, has arrived."""
+CROWD_SPACING = 0.5
+"""In a crowd of n, a pushed unit has arrived within this many cells times the square root of n."""
+LOOK_LOOPS = 4
+"""Loops in which units that can attack bystanders look for them once."""
+_MOVE, _ATTACK, _CAST = OrderKind.MOVE, OrderKind.ATTACK, OrderKind.CAST
+
+
+class Mover:
+    """Plans and runs the loops of one episode."""
+
+    def __init__(
+        self, world: World, terrain: Terrain, routes: Routes | None, detours: Detours | None
+    ) -> None:
+        self._world = world
+        self._terrain = terrain
+        self._routes, self._detours = routes, detours
+        self._pairs = pairs_of(world)
+        self._bystanders: Bystanders | None = bystanders_of(world)
+        self._moving: list[tuple[Unit, float, float]] = []
+        """The units that move, each with its velocity, in cells per loop."""
+        self._follows = False
+        """True if a unit follows another one, by the newest plan."""
+
+    def walk(self, loops: int) -> None:
+        """Let the units walk on for this many game loops, all within the plan."""
+        for _ in range(loops):  # one product instead of sums would round differently
+            for unit, vx, vy in self._moving:
+                unit.x += vx
+                unit.y += vy
+        self._world.loop += loops
+
+    def plan(self) -> None:
+        """If the plan has ended: choose targets, fire, and give every unit a velocity."""
+        world = self._world
+        if world.loop < world.plan_until:
+            return
+        if world.cloaked:
+            detect(world)
+        if self._pairs.version != world.population_version:
+            self._pairs = pairs_of(world)
+            self._bystanders = bystanders_of(world)
+            if self._routes is not None:
+                self._routes.update()
+                self._routes.forget_dead()
+        pairs, bystanders = self._pairs, self._bystanders
+        crowd = len(pairs.units) > 1
+        pairs.measure()
+        pushes = pairs.pushes() if crowd else None
+        self._follows = False
+        ways = self._ways(pairs.units, pushes)
+        fights = (pairs.hostile or bystanders is not None) and combat.fight(
+            world, pairs, bystanders, self._routes, ways
+        )
+        if pairs.healers:
+            fights |= heal(world, pairs, ways)
+        if self._detours is not None:
+            self._go_around(self._detours, pairs.units, ways)
+        self._set_off(pairs.units, ways, pushes)
+        world.plan_until = world.loop + 1
+        if fights or pushes is not None or self._follows or world.cloaked:
+            return
+        loops = _loops_until_arrival(pairs.units, ways)
+        if crowd and loops > 1.0:
+            velocities = {unit: (vx, vy) for unit, vx, vy in self._moving}
+            loops = min(loops, pairs.loops_until_contact(velocities))
+        if bystanders is not None:
+            loops = min(loops, LOOK_LOOPS)
+        world.plan_until = world.loop + max(1, int(min(loops, NEVER)))
+
+    def _ways(self, units: list[Unit], pushes: Pushes | None) -> list[Way | None]:
+        """The way of each unit by its order; orders of arrived units are ended."""
+        # Only one unit of a crowd can stand on the point itself; the others stop around it.
+        crowded = CROWD_SPACING * sqrt(len(units))
+        return [
+            None
+            if unit.order.kind < _MOVE
+            else self._stand(unit)
+            if not unit.type.step
+            else self._way(unit, crowded if pushes and i in pushes else ARRIVED)
+            for i, unit in enumerate(units)
+        ]
+
+    def _stand(self, unit: Unit) -> Way | None:
+        """End the orders of a unit that cannot walk, but those on units that live."""
+        while _MOVE <= unit.order.kind < OrderKind.LAND:
+            if unit.order.kind == _ATTACK and unit.order.target_tag in self._world.by_tag:
+                break
+            orders.finish(self._world, unit)
+        return None
+
+    def _way(self, unit: Unit, tolerance: float) -> Way | None:
+        """A unit's way by its order, once the orders that it has carried out are ended.
+
+        A patrol turns at most once a loop: a unit may be at both of its ends. So this ends: all
+        other orders of a unit come from its queue, which is finite.
+        """
+        world = self._world
+        turned = False
+        while True:
+            kind, x, y, target_tag, *_ = unit.order
+            if target_tag:
+                target = world.by_tag.get(target_tag)
+                if target is not None:
+                    self._follows = True
+                    routes = None if unit.type.aloft else self._routes
+                    if routes is None and kind == _ATTACK and target_tag in self._pairs.index:
+                        return None  # `combat` decides whether to walk
+                    x, y = _beside(unit, target)
+                    return way_to(unit, x, y) if routes is None else routes.way(unit, x, y, target)
+                orders.finish(world, unit)
+            elif kind < _MOVE:
+                return None
+            else:
+                way = way_to(unit, x, y)
+                routes = None if unit.type.aloft else self._routes
+                if routes is not None and way[2] >= tolerance:
+                    way = routes.way(unit, x, y)  # its end may be all that can be reached
+                    if way[2] >= ARRIVED:
+                        return way
+                if turned or kind == _CAST or way[2] >= tolerance:  # `spells` ends a cast
+                    return way
+                turned = orders.reach_point(world, unit)
+
+    def _go_around(self, detours: Detours, units: list[Unit], ways: list[Way | None]) -> None:
+        """Lead the ways of units on the ground around cliffs."""
+        for i, way in enumerate(ways):
+            unit = units[i]
+            if way is not None and not unit.type.aloft:
+                x, y = detours.next_point(unit.x, unit.y, unit.x + way[0], unit.y + way[1])
+                ways[i] = way_to(unit, x, y)
+                self._follows = True
+
+    def _set_off(self, units: list[Unit], ways: list[Way | None], pushes: Pushes | None) -> None:
+        """Set facing and velocity of each unit."""
+        moving = self._moving = []
+        routes, terrain = self._routes, self._terrain
+        low_x, low_y, high_x, high_y = terrain.bounds
+        cliffs = self._detours is not None
+        if cliffs and pushes is None:
+            pushes = {}
+        for i, unit in enumerate(units):
+            way, here_x, here_y = ways[i], unit.x, unit.y
+            vx = vy = 0.0
+            if way is not None:
+                way_x, way_y, distance = way
+                if distance > 0.0 and unit.type.step > 0.0:
+                    loops = distance / unit.type.step
+                    vx, vy = (way_x / loops, way_y / loops) if loops > 1.0 else (way_x, way_y)
+                    unit.facing = atan2(way_y, way_x) % tau
+            if pushes is not None:
+                push_x, push_y = pushes.get(i, STILL)
+                there_x, there_y = here_x + vx + push_x, here_y + vy + push_y
+                # No unit is pushed off the ground.
+                if cliffs or not (low_x <= there_x <= high_x and low_y <= there_y <= high_y):
+                    there_x, there_y = terrain.slide(
+                        here_x, here_y, there_x, there_y, unit.type.aloft
+                    )
+                vx, vy = there_x - here_x, there_y - here_y
+                # No unit is pushed into a wall; one that stands in it may get out.
+                if (
+                    routes is not None
+                    and not unit.type.aloft
+                    and routes.is_blocked(there_x, there_y)
+                    and not routes.is_blocked(here_x, here_y)
+                ):
+                    vx = vy = 0.0
+            if vx != 0.0 or vy != 0.0:
+                moving.append((unit, vx, vy))
+
+
+def _loops_until_arrival(units: list[Unit], ways: list[Way | None]) -> float:
+    """Loops until the first unit is at the end of its way."""
+    loops = math.inf
+    for unit, way in zip(units, ways, strict=True):
+        if way is not None and way[2] > 0.0 and unit.type.step > 0.0:
+            loops = min(loops, way[2] / unit.type.step)
+    return loops
+
+
+def _beside(unit: Unit, target: Unit) -> Point:
+    """The point at which a unit that follows another one touches it."""
+    x, y, distance = way_to(unit, target.x, target.y)
+    touch = unit.type.radius + target.type.radius
+    share = max(0.0, 1.0 - touch / max(distance, TINY))
+    return unit.x + x * share, unit.y + y * share

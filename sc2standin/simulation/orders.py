@@ -1,0 +1,77 @@
+"""Orders of single units: give, queue and finish them.
+
+Every change makes `movement` plan again.
+"""
+
+from __future__ import annotations
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.simulation.economy.jobs import Errand
+from sc2standin.simulation.world import STOPPED, Order, Unit, World
+
+_GATHER = OrderKind.GATHER
+QUEUE_LIMIT = 32
+"""Maximum number of queued orders behind the current one, as in the real game."""
+
+
+def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
+    """Give a unit an order, now or after its queued orders; False if its queue is full."""
+    errand = unit.job if isinstance(unit.job, Errand) else None
+    bound = errand is not None and errand.bound
+    busy = errand is not None and (errand.constructing or bound)
+    if bound and not queued:
+        unit.queue.clear()
+    if bound and order.kind == OrderKind.IDLE:
+        return True
+    if busy and order.kind == OrderKind.IDLE:  # it leaves its site as it is
+        unit.queue.clear()
+        finish(world, unit)
+        return True
+    if busy or (queued and unit.order.kind != OrderKind.IDLE):
+        if is_full(unit):
+            return False
+        unit.queue.append(order)
+        world.orders_changed()
+        return True
+    # An order that the unit has already changes nothing; a patrol begins at the unit's place.
+    if unit.queue or unit.order != order or order.kind == OrderKind.PATROL:
+        unit.queue.clear()
+        _begin(world, unit, order)
+    return True
+
+
+def is_full(unit: Unit) -> bool:
+    """True if the unit can take no more queued orders."""
+    return len(unit.queue) >= QUEUE_LIMIT
+
+
+def finish(world: World, unit: Unit) -> None:
+    """End a unit's order and begin its next one."""
+    _begin(world, unit, unit.queue.pop(0) if unit.queue else STOPPED)
+
+
+def reach_point(world: World, unit: Unit) -> bool:
+    """A unit has reached its point: end its order, or turn its patrol back; True if it turned."""
+    if unit.order.kind != OrderKind.PATROL or unit.queue:
+        finish(world, unit)
+        return False
+    there = unit.order.x, unit.order.y
+    unit.order = Order(OrderKind.PATROL, *unit.patrol_from, 0)
+    unit.patrol_from = there
+    world.orders_changed()
+    return True
+
+
+def _begin(world: World, unit: Unit, order: Order) -> None:
+    on_errand = unit.order.kind >= _GATHER
+    unit.order = order
+    if on_errand or order.kind >= _GATHER:
+        unit.job = None
+        world.sort_walkers()
+    unit.patrol_from = unit.x, unit.y
+    unit.engaged = 0
+    if order.kind == OrderKind.CAST:
+        world.casting = True
+        world.disturb()  # a rule casts
+    else:
+        world.orders_changed()

@@ -1,0 +1,69 @@
+"""A battle: the enemies attack, and once both sides are dead it begins anew."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.map_reader.fields import Point
+from sc2standin.map_reader.scenario import Battle, Group
+from sc2standin.simulation import orders
+from sc2standin.simulation.rules.placement import Placement, place_group
+from sc2standin.simulation.world import ENEMY, ME, NEVER, Order, Unit, World, way_to
+
+REACTION_LOOPS = 4
+"""Longest time that a unit needs to aim at a target that it chooses by itself.
+
+A calibration by the win rates of SMAC's heuristic; the README has them."""
+
+
+class BattleRule:
+    """The rule of a `Battle`."""
+
+    def __init__(
+        self, rule: Battle, groups: tuple[Group, ...], world: World, placement: Placement
+    ) -> None:
+        self._rule, self._groups = rule, groups
+        self._world, self._placement = world, placement
+        world.reaction_loops = REACTION_LOOPS
+
+    def start(self) -> None:
+        """Let the enemies attack; the first units are on the map."""
+        attack = self._rule.attack
+        if attack == "units":
+            self._attack_units()
+        elif attack:
+            self._attack_point(attack)
+
+    def apply(self) -> int:
+        """Begin again if both sides are gone; only a death can change that."""
+        world = self._world
+        if not any(unit.owner in (ME, ENEMY) for unit in world.units):
+            for group in self._groups:
+                place_group(world, self._placement, group)
+            self.start()
+        return NEVER
+
+    def _attack_point(self, points: tuple[Point, ...]) -> None:
+        """All to one point: a random one between the first and the last."""
+        (x, y), (last_x, last_y) = points[0], points[-1]
+        if len(points) > 1:
+            share = self._world.chance.random()
+            x, y = x + (last_x - x) * share, y + (last_y - y) * share
+        for unit in self._attackers():
+            orders.give(self._world, unit, Order(OrderKind.ATTACK, x, y, 0), queued=False)
+
+    def _attack_units(self) -> None:
+        """Each to the nearest of the client's units."""
+        mine = self._world.owned_by(ME)
+        for unit in self._attackers() if mine else ():
+            target = min(mine, key=partial(_distance, unit))
+            order = Order(OrderKind.ATTACK, 0.0, 0.0, target.tag)
+            orders.give(self._world, unit, order, queued=False)
+
+    def _attackers(self) -> list[Unit]:
+        return [unit for unit in self._world.owned_by(ENEMY) if unit.type.mobile]
+
+
+def _distance(unit: Unit, other: Unit) -> float:
+    return way_to(unit, other.x, other.y)[2]

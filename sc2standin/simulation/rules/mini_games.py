@@ -1,0 +1,129 @@
+"""The rules of a map: collect targets, start waves.
+
+A rule is applied after a unit was created or died, and otherwise not before the loop that it
+returned: the earliest loop at which it can have an effect. So skipping the loops in between changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from heapq import heapreplace
+from operator import attrgetter
+
+from sc2standin.map_reader.scenario import Collect, Group, Waves
+from sc2standin.simulation.rules.placement import Placement, place_group
+from sc2standin.simulation.world import ENEMY, ME, NEUTRAL, NEVER, Unit, World
+
+
+class CollectRule:
+    """Creates the targets of a `Collect` and scores those that are reached."""
+
+    def __init__(self, rule: Collect, world: World, placement: Placement) -> None:
+        self._rule = rule
+        self._targets = Group(rule.target, NEUTRAL, rule.count, rule.place)
+        self._world = world
+        self._placement = placement
+        self._version = -1
+        self._mine: list[Unit] = []
+        self._looks: list[tuple[int, int, Unit]] = []
+        """A heap: the earliest loop at which a target can be reached, its tag, the target."""
+
+    def start(self) -> None:
+        """Lay out the first targets."""
+        self._lay_out()
+
+    def apply(self) -> int:
+        """Score the targets that were reached; returns the next loop to apply the rule at."""
+        world, rule = self._world, self._rule
+        if self._version != world.population_version:
+            self._version = world.population_version
+            self._mine = [unit for unit in world.walkers if unit.owner == ME]
+            self._looks = [(0, unit.tag, unit) for unit in world.units if unit.type is rule.target]
+        if not self._mine:
+            return NEVER
+        taken = self._reached()
+        if taken:
+            world.score += rule.score * len(taken)
+            world.minerals += rule.minerals * len(taken)
+            self._replace(taken)
+            return world.loop + 1
+        return self._looks[0][0] if self._looks else NEVER
+
+    def _reached(self) -> list[Unit]:
+        """The targets within reach of a unit, the oldest first."""
+        loop, reach = self._world.loop, self._rule.reach
+        places = [(unit.x, unit.y) for unit in self._mine]
+        fastest = max(unit.type.step for unit in self._mine)
+        if len(self._world.walkers) > 1:
+            fastest *= 1.5  # a unit that another one pushes moves up to half a step farther
+        reached = []
+        while self._looks and self._looks[0][0] <= loop:
+            _, tag, target = self._looks[0]
+            target_x, target_y = target.x, target.y
+            nearest = math.inf
+            for x, y in places:
+                dx, dy = target_x - x, target_y - y
+                nearest = min(nearest, dx * dx + dy * dy)
+            distance = math.sqrt(nearest)
+            if distance <= reach:
+                reached.append(target)
+            earliest = loop + max(1, int((distance - reach) / fastest))
+            heapreplace(self._looks, (earliest, tag, target))
+        reached.sort(key=attrgetter("tag"))
+        return reached
+
+    def _replace(self, taken: list[Unit]) -> None:
+        world, rule = self._world, self._rule
+        if rule.taken == "moves":
+            places = self._placement.points(self._targets, len(taken), world.units)
+            world.put(taken, places.tolist())
+            return
+        world.bury(taken)
+        if all(unit.type is not rule.target for unit in world.units):
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        place_group(self._world, self._placement, self._targets)
+
+
+class WavesRule:
+    """Sends the next wave when no enemy is left; `begun` is called after it."""
+
+    def __init__(
+        self, rule: Waves, world: World, placement: Placement, begun: Callable[[], None] | None
+    ) -> None:
+        self._rule, self._begun = rule, begun
+        self._world = world
+        self._placement = placement
+
+    def start(self) -> None:
+        """The first wave is on the map from the start."""
+
+    def apply(self) -> int:
+        """Start a wave if no enemy is left; only a death can change that."""
+        world = self._world
+        if world.owned_by(ENEMY):
+            return NEVER
+        self._placement.draw_side()
+        if self._rule.survivors == "rejoin":
+            for group in self._rule.units:
+                self._rejoin(group)
+        else:
+            for group in self._rule.units:
+                place_group(world, self._placement, group)
+        if self._begun is not None:
+            self._begun()
+        return NEVER
+
+    def _rejoin(self, group: Group) -> None:
+        """Create the units of a group; its type's survivors are created anew among them."""
+        world = self._world
+        survivors = [
+            unit for unit in world.units if unit.owner == group.owner and unit.type is group.type
+        ]
+        world.remove(survivors)
+        units = place_group(world, self._placement, group, more=len(survivors))
+        for unit, survivor in zip(units, survivors, strict=False):
+            unit.life = survivor.life

@@ -1,0 +1,114 @@
+"""The fog of war: what a player's units see, what they have seen, and what it remembers.
+
+Buildings and scenery stay where they are, so the player remembers them where it saw them last, and
+creep too; the neutral ones it knows from the start, as in the real game. Only an episode with fog
+has a `Sight`.
+
+Rules it keeps: a look is taken every LOOK_LOOPS loops, in steps of any size; an observation between
+two looks is one more look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sc2standin.data.unit_types import STRUCTURE, UnitType
+from sc2standin.simulation.terrain import Cells, Terrain
+from sc2standin.simulation.world import NEUTRAL, Unit, World
+
+LOOK_LOOPS = 8
+"""Loops between two looks: a unit walks about one cell meanwhile."""
+
+SNAPSHOT_TAG = (1 << 32) + 2
+"""What a remembered unit's tag has more than the unit's own; the real game's tags differ, too."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A unit where the player saw it last; the unit itself may be dead or elsewhere."""
+
+    unit: Unit
+    kind: UnitType
+    """What it was then: a structure may have become another one."""
+    x: float
+    y: float
+
+
+class Sight:
+    """The fog of one player in one episode."""
+
+    def __init__(self, world: World, terrain: Terrain, player: int) -> None:
+        self._world, self._terrain, self._player = world, terrain, player
+        self._looked_at = (-1, -1)
+        """Loop and population of the last look."""
+        self.next_look = LOOK_LOOPS
+        """The loop at which a look is due."""
+        self.lit: Cells = np.zeros((terrain.height, terrain.width), dtype=np.bool_)
+        """The cells in sight, as (y, x)."""
+        self.explored = self.lit.copy()
+        """The cells that were in sight once."""
+        self.is_lifted = False
+        """True while the player sees the whole map, as it asked by debug command."""
+        self.creep: Cells | None = None
+        """The cells on which the player knows of creep: it sees it, or remembers it."""
+        self.in_sight: list[Unit] = []
+        """The units that the player sees, its own among them, in the order of creation."""
+        self._remembered = {
+            unit.tag: Snapshot(unit, unit.type, unit.x, unit.y)
+            for unit in world.units
+            if unit.owner == NEUTRAL and _stays(unit)
+        }
+
+    @property
+    def snapshots(self) -> list[Snapshot]:
+        """The units that the player remembers and does not see."""
+        return [one for one in self._remembered.values() if not self._is_lit(one)]
+
+    def sees(self, x: float, y: float) -> bool:
+        """True if a point is in sight."""
+        self.look()
+        return self._is_lit_at(x, y)
+
+    def look(self) -> None:
+        """See what there is to see at this loop."""
+        world = self._world
+        self.next_look = world.loop - world.loop % LOOK_LOOPS + LOOK_LOOPS
+        now = world.loop, world.population_version
+        if self._looked_at == now:
+            return
+        self._looked_at = now
+        mine = self._player
+        eyes = [(unit.x, unit.y, unit.type.sight) for unit in world.owned_by(mine)]
+        eyes += [(scan.x, scan.y, scan.radius) for scan in world.scans if scan.owner == mine]
+        self.lit = np.ones_like(self.lit) if self.is_lifted else self._terrain.seen_from(eyes)
+        self.explored |= self.lit
+        if world.creep is not None or self.creep is not None:
+            self.creep = self._known_creep(world.creep)
+        self.in_sight = [unit for unit in world.units if unit.owner == mine or self._is_lit(unit)]
+        for tag in [tag for tag, one in self._remembered.items() if self._is_lit(one)]:
+            del self._remembered[tag]
+        for unit in self.in_sight:
+            if unit.owner != mine and _stays(unit):
+                self._remembered[unit.tag] = Snapshot(unit, unit.type, unit.x, unit.y)
+
+    def _known_creep(self, creep: Cells | None) -> Cells | None:
+        """The creep that the player knows of, once it has seen what there is."""
+        known = np.zeros_like(self.lit) if self.creep is None else self.creep & ~self.lit
+        if creep is not None:
+            known |= creep & self.lit
+        return known if known.any() else None
+
+    def _is_lit(self, one: Unit | Snapshot) -> bool:
+        return self._is_lit_at(one.x, one.y)
+
+    def _is_lit_at(self, x: float, y: float) -> bool:
+        height, width = self.lit.shape
+        return bool(self.lit[min(int(y), height - 1), min(int(x), width - 1)])
+
+
+def _stays(unit: Unit) -> bool:
+    """True for buildings that have not lifted off, and scenery."""
+    kind = unit.type
+    return kind.invulnerable or (STRUCTURE in kind.attributes and not kind.flies)

@@ -1,0 +1,216 @@
+"""Spells: units that walk into range and cast, and what they leave on the ground and on units.
+
+Rules they keep: a spell is paid for when it is cast; one whose target is gone is not cast; the unit
+that casts may die before it takes effect. Buffs are shown; of what spells do, the numbers in
+`data.spells` are carried out and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from s2clientprotocol import error_pb2 as error_pb
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.data.derived import hallucination_of, type_named
+from sc2standin.data.spells import Aim, Side, Spell
+from sc2standin.data.unit_types import BIOLOGICAL, STRUCTURE, UnitType
+from sc2standin.simulation import orders
+from sc2standin.simulation.economy.jobs import Site
+from sc2standin.simulation.fights.damage import explode, harm
+from sc2standin.simulation.fights.pairs import hostile
+from sc2standin.simulation.world import NEVER, STOPPED, Effect, Unit, World, way_to
+
+
+@dataclass
+class _Cast:
+    """A spell that was cast and is not over."""
+
+    spell: Spell
+    owner: int
+    x: float
+    y: float
+    target_tag: int
+    """The unit that it is aimed at or stays with, 0 for none."""
+    due: int
+    """Loop at which it takes effect."""
+    until: int
+    """Loop at which it is over."""
+    left: tuple[int, ...] = ()
+    """Tags of the units that lie there, or that it has summoned."""
+    met: list[Unit] = field(default_factory=list)
+    """The units that it has met."""
+
+
+class Spells:
+    """All spells of one episode."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._casts: list[_Cast] = []
+
+    def start(self) -> None:
+        """Nothing is cast before the first loop."""
+
+    def apply(self) -> int:
+        """Cast what can be cast, and go on with what was cast; returns the next loop to do so."""
+        world = self._world
+        if world.casting:
+            casters = [unit for unit in world.units if unit.order.kind == OrderKind.CAST]
+            for unit in casters:
+                if unit.order.kind == OrderKind.CAST:  # its partner may have cast for both
+                    self._try(unit)
+            world.casting = bool(casters)
+        if not world.casting and not self._casts:
+            return NEVER
+        for cast in self._casts:
+            self._go_on(cast)
+        for cast in self._casts:
+            for tag in cast.left:
+                if tag in world.by_tag:
+                    self._grow_or_end(cast, world.by_tag[tag])
+        self._casts = [cast for cast in self._casts if cast.until > world.loop]
+        world.effects = [
+            Effect(cast.spell.effect_id, cast.owner, cast.x, cast.y, cast.spell.radius)
+            for cast in self._casts
+            if cast.spell.effect_id
+        ]
+        if world.doomed:
+            world.orders_changed()
+        return world.loop + 1
+
+    def _grow_or_end(self, cast: _Cast, left: Unit) -> None:
+        """Go on with the unit that a spell has made: it grows, or it is there for a while."""
+        over = cast.until <= self._world.loop
+        if isinstance(left.job, Site):
+            left.job.left = max(0, cast.until - self._world.loop)
+            if over:
+                left.job = None
+                self._world.sort_walkers()
+        elif over:
+            self._world.doomed.append(left.tag)
+
+    def _try(self, unit: Unit) -> None:
+        """Let a unit cast if it is near enough; its order ends if the target is gone."""
+        world, order, spell = self._world, unit.order, unit.order.spell
+        target = world.by_tag.get(order.target_tag)
+        if spell is not None and spell.aim is Aim.PARTNER:
+            target = self._partner(unit)
+        if spell is None or (target is None and (order.target_tag or spell.aim is Aim.PARTNER)):
+            orders.finish(world, unit)
+            return
+        x, y = (order.x, order.y) if target is None else (target.x, target.y)
+        reach = spell.range + unit.type.radius + (0.0 if target is None else target.type.radius)
+        if spell.aim is not Aim.SELF and way_to(unit, x, y)[2] > reach:
+            return
+        orders.finish(world, unit)
+        if refusal(unit, spell, world.loop) != error_pb.Success:
+            return
+        unit.energy -= spell.energy
+        unit.casts_at = world.loop + spell.cooldown_loops
+        if spell.aim is Aim.SELF:
+            x, y, target = unit.x, unit.y, unit
+        due = world.loop + spell.delay_loops
+        tag = 0 if target is None else target.tag
+        cast = _Cast(spell, unit.owner, x, y, tag, due, due + spell.lasts_loops)
+        left = type_named(spell.marker or spell.summons or spell.becomes)
+        if left is not None:
+            kind = hallucination_of(left) if spell.hallucinates else left
+            cast.left = tuple(one.tag for one in self._leave(cast, kind, unit, target))
+        self._casts.append(cast)
+
+    def _partner(self, unit: Unit) -> Unit | None:
+        """The unit that goes to the same point, to do the same."""
+        others = (
+            one
+            for one in self._world.units
+            if one is not unit and one.owner == unit.owner and one.order == unit.order
+        )
+        return next(others, None)
+
+    def _leave(self, cast: _Cast, kind: UnitType, caster: Unit, target: Unit | None) -> list[Unit]:
+        """Put the units on the ground that a spell makes."""
+        world = self._world
+        if cast.spell.becomes and target is not None:
+            target.order = STOPPED
+            world.remove([caster, target])
+            cast.target_tag = 0
+        units = world.spawn(kind, caster.owner, [(cast.x, cast.y)] * cast.spell.count)
+        if cast.spell.becomes:
+            units[0].job = Site(cast.spell.lasts_loops, cast.spell.lasts_loops)
+            world.sort_walkers()
+        return units
+
+    def _go_on(self, cast: _Cast) -> None:
+        world, spell = self._world, cast.spell
+        target = world.by_tag.get(cast.target_tag)
+        if target is not None:
+            cast.x, cast.y = target.x, target.y
+        elif spell.aim is Aim.SELF and not spell.summons:
+            cast.until = world.loop  # who carried it is dead
+            return
+        if world.loop < cast.due:
+            return
+        begins = world.loop == cast.due
+        if begins or spell.effect_id:  # what lies on the ground meets who comes there
+            cast.met = self._near(cast, target)
+        else:
+            cast.met = [unit for unit in cast.met if unit.tag in world.by_tag]
+        if begins:
+            self._take_effect(spell, cast.met)
+        lasts = cast.due + 1 if spell.effect_id else cast.until
+        for unit in cast.met:
+            for buff in spell.buffs:
+                unit.buffs[buff] = max(lasts, world.loop + 1, unit.buffs.get(buff, 0))
+        self._hurt(cast.met, spell.damage_per_loop)
+
+    def _near(self, cast: _Cast, target: Unit | None) -> list[Unit]:
+        """The units that a spell meets where it is."""
+        spell = cast.spell
+        found = [] if target is None else [target]
+        if spell.radius:
+            found = [
+                unit
+                for unit in self._world.units
+                if way_to(unit, cast.x, cast.y)[2] - unit.type.radius <= spell.radius
+            ]
+        return [unit for unit in found if can_meet(spell, cast.owner, unit)]
+
+    def _take_effect(self, spell: Spell, met: list[Unit]) -> None:
+        for unit in met:
+            if spell.takes_shields:
+                unit.shields = max(0.0, unit.shields - spell.takes_shields)
+            if spell.heals:
+                unit.life = min(unit.type.life, unit.life + spell.heals)
+            if spell.takes_energy:
+                self._hurt([unit], unit.energy * spell.damage_per_energy)
+                unit.energy = 0.0
+        self._hurt(met, spell.damage)
+
+    def _hurt(self, units: list[Unit], damage: float) -> None:
+        if damage:
+            world = self._world
+            exploding = [unit for unit in units if harm(world, unit, damage)]
+            explode(world, world.units, exploding)
+
+
+def refusal(unit: Unit, spell: Spell, loop: int) -> error_pb.ActionResult.ValueType:
+    """Success if a unit can cast a spell now, or why not."""
+    if unit.energy < spell.energy:
+        return error_pb.NotEnoughEnergy
+    return error_pb.Cooldown if loop < unit.casts_at else error_pb.Success
+
+
+def can_meet(spell: Spell, owner: int, unit: Unit) -> bool:
+    """True if an owner's spell has an effect on such a unit."""
+    kind = unit.type
+    if kind.invulnerable:
+        return False
+    if spell.side is not Side.ALL and (spell.side is Side.ENEMIES) != hostile(owner, unit.owner):
+        return False
+    is_structure = STRUCTURE in kind.attributes
+    return (
+        not (spell.ground_only and (kind.flies or is_structure))
+        and not (spell.biological_only and BIOLOGICAL not in kind.attributes)
+        and spell.structures_only in (False, is_structure)
+    )

@@ -1,0 +1,379 @@
+"""All units of one episode, and the events since the last observation.
+
+Rules it keeps:
+- units stay in the order of creation;
+- units are created and die only here, so that the lists that depend on who lives stay true;
+- a change that affects the plans of movement calls `orders_changed`; one that affects the rules
+  too calls `disturb`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.data.research import Research
+from sc2standin.data.spells import Spell
+from sc2standin.data.unit_types import MULE, SCV, STRUCTURE, UnitType
+from sc2standin.simulation.economy.jobs import Job, Site
+from sc2standin.simulation.terrain import Cells
+from sc2standin.simulation.upgrades import Upgrades
+
+ME, ENEMY, NEUTRAL = 1, 2, 16
+"""Owners: player 1, player 2, and the owner of scenery. Player 1 is a client, unless two computers
+play; player 2 is its opponent, a computer or another client."""
+PLAYERS = (ME, ENEMY)
+
+Point = tuple[float, float]
+
+_FIRST_TAG = (1 << 32) + (1 << 18) + 1
+_TAG_STEP = 1 << 18
+
+DOWN = 1.5 * math.pi
+"""The facing of a new unit."""
+
+NEVER = 1 << 60
+"""A loop that never comes."""
+NO_HIT = -1 << 60
+"""The loop of a hit that never was."""
+
+
+MOST_FOOD = 200
+"""The game's limit for supply, however much is provided."""
+
+
+class Order(NamedTuple):
+    """One order of a unit: to a point, or to a unit if `target_tag` is not 0."""
+
+    kind: OrderKind
+    x: float
+    y: float
+    target_tag: int
+    makes: UnitType | Research | None = None
+    """What is built, trained or researched."""
+    spell: Spell | None = None
+    """What is cast."""
+
+
+STOPPED = Order(OrderKind.IDLE, 0.0, 0.0, 0)
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """One living unit."""
+
+    tag: int
+    type: UnitType
+    owner: int
+    x: float
+    y: float
+    facing: float
+    life: float
+    shields: float
+    energy: float = 0.0
+    ready_at: float = 0.0
+    """Time at which the weapon may fire again, in loops."""
+    hit_at: int = NO_HIT
+    """Loop of the last hit on its shields or life."""
+    engaged: int = 0
+    """Tag of the unit that the weapon is aimed at, 0 for none."""
+    noticed: int = 0
+    """Tag of the unit that it last chose to fire at by itself, 0 for none."""
+    order: Order = STOPPED
+    queue: list[Order] = field(default_factory=list)
+    """The orders after the current one."""
+    patrol_from: Point = (0.0, 0.0)
+    job: Job | None = None
+    """What it does in an economy."""
+    cargo: tuple[int, int] = (0, 0)
+    """Minerals and gas that a worker carries."""
+    workplace: int = 0
+    """Tag of the deposit that a worker gathers from, 0 for none."""
+    unseen: bool = False
+    """True while it is cloaked and no enemy detects it."""
+    casts_at: int = 0
+    """The loop from which it may cast again."""
+    buffs: dict[int, int] = field(default_factory=dict)
+    """The ids of its buffs, and the loop at which each one ends."""
+
+
+Way = tuple[float, float, float]
+"""The way of a unit to a point: along x, along y, and its length."""
+
+
+def way_to(unit: Unit, x: float, y: float) -> Way:
+    """The straight way of a unit to a point."""
+    way_x, way_y = x - unit.x, y - unit.y
+    return way_x, way_y, math.sqrt(way_x * way_x + way_y * way_y)
+
+
+class Scan(NamedTuple):
+    """A circle that a player sees, with what is cloaked in it, until a loop."""
+
+    owner: int
+    x: float
+    y: float
+    radius: float
+    until: int
+
+
+class Effect(NamedTuple):
+    """What a spell shows on the ground."""
+
+    id: int
+    owner: int
+    x: float
+    y: float
+    radius: float
+
+
+@dataclass(frozen=True)
+class Army:
+    """Totals over a player's units."""
+
+    count: int = 0
+    minerals: float = 0.0
+    vespene: float = 0.0
+    food: float = 0.0
+    food_provided: float = 0.0
+    structure_minerals: float = 0.0
+    workers: int = 0
+    soldiers: int = 0
+    mobile: bool = False
+    armed: bool = False
+
+
+@dataclass
+class Ledger:
+    """The sums that the score details report, for the side of player 1."""
+
+    killed_value: float = 0.0
+    killed_minerals: float = 0.0
+    killed_vespene: float = 0.0
+    lost_minerals: float = 0.0
+    lost_vespene: float = 0.0
+    dealt_life: float = 0.0
+    dealt_shields: float = 0.0
+    taken_life: float = 0.0
+    taken_shields: float = 0.0
+    killed: Counter[UnitType] = field(default_factory=Counter)
+    lost: Counter[UnitType] = field(default_factory=Counter)
+
+    def mirrored(self) -> Ledger:
+        """The same sums for the side of player 2."""
+        return Ledger(
+            killed_value=self.lost_minerals + self.lost_vespene,
+            killed_minerals=self.lost_minerals,
+            killed_vespene=self.lost_vespene,
+            lost_minerals=self.killed_minerals,
+            lost_vespene=self.killed_vespene,
+            dealt_life=self.taken_life,
+            dealt_shields=self.taken_shields,
+            taken_life=self.dealt_life,
+            taken_shields=self.dealt_shields,
+            killed=self.lost,
+            lost=self.killed,
+        )
+
+
+class World:
+    """The units, the loop, and the events since the last observation.
+
+    Args:
+        seed: for what is random within a loop.
+        clients: the players that clients play; computers play the others.
+    """
+
+    def __init__(self, seed: int = 0, clients: frozenset[int] = frozenset({ME})) -> None:
+        self.clients = clients
+        self.loop = 0
+        self.chance = Random(seed)
+        """Random numbers for what happens within a loop; one is cheaper here than from numpy."""
+        self.score = self.rival_score = 0
+        """The scores of player 1 and of player 2."""
+        self.minerals = 0
+        self.ledger = Ledger()
+        self.dead_tags: list[int] = []
+        """Tags of the units that died since the last observation."""
+
+        self.units: list[Unit] = []
+        self.by_tag: dict[int, Unit] = {}
+        self.walkers: list[Unit] = []
+        """The units that can walk or fire and are on no errand, in the order of creation."""
+        self.workers: list[Unit] = []
+        """The units on an errand of the economy."""
+        self.structures: dict[int, list[Unit]] = {owner: [] for owner in PLAYERS}
+        """The structures of each player."""
+        self.recovering: list[Unit] = []
+        """The units whose shields, life or energy come back."""
+        self.cloaked: list[Unit] = []
+        """The units that enemies see only where they detect them."""
+        self.scans: list[Scan] = []
+        """The scans that are not over."""
+        self.casting = False
+        """True while a unit has an order to cast."""
+        self.effects: list[Effect] = []
+        """What spells show on the ground now."""
+        self.creep: Cells | None = None
+        """The cells with creep, as (y, x), None if there is none; a change makes a new array."""
+        self.gods: set[int] = set()
+        """The players whose units take no damage."""
+        self.upgrades = Upgrades()
+        self.army = Army()
+        """The client's totals."""
+        self.armies = dict.fromkeys(PLAYERS, self.army)
+        """The totals of each player."""
+
+        self.reaction_loops = 0
+        """Longest time that a unit needs to aim at a target that it chooses by itself."""
+        self.armored_shields = False
+        """True if armor takes something off the damage to shields, too."""
+        self.doomed: list[int] = []
+        """Tags of the units that die at the end of this loop."""
+        self.population_version = 0
+        """Changes when units are created or die, or are put elsewhere."""
+        self.plan_until = 0
+        """The plan of movement is valid up to this loop; then movement must plan again."""
+        self.rules_at = 0
+        """No rule has an effect before this loop."""
+        self._next_tag = _FIRST_TAG
+
+    def owned_by(self, owner: int) -> list[Unit]:
+        """The units of one owner, in the order of creation."""
+        return [unit for unit in self.units if unit.owner == owner]
+
+    def army_of(self, player: int) -> Army:
+        """The totals over the units of a client."""
+        return self.armies[player]
+
+    def score_of(self, player: int) -> int:
+        """The score of a client."""
+        return self.score if player == ME else self.rival_score
+
+    def ledger_of(self, player: int) -> Ledger:
+        """The sums of a client's side."""
+        return self.ledger if player == ME else self.ledger.mirrored()
+
+    def orders_changed(self) -> None:
+        """An order changed: movement must plan again."""
+        self.plan_until = self.loop
+
+    def disturb(self) -> None:
+        """A unit was created, removed or moved: movement must plan again, the rules must apply."""
+        self.orders_changed()
+        self.rules_at = self.loop
+
+    def spawn(self, kind: UnitType, owner: int, points: Iterable[Sequence[float]]) -> list[Unit]:
+        """Create one unit at each of the points."""
+        before = len(self.units)
+        kind = self.upgrades.kind_for(owner, kind)
+        for x, y in points:
+            unit = Unit(
+                *(self._next_tag, kind, owner, float(x), float(y), DOWN),
+                *(kind.life, kind.shields, kind.energy_at_start),
+            )
+            unit.unseen = kind.cloaked
+            self._next_tag += _TAG_STEP
+            self.units.append(unit)
+        self._population_changed()
+        return self.units[before:]
+
+    def put(self, units: list[Unit], points: Iterable[Sequence[float]]) -> None:
+        """Move units to other places. If they walk, call `disturb`, too."""
+        for unit, (x, y) in zip(units, points, strict=True):
+            unit.x, unit.y = x, y
+        self.population_version += 1
+
+    def become(self, unit: Unit, kind: UnitType, *, stimmed: bool = False) -> None:
+        """Change a unit's type, or whether it has a stimpack."""
+        unit.type = self.upgrades.kind_for(unit.owner, kind, stimmed=stimmed)
+        self._population_changed()
+
+    def upgrade(self, owner: int, upgrade_id: int) -> None:
+        """A player has an upgrade from now on, and so have its units."""
+        self.upgrades.add(owner, upgrade_id)
+        for unit in self.owned_by(owner):
+            kind = self.upgrades.kind_for(owner, unit.type, stimmed=unit.type.buff_id != 0)
+            unit.life += kind.life - unit.type.life
+            unit.type = kind
+        self._population_changed()
+
+    def bury(self, dead: list[Unit]) -> None:
+        """Remove units and record their deaths."""
+        for unit in dead:
+            self.dead_tags.append(unit.tag)
+            self._account_death(unit)
+        self.remove(dead)
+
+    def remove(self, units: list[Unit]) -> None:
+        """Take units off the map; this is no death."""
+        gone = {unit.tag for unit in units}
+        self.units = [unit for unit in self.units if unit.tag not in gone]
+        self._population_changed()
+
+    def _account_death(self, unit: Unit) -> None:
+        kind = unit.type
+        if unit.owner == ENEMY:
+            self.ledger.killed[kind] += 1
+            self.ledger.killed_value += kind.minerals + kind.vespene
+            self.ledger.killed_minerals += kind.minerals
+            self.ledger.killed_vespene += kind.vespene
+        elif unit.owner == ME:
+            self.ledger.lost[kind] += 1
+            self.ledger.lost_minerals += kind.minerals
+            self.ledger.lost_vespene += kind.vespene
+
+    def _population_changed(self) -> None:
+        self.by_tag = {unit.tag: unit for unit in self.units}
+        self.recovering = [unit for unit in self.units if unit.type.recovers]
+        self.cloaked = [unit for unit in self.units if unit.type.cloaked]
+        self.count_units()
+        self.sort_walkers()
+        self.disturb()
+
+    def sort_walkers(self) -> None:
+        """Sort the units that can walk: a unit was created, or began or ended an errand."""
+        self.population_version += 1
+        mobile = [unit for unit in self.units if unit.type.mobile]
+        self.workers = [unit for unit in mobile if unit.order.kind >= OrderKind.GATHER]
+        self.walkers = [
+            unit
+            for unit in self.units
+            if not isinstance(unit.job, Site)
+            and (
+                unit.order.kind < OrderKind.GATHER
+                if unit.type.mobile
+                else unit.type.weapon is not None
+            )
+        ]
+
+    def count_units(self) -> None:
+        """Count the players' units: one was created or died, or a structure was finished."""
+        self.armies = {owner: self._count(owner) for owner in PLAYERS}
+        self.army = self.armies[ME]
+
+    def _count(self, owner: int) -> Army:
+        units = self.owned_by(owner)
+        structures = [unit for unit in units if STRUCTURE in unit.type.attributes]
+        self.structures[owner] = structures
+        sites = [unit.type for unit in structures if isinstance(unit.job, Site)]
+        types = [unit.type for unit in units]
+        provided = sum(kind.food_provided for kind in types)
+        workers = types.count(SCV)
+        return Army(
+            count=len(types),
+            minerals=float(sum(kind.minerals for kind in types)),
+            vespene=float(sum(kind.vespene for kind in types)),
+            food=float(sum(kind.food for kind in types)),
+            food_provided=float(provided - sum(kind.food_provided for kind in sites)),
+            structure_minerals=float(sum(unit.type.minerals for unit in structures)),
+            workers=workers,
+            soldiers=len(types) - len(structures) - workers - types.count(MULE),
+            mobile=any(kind.mobile for kind in types),
+            armed=any(kind.mobile and kind.weapon is not None for kind in types),
+        )

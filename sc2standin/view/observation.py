@@ -1,0 +1,212 @@
+"""The observation of an episode, kept from one request to the next.
+
+The message is filled once; an update sets what may have changed since the last one. Grids that do
+not change are kept as bytes in `Terrain`.
+
+Rules it keeps: what is out of sight appears only as it is remembered; a cloaked unit that is not
+detected appears only if the interface says `show_cloaked`; deaths appear once, in the
+first observation after them; the result is the same as that of a message filled anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2standin.data.abilities import OrderKind
+from sc2standin.data.unit_types import SCV
+from sc2standin.layers.screens import ScreensView
+from sc2standin.layers.window import Window
+from sc2standin.simulation.economy.economy import Economy
+from sc2standin.simulation.fights.cloak import is_hidden
+from sc2standin.simulation.game import Game
+from sc2standin.simulation.sight import Snapshot
+from sc2standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE, Cells
+from sc2standin.simulation.world import ME, MOST_FOOD, Army, Effect, Point, Unit, World
+from sc2standin.view.card import CardView
+from sc2standin.view.effects import EffectsView, seen_effects
+from sc2standin.view.score import ScoreView
+from sc2standin.view.units import UnitsView
+
+Grid = NDArray[np.uint8]
+"""Id of the effect of a scan."""
+_NO_UNITS: frozenset[Unit] = frozenset()
+
+
+class View:
+    """A player's observation of one episode, with the parts that the interface asked for."""
+
+    def __init__(self, game: Game, options: sc_pb.InterfaceOptions) -> None:
+        self._game = game
+        self._seen = sc_pb.Observation()
+        self._player = game.viewer
+        self._economy = game.economies.get(game.viewer)
+        self._score = ScoreView(self._seen.score, game) if options.score else None
+        self._raw = RawView(self._seen.raw_data, game) if options.raw else None
+        has_screen = options.HasField("feature_layer") or options.HasField("render")
+        self._screens = ScreensView(self._seen, game, options) if has_screen else None
+        self._shows_cloaked = options.show_cloaked
+        self._card = CardView(self._seen, game.viewer, self._economy, game.world)
+        self._army: Army | None = None
+        self._minerals = -1
+
+    def update(self, *, fog: bool, lifted: bool = False) -> sc_pb.Observation:
+        """The observation at the current loop; it is valid until the next update.
+
+        Args:
+            fog: False to show the whole map also in an episode with fog.
+            lifted: True to tell, without fog, which units it would hide.
+        """
+        seen, world = self._seen, self._game.world
+        seen.game_loop = world.loop
+        minerals = world.minerals
+        if self._player != ME:
+            minerals = self._economy.minerals if self._economy is not None else 0
+        if self._minerals != minerals:
+            self._minerals = seen.player_common.minerals = minerals
+        army = world.army_of(self._player)
+        if self._army is not army:
+            self._army = army
+            _fill_common(seen.player_common, army, self._player)
+        if self._economy is not None:
+            _fill_economy(seen.player_common, self._economy, world)
+        if self._score is not None:
+            self._score.update()
+        controls = self._game.controls[self._player]
+        selected = controls.alive(controls.now.selected)
+        self._card.update(selected)
+        if self._raw is not None or self._screens is not None:
+            in_fog = self._in_fog() if lifted else _NO_UNITS
+            self._show_map(*self._look(fog=fog), selected, in_fog)
+        world.dead_tags.clear()
+        return seen
+
+    def _show_map(
+        self,
+        units: Sequence[Unit | Snapshot],
+        grid: Grid | None,
+        creep: Cells | None,
+        selected: tuple[Unit, ...],
+        in_fog: frozenset[Unit],
+    ) -> None:
+        """Show these units, the visibility of each cell if there is fog, and creep if any is."""
+        if self._game.world.cloaked and not self._shows_cloaked:
+            units = [
+                one
+                for one in units
+                if isinstance(one, Snapshot) or not is_hidden(one, self._player)
+            ]
+        effects = seen_effects(self._game)
+        if self._raw is not None:
+            self._raw.update(units, grid, selected, in_fog, effects)
+            self._raw.show_creep(creep)
+        if self._screens is not None:
+            self._screens.update(units, grid, selected, effects)
+        if self._raw is not None and self._screens is not None:
+            self._raw.show_on_screen(self._screens.window)
+
+    def _in_fog(self) -> frozenset[Unit]:
+        """The units that the client would not see if it did not lift the fog."""
+        sight = self._game.sight
+        if sight is None:
+            return _NO_UNITS
+        sight.look()
+        seen = set(sight.in_sight)
+        return frozenset(
+            unit
+            for unit in self._game.world.units
+            if unit not in seen and not unit.type.invulnerable
+        )
+
+    def _look(self, *, fog: bool) -> tuple[Sequence[Unit | Snapshot], Grid | None, Cells | None]:
+        """What the client sees or remembers: units, the visibility of each cell in a fog, creep."""
+        sight = self._game.sight if fog else None
+        if sight is None:
+            return self._game.world.units, None, self._game.world.creep
+        sight.look()
+        grid = np.where(sight.lit, VISIBLE, np.where(sight.explored, FOGGED, HIDDEN))
+        return [*sight.in_sight, *sight.snapshots], grid.astype(np.uint8), sight.creep
+
+
+def _fill_common(player: sc_pb.PlayerCommon, army: Army, player_id: int) -> None:
+    player.player_id = player_id
+    player.vespene = 0
+    player.food_cap = min(MOST_FOOD, int(army.food_provided))
+    player.food_used = int(army.food)
+    player.food_army = int(army.food - army.workers)
+    player.food_workers = army.workers
+    player.idle_worker_count = 0
+    player.army_count = army.soldiers
+    player.warp_gate_count = 0
+
+
+def _fill_economy(player: sc_pb.PlayerCommon, economy: Economy, world: World) -> None:
+    """Set what an economy changes without a birth or a death."""
+    player.vespene = economy.vespene
+    player.food_used = int(economy.food_used)
+    player.idle_worker_count = sum(
+        unit.type is SCV and unit.owner == economy.owner and unit.order.kind == OrderKind.IDLE
+        for unit in world.walkers
+    )
+
+
+class RawView:
+    """The raw interface: units, grids and deaths."""
+
+    def __init__(self, raw: raw_pb.ObservationRaw, game: Game) -> None:
+        self._raw, self._game = raw, game
+        self._units = UnitsView(raw, game.world, game.terrain, game.viewer)
+        self._all_lit = False
+        """True if the grid shown is that of a map without fog."""
+        self._creep: Cells | None = None
+        """The creep shown."""
+        self._camera: Point | None = None
+        """The camera shown."""
+        self._effects = EffectsView(raw, game.viewer)
+        terrain, state = game.terrain, raw.map_state
+        for grid, bits in ((state.visibility, 8), (state.creep, 1)):
+            grid.bits_per_pixel = bits
+            grid.size.x, grid.size.y = terrain.width, terrain.height
+        state.creep.data = terrain.bare_bits
+
+    def update(
+        self,
+        units: Sequence[Unit | Snapshot],
+        grid: Grid | None,
+        selected: tuple[Unit, ...],
+        in_fog: frozenset[Unit],
+        effects: list[Effect],
+    ) -> None:
+        """Show the current loop: these units and effects, and the visibility of each cell."""
+        raw, game = self._raw, self._game
+        upgrades = game.world.upgrades.of(game.viewer)
+        if len(raw.player.upgrade_ids) != len(upgrades):
+            raw.player.upgrade_ids[:] = upgrades
+        camera = game.controls[game.viewer].now.camera
+        if camera != self._camera:
+            self._camera = raw.player.camera.x, raw.player.camera.y = camera
+        self._units.update(units, selected, in_fog)
+        if grid is not None:
+            raw.map_state.visibility.data = grid.tobytes()
+        elif not self._all_lit:
+            raw.map_state.visibility.data = game.terrain.lit_bytes
+        self._all_lit = grid is None
+        self._effects.update(effects)
+        raw.ClearField("event")
+        if game.world.dead_tags:
+            raw.event.dead_units.extend(game.world.dead_tags)
+
+    def show_creep(self, creep: Cells | None) -> None:
+        """Show which cells have creep."""
+        if creep is not self._creep:
+            self._creep = creep
+            bits = self._game.terrain.bare_bits if creep is None else np.packbits(creep).tobytes()
+            self._raw.map_state.creep.data = bits
+
+    def show_on_screen(self, screen: Window) -> None:
+        """Show which units are on the screen."""
+        self._units.show_on_screen(screen)

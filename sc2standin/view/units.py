@@ -1,0 +1,333 @@
+"""The units in the observation: one message for each, kept while the unit is shown.
+
+Rules it keeps: units appear in the order of their creation; only the client's own units show
+orders, weapons and harvesters; the message of scenery changes only with
+`World.population_version`; a field is set if recorded messages of the real game have it; of a
+cloaked unit that the client has not detected, only what it is and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import raw_pb2 as raw_pb
+
+from sc2standin.data.abilities import OrderKind, shown_as
+from sc2standin.data.unit_types import UnitType
+from sc2standin.data.upgrades import Levels
+from sc2standin.layers.window import Window
+from sc2standin.simulation.economy.jobs import Deposit, Factory, Site
+from sc2standin.simulation.fights.cloak import is_detected, is_hidden
+from sc2standin.simulation.sight import SNAPSHOT_TAG, Snapshot
+from sc2standin.simulation.terrain import GROUND_Z, Terrain
+from sc2standin.simulation.world import NEUTRAL, Order, Unit, World
+from sc2standin.view.jobs import buffs_of, show_contents, show_job, show_progress
+
+_WITHOUT_GOAL = (OrderKind.HOLD, OrderKind.RETURN, OrderKind.CHANGE_MODE)
+FLYING_Z = 3.75
+"""Height of a flying unit above the ground."""
+
+
+class UnitsView:
+    """The units of one episode, as one player sees them."""
+
+    def __init__(
+        self, raw: raw_pb.ObservationRaw, world: World, terrain: Terrain, player: int
+    ) -> None:
+        self._raw, self._world, self._player = raw, world, player
+        self._hills = None if terrain.flat else terrain
+        """What tells the height of units, None on flat ground."""
+        self._version = -1
+        self._shown: list[Unit | Snapshot] = []
+        self._selected: tuple[Unit, ...] = ()
+        """The units shown as selected."""
+        self._changing: list[_Changing] = []
+        self._deposits: list[tuple[Unit, raw_pb.Unit]] = []
+        """Scenery that holds minerals or gas."""
+        self._upgraded = 0
+        """The number of upgrades at the last update: each changes what many units show."""
+        self._in_fog: frozenset[Unit] = frozenset()
+        """The units shown as hidden by the fog."""
+
+    def update(
+        self,
+        units: Sequence[Unit | Snapshot],
+        selected: tuple[Unit, ...],
+        in_fog: frozenset[Unit],
+    ) -> None:
+        """Show these units at the current loop.
+
+        Args:
+            in_fog: those that are out of sight, and shown nevertheless.
+        """
+        upgraded = self._world.upgrades.count
+        if self._in_fog != in_fog or self._upgraded != upgraded:  # all anew: both are rare
+            self._in_fog, self._upgraded = in_fog, upgraded
+            self._replace(())
+            self._version = -1
+        if self._version != self._world.population_version or self._shown != units:
+            self._version = self._world.population_version
+            self._replace(units)
+            self._select(selected)
+        elif self._selected != selected:
+            self._select(selected)
+        loop = self._world.loop
+        for one in self._changing:
+            one.update(loop)
+        for unit, message in self._deposits:
+            if isinstance(unit.job, Deposit):
+                show_contents(message, unit, unit.job)
+
+    def show_on_screen(self, screen: Window) -> None:
+        """Show which units are on the screen."""
+        for unit, message in zip(self._shown, self._raw.units, strict=True):
+            message.is_on_screen = screen.shows(unit.x, unit.y, message.radius)
+
+    def _select(self, selected: tuple[Unit, ...]) -> None:
+        """Show which units are selected."""
+        if not selected and not self._selected:
+            return
+        self._selected, tags = selected, {unit.tag for unit in selected}
+        for unit, message in zip(self._shown, self._raw.units, strict=True):
+            if isinstance(unit, Unit):
+                message.is_selected = unit.tag in tags
+
+    def _replace(self, units: Sequence[Unit | Snapshot]) -> None:
+        """Remove and add messages, so that there is one for each unit."""
+        messages, shown = self._raw.units, self._shown
+        staying = set(units)
+        for i in reversed(range(len(shown))):
+            if shown[i] not in staying:
+                del messages[i], shown[i]
+        if shown != units[: len(shown)]:  # a unit came into sight between two others
+            del messages[:]
+            shown.clear()
+        for unit in units[len(shown) :]:
+            if isinstance(unit, Snapshot):
+                _fill_snapshot(messages.add(), unit, self._player, self._hills)
+            else:
+                self._show(messages.add(), unit)
+        self._shown = list(units)
+        self._changing.clear()
+        self._deposits.clear()
+        for unit, message in zip(units, messages, strict=True):
+            if isinstance(unit, Snapshot):
+                continue
+            if unit.type.invulnerable:
+                message.pos.x, message.pos.y = unit.x, unit.y
+                if self._hills is not None:
+                    message.pos.z = self._hills.z_at(unit.x, unit.y)
+                if unit.job is not None:
+                    self._deposits.append((unit, message))
+                continue
+            # It may be detected now, or no longer; or a structure has become another one.
+            if unit.type.cloaked or message.unit_type != unit.type.id:
+                self._show(message, unit)
+            changing = _Changing(unit, message, self._world, self._player, self._hills)
+            self._changing.append(changing)
+
+    def _show(self, message: raw_pb.Unit, unit: Unit) -> None:
+        """Fill a unit's message."""
+        _fill(message, unit, self._player)
+        if self._upgraded and not is_hidden(unit, self._player):
+            _show_levels(message, self._world.upgrades.levels_of(unit.owner, unit.type))
+        if unit in self._in_fog:
+            message.display_type = raw_pb.Hidden
+            message.cloak = raw_pb.CloakedUnknown
+
+
+class _Changing:
+    """A unit that is not scenery, and its message."""
+
+    __slots__ = (
+        *("_armed", "_buffs", "_engaged", "_growing", "_hidden", "_hills", "_message", "_mine"),
+        *("_order", "_pos", "_queue", "_unit", "_world"),
+    )
+
+    def __init__(
+        self, unit: Unit, message: raw_pb.Unit, world: World, player: int, hills: Terrain | None
+    ) -> None:
+        self._unit, self._message, self._pos = unit, message, message.pos
+        self._world, self._hills = world, hills
+        self._mine = unit.owner == player
+        self._hidden = is_hidden(unit, player)
+        self._armed = unit.type.weapon is not None
+        self._engaged = message.engaged_target_tag
+        """The target shown."""
+        self._growing = message.build_progress < 1.0
+        """True if the unit was shown while it was being made."""
+        self._order: Order | None = None
+        """The order shown; None before the first update."""
+        self._buffs = list(message.buff_ids)
+        """The buffs shown."""
+        self._queue: list[Order] = []
+
+    def update(self, loop: int) -> None:
+        unit, message, pos = self._unit, self._message, self._pos
+        pos.x = unit.x
+        pos.y = unit.y
+        if self._hills is not None:
+            pos.z = self._hills.z_at(unit.x, unit.y) + (FLYING_Z if unit.type.flies else 0.0)
+        message.facing = unit.facing
+        if self._hidden:
+            return
+        message.health = max(unit.life, 0.0)
+        message.shield = unit.shields
+        message.energy = unit.energy
+        if unit.buffs or unit.type.buff_id or unit.cargo != (0, 0) or self._buffs:
+            self._show_buffs(loop)
+        if self._mine:
+            if self._armed:
+                message.weapon_cooldown = max(unit.ready_at - loop, 0.0)
+                if unit.engaged != self._engaged:
+                    self._show_target(unit.engaged)
+            if unit.order is not self._order or unit.queue != self._queue:
+                self._order, self._queue = unit.order, unit.queue.copy()
+                _fill_orders(message, unit, self._hills)
+            if unit.job is not None:
+                show_job(message, unit, unit.job, self._world)
+        elif isinstance(unit.job, Site | Factory):
+            show_progress(message, unit.job)
+        if unit.type.hallucination and not self._mine:
+            message.is_hallucination = is_detected(self._world, unit)
+        if isinstance(unit.job, Site):
+            self._growing = True
+        elif self._growing and unit.job is None:
+            self._growing, message.build_progress = False, 1.0
+
+    def _show_buffs(self, loop: int) -> None:
+        buffs = buffs_of(self._unit, loop, mine=self._mine)
+        if buffs != self._buffs:
+            self._message.buff_ids[:] = self._buffs = buffs
+
+    def _show_target(self, tag: int) -> None:
+        self._engaged = tag
+        if tag:
+            self._message.engaged_target_tag = tag
+        else:
+            self._message.ClearField("engaged_target_tag")
+
+
+def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
+    """Set what stays the same while the unit lives."""
+    message.CopyFrom((_outline if is_hidden(unit, player) else _template)(unit.type))
+    message.tag = unit.tag
+    message.owner = unit.owner
+    message.alliance = _alliance(unit.owner, player)
+    message.facing = unit.facing
+    if unit.owner == player:
+        message.assigned_harvesters = message.ideal_harvesters = 0
+    if unit.owner != player or not unit.type.mobile:
+        message.is_powered = False
+    if unit.type.hallucination and unit.owner == player:
+        message.is_hallucination = True
+    if unit.type.cloaked:
+        _show_cloak(message, unit, player)
+
+
+def _show_levels(message: raw_pb.Unit, levels: Levels) -> None:
+    """Show the levels of a unit's upgrades, if it shows any."""
+    if message.HasField("attack_upgrade_level"):
+        message.attack_upgrade_level = levels.attack
+    if message.HasField("armor_upgrade_level"):
+        message.armor_upgrade_level = levels.armor
+        message.shield_upgrade_level = levels.shields
+
+
+def _show_cloak(message: raw_pb.Unit, unit: Unit, player: int) -> None:
+    """Show how a player sees a cloaked unit."""
+    if unit.owner == player:
+        message.cloak = raw_pb.CloakedAllied
+    elif not unit.unseen:
+        message.cloak = raw_pb.CloakedDetected
+    else:
+        message.display_type = raw_pb.Hidden
+        message.cloak = raw_pb.Cloaked
+
+
+def _alliance(owner: int, player: int) -> raw_pb.Alliance.ValueType:
+    """What an owner's units are to a player."""
+    if owner == player:
+        return raw_pb.Self
+    return raw_pb.Neutral if owner == NEUTRAL else raw_pb.Enemy
+
+
+def _fill_snapshot(
+    message: raw_pb.Unit, seen: Snapshot, player: int, hills: Terrain | None
+) -> None:
+    """Set what the player remembers of a unit: the type, and where it was."""
+    unit = seen.unit
+    message.display_type = raw_pb.Snapshot
+    message.tag = unit.tag + SNAPSHOT_TAG
+    message.unit_type = seen.kind.id
+    message.owner = unit.owner
+    message.alliance = _alliance(unit.owner, player)
+    message.pos.x, message.pos.y, message.pos.z = seen.x, seen.y, _z(hills, seen.x, seen.y)
+    message.facing = 0.0
+    message.radius = seen.kind.radius
+    message.build_progress = 1.0
+    message.cloak = raw_pb.CloakedUnknown
+    message.is_on_screen = message.is_blip = message.is_powered = False
+
+
+def _z(hills: Terrain | None, x: float, y: float) -> float:
+    return GROUND_Z if hills is None else hills.z_at(x, y)
+
+
+def _fill_orders(message: raw_pb.Unit, unit: Unit, hills: Terrain | None) -> None:
+    del message.orders[:]
+    if unit.order.kind == OrderKind.IDLE:
+        return
+    for order in (unit.order, *unit.queue):
+        shown = message.orders.add()
+        shown.ability_id = _shown_ability(unit.type, order)
+        if order.target_tag:
+            shown.target_unit_tag = order.target_tag
+        elif order.kind < OrderKind.TRAIN and order.kind not in _WITHOUT_GOAL:
+            pos = shown.target_world_space_pos
+            pos.x, pos.y, pos.z = order.x, order.y, _z(hills, order.x, order.y)
+
+
+def _shown_ability(kind: UnitType, order: Order) -> int:
+    if order.makes is not None:
+        return order.makes.build_ability_id
+    if order.spell is not None:
+        return order.spell.shown_as or order.spell.ability_id
+    return shown_as(kind, order.kind)
+
+
+@cache
+def _template(kind: UnitType) -> raw_pb.Unit:
+    """The fields of a unit that depend on its type alone."""
+    unit = raw_pb.Unit()
+    unit.CopyFrom(_outline(kind))
+    if not kind.invulnerable:
+        unit.health_max = kind.life
+        unit.shield_max = kind.shields
+        unit.energy_max = kind.energy
+        unit.armor_upgrade_level = unit.shield_upgrade_level = 0
+    if kind.weapon is not None:
+        unit.attack_upgrade_level = 0
+    return unit
+
+
+@cache
+def _outline(kind: UnitType) -> raw_pb.Unit:
+    """Those of them that a client knows of a cloaked unit that it has not detected."""
+    return raw_pb.Unit(
+        display_type=raw_pb.Visible,
+        unit_type=kind.id,
+        pos=common.Point(z=GROUND_Z + (FLYING_Z if kind.flies else 0.0)),
+        radius=kind.radius,
+        build_progress=1.0,
+        cloak=raw_pb.NotCloaked,
+        is_selected=False,
+        is_on_screen=True,
+        is_blip=False,
+        is_flying=kind.flies,
+        is_burrowed=kind.name.endswith("Burrowed"),
+        is_hallucination=False,
+        is_active=False,
+    )
