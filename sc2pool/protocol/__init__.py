@@ -1,1 +1,1 @@
-"""The SC2 API without I/O: build requests, check replies, know the legal status changes."""
+"""The SC2 API without I/O: build requests, check replies."""

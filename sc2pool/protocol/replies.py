@@ -19,7 +19,7 @@ from typing import Final
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.protocol.status import LEGAL, Status
+from sc2pool.protocol.status import Status
 
 LAST_LOOP: Final = 1 << 19
 """The largest game loop: a game ends there."""
@@ -178,12 +178,12 @@ def expected_kind(request: sc_pb.Request) -> str:
     """The name of the field set in `request`; its reply must have the same.
 
     Raises:
-        ValueError: no field is set, or the request has no reply or is not in the protocol.
+        ValueError: no field is set, or the request has no reply, or none that is known.
     """
     kind = request.WhichOneof("request")
     if kind is None:
         raise ValueError("a request without content was to be sent")
-    if kind not in LEGAL or kind == "quit":
+    if kind not in STATUS_AFTER:
         raise ValueError(f"{kind} is no request with a reply")
     return kind
 

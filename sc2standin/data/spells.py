@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2standin.game_time import LOOPS_PER_S
 
 
 class Aim(Enum):

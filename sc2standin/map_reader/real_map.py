@@ -20,8 +20,9 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2standin.data.unit_types import LOOPS_PER_SECOND, UnitType
+from sc2standin.data.unit_types import UnitType
 from sc2standin.data.unit_types.liberty import COPIES, LIBERTY
+from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.map_reader.duel import parse_map
 from sc2standin.map_reader.fields import MAX_SIDE_CELLS, Point, ScenarioError
 from sc2standin.map_reader.ground import CLIFF, Ground
@@ -103,7 +104,7 @@ def _read(archive: bytes) -> Scenario:
 
 
 def _hunt(period_s: float) -> Rule:
-    loops = round(period_s * LOOPS_PER_SECOND)
+    loops = round(period_s * LOOPS_PER_DATA_S)
     if not 1 <= loops <= MAX_HUNT_LOOPS:
         raise ScenarioError(f"the map's enemies look for a target every {period_s} s")
     return Hunt(loops)

@@ -22,12 +22,12 @@ from collections.abc import Callable
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.protocol.status import Status
+from sc2standin.game_time import LOOPS_PER_S
 from sc2standin.multiplayer.link import Link
 from sc2standin.multiplayer.lockstep import Lockstep
 from sc2standin.process.state import RequestRefused, State
 from sc2standin.replays.recording import RECORDED, without_ends
+from sc2standin.status import Status
 
 _LEAVE = sc_pb.Request(leave_game=sc_pb.RequestLeaveGame())
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2standin.game_time import LOOPS_PER_S
 
 
 class RealtimeClock:

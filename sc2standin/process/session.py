@@ -17,13 +17,13 @@ import traceback
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.status import LEGAL, Status
 from sc2standin.process import canned
 from sc2standin.process.state import RequestRefused, State
 from sc2standin.replays.recording import RECORDED
 from sc2standin.requests import HANDLERS, IN_BYTES
 from sc2standin.requests.join import invitation
 from sc2standin.requests.lifecycle import loops_asked
+from sc2standin.status import LEGAL, Status
 
 _WHY_ILLEGAL = {
     Status.LAUNCHED: "Not in a game",

@@ -20,7 +20,6 @@ import numpy as np
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.status import Status
 from sc2standin.layers.window import SCREENS, ClickPart, camera_action
 from sc2standin.map_reader.scenario import Scenario
 from sc2standin.process.clock import RealtimeClock
@@ -29,6 +28,7 @@ from sc2standin.replays.recording import Recording
 from sc2standin.simulation.console import Controls
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.world import ENEMY, ME
+from sc2standin.status import Status
 from sc2standin.view import View
 from sc2standin.view.crop import Crop
 from sc2standin.view.prepared import PreparedObservation, action_done

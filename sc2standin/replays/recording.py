@@ -27,8 +27,8 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2standin import mpq
+from sc2standin.game_time import LOOPS_PER_S
 
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests that change an episode, apart from steps."""

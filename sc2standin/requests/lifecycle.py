@@ -7,7 +7,6 @@ import secrets
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.status import Status
 from sc2standin.layers.window import SCREENS, is_possible
 from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
@@ -16,6 +15,7 @@ from sc2standin.process.state import Fate, RequestRefused, Setup, State
 from sc2standin.replays.recording import Recording
 from sc2standin.requests.text import text
 from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
+from sc2standin.status import Status
 from sc2standin.view.prepared import reply_tail, step_reply
 
 CreateError = sc_pb.ResponseCreateGame.Error

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.protocol.status import Status
+from sc2standin.game_time import LOOPS_PER_S
 from sc2standin.process.state import RequestRefused, State
 from sc2standin.replays import recording
 from sc2standin.replays.playback import Playback
@@ -24,6 +23,7 @@ from sc2standin.requests.observe import results
 from sc2standin.requests.perform import perform
 from sc2standin.requests.text import text
 from sc2standin.simulation.world import ME
+from sc2standin.status import Status
 from sc2standin.version import BASE_BUILD, DATA_VERSION, GAME_VERSION
 from sc2standin.view.crop import Crop
 

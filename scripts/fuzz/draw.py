@@ -17,7 +17,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
-from sc2pool.protocol.status import LEGAL, Status, is_legal
+from sc2standin.status import LEGAL, Status, is_legal
 
 ABILITIES = (
     *(1, 4, 16, 17, 18, 23, 386, 3665, 3674, 3793, 3794, 3795),

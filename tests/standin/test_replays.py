@@ -13,10 +13,10 @@ from fuzz.draw import Draw
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.status import Status
 from sc2standin import mpq
 from sc2standin.data.abilities import ABILITIES
 from sc2standin.replays import recording
+from sc2standin.status import Status
 from sc2standin.version import BASE_BUILD
 
 OBSERVE = sc_pb.RequestObservation()

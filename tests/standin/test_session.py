@@ -11,7 +11,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.status import LEGAL, Status, is_legal
+from sc2standin.status import LEGAL, Status, is_legal
 
 RAW = sc_pb.InterfaceOptions(raw=True, score=True)
 ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]

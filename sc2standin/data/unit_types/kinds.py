@@ -11,8 +11,7 @@ from functools import cached_property
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import data_pb2 as data_pb
 
-LOOPS_PER_SECOND = 16
-"""Game loops per second of unit data (real time has 22.4 loops per second, see `process.clock`)."""
+from sc2standin.game_time import LOOPS_PER_DATA_S
 
 ENERGY_PER_S = 0.5625
 """Energy that comes back to whatever has some."""
@@ -55,7 +54,7 @@ class WeaponType:
     @cached_property
     def cooldown_loops(self) -> float:
         """Loops from one attack to the next."""
-        return self.cooldown_s * LOOPS_PER_SECOND
+        return self.cooldown_s * LOOPS_PER_DATA_S
 
     def hits(self, target: UnitType) -> bool:
         """True if the weapon, or its other one, can be aimed at units of this type."""
@@ -83,7 +82,7 @@ class HealType:
     @cached_property
     def life_per_loop(self) -> float:
         """Life that comes back in a loop."""
-        return self.life_per_s / LOOPS_PER_SECOND
+        return self.life_per_s / LOOPS_PER_DATA_S
 
 
 @dataclass(frozen=True, eq=False)  # there is one object of each type
@@ -190,7 +189,7 @@ class UnitType:
     @cached_property
     def step(self) -> float:
         """Distance walked in one loop, in cells."""
-        return self.speed_per_s / LOOPS_PER_SECOND
+        return self.speed_per_s / LOOPS_PER_DATA_S
 
 
 MIN_HIT = 0.5

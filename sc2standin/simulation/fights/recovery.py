@@ -5,7 +5,7 @@ Rule it keeps: a sum is taken loop by loop, so that steps of any size give the s
 
 from __future__ import annotations
 
-from sc2standin.data.unit_types import LOOPS_PER_SECOND
+from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.simulation.world import Unit
 
 CALM_LOOPS = 160
@@ -22,9 +22,9 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
             calm_loops = loop - max(loop - loops, unit.hit_at + CALM_LOOPS)
             unit.shields = _risen(unit.shields, kind.shields, SHIELDS_PER_LOOP, calm_loops)
         if kind.life_per_s and unit.life < kind.life:
-            unit.life = _risen(unit.life, kind.life, kind.life_per_s / LOOPS_PER_SECOND, loops)
+            unit.life = _risen(unit.life, kind.life, kind.life_per_s / LOOPS_PER_DATA_S, loops)
         if unit.energy < kind.energy:
-            per_loop = kind.energy_per_s / LOOPS_PER_SECOND
+            per_loop = kind.energy_per_s / LOOPS_PER_DATA_S
             unit.energy = _risen(unit.energy, kind.energy, per_loop, loops)
 
 
