@@ -6,8 +6,8 @@
     python scripts/chaos.py kills --count 200            the trainer killed at random instants
 
 Each round makes a pool on one of the faces, plays it under a list of attacks, and closes it. The
-transitions are checked by `audit.checker`. A round that fails is printed as JSON, which `shrink`
-and `run --rounds-from` take. Exit status 1 if anything is wrong.
+transitions are checked by `tests.support.audit.checker`. A round that fails is printed as JSON,
+which `shrink` and `run --rounds-from` take. Exit status 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from typing import Any, TextIO
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from audit.measures import growth_of
 from chaos.attacks import ATTACKS
 from chaos.attacks.resources import CGROUP, DISK
 from chaos.kills import kill_trainers
@@ -37,6 +36,7 @@ from chaos.rounds import MEAN_STRIKES, Round, Strike
 from chaos.shrink import shrink
 
 from sc2standin.install import install
+from tests.support.audit.measures import growth_of
 
 PROGRAM = Path(__file__).parent / "chaos" / "program.py"
 PIDS = Path("/sys/fs/cgroup/pids")

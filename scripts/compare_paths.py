@@ -5,12 +5,9 @@
 
 Rule that is checked: what the compiled path accepts, pure Python accepts too, and both say the
 same. A third are observations, a third the frames of all replies to a step, a third what a worker
-puts (`fuzz.transitions`). The first on which they differ are printed. With --address-sanitizer the
-compiled path is built again, into a temporary folder, so that a read outside of a message ends the
-program; that needs Cython and gcc.
-
-Half of the damage is to bytes, which mostly breaks the lengths around them. The other half is to
-fields at any depth, with the lengths put right, so that the message still parses.
+puts (`tests.support.fuzz.transitions`). The first on which they differ are printed. With
+--address-sanitizer the compiled path is built again, into a temporary folder, so that a read
+outside of a message ends the program; that needs Cython and gcc.
 """
 
 from __future__ import annotations
@@ -27,7 +24,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fuzz import transitions
 from google.protobuf.message import DecodeError
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -36,6 +32,7 @@ from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.sparse import Head
 from sc2pool.tasks.units import Kind, health, select, weapon_cooldown
+from tests.support.fuzz import transitions
 
 ROOT = Path(__file__).parents[1]
 REQUEST_ID = 77

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fuzz.play import FuzzFailure, play
+from tests.support.fuzz.play import FuzzFailure, play
 
 
 def main() -> int:

@@ -10,9 +10,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from duels.kills import play
-
 from sc2standin.install import install
+from tests.support.duels.kills import play
 
 
 def main() -> None:

@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 import psutil
-from audit.belongings import shared_mappings
 from gymnasium import spaces
 from lenient import lenient
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
@@ -36,6 +35,7 @@ from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.cli.bench.output import markdown
 from sc2pool.processes.tree import descendants
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from tests.support.audit.belongings import shared_mappings
 
 N_WALKS = 8
 LINGER = N_WALKS

@@ -3,7 +3,7 @@
     python scripts/simulate.py --schedules 100000 --seed 1
     python scripts/simulate.py --replay "Schedule(events=(('reset',), ('die', 0), ('step',)))"
 
-See `simulation` for what is simulated. The same seed gives the same schedules. Each kind of
+See `tests/support/simulation` for what is simulated. The same seed gives the same schedules. Each kind of
 violation is shown once, shortened, in the form that `--replay` and
 `tests/simulation/test_simulation.py` take. The exit code is 1 if there was any.
 """
@@ -19,11 +19,10 @@ import traceback
 from functools import partial
 from pathlib import Path
 
-from simulation.play import play
-from simulation.schedule import Schedule, draw
-from simulation.shrink import failure, kind, shortest
-
 from sc2pool.processes.uninterrupted import uninterrupted
+from tests.support.simulation.play import play
+from tests.support.simulation.schedule import Schedule, draw
+from tests.support.simulation.shrink import failure, kind, shortest
 
 SHOWN_EVERY_S = 30.0
 GC_THRESHOLDS = (20_000, 20, 100)

@@ -3,9 +3,9 @@
     python scripts/soak.py --minutes 60 --n 8 --fault-every 2 --report soak.json
     python scripts/soak.py --minutes 20 --n 3 --fault-every 2 --matches
 
-It checks every transition at once (`audit.checker`), and at the end every injected fault
-(`audit.ledger`), what is left on the machine, and the growth of the trainer's memory. The exit code
-is 1 if anything is wrong; a step that does not end prints a traceback of all threads.
+It checks every transition at once and at the end every injected fault (`tests.support.audit`, in
+`checker` and `ledger`), what is left on the machine, and the growth of the trainer's memory. The
+exit code is 1 if anything is wrong; a step that does not end prints a traceback of all threads.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from audit.belongings import Belongings
-from audit.checker import Checker, Record
-from audit.injector import Injector
-from audit.ledger import Ledger
-from audit.match_task import AuditMatch
-from audit.measures import bounded, growth_of
-from audit.playing import first_ready, in_sync
-from audit.recording import marks_of
-from audit.task import AuditTask
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
+from tests.support.audit.belongings import Belongings
+from tests.support.audit.checker import Checker, Record
+from tests.support.audit.injector import Injector
+from tests.support.audit.ledger import Ledger
+from tests.support.audit.match_task import AuditMatch
+from tests.support.audit.measures import bounded, growth_of
+from tests.support.audit.playing import first_ready, in_sync
+from tests.support.audit.recording import marks_of
+from tests.support.audit.task import AuditTask
 
 LIMITS = Limits(launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=4.0, worker_grace_s=3.0)
 """Small, so that a hung game is detected within seconds."""

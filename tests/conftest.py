@@ -32,11 +32,10 @@ import pytest
 # Each of torch's threads would spin beside the games of other tests, here and in child processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
-from audit.belongings import Belongings
-
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find
 from tests.reporting import Meter, Reporter
+from tests.support.audit.belongings import Belongings
 from tests.tiers import FOLDERS, LONGER
 
 WaitFor = Callable[..., None]

@@ -24,17 +24,17 @@ from typing import Any
 
 import gymnasium.error
 import psutil
-from audit.belongings import GONE_WITHIN_S
-from audit.checker import Checker, Received, Record
-from audit.faulty import Faulty
-from audit.ledger import Ledger
-from audit.measures import bounded
-from audit.recording import marks_of
 
 from chaos.faces import FACES, Face, Setting
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy, RestartPolicy
 from sc2pool.errors import ClosedError, PauseError, SC2PoolError
 from sc2pool.pool.statistics.stats import InstanceStats
+from tests.support.audit.belongings import GONE_WITHIN_S
+from tests.support.audit.checker import Checker, Received, Record
+from tests.support.audit.faulty import Faulty
+from tests.support.audit.ledger import Ledger
+from tests.support.audit.measures import bounded
+from tests.support.audit.recording import marks_of
 
 ANY_NUMBER = 1_000_000
 LIMITS = Limits(

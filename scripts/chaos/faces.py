@@ -1,8 +1,8 @@
 """The env classes, each constructed, reset and stepped in its own way, and recorded in one way.
 
-Every call returns the records of `audit.checker`. An env that is over in the modes NEXT_STEP and
-DISABLED shows its next episode's first observation one call later; its last transition is held back
-until then, because a record has both.
+Every call returns the records of `tests.support.audit.checker`. An env that is over in the modes
+NEXT_STEP and DISABLED shows its next episode's first observation one call later; its last
+transition is held back until then, because a record has both.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from audit.bot import AuditBot
-from audit.checker import Began, Mark, Received, Record, Sent
-from audit.env import AuditEnv
-from audit.playing import next_actions, no_harm
-from audit.recording import from_batch, from_reset, from_step, mark_in
-from audit.task import AuditTask, Stamp
 from gymnasium.vector import AutoresetMode
 
 from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
+from tests.support.audit.bot import AuditBot
+from tests.support.audit.checker import Began, Mark, Received, Record, Sent
+from tests.support.audit.env import AuditEnv
+from tests.support.audit.playing import next_actions, no_harm
+from tests.support.audit.recording import from_batch, from_reset, from_step, mark_in
+from tests.support.audit.task import AuditTask, Stamp
 
 
 class Face:
     """An env, and how it is played.
 
     Attributes:
-        harm: index in `audit.task.HARMS` for the next action of one env.
+        harm: index in `tests.support.audit.task.HARMS` for the next action of one env.
         between: called once in the next step, after the actions are sent.
     """
 

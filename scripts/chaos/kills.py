@@ -15,7 +15,8 @@ from random import Random
 from typing import Any
 
 import psutil
-from audit.belongings import describe, is_marked
+
+from tests.support.audit.belongings import describe, is_marked
 
 PROGRAM = Path(__file__).with_name("trainee.py")
 GONE_WITHIN_S = 2.0

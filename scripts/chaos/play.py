@@ -16,14 +16,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from audit.belongings import Belongings
-from audit.faulty import Faulty
-
 from chaos.arena import Arena, UnplayableError
 from chaos.attacks import ATTACKS
 from chaos.faces import FACES, Kind
 from chaos.rounds import Round
 from sc2pool.pool.machine.run_dir import sweep
+from tests.support.audit.belongings import Belongings
+from tests.support.audit.faulty import Faulty
 
 
 def possible(kind: Kind, available: set[str]) -> set[str]:

@@ -22,14 +22,13 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from audit.faulty import Faulty
-
 from chaos.attacks import ATTACKS
 from chaos.attacks.resources import CGROUP, DISK
 from chaos.play import attacks_by_face, play
 from chaos.rounds import Round, draw
 from chaos.session import interrupt_often
 from sc2standin.install import install
+from tests.support.audit.faulty import Faulty
 
 DISK_BYTES = 64_000_000
 INODES = 4000

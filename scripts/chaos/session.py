@@ -7,11 +7,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from audit.faulty import Faulty
-
 from chaos.arena import Arena, May
 from chaos.attacks.interrupts import in_call, in_computation
 from chaos.play import all_exceptions
+from tests.support.audit.faulty import Faulty
 
 STEPS_BETWEEN = 3
 SHOWN_EVERY_S = 30.0

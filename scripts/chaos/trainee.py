@@ -10,11 +10,11 @@ import sys
 from itertools import count
 
 import numpy as np
-from audit.task import AuditTask
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import task_spec
 from sc2pool.pool.pool import Pool
+from tests.support.audit.task import AuditTask
 
 STEPS = 100
 

@@ -11,7 +11,8 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from audit.task import Stamp
+
+from tests.support.audit.task import Stamp
 
 EPISODE = Stamp._fields.index("episode")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit.task import AuditTask
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
+from tests.support.audit.task import AuditTask
 
 sys.path.insert(0, str(Path(__file__).parent))
 

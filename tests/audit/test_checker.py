@@ -11,13 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit.checker import Checker, Mark, Received, Record, check
-from audit.injector import pid_of
-from audit.ledger import Ledger
-from audit.match_task import AuditMatch
-from audit.playing import first_ready, in_sync
-from audit.recording import marks_of
-from audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask
 from broken_pools import (
     BROKEN,
     BROKEN_MATCHES,
@@ -33,6 +26,13 @@ from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.queues.board import Rows
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.statistics.stats import PoolEvent
+from tests.support.audit.checker import Checker, Mark, Received, Record, check
+from tests.support.audit.injector import pid_of
+from tests.support.audit.ledger import Ledger
+from tests.support.audit.match_task import AuditMatch
+from tests.support.audit.playing import first_ready, in_sync
+from tests.support.audit.recording import marks_of
+from tests.support.audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit.checker import Received, Record
-from audit.env import AuditEnv
-from audit.faulty import Faulty
 from chaos import arena as arenas
 from chaos.arena import Arena, May
 from chaos.faces import FACES, Face, Kind
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import CrashLoopError
+from tests.support.audit.checker import Received, Record
+from tests.support.audit.env import AuditEnv
+from tests.support.audit.faulty import Faulty
 
 Play = Callable[..., Arena]
 
@@ -115,11 +115,14 @@ def test_a_truncation_that_no_attack_allows(play: Play) -> None:
 
 def test_a_call_that_does_not_end(tmp_path: Path) -> None:
     program = (
-        "from audit.measures import bounded\nimport time\nwith bounded(0.2):\n    time.sleep(600)\n"
+        "from tests.support.audit.measures import bounded\n"
+        "import time\n"
+        "with bounded(0.2):\n"
+        "    time.sleep(600)\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program],
-        env={"PYTHONPATH": str(Path(arenas.__file__).parents[1])},
+        env={"PYTHONPATH": str(Path(arenas.__file__).parents[2])},
         capture_output=True,
         text=True,
         check=False,

@@ -13,9 +13,10 @@ import pytest
 from sc2pool import SubprocSC2VecEnv
 
 sys.path.insert(0, str(Path(__file__).parent))  # workers import the tasks from there, too
-from audit.faulty import Faulty
 from fault_pools import SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
+
+from tests.support.audit.faulty import Faulty
 
 STRIKE_SCRIPT = """
 if mv "{armed}" "{armed}.taken" 2>/dev/null; then

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "peers" / "run_smac.py"
+SCRIPT = Path(__file__).with_name("run_smac.py")
 
 
 def play(*options: str | Path) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,6 @@
 """pysc2 as it is published plays the stand-in: a few of its own game tests.
 
-`scripts/peers/run_pysc2.py` makes its environment and runs all of them.
+`tests/peers/run_pysc2.py` makes its environment and runs all of them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ TIMEOUT_S = 240
 
 pytestmark = pytest.mark.skipif(
     not (ENVIRONMENT / "prepared").exists(),
-    reason=f"no pysc2 in {ENVIRONMENT}: `scripts/peers/run_pysc2.py tests` makes the environment",
+    reason=f"no pysc2 in {ENVIRONMENT}: `tests/peers/run_pysc2.py tests` makes the environment",
 )
 
 
 def test_pysc2s_own_game_tests_pass():
-    script = [sys.executable, ROOT / "scripts" / "peers" / "run_pysc2.py", "tests", *MODULES]
+    script = [sys.executable, Path(__file__).with_name("run_pysc2.py"), "tests", *MODULES]
     ran = subprocess.run(
         [*script, "--environment", ENVIRONMENT],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""SMAC as it is published plays the stand-in; `scripts/peers/run_smac.py play` plays more of it."""
+"""SMAC as it is published plays the stand-in; `tests/peers/run_smac.py play` plays more of it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import os
 from pathlib import Path
 
 import pytest
-from peers.run_smac import ENVIRONMENT, installation, play
+
+from tests.peers.run_smac import ENVIRONMENT, installation, play
 
 SMAC = Path(os.environ.get("SC2POOL_SMAC", ENVIRONMENT))
 
 
 @pytest.mark.skipif(
     not (SMAC / "prepared").exists(),
-    reason=f"no SMAC in {SMAC}: `scripts/peers/run_smac.py play` makes the environment",
+    reason=f"no SMAC in {SMAC}: `tests/peers/run_smac.py play` makes the environment",
 )
 @pytest.mark.parametrize("player", ["random", "heuristic"])
 def test_smac_plays_as_it_is_published(player):
-    """The long form is `scripts/peers/run_smac.py play`."""
+    """The long form is `tests/peers/run_smac.py play`."""
     with installation() as game:
         played = play(SMAC / "bin" / "python", game, "3m", player, episodes=3, seed=1)
     assert played.forced_restarts == 0

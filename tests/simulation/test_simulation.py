@@ -13,9 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from simulation.play import play
-from simulation.schedule import Schedule, draw
-from simulation.shrink import failure, shortest
 
 from sc2pool.pool import spares, stepping
 from sc2pool.pool.batch import Gatherer, synthetic_outcome
@@ -29,6 +26,9 @@ from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Lockstep, Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
+from tests.support.simulation.play import play
+from tests.support.simulation.schedule import Schedule, draw
+from tests.support.simulation.shrink import failure, shortest
 from tests.tiers import LONGER
 
 SCHEDULES = 25_000 if os.environ.get(LONGER) else 75

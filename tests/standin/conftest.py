@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzz.wire import TIMEOUT_S
-from fuzz.wire import Wire as BareWire
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
@@ -26,6 +24,8 @@ from sc2standin.install import install
 from sc2standin.process import session
 from sc2standin.process.state import State
 from sc2standin.simulation.fights import pair_loops
+from tests.support.fuzz.wire import TIMEOUT_S
+from tests.support.fuzz.wire import Wire as BareWire
 
 EMPTY_MAP = {
     "format": "sc2pool-standin-scenario/1",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fuzz.draw import is_harmless
-from fuzz.play import FuzzFailure, play, problem_of
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 import sc2standin
+from tests.support.fuzz.draw import is_harmless
+from tests.support.fuzz.play import FuzzFailure, play, problem_of
 
 REQUESTS = 6000
 """Enough for nearly every map of the installation."""
@@ -44,7 +44,7 @@ def test_what_is_wrong_with_a_reply(request_, reply, problem):
 
 def test_a_game_that_dies_is_a_failure_with_its_seed(tmp_path, monkeypatch):
     quit_frame = sc_pb.Request(quit=sc_pb.RequestQuit()).SerializeToString()
-    monkeypatch.setattr("fuzz.play.Draw.frame", lambda _draw: quit_frame)
+    monkeypatch.setattr("tests.support.fuzz.play.Draw.frame", lambda _draw: quit_frame)
     with pytest.raises(FuzzFailure, match=r"seed 5, request 0: quit"):
         play(1, seed=5, temporary=tmp_path)
     assert not is_harmless(quit_frame)

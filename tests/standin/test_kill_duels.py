@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 
 import pytest
-from duels import kills
+
+from tests.support.duels import kills
 
 
 def test_a_few_rounds(installation, tmp_path):

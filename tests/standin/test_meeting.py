@@ -8,12 +8,12 @@ import socket
 from collections.abc import Callable, Coroutine
 
 import pytest
-from duels.pair import TWO, free_ports, join_request
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.multiplayer import meeting
 from sc2standin.multiplayer.lockstep import Lockstep
 from sc2standin.multiplayer.meeting import Invitation, begin_meeting
+from tests.support.duels.pair import TWO, free_ports, join_request
 
 CREATE = sc_pb.RequestCreateGame(player_setup=TWO, random_seed=1)
 NetworkError = sc_pb.ResponseJoinGame.NetworkError

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from duels.pair import free_ports
+
+from tests.support.duels.pair import free_ports
 
 PROGRAM = Path(__file__).with_name("python_sc2_duel.py")
 TIMEOUT_S = 90

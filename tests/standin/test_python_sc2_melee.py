@@ -1,6 +1,6 @@
 """python-sc2's bots on the melee: they fight, build where its helpers say, and spread workers.
 
-`scripts/peers/python_sc2_examples.py` plays the examples of python-sc2's own repository.
+`tests/peers/python_sc2_examples.py` plays the examples of python-sc2's own repository.
 """
 
 from __future__ import annotations

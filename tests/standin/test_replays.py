@@ -9,7 +9,6 @@ from importlib import resources
 import mpyq
 import numpy as np
 import pytest
-from fuzz.draw import Draw
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -18,6 +17,7 @@ from sc2standin.data.abilities import ABILITIES
 from sc2standin.replays import recording
 from sc2standin.status import Status
 from sc2standin.version import BASE_BUILD
+from tests.support.fuzz.draw import Draw
 
 OBSERVE = sc_pb.RequestObservation()
 SAVE = sc_pb.RequestSaveReplay()

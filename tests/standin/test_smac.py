@@ -8,7 +8,6 @@ import struct
 
 import numpy as np
 import pytest
-from peers.run_smac import MAPS, differences
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
@@ -18,6 +17,7 @@ from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import parse_scenario
 from sc2standin.mpq import pack
 from sc2standin.simulation.paths import detours
+from tests.peers.run_smac import MAPS, differences
 
 STOP, MOVE, ATTACK, HEAL = 4, 16, 23, 386
 MARAUDER, MARINE, MEDIVAC, ZEALOT, ZERGLING = 51, 48, 54, 73, 105

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from peers.run_smac import OF_SMACV2, differences
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
@@ -12,6 +11,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import Hunt
+from tests.peers.run_smac import OF_SMACV2, differences
 from tests.standin.test_smac import apart, real_map, team
 
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"

@@ -15,8 +15,6 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from duels.pair import ATTACK, DUEL, MOVE, TWO, Pair, free_ports, join_request, local_map, units_of
-from fuzz.draw import Draw
 from google.protobuf.message import DecodeError
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
@@ -24,6 +22,18 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from tests.standin.test_layers import options
+from tests.support.duels.pair import (
+    ATTACK,
+    DUEL,
+    MOVE,
+    TWO,
+    Pair,
+    free_ports,
+    join_request,
+    local_map,
+    units_of,
+)
+from tests.support.fuzz.draw import Draw
 
 JoinError = sc_pb.ResponseJoinGame
 OBSERVE = sc_pb.RequestObservation()

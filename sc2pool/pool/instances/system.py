@@ -1,7 +1,7 @@
 """What a pool takes from the operating system, in one place: a simulation has a system of its own.
 
     REAL       processes, descriptors, shared memory, files, a thread
-    simulated  `scripts/simulation`: all of these in one process, for millions of rare faults
+    simulated  `tests/support/simulation`: all of these in one process, for millions of rare faults
 
 Rule: a pool makes nothing of the operating system's but through this. Apart from it are what a run
 leaves for people (fault reports, replays) and the metrics' port.

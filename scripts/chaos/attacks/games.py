@@ -7,11 +7,10 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from audit.task import HARMS
-
 from chaos.arena import HARD_MEMORY_BYTES, Arena
 from chaos.attacks import signals
 from chaos.attacks.attack import Attack, needs
+from tests.support.audit.task import HARMS
 
 AT_A_REPLY = {
     "fuzz": 4.0,

@@ -10,10 +10,10 @@ from functools import partial
 from random import Random
 
 import psutil
-from audit.injector import pid_of
 
 from chaos.arena import Arena, May
 from chaos.attacks.attack import Attack, needs, soon
+from tests.support.audit.injector import pid_of
 
 NAMES = ("KILL", "STOP", "STOP+CONT", "TERM", "SEGV", "ABRT")
 LONGEST_STOP_S = 6.0

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from audit.faulty import Faulty
 from fault_pools import MakeEnv, step
 from fault_tasks import (
     MutedError,
@@ -24,6 +23,7 @@ from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.game.process import log_left_in
+from tests.support.audit.faulty import Faulty
 
 KILL = harm_action("game KILL")
 ROOM_BYTES = 1_000_000

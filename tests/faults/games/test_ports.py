@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from audit.faulty import Faulty
 from fault_pools import MakeEnv, Recording, assert_same_bytes, step
+
+from tests.support.audit.faulty import Faulty
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import signal
 
 import psutil
 import pytest
-from audit.faulty import Faulty
 from fault_pools import LENIENT
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import UserCodeError
+from tests.support.audit.faulty import Faulty
 from tests.tasks.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 
 

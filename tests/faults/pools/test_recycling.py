@@ -15,7 +15,6 @@ import gymnasium
 import numpy as np
 import psutil
 import pytest
-from audit.faulty import Faulty
 from fault_pools import (
     SEED,
     MakeEnv,
@@ -28,6 +27,7 @@ from fault_tasks import Short
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
+from tests.support.audit.faulty import Faulty
 
 STEPS = 12
 TAKEN_BYTES = 300_000_000

@@ -13,7 +13,6 @@ from typing import Any
 
 import psutil
 import pytest
-from audit.faulty import Faulty
 from fault_pools import (
     LENIENT,
     SEED,
@@ -28,6 +27,7 @@ from fault_tasks import Short, strike
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig
+from tests.support.audit.faulty import Faulty
 
 CONFIG = PoolConfig(
     limits=Limits(launch_s=4.0, create_join_s=1.5, reset_s=1.5, step_s=1.0, worker_grace_s=0.5),

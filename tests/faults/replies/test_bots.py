@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from audit.faulty import Faulty
 from fault_bots import ShortBot
 from fault_pools import LENIENT, assert_fault, step
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
+from tests.support.audit.faulty import Faulty
 
 UNHEARD_OF = 30_000
 TOLD = f"python-sc2 cannot read the {{}}: ValueError: {UNHEARD_OF} is not a valid UnitTypeId"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from audit.faulty import Faulty
 from fault_pools import LENIENT, assert_fault, step
 from fault_tasks import Blind
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
+from tests.support.audit.faulty import Faulty
 
 
 def test_a_spoiled_state(faulty: Faulty) -> None:

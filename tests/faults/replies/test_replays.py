@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit.faulty import Faulty
 from fault_pools import LENIENT, SEED, step
 from fault_tasks import Short
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, ReplayPolicy
+from tests.support.audit.faulty import Faulty
 
 LIMITS = Limits(launch_s=4.0, create_join_s=1.5, reset_s=1.5, step_s=1.0, worker_grace_s=0.5)
 EPISODE = 5

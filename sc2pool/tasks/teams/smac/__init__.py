@@ -12,6 +12,6 @@
     scripted      one that sees what an agent sees
 
 The numbers are those of SMAC's paper (https://arxiv.org/abs/1902.04043) and of its environment
-(https://github.com/oxwhirl/smac, `smac/env/starcraft2`); `scripts/peers/compare_smac.py` plays both
+(https://github.com/oxwhirl/smac, `smac/env/starcraft2`); `tests/peers/compare_smac.py` plays both
 side by side and compares them.
 """

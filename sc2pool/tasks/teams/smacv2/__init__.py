@@ -8,5 +8,5 @@
 
 The rest is SMAC's, in `sc2pool.tasks.teams.smac`. The numbers are those of SMACv2's paper
 (https://arxiv.org/abs/2212.07489) and of its environment (https://github.com/oxwhirl/smacv2);
-`scripts/peers/compare_smacv2.py` plays both side by side and compares them.
+`tests/peers/compare_smacv2.py` plays both side by side and compares them.
 """

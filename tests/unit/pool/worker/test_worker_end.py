@@ -9,11 +9,11 @@ import gc
 
 import numpy as np
 import pytest
-from fuzz.transitions import Putting, compare, count_taken
 from gymnasium import spaces
 
 from sc2pool.protocol import compiled
 from sc2pool.tasks.queue_pair import Transition
+from tests.support.fuzz.transitions import Putting, compare, count_taken
 
 needs_it = pytest.mark.skipif(
     compiled.STEP_PATH != "compiled", reason="the compiled step path is not installed"

@@ -1,4 +1,4 @@
-"""What agents see, and the state; SMAC itself is compared in scripts/peers/compare_smac.py."""
+"""What agents see, and the state; SMAC itself is compared in tests/peers/compare_smac.py."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from sc2pool.pool.ipc.channel import ChannelClosedError
 from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.waiter import EpollWaiter, Waiter
-from simulation.worker import Worker
-from simulation.world import World
+from tests.support.simulation.worker import Worker
+from tests.support.simulation.world import World
 
 SPINS = 50
 """How often the trainer may look in a row without waiting."""

@@ -22,11 +22,11 @@ from sc2pool.errors import ClosedError, CrashLoopError, PauseError, SC2PoolError
 from sc2pool.pool.episodes import Request
 from sc2pool.pool.instances.states import LIVE, State
 from sc2pool.pool.pool import Pool
-from simulation import tracing
-from simulation.expectations import NEW, OVER, SEED_OF_BOOK, Expectations
-from simulation.schedule import CALLS, Event, Schedule
-from simulation.system import system
-from simulation.world import World
+from tests.support.simulation import tracing
+from tests.support.simulation.expectations import NEW, OVER, SEED_OF_BOOK, Expectations
+from tests.support.simulation.schedule import CALLS, Event, Schedule
+from tests.support.simulation.system import system
+from tests.support.simulation.world import World
 
 TYPED = (
     *(SC2PoolError, multiprocessing.TimeoutError),

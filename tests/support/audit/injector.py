@@ -21,9 +21,9 @@ from contextlib import suppress
 
 import psutil
 
-from audit.ledger import Ledger
-from audit.task import HARMS
 from sc2pool.pool.statistics.stats import InstanceStats
+from tests.support.audit.ledger import Ledger
+from tests.support.audit.task import HARMS
 
 BY_SIGNAL = {
     "game KILL": signal.SIGKILL,

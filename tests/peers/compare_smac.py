@@ -1,6 +1,6 @@
 """Plays SMAC and our task of the same scenario with the same seeds and actions, and compares them.
 
-    python scripts/peers/compare_smac.py [SCENARIO ...] [--steps 200] [--options]
+    python tests/peers/compare_smac.py [SCENARIO ...] [--steps 200] [--options]
 
 SMAC plays battles with random actions until `--steps` are played; our task plays each battle again.
 The observations, states, available actions, rewards and ends must be the same, but for 1e-5.
@@ -23,10 +23,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from peers.clients import default_python, prepare
-from peers.run_smac import ENVIRONMENT, PACKAGES, SOURCE, installation, smac_output
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
@@ -38,6 +35,8 @@ from sc2pool.tasks.teams.smac.battle_task import BattleTask
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
 from sc2pool.tasks.teams.smac.task import smac_task
+from tests.peers.clients import default_python, prepare
+from tests.peers.run_smac import ENVIRONMENT, PACKAGES, SOURCE, installation, smac_output
 
 RECORD = Path(__file__).with_name("record_smac.py")
 USUAL = ("3m", "8m", "2s3z", "MMM", "corridor")

@@ -18,9 +18,9 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from fuzz.draw import Draw
-from fuzz.wire import TIMEOUT_S, Wire
 from sc2standin.install import install
+from tests.support.fuzz.draw import Draw
+from tests.support.fuzz.wire import TIMEOUT_S, Wire
 
 SHOWN = 2000
 """Length of a request or reply in a message."""

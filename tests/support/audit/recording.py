@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from audit.checker import Began, Mark, Received, Record, Sent
-from audit.task import Stamp
 from sc2pool.pool.batch import Batch
+from tests.support.audit.checker import Began, Mark, Received, Record, Sent
+from tests.support.audit.task import Stamp
 
 Info = dict[str, Any]
 

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz.wire import TIMEOUT_S, Wire
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from duels.pair import DUEL, TWO, Pair, free_ports, join_request
+from tests.support.duels.pair import DUEL, TWO, Pair, free_ports, join_request
+from tests.support.fuzz.wire import TIMEOUT_S, Wire
 
 PHASES = ("joining", "between two steps", "one waits", "both step")
 HARMS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)

@@ -1,6 +1,6 @@
 """Plays python-sc2's own example bots, unmodified, on the stand-in's melee.
 
-    python scripts/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [--seeds 3]
+    python tests/peers/python_sc2_examples.py REPOSITORY [--bots NAME ...] [--seeds 3]
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2): its package has no examples.
 The `sc2` that plays is the installed one. Each bot plays each seed in a process of its own, and
@@ -135,7 +135,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, str]:
     """Play one game in another process; its figures, or None and the error."""
-    from sc2standin.install import install  # noqa: PLC0415
+    from sc2standin.install import install
 
     with tempfile.TemporaryDirectory(prefix="python-sc2-") as folder:
         install(Path(folder) / "game")
@@ -166,10 +166,10 @@ def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, 
 
 def play(example: Example, seed: int) -> Figures:
     """Play one game in this process."""
-    from sc2 import maps  # noqa: PLC0415
-    from sc2.data import Difficulty, Race  # noqa: PLC0415
-    from sc2.main import run_game  # noqa: PLC0415
-    from sc2.player import Bot, Computer  # noqa: PLC0415
+    from sc2 import maps
+    from sc2.data import Difficulty, Race
+    from sc2.main import run_game
+    from sc2.player import Bot, Computer
 
     sys.path.append(str(parse_arguments().repository))  # at the end: the installed sc2 comes first
     bot_class = getattr(import_module(example.module), example.bot)

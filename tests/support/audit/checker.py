@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from audit.task import LAST_LOOP, STEP_MUL, Stamp, checksum
+from tests.support.audit.task import LAST_LOOP, STEP_MUL, Stamp, checksum
 
 
 class Mark(NamedTuple):

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from simulation.schedule import Schedule
-from simulation.trainer import Trainer
-from simulation.world import Violation, World
+from tests.support.simulation.schedule import Schedule
+from tests.support.simulation.trainer import Trainer
+from tests.support.simulation.world import Violation, World
 
 NO_DISK = Path("/dev/null/full")
 

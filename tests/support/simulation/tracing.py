@@ -21,7 +21,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import sc2pool.pool
-from simulation.world import DO, World
+from tests.support.simulation.world import DO, World
 
 _SHIELDED = frozenset({DO, World.advance.__code__, World.apply.__code__})
 INSTANTS = frozenset({"line", "return"})

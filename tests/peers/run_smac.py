@@ -1,8 +1,8 @@
 """Plays SMAC, as it is published, on the stand-in: with random agents and with its own heuristic.
 
-    python scripts/peers/run_smac.py play [SCENARIO ...] [--episodes 12]
-    python scripts/peers/run_smac.py play --maps FOLDER      the same on the real maps in a folder
-    python scripts/peers/run_smac.py maps FOLDER             compares our files with the real maps
+    python tests/peers/run_smac.py play [SCENARIO ...] [--episodes 12]
+    python tests/peers/run_smac.py play --maps FOLDER      the same on the real maps in a folder
+    python tests/peers/run_smac.py maps FOLDER             compares our files with the real maps
 
 Without a scenario, seven of them are played. `play` takes `--environment DIR`, the virtual
 environment of SMAC (default: .venv/smac). It is made if it is not there, with `--python`, by
@@ -26,13 +26,12 @@ from statistics import mean, stdev
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from sc2standin.install import install
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import Scenario
+from tests.peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ENVIRONMENTS / "smac"

@@ -1,6 +1,6 @@
 """Plays SMACv2 and our task of the same scenario with the same teams and actions, and compares.
 
-    python scripts/peers/compare_smacv2.py [SCENARIO ...] [--steps 200] [--options]
+    python tests/peers/compare_smacv2.py [SCENARIO ...] [--steps 200] [--options]
 
 SMACv2 draws and plays battles with random actions until `--steps` are played; our task plays each
 battle again. The observations, states, available actions, rewards and ends must be the same, but
@@ -19,18 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from peers.clients import ENVIRONMENTS
-from peers.compare_smac import (
-    Compared,
-    Record,
-    check,
-    parse_arguments,
-    played,
-    print_table,
-    recorded,
-)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smacv2.config import example
@@ -41,6 +30,16 @@ from sc2pool.tasks.teams.smacv2.task import (
     smacv2_task,
 )
 from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn
+from tests.peers.clients import ENVIRONMENTS
+from tests.peers.compare_smac import (
+    Compared,
+    Record,
+    check,
+    parse_arguments,
+    played,
+    print_table,
+    recorded,
+)
 
 ENVIRONMENT = ENVIRONMENTS / "smacv2"
 SOURCE = "git+https://github.com/oxwhirl/smacv2.git@577ab5a2cff2391f8df582da5731ea9cd6adf3c6"

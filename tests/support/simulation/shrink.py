@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 
-from simulation.play import play
-from simulation.schedule import Event, Schedule
-from simulation.world import Violation
+from tests.support.simulation.play import play
+from tests.support.simulation.schedule import Event, Schedule
+from tests.support.simulation.world import Violation
 
 
 def kind(violation: Violation) -> str:

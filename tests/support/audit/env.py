@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask, Stamp, checksum
+from tests.support.audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask, Stamp, checksum
 
 TAG = 1
 
@@ -29,7 +29,7 @@ class AuditEnv(gymnasium.Env[NDArray[np.int64], NDArray[np.int64]]):
         self,
         *,
         seed: int | None = None,
-        options: dict[str, Any] | None = None,  # noqa: ARG002
+        options: dict[str, Any] | None = None,
     ) -> tuple[NDArray[np.int64], dict[str, Any]]:
         super().reset(seed=seed)
         episodes = self._stamp.game_episode + 1

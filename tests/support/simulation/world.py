@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from sc2pool.errors import FaultKind
 from sc2pool.pool.machine.watchdog import Verdict
 from sc2pool.processes import uninterrupted
-from simulation.schedule import CALLS, Event, Schedule
+from tests.support.simulation.schedule import CALLS, Event, Schedule
 
 if TYPE_CHECKING:
-    from simulation.system import Process
-    from simulation.worker import Worker
+    from tests.support.simulation.system import Process
+    from tests.support.simulation.worker import Worker
 
 FOR_EVER_S = 3000.0
 """A wait of this length has no limit: the pool looks again after an hour at the latest."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.episode_book import episode_seed
-from simulation.schedule import Schedule
-from simulation.worker import FIELDS, WHOLE
-from simulation.world import World
+from tests.support.simulation.schedule import Schedule
+from tests.support.simulation.worker import FIELDS, WHOLE
+from tests.support.simulation.world import World
 
 Row = tuple[int, ...]
 

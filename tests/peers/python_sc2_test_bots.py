@@ -1,6 +1,6 @@
 """Runs python-sc2's own test bots, unmodified, on the stand-in.
 
-    python scripts/peers/python_sc2_test_bots.py REPOSITORY [--bots NAME ...]
+    python tests/peers/python_sc2_test_bots.py REPOSITORY [--bots NAME ...]
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2): its package has no tests. The
 `sc2` that plays is the installed one. Each bot is a script of its folder `test`, which asks for

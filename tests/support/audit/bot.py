@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.task import HARMS, AuditTask, commands_for, harm_request, stamp_of
 from sc2pool.protocol import requests
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.commands import as_actions
+from tests.support.audit.task import HARMS, AuditTask, commands_for, harm_request, stamp_of
 
 
 class AuditBot(RLBotAI):

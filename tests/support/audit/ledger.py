@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from audit.checker import Mark
 from sc2pool.pool.statistics.stats import PoolEvent
+from tests.support.audit.checker import Mark
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Writes the messages of python-sc2's recorded games as files that our tests read.
 
-    python scripts/peers/python_sc2_maps.py REPOSITORY FOLDER
+    python tests/peers/python_sc2_maps.py REPOSITORY FOLDER
     SC2POOL_RECORDED=FOLDER pytest tests/unit tests/standin
 
 REPOSITORY is a clone of python-sc2 (github.com/BurnySc2/python-sc2): its tests have the first

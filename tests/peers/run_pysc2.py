@@ -1,7 +1,7 @@
 """Plays pysc2 4.0.0, as it is published, on the stand-in: its own game tests, and its agents.
 
-    python scripts/peers/run_pysc2.py tests [MODULE ...]       its game tests: ping, obs, …, or all
-    python scripts/peers/run_pysc2.py scores [--episodes 20]   its scripted agents on layers
+    python tests/peers/run_pysc2.py tests [MODULE ...]       its game tests: ping, obs, …, or all
+    python tests/peers/run_pysc2.py scores [--episodes 20]   its scripted agents on layers
 
 Both take `--environment DIR`, the virtual environment of pysc2 (default: .venv/pysc2). It is made
 if it is not there, with `--python`, by default Python 3.10 if the machine has one. pysc2 calls
@@ -22,11 +22,10 @@ from pathlib import Path
 from statistics import mean
 from xml.etree import ElementTree
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from sc2standin.install import install
+from tests.peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
 
 PACKAGES = Path(__file__).with_name("pysc2-requirements.txt")
 PLAY = Path(__file__).with_name("play_pysc2.py")

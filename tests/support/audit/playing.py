@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from audit.checker import Record, Sent
-from audit.recording import from_batch, from_reset, from_step
-from audit.task import NUMBERS
 from sc2pool import SubprocSC2VecEnv
+from tests.support.audit.checker import Record, Sent
+from tests.support.audit.recording import from_batch, from_reset, from_step
+from tests.support.audit.task import NUMBERS
 
 Harms = Callable[[Sequence[int]], Sequence[int]]
-"""From envs to an index in `audit.task.HARMS` for the next action of each."""
+"""From envs to an index in `task.HARMS` for the next action of each."""
 
 
 def no_harm(envs: Sequence[int]) -> Sequence[int]:
