@@ -2,15 +2,15 @@
 
 gymnasium 1.0 and later load no plugins, so `import sc2pool` registers the tasks, or the id itself
 does: `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`. Rules: `import sc2pool` does not import
-gymnasium (the stand-in does not need it); if gymnasium is imported later, the tasks are registered
-then; importing this module imports nothing else of sc2pool.
+gymnasium, which takes longer than a worker may be without its trainer; if gymnasium is imported
+later, the tasks are registered then; importing this module imports nothing else of sc2pool.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # see `sc2pool/__init__.py`
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.abc import Loader
