@@ -1,1 +1,0 @@
-"""What a stranger meets in the first hour: the stations of `scripts/stranger.py`."""
