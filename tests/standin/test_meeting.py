@@ -13,7 +13,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.multiplayer import meeting
 from sc2standin.multiplayer.lockstep import Lockstep
 from sc2standin.multiplayer.meeting import Invitation, begin_meeting
-from tests.support.duels.pair import TWO, free_ports, join_request
+from tests.support.duels import TWO, free_ports, join_request
 
 CREATE = sc_pb.RequestCreateGame(player_setup=TWO, random_seed=1)
 NetworkError = sc_pb.ResponseJoinGame.NetworkError

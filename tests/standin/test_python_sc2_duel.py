@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.duels.pair import free_ports
+from tests.support.duels import free_ports
 
 PROGRAM = Path(__file__).with_name("python_sc2_duel.py")
 TIMEOUT_S = 90

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.support.duels.pair import local_map
+from tests.support.duels import local_map
 
 ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
 

@@ -22,7 +22,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from tests.standin.test_layers import options
-from tests.support.duels.pair import (
+from tests.support.duels import (
     ATTACK,
     DUEL,
     MOVE,

@@ -1,1 +1,0 @@
-"""Games of two clients: their connections, and attacks on them."""
