@@ -102,8 +102,7 @@ class Pauses:
             PauseError: one could not be stopped; those of all these seats go on.
         """
         for seat in seats:
-            seat.paused = True
-            seat.instance.pause_problem = ""
+            seat.pause_asked()
 
         def stopped() -> bool:
             for seat in seats:

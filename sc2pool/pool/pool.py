@@ -481,13 +481,12 @@ class Pool:
         before = [(seat, seat.attributes) for seat, _ in targets]
         pickled = for_worker(value)  # the value as it is now
         for seat, row in targets:  # an episode that begins during the call has it, too
-            of_row = seat.attributes.get(row, {}) | {name: pickled}
-            seat.attributes = seat.attributes | {row: of_row}
+            seat.attribute_set(row, name, pickled)
         try:
             self.call(rows, "set_attr", name, value)
         except BaseException:
             for seat, attributes in before:
-                seat.attributes = attributes
+                seat.attributes_put_back(attributes)
             raise
         with self._bookkeeping:
             self._episodes.take_back()

@@ -87,5 +87,5 @@ class Spares:
         """Take back all episodes that spares hold."""
         book.take_back(seat.episode.number for seat in self._holding if seat.episode is not None)
         for seat in self._holding:
-            seat.episode = None
+            seat.taken_back()
         self._holding.clear()

@@ -207,7 +207,7 @@ class Stepping(Listener):
         if self._realtime and len(envs) == len(self._steps):
             self._together = list(self._steps)
             for step in self._steps:
-                step.seat.hold = True
+                step.seat.hold_asked()
         if requests is not None:
             self._episodes.take_back()
         for row, env in enumerate(envs):
@@ -260,7 +260,7 @@ class Stepping(Listener):
         self._queued.clear()
         for step in self._steps:
             step.outcome = None
-            step.seat.hold = False
+            step.seat.hold_over()
             if step.stage not in _AT_REST:
                 step.stage = Stage.OVER
         self._together.clear()
@@ -286,7 +286,7 @@ class Stepping(Listener):
 
     def _answer_for(self, step: EnvStep) -> None:
         """Answer in the place of an instance that has died."""
-        report, step.seat.fault = step.seat.fault, None
+        report = step.seat.fault_told()
         assert report is not None, "what has failed has a fault that explains it"
         self._answer(step, synthetic_outcome(report, self._queue_of(step), self._layout))
 
@@ -313,7 +313,7 @@ class Stepping(Listener):
                 return
             waiting, self._together = self._together, []
         for step in waiting:
-            step.seat.hold = False
+            step.seat.hold_over()
             self._supervisor.resume(step.seat)
             if step.seat.instance.state is State.READY:
                 self._settle_episode(step)
@@ -326,14 +326,12 @@ class Stepping(Listener):
         """The env takes the episode that its seat's instance has ready."""
         seat, outcome = step.seat, step.outcome
         assert outcome is not None, "an episode begins with an outcome, be it empty"
-        seat.instance.taken()
-        seat.episode = None
+        fault = seat.taken()
         step.queue = seat.instance.queue
         outcome.observation, infos = step.queue.out_of_band()
-        if seat.fault is not None:
+        if fault is not None:
             for info in infos:
-                info["sc2pool.fault"] = fault_info(seat.fault)
-            seat.fault = None
+                info["sc2pool.fault"] = fault_info(fault)
         outcome.reset_infos = infos
         step.stage = Stage.SETTLED
 
@@ -552,9 +550,8 @@ class Lockstep:
         """Note in the records what was sent; a step that is under way is theirs from now on."""
         flight, self._flight = self._flight, None
         self._is_arranged = False
-        for actions in self._actions:
-            for instance, action in zip(self._instances, actions, strict=True):
-                instance.last_actions.append(action)
+        for place, instance in enumerate(self._instances):
+            instance.played(actions[place] for actions in self._actions)
         self._actions.clear()
         self._instances = []
         if flight is None or self._loop.closed:

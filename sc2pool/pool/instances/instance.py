@@ -1,7 +1,8 @@
 """An instance as the trainer holds it: a player in a worker, its game, its queue pair, its state.
 
-It sends, kills and remembers; what to do next is the supervisor's. Rules: the state moves only
-through the table in `states`; what it has made belongs to its worker, which gives it back
+It sends, kills and remembers; what to do next is the supervisor's. Rules: only this file changes
+it, in a method named after what is asked of it or has happened; the state moves only through the
+table in `states`; what it has made belongs to its worker, which gives it back
 (`workers`). What belongs to one player (memory, sequence numbers) is in `queue`; an instance with
 several players has one for each.
 """
@@ -14,7 +15,7 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any
 from sc2pool.config import RecyclePolicy
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import Fault, FaultKind, Phase
+from sc2pool.game.hang_detection import unless_stalled
 from sc2pool.pool.instances.states import LIVE, TRANSITIONS, Event, State, advance
 from sc2pool.pool.instances.workers import Tenant, Worker, Workers
 from sc2pool.pool.ipc import messages
@@ -111,18 +113,25 @@ class Instance:
         self._roots: list[tuple[int, float]] = []
         """Of each game that could be looked at: the root's pid, and when it was created."""
 
-    def start(self, directory: Path, workers: Workers) -> None:
+    def wait_before_start(self, until_s: float) -> None:
+        """Its worker is not started before this monotonic time."""
+        self.start_not_before_s = until_s
+
+    def start(self, make_directory: Callable[[], Path], workers: Workers, timeout_s: float) -> None:
         """Have a worker host it.
 
         Args:
-            directory: the folder for temporary files; it belongs to the instance from now on.
+            make_directory: makes its folder for temporary files.
             workers: of the pool.
+            timeout_s: when the worker must have said what its player is.
 
         Raises:
             OSError: the system refuses a process, memory or descriptors. `Workers.dismiss` gives
                 back what has been made.
             RuntimeError: it refuses a thread.
         """
+        self.deadline = Deadline.after(timeout_s)
+        directory = make_directory()
         self.on(Event.START)
         uninterrupted(partial(self._make, directory, workers))
 
@@ -191,13 +200,16 @@ class Instance:
         deadline: Deadline,
         *,
         hold: bool,
+        of_spare: bool,
     ) -> None:
         """Play this episode; the worker drops what it plays now.
 
         Args:
             attributes: as `Seat` has them.
             hold: stop the game at its first observation, if it would not wait by itself.
+            of_spare: it sits on a spare's seat.
         """
+        self.was_spare = of_spare
         self.on(Event.RESET)
         assert self.hello is not None, "it is up"
         self.holds = hold and self.hello.realtime
@@ -207,6 +219,25 @@ class Instance:
         of_rows = [attributes.get(row, {}) for row in range(self.hello.rows)]
         sequence = self.queue.begin_episode()
         self._send(messages.Reset(sequence, episode, of_rows, self.holds))
+
+    def began(self, *, held: bool) -> float:
+        """The episode's first observation is there.
+
+        Args:
+            held: its game is stopped.
+
+        Returns:
+            How long the reset took, in seconds.
+        """
+        self.deadline = NEVER
+        took_s = time.monotonic() - self.asked_at_s
+        self.reset_kind = self.queue.reset_kind()
+        if held:
+            self.on(Event.FIRST_OBSERVATION_HELD)
+            self._note_stop()
+        else:
+            self.on(Event.FIRST_OBSERVATION)
+        return took_s
 
     def taken(self) -> None:
         """An env takes the episode."""
@@ -234,11 +265,27 @@ class Instance:
     def pause(self, deadline: Deadline) -> None:
         """Have the worker stop the game."""
         self.on(Event.PAUSE)
-        self.note_stop()
+        self._note_stop()
         self.deadline = deadline
         self._send(messages.Pause())
 
-    def note_stop(self) -> None:
+    def pause_asked(self) -> None:
+        """The trainer wants its game to stop: what kept it from that before does not count."""
+        self.pause_problem = ""
+
+    def paused(self, problem: str) -> None:
+        """Its game is stopped; or it goes on, because of this problem."""
+        if self.state not in (State.RESUMING, State.RELEASING):
+            self.deadline = NEVER
+        self.pause_problem = problem
+        self.on(Event.NOT_PAUSED if problem else Event.PAUSED)
+
+    def resumed(self) -> None:
+        """Its game goes on."""
+        self.deadline = NEVER
+        self.on(Event.RESUMED)
+
+    def _note_stop(self) -> None:
         """The game stops now."""
         self.pauses += 1
         self.pause_problem = ""
@@ -263,6 +310,26 @@ class Instance:
         self._unanswered_calls -= 1
         if not self._unanswered_calls:
             self.call_deadline = NEVER
+
+    def played(self, actions: Iterable[Any]) -> None:
+        """It has been sent these actions, in steps that are answered."""
+        self.last_actions.extend(actions)
+
+    def too_large(self, problem: str) -> None:
+        """It has reached the soft memory limit, as these words say."""
+        self.memory_problem = problem
+
+    def extend_stalled_deadlines(self, grace_s: float) -> None:
+        """Where this process stood still until long after a deadline, wait `grace_s` more."""
+        if self.deadline.expired():
+            self.deadline = unless_stalled(self.deadline, grace_s)
+        if self.call_deadline.expired():
+            self.call_deadline = unless_stalled(self.call_deadline, grace_s)
+
+    def close(self) -> None:
+        """No more is awaited of it."""
+        self.deadline = NEVER
+        self.on(Event.CLOSE)
 
     def ask_to_close(self) -> None:
         """Have the worker close its player and exit."""

@@ -82,11 +82,7 @@ class Recovery:
         folder = self._write_report(seat, fault, evidence)
         instance.on(Event.FAULT)
         self._stats.count_fault(seat.name, instance.number, fault)
-        seat.causes.append(fault)
-        if seat.fault is None:
-            seat.fault = FaultReport(fault, instance.number, now_s, folder)
-        if seat.down_since_s is None:
-            seat.down_since_s = now_s
+        seat.failed(FaultReport(fault, instance.number, now_s, folder))
         hopeless = self._hopeless(seat, now_s)
         if hopeless:
             log_instance(*about, "%s", fault)
@@ -100,14 +96,14 @@ class Recovery:
         end = "\n" if "\n" in fault.detail else "; "  # the detail may hold lines of the game's log
         log_instance(*about, "%s%s%s", fault, end, successor)
         wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s)
-        seat.instance.start_not_before_s = now_s + wait_s
+        seat.instance.wait_before_start(now_s + wait_s)
         return None
 
     def _hopeless(self, seat: Seat, now_s: float) -> str | None:
         """Why a new instance would fail too; None if it may succeed. Counts this recycle."""
         policy = self._policy
         of_env, of_pool = policy.per_env_window_s, policy.per_pool_window_s
-        seat.recycles_s = [*restart.recent(seat.recycles_s, of_env, now_s), now_s]
+        seat.recycled(now_s, of_env)
         self._recycles_s = [*restart.recent(self._recycles_s, of_pool, now_s), now_s]
         return restart.hopeless(
             seat.causes, any_was_ready=self._stats.resets > 0

@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 
 from sc2pool.config import PoolConfig
-from sc2pool.deadline import NEVER, Deadline
+from sc2pool.deadline import Deadline
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
-from sc2pool.pool.instances.states import AT_REST, LIVE, STOPPED, Event, State
+from sc2pool.pool.instances.states import AT_REST, LIVE, STOPPED, State
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.workers import Worker, Workers
 from sc2pool.pool.machine.watchdog import Watched, bytes_of
@@ -106,8 +106,8 @@ class Roster:
             OSError: the system refuses what that needs: a process, memory, descriptors, a folder.
             RuntimeError: it refuses a thread.
         """
-        instance.deadline = Deadline.after(self._limits.worker_start_s)
-        instance.start(self._run_dir.instance_dir(instance.number), self._workers)
+        make_directory = partial(self._run_dir.instance_dir, instance.number)
+        instance.start(make_directory, self._workers, self._limits.worker_start_s)
         self._run_dir.note_process(instance.number, instance.worker_pid)
 
     def launched(self, instance: Instance) -> None:
@@ -141,15 +141,14 @@ class Roster:
         old = seat.instance
         new = self._make(seat.spec, old.queue.row)
         self._retire(old, partial(self._workers.succeed, old.number, new.number, gently=gently))
-        seat.instance = new
+        seat.replaced(new)
 
     def dismiss(self, seat: Seat) -> None:
         """End the instance that sits here, and do not replace it."""
         instance = seat.instance
         if instance.live:
-            instance.deadline = NEVER
             self.retire(instance)
-            instance.on(Event.CLOSE)
+            instance.close()
 
     def retire(self, instance: Instance) -> None:
         """End an instance; its row of the board is free then."""
@@ -166,7 +165,7 @@ class Roster:
         instances = list(self._living.values())
         self._living.clear()
         for instance in instances:
-            instance.on(Event.CLOSE)
+            instance.close()
         for instance in (*instances, *(seat.instance for seat in self.seats)):
             instance.queue.close()
             instance.queue.unmap()  # one that has failed for good sits there, too
@@ -175,8 +174,7 @@ class Roster:
         """End all instances, and seat new ones."""
         self.end_all()
         for seat in self.seats:
-            seat.vacate()
-            seat.instance = self._make(seat.spec, seat.index)
+            seat.begun_anew(self._make(seat.spec, seat.index))
 
     def ask_to_close(self, grace: Deadline, hurry: threading.Event) -> None:
         """Let the players close by themselves, until `grace` has passed or `hurry` is set."""

@@ -1,8 +1,8 @@
 """A seat is a place in the pool that always has an instance: one for each env and each spare.
 
 Instances come and go, and change seats; what belongs to the env (its attributes, its history of
-faults) stays on the seat. Rule: an instance is on one seat at most, but for the moment of an
-`exchange`.
+faults) stays on the seat. Rules: only this file changes a seat, in a method named after what has
+happened; an instance is on one seat at most, but for the moment of an `exchange`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from sc2pool.errors import Fault
 from sc2pool.pool.instances.instance import Instance
+from sc2pool.pool.instances.restart import recent
 from sc2pool.pool.instances.states import State
 from sc2pool.tasks.player import Episode
 
@@ -64,10 +65,87 @@ class Seat:
     recycles_s: list[float] = field(default_factory=list)
     causes: deque[Fault] = field(default_factory=lambda: deque(maxlen=CAUSES_KEPT))
 
-    def vacate(self) -> None:
-        """Forget the episode and all that belonged to the instance that sits here."""
+    def replaced(self, instance: Instance) -> None:
+        """Another instance sits here; it goes on to the same episode."""
+        self.instance = instance
+
+    def begun_anew(self, instance: Instance) -> None:
+        """Another instance sits here; the episode and all of the old one's is forgotten."""
+        self.instance = instance
         self.episode = self.fault = self.down_since_s = None
         self.hold = self.paused = False
+
+    def dealt(self, episode: Episode) -> None:
+        """The seat is to be brought to this episode; a pause is over."""
+        self.episode = episode
+        self.paused = False
+
+    def taken_back(self) -> None:
+        """The episode that a spare held is dealt again."""
+        self.episode = None
+
+    def taken(self) -> FaultReport | None:
+        """An env takes the episode that is ready here.
+
+        Returns:
+            The fault that the trainer has not seen yet, for its reset info; None if there is none.
+        """
+        self.instance.taken()
+        self.episode = None
+        return self.fault_told()
+
+    def fault_told(self) -> FaultReport | None:
+        """The trainer sees the first fault that it has not seen yet; None if there is none."""
+        fault, self.fault = self.fault, None
+        return fault
+
+    def failed(self, report: FaultReport) -> None:
+        """The instance that sits here has failed."""
+        self.causes.append(report.fault)
+        if self.fault is None:
+            self.fault = report
+        if self.down_since_s is None:
+            self.down_since_s = report.at_s
+
+    def recycled(self, now_s: float, window_s: float) -> None:
+        """Its instance is about to be replaced; earlier times than the window's are forgotten."""
+        self.recycles_s = [*recent(self.recycles_s, window_s, now_s), now_s]
+
+    def arrived_at(self, now_s: float) -> float | None:
+        """The first observation is there.
+
+        Returns:
+            How long the seat was without an instance after a fault, in seconds; None if it had one.
+        """
+        since_s, self.down_since_s = self.down_since_s, None
+        return None if since_s is None else now_s - since_s
+
+    def hold_asked(self) -> None:
+        """Its next first observation is to wait for those of other seats."""
+        self.hold = True
+
+    def hold_over(self) -> None:
+        """Its first observation waits for no other any more."""
+        self.hold = False
+
+    def pause_asked(self) -> None:
+        """The trainer has paused it."""
+        self.paused = True
+        self.instance.pause_asked()
+
+    def pause_over(self) -> bool:
+        """The trainer has resumed it; returns whether it was paused."""
+        was_paused, self.paused = self.paused, False
+        return was_paused
+
+    def attribute_set(self, row: int, name: str, value: bytes) -> None:
+        """`set_attr` has set an attribute of a row of its env, to this pickled value."""
+        of_row = self.attributes.get(row, {}) | {name: value}
+        self.attributes = self.attributes | {row: of_row}
+
+    def attributes_put_back(self, attributes: dict[int, dict[str, bytes]]) -> None:
+        """`set_attr` has failed: they are what they were."""
+        self.attributes = attributes
 
     @property
     def name(self) -> str:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from sc2pool.config import PoolConfig
-from sc2pool.deadline import NEVER, Deadline
+from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, Fault, FaultKind, Phase, SC2PoolError
-from sc2pool.game.hang_detection import SLOW_FACTOR, unless_stalled
+from sc2pool.game.hang_detection import SLOW_FACTOR
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.recovery import Recovery
 from sc2pool.pool.instances.roster import Roster
@@ -113,8 +113,7 @@ class Supervisor:
 
     def play(self, seat: Seat, episode: Episode) -> None:
         """Bring the seat to this episode's first observation, as soon as its instance can."""
-        seat.episode = episode
-        seat.paused = False
+        seat.dealt(episode)
         if seat.instance.state in RESETTABLE:
             self._reset(seat)
         else:
@@ -152,7 +151,7 @@ class Supervisor:
     def resume(self, seat: Seat) -> None:
         """Let the seat's game go on, if it is stopped, or begin the episode it has put off."""
         instance = seat.instance
-        was_paused, seat.paused = seat.paused, False
+        was_paused = seat.pause_over()
         if instance.state in STOPPED:
             if instance.state not in (State.RESUMING, State.RELEASING):
                 instance.resume(self._pause_deadline())
@@ -164,8 +163,9 @@ class Supervisor:
         limits = self._config.limits
         deadline = Deadline.after(limits.create_join_s + limits.reset_s + limits.worker_grace_s)
         hold = (seat.is_spare or seat.hold) and not self.cannot_hold
-        seat.instance.was_spare = seat.is_spare
-        seat.instance.reset(seat.episode, seat.attributes, deadline, hold=hold)
+        seat.instance.reset(
+            seat.episode, seat.attributes, deadline, hold=hold, of_spare=seat.is_spare
+        )
 
     def step_deadline(self, sent_at_s: float) -> Deadline:
         """When a step that was sent then must be answered."""
@@ -212,21 +212,15 @@ class Supervisor:
 
     def _on_first_observation(self, seat: Seat, flags: int) -> None:
         instance = seat.instance
-        instance.deadline = NEVER
-        now_s = time.monotonic()
-        instance.reset_kind = instance.queue.reset_kind()
-        self.stats.count_reset(instance.reset_kind, now_s - instance.asked_at_s)
-        if seat.down_since_s is not None:
-            self.stats.count_recovery(now_s - seat.down_since_s)
-            seat.down_since_s = None
+        held = flags & HELD != 0
+        took_s = instance.began(held=held)
+        self.stats.count_reset(instance.reset_kind, took_s)
+        recovery_s = seat.arrived_at(time.monotonic())
+        if recovery_s is not None:
+            self.stats.count_recovery(recovery_s)
         self.cannot_hold = self.cannot_hold or flags & NOT_HELD != 0
-        if flags & HELD:
-            instance.on(Event.FIRST_OBSERVATION_HELD)
-            instance.note_stop()
-            if not (seat.is_spare or seat.hold or seat.paused):
-                self.resume(seat)  # an env has taken it before it was ready
-        else:
-            instance.on(Event.FIRST_OBSERVATION)
+        if held and not (seat.is_spare or seat.hold or seat.paused):
+            self.resume(seat)  # an env has taken it before it was ready
         self.listener.arrived(seat)
 
     def receive(self, seat: Seat) -> None:
@@ -288,21 +282,16 @@ class Supervisor:
         seat.instance.answered()
 
     def _on_paused(self, seat: Seat, message: messages.Paused) -> None:
-        instance = seat.instance
-        if instance.state not in (State.RESUMING, State.RELEASING):
-            instance.deadline = NEVER
-        instance.pause_problem = message.problem
-        instance.on(Event.NOT_PAUSED if message.problem else Event.PAUSED)
+        seat.instance.paused(message.problem)
 
     def _on_resumed(self, seat: Seat, message: messages.Resumed) -> None:
         instance = seat.instance
-        instance.deadline = NEVER
         if instance.state is State.RELEASING and instance.holds:
             if instance.was_spare:
                 self.stats.lateness.note_hold(message.loops)
         else:
             self.stats.count_pause(time.monotonic() - instance.stopped_at_s, message.loops)
-        instance.on(Event.RESUMED)
+        instance.resumed()
         if seat.episode is not None and seat.episode is not instance.episode:
             self._reset(seat)  # while it was stopped another episode was wanted
         elif instance.state is State.READY:
@@ -334,7 +323,7 @@ class Supervisor:
             if verdict is None:
                 continue
             if verdict.kind is None:
-                instance.memory_problem = verdict.detail
+                instance.too_large(verdict.detail)
                 continue
             self.look(seat)  # it may have replied since
             if verdict.kind is not FaultKind.HUNG or instance.state in AWAITED:
@@ -352,10 +341,7 @@ class Supervisor:
             instance = seat.instance
             if instance.deadline.expired():
                 self.look(seat)  # the reply may be there although its ring was not noticed
-            if instance.deadline.expired():
-                instance.deadline = unless_stalled(instance.deadline, grace_s)
-            if instance.call_deadline.expired():
-                instance.call_deadline = unless_stalled(instance.call_deadline, grace_s)
+            instance.extend_stalled_deadlines(grace_s)
             if instance.deadline.expired():
                 detail = f"the worker did not answer in time in state {instance.state}"
             elif instance.call_deadline.expired():
