@@ -266,6 +266,7 @@ class Pool:
             self._begin(numbers, requests)
 
     def _begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
+        self._lockstep.sync()
         if self._pauses:
             self._pauses.end(envs)
         self._stepping.begin(envs, requests)
@@ -285,7 +286,7 @@ class Pool:
             ResetNeeded: no episode of the task has begun, or the last one is over.
         """
         self._check_usable()
-        in_lockstep = envs is None and self._lockstep.possible
+        in_lockstep = envs is None and self._lockstep.arrange()
         numbers = self._every if envs is None else [int(env) for env in envs]
         if not in_lockstep:
             self._require_episodes(numbers)
@@ -307,6 +308,7 @@ class Pool:
                 raise
         else:
             with self._bookkeeping:
+                self._lockstep.sync()
                 if self._pauses:
                     self._pauses.end(numbers)
                 # The trainer may write into them before they are sent, or reported with a fault.
@@ -370,12 +372,12 @@ class Pool:
     @property
     def over(self) -> list[int]:
         """The envs whose episode is over and that wait for `begin`."""
-        return [] if self._lockstep.possible else self._stepping.over
+        return [] if self._lockstep.is_arranged else self._stepping.over
 
     @property
     def began(self) -> bool:
         """Whether an episode has begun in every env."""
-        return self._lockstep.possible or self._stepping.began
+        return self._lockstep.is_arranged or self._stepping.began
 
     # Pauses.
 
@@ -399,6 +401,7 @@ class Pool:
         numbers = self._every if envs is None else [int(env) for env in envs]
         self._stepping.require_at_rest(numbers, "pause", "you pause them")
         with self._bookkeeping:
+            self._lockstep.sync()
             self._pauses.pause(numbers, spares=envs is None)
 
     def resume(self, envs: Iterable[int] | None = None) -> None:
@@ -410,6 +413,7 @@ class Pool:
         self._check_usable()
         numbers = self._every if envs is None else [int(env) for env in envs]
         with self._bookkeeping:
+            self._lockstep.sync()
             self._pauses.resume(numbers, spares=envs is None)
 
     # Everything beside the step path.
@@ -448,8 +452,10 @@ class Pool:
         deadline = Deadline.after(timeout_s)
         envs = list(dict.fromkeys(row // self.rows for row in rows))
         resumed = self._pauses.suspended(envs) if operation == "env_method" else nullcontext()
-        with self._bookkeeping, resumed:
-            answers = self._calls.run(targets, operation, payload, deadline)
+        with self._bookkeeping:
+            self._lockstep.sync()
+            with resumed:
+                answers = self._calls.run(targets, operation, payload, deadline)
         return [to_result(answer) for answer in answers]
 
     def _targets(self, rows: Sequence[int]) -> list[Target]:

@@ -127,7 +127,6 @@ class Stepping(Listener):
         # Not in real time, where no reply is plain and a step may delay a game.
         fits = not realtime and self._max_busy is None
         self.lockstep = Lockstep(self._steps if fits else [], loop, self.gatherer, layout.rows)
-        loop.bookkeeping.begins = self.lockstep.leave
         self._queued: deque[Callable[[], None]] = deque()
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until the last one's first observation is there."""
@@ -155,8 +154,8 @@ class Stepping(Listener):
         Raises:
             AlreadyPendingCallError: an env's step before has not been received.
         """
-        with self._loop.bookkeeping:
-            busy = [env for env in envs if self._steps[env].stage not in _AT_REST]
+        pending = self.lockstep.under_way
+        busy = [env for env in envs if pending or self._steps[env].stage not in _AT_REST]
         if busy:
             raise AlreadyPendingCallError(
                 f"receive the pending step of envs {sorted(busy)} before {then}", call
@@ -169,6 +168,7 @@ class Stepping(Listener):
             envs: their indices.
             actions: one for each; of envs with several rows, a sequence of one for each row.
         """
+        self.lockstep.sync()
         now_s = time.monotonic()
         deadline = self._supervisor.step_deadline(now_s)
         delays = self._delays_loops(envs)
@@ -204,6 +204,7 @@ class Stepping(Listener):
             requests: what the trainer wants of each; None for the next ones, as an autoreset
                 would begin them.
         """
+        self.lockstep.sync()
         if self._realtime and len(envs) == len(self._steps):
             self._together = list(self._steps)
             for step in self._steps:
@@ -254,6 +255,7 @@ class Stepping(Listener):
 
         An interrupt of the wait drops nothing.
         """
+        self.lockstep.sync()
         self._loop.wait_until(
             lambda: all(step.seat.instance.state is not State.STEPPING for step in self._steps)
         )
@@ -343,6 +345,7 @@ class Stepping(Listener):
         Returns:
             How many are settled, fewer if the deadline has passed.
         """
+        self.lockstep.sync()
         stages: list[Stage] = []
 
         def enough() -> bool:
@@ -378,8 +381,9 @@ class Stepping(Listener):
     @property
     def pending(self) -> int:
         """Of how many envs the trainer awaits something."""
-        with self._loop.bookkeeping:
-            return sum(step.stage not in _AT_REST for step in self._steps)
+        if self.lockstep.under_way:
+            return len(self._steps)
+        return sum(step.stage not in _AT_REST for step in self._steps)
 
     def recv(self, min_ready: int | None, timeout_s: float | None) -> Batch:
         """Wait for at least `min_ready` of the pending envs, and take all that are settled.
@@ -451,10 +455,10 @@ class Lockstep:
     """The fast path: all envs step at once, and every reply is an observation and a reward.
 
     All is done for all of them at once: on the board, and by bells that several workers hear. The
-    records do not change meanwhile, as if nothing were sent; `leave` notes in them what was, before
-    anything but this class reads or changes them (`Bookkeeping.begins`). Until then another thread
-    sees "playing", not "stepping": it lasts as long as the trainer does not wait for the step, or
-    has waited less than a look's interval.
+    records do not change meanwhile, as if nothing were sent; `sync` notes in them what was. Whoever
+    reads or changes the records of envs calls it first. Until then another thread sees "playing",
+    not "stepping": it lasts as long as the trainer does not wait for the step, or has waited less
+    than a look's interval.
 
     Args:
         steps: the records of all envs; none if this path never fits them.
@@ -491,8 +495,21 @@ class Lockstep:
         self._actions.clear()
 
     @property
-    def possible(self) -> bool:
-        """Whether all envs are idle, and no game is paused or has failed since its last step."""
+    def under_way(self) -> bool:
+        """True from the sending of a step to all envs until it is received, or handed over."""
+        return self._flight is not None
+
+    @property
+    def is_arranged(self) -> bool:
+        """True if all envs were found waiting, and nothing but their steps has happened since."""
+        return self._is_arranged
+
+    def arrange(self) -> bool:
+        """Arrange the slots for a step of all envs, if all wait for one.
+
+        Returns:
+            True if `send` may be called; False if an env is busy, paused, over or has failed.
+        """
         if self._flight is not None:
             return False
         if not self._is_arranged and self._all_wait():
@@ -511,7 +528,7 @@ class Lockstep:
     def send(self, actions: Array) -> None:
         """Send each row its action, of an array that fits an action space of one array.
 
-        It must be `possible`.
+        `arrange` must have returned True.
         """
         actions = actions.copy()  # the trainer may write into them
         if self._rows > 1:
@@ -526,11 +543,8 @@ class Lockstep:
 
     def recv(self) -> Batch | None:
         """The batch of all envs; None, with nothing taken, if anything but plain replies came."""
-        if self._flight is None:
-            return None
-        self._loop.look_if_due()
         flight = self._flight
-        if flight is None:
+        if flight is None or self._loop.has_more_than_replies():
             return None
         board = self._board  # not its batch: a traceback must not keep the memory
         while unanswered := board.batch.unanswered():
@@ -546,7 +560,7 @@ class Lockstep:
         self._bookkeeping.torn = False
         return self._gatherer.gather_plain(board.batch)
 
-    def leave(self) -> None:
+    def sync(self) -> None:
         """Note in the records what was sent; a step that is under way is theirs from now on."""
         flight, self._flight = self._flight, None
         self._is_arranged = False

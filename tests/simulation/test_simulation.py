@@ -259,24 +259,24 @@ def is_always_in_lockstep(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:
-    leave = Lockstep.leave
+    sync = Lockstep.sync
 
-    def leave_without_it(lockstep: Lockstep) -> None:
+    def sync_without_it(lockstep: Lockstep) -> None:
         lockstep._flight = None
-        leave(lockstep)
+        sync(lockstep)
 
-    patch.setattr(Lockstep, "leave", leave_without_it)
+    patch.setattr(Lockstep, "sync", sync_without_it)
 
 
 def believes_that_all_still_wait(patch: pytest.MonkeyPatch) -> None:
-    leave = Lockstep.leave
+    sync = Lockstep.sync
 
-    def leave_as_arranged(lockstep: Lockstep) -> None:
+    def sync_as_arranged(lockstep: Lockstep) -> None:
         arranged = lockstep._is_arranged
-        leave(lockstep)
+        sync(lockstep)
         lockstep._is_arranged = arranged
 
-    patch.setattr(Lockstep, "leave", leave_as_arranged)
+    patch.setattr(Lockstep, "sync", sync_as_arranged)
 
 
 def shows_its_batch_again(patch: pytest.MonkeyPatch) -> None:
@@ -330,10 +330,10 @@ BROKEN: dict[Break, Schedule] = {
         events=(("ask", None, 0.0, False), ("ask", None, None, False))
     ),
     drops_no_step: Schedule(events=(("reset",), ("send", (0,)), ("reset",))),
-    is_always_in_lockstep: Schedule(events=(("reset",), ("send", None), ("step",), ("step",))),
+    is_always_in_lockstep: Schedule(events=(("reset",), ("send", (0,)), ("step",))),
     forgets_what_is_under_way: Schedule(events=(("reset",), ("act", 0, "over"), ("step",))),
     believes_that_all_still_wait: Schedule(
-        events=(("reset",), ("send", None), ("step",), ("step",))
+        events=(("reset",), ("step",), ("send", (0,)), ("step",))
     ),
 }
 """Pools that are broken on purpose, each with the shortest schedule that a search has found."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from collections.abc import Callable
 
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.error import Error as GymnasiumError
@@ -23,7 +22,6 @@ class Bookkeeping:
 
     Attributes:
         torn: a block has begun and not come to its end, neither normally nor with an error of ours.
-        begins: called at the beginning of each block; brings the records up to date.
     """
 
     _OURS = (
@@ -37,19 +35,15 @@ class Bookkeeping:
 
     def __init__(self) -> None:
         self.torn = False
-        self.begins: Callable[[], None] = lambda: None
         self._depth = 0
         self._thread = 0
 
     def __enter__(self) -> None:
-        outermost = not self._depth
-        if outermost:
+        if not self._depth:
             self.check_whole()
             self._thread = threading.get_ident()
         self.torn = True
         self._depth += 1
-        if outermost:
-            self.begins()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._depth -= 1

@@ -170,18 +170,15 @@ class EventLoop:
             self.supervisor.attach_all()
             self._raise_failure()
 
-    def look_if_due(self) -> None:
-        """Handle what has happened beside the replies, if the last look was some time ago.
-
-        If nothing has, the records are not touched.
-        """
+    def has_more_than_replies(self) -> bool:
+        """True if it is time for a look, and `wait_until` has more to handle than replies."""
         now_s = time.monotonic()
         if now_s < self._next_look_s:
-            return
+            return False
         if self._waiter.has_more() or not self.roster.all_at_rest():
-            self.wait_until(lambda: True)
-        else:
-            self._next_look_s = now_s + _LOOK_INTERVAL_S
+            return True
+        self._next_look_s = now_s + _LOOK_INTERVAL_S
+        return False
 
     def bells_of(self, instances: Sequence[Instance]) -> Sequence[Bell]:
         """See `Roster.bells_of`."""

@@ -262,7 +262,7 @@ def test_a_death_between_steps_is_shown_by_the_next_one(simulation):
     one = simulation(2)
     one.reset([3, 4])
     one.dies(1)()
-    assert not one.stepping.lockstep.possible
+    assert not one.stepping.lockstep.arrange()
     one.stepping.send(range(2), [0, 0])
     one.script.extend([one.answers(0, 8), one.answers(1, 5)])
     assert one.stepping.recv(None, None).truncated.tolist() == [False, True]
@@ -309,7 +309,7 @@ def test_a_limited_pool_asks_the_next_env_once_one_has_settled(simulation):
     assert stages(one) == [Stage.BEGINNING, Stage.QUEUED, Stage.QUEUED]
     one.script.extend([one.answers(0, 1), one.answers(1, 2), one.answers(2, 3)])
     assert one.stepping.recv(None, None).observations.ravel().tolist() == [1, 2, 3]
-    assert not one.stepping.lockstep.possible
+    assert not one.stepping.lockstep.arrange()
     one.stepping.send(range(3), [0, 0, 0])
     one.script.extend([one.answers(0, 1, over=True), one.answers(0, 4)])
     one.script.extend([one.answers(1, 5), one.answers(2, 6)])
@@ -330,7 +330,7 @@ def test_games_in_real_time_are_held_until_the_last_one_has_begun(simulation):
 def undisturbed(simulation):
     """Two envs whose episodes have begun; only the fast path itself finds their replies."""
     one = simulation(2)
-    one.look_if_due = lambda: None
+    one.has_more_than_replies = lambda: False
     one.wait_for_ring = lambda _: False
     one.reset([0, 0])
     return one
@@ -339,7 +339,7 @@ def undisturbed(simulation):
 def test_the_fast_path_leaves_the_records_as_the_general_one_does(simulation):
     one = undisturbed(simulation)
     lockstep = one.stepping.lockstep
-    assert lockstep.possible
+    assert lockstep.arrange()
     lockstep.send(np.array([1, 2]))
     for env in range(2):
         one.instance(env).answer(env + 5)
@@ -355,25 +355,22 @@ def test_what_the_fast_path_has_sent_is_in_the_records_before_they_are_used(simu
     lockstep = one.stepping.lockstep
     actions = np.zeros(2, np.int64)
     for number in range(20):
-        assert lockstep.possible
+        assert lockstep.arrange()
         actions[:] = number, number + 1
         lockstep.send(actions)
-        assert not lockstep.possible, "it is under way"
+        assert not lockstep.arrange(), "it is under way"
         if number == 19:
             break
         for env in range(2):
             one.instance(env).answer(number)
         assert lockstep.recv() is not None
     actions[:] = 0
-    with one.bookkeeping:
-        instances = [one.instance(env) for env in range(2)]
-        assert [instance.state for instance in instances] == [State.STEPPING] * 2
-        assert stages(one) == [Stage.SENT] * 2
-        assert all(instance.deadline.remaining_s() > 0 for instance in instances)
-        assert [list(instance.last_actions) for instance in instances] == [
-            [17, 18, 19],
-            [18, 19, 20],
-        ]
+    lockstep.sync()
+    instances = [one.instance(env) for env in range(2)]
+    assert [instance.state for instance in instances] == [State.STEPPING] * 2
+    assert stages(one) == [Stage.SENT] * 2
+    assert all(instance.deadline.remaining_s() > 0 for instance in instances)
+    assert [list(one.last_actions) for one in instances] == [[17, 18, 19], [18, 19, 20]]
     with pytest.raises(AlreadyPendingCallError):
         one.stepping.require_at_rest([0], "step", "the next one")
 
@@ -381,12 +378,13 @@ def test_what_the_fast_path_has_sent_is_in_the_records_before_they_are_used(simu
 def test_the_fast_path_takes_nothing_if_one_reply_is_not_plain(simulation):
     one = undisturbed(simulation)
     lockstep = one.stepping.lockstep
-    assert lockstep.possible
+    assert lockstep.arrange()
     lockstep.send(np.array([1, 2]))
     one.instance(0).answer(5)
     one.instance(1).answer(6, info={"told": True})
     assert lockstep.recv() is None
     assert one.stepping.pending == 2
+    lockstep.sync()
     assert stages(one) == [Stage.SENT] * 2
     one.script.extend([lambda env=env: one.supervisor.look(one.seats[env]) for env in range(2)])
     assert one.stepping.recv(None, None).infos == [{}, {"told": True}]
@@ -396,4 +394,4 @@ def test_a_paused_game_leaves_the_fast_path(simulation):
     one = simulation(1)
     one.reset([0])
     one.instance(0).on(Event.PAUSE)
-    assert not one.stepping.lockstep.possible
+    assert not one.stepping.lockstep.arrange()
