@@ -23,14 +23,18 @@ def episode_seed(seed: int | Sequence[int], number: int) -> int:
 
 
 class EpisodeBook:
-    """Deals episodes for tasks: one book for all envs, numbered from 0.
-
-    Args:
-        seed: the run's seed, or several that make up one; None deals episodes without a seed.
-        seeded: how many episodes carry a seed; None for all.
-    """
+    """Deals episodes for tasks: one book for all envs, numbered from 0; see `begin`."""
 
     def __init__(self, seed: int | Sequence[int] | None = None, seeded: int | None = None) -> None:
+        self.begin(seed, seeded)
+
+    def begin(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
+        """Begin again with episode 0.
+
+        Args:
+            seed: the run's seed, or several that make up one; None deals episodes without a seed.
+            seeded: how many episodes carry a seed; None for all.
+        """
         self._seed = seed
         self._seeded = seeded
         self._next = 0

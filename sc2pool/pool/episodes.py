@@ -42,32 +42,35 @@ class Episodes:
     Args:
         supervisor: brings the seats to their episodes.
         one_book: whether episodes come from one book for all envs.
+
+    Attributes:
+        spares: hold the next episodes of the book.
     """
 
     def __init__(self, supervisor: Supervisor, *, one_book: bool) -> None:
         self._supervisor = supervisor
         self._one_book = one_book
         self._book = EpisodeBook()
-        self._spares = Spares(supervisor)
+        self.spares = Spares(supervisor, self._book)
         self._dealt = [0] * len(supervisor.env_seats)
         self._seeds: list[int | None] = [None] * len(supervisor.env_seats)
         """Of envs of the user: the newest that the trainer gave to each."""
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None) -> None:
-        """Begin a new book; see `EpisodeBook`."""
-        self.take_back()
-        self._book = EpisodeBook(seed, seeded)
+        """Begin the book again; see `EpisodeBook`."""
+        self.spares.take_back()
+        self._book.begin(seed, seeded)
 
     def begin_next(self, seat: Seat) -> None:
         """Bring the env to its next episode, by a spare if one is ready."""
         if self._one_book:
             self._supervisor.recycle_if_due(seat)
-            self._spares.play_next(seat, self._book)
+            self.spares.play_next(seat)
         else:
             self.begin(seat, Request())
 
     def begin(self, seat: Seat, request: Request) -> None:
-        """Bring the env to an episode as the trainer asks for it; `take_back` comes before."""
+        """Bring the env to an episode that the trainer asks for, after `spares.take_back`."""
         self._supervisor.recycle_if_due(seat)
         if self._one_book:
             episode = self._book.deal(request.options)
@@ -88,27 +91,3 @@ class Episodes:
         if request.seed is not None or before is None or seat.instance.episodes:
             return request.seed
         return episode_seed(before, self._dealt[seat.index])
-
-    @property
-    def want_spares(self) -> bool:
-        """Whether a spare holds no episode."""
-        return self._spares.are_wanting
-
-    def prepare_spares(self) -> None:
-        """Give every spare that holds no episode the next one.
-
-        Best while envs step, when the trainer has nothing else to do: no env waits for the next
-        episode of a spare that has just been taken.
-        """
-        self._spares.prepare(self._book)
-
-    def forget(self) -> None:
-        """Every instance is about to be replaced; what spares hold is not dealt again.
-
-        An interrupt may have come just after an env had taken it.
-        """
-        self._spares.forget()
-
-    def take_back(self) -> None:
-        """Take back the episodes that spares hold; they are dealt again."""
-        self._spares.void(self._book)

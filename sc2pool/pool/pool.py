@@ -35,7 +35,6 @@ from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.calls import Calls, Target
 from sc2pool.pool.episodes import Episodes, Request
-from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.ipc.messages import Hello, Raised
 from sc2pool.pool.ipc.pickling import for_worker
@@ -43,6 +42,7 @@ from sc2pool.pool.ipc.remote_errors import to_result
 from sc2pool.pool.machine.watchdog import memory_warning
 from sc2pool.pool.pauses import Pauses
 from sc2pool.pool.queues.layout import Array, slot_layout
+from sc2pool.pool.runtime import Runtime
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping import Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
@@ -139,14 +139,14 @@ class Pool:
         pickled = [for_worker(spec) for spec in specs]
         try:
             uninterrupted(lambda: self._open(pickled, spares, config, system))
-            loop = self._loop
+            runtime, loop = self._runtime, self._loop
             self._bookkeeping = loop.bookkeeping
             self._supervisor = loop.supervisor
             self._supervisor.stats.task = task
             self._episodes = Episodes(self._supervisor, one_book=one_book)
             self._calls = Calls(loop, config.limits.call_s)
             self._pauses = Pauses(loop)
-            loop.serve_metrics()
+            runtime.serve_metrics()
             first = agree(loop.wait_for_hellos())
             layout = slot_layout(first.observation_space, first.action_space, first.rows)
             loop.fit_board(layout)
@@ -157,7 +157,7 @@ class Pool:
             self.metadata: Mapping[str, Any] = first.metadata
             self.render_mode = first.render_mode
             if one_book and self.render_mode == "human":
-                loop.open_window()
+                runtime.open_window()
             self.strict = first.strict
             self._stepping = Stepping(
                 loop,
@@ -171,7 +171,7 @@ class Pool:
             actions = layout.action
             self._action_leaf = actions.leaves[0] if actions.is_array and actions.leaves else None
             warning = memory_warning(
-                loop.roster.first_games_bytes(), self.n + spares, system.available_bytes()
+                runtime.roster.first_games_bytes(), self.n + spares, system.available_bytes()
             )
             if warning is not None:
                 warnings.warn(warning, stacklevel=3)
@@ -182,8 +182,9 @@ class Pool:
     def _open(
         self, specs: Sequence[bytes], spares: int, config: PoolConfig, system: System
     ) -> None:
-        self._loop = loop = EventLoop(specs, spares, config, system)
-        self._finalizer = weakref.finalize(self, loop.close, ask_first=False)
+        self._runtime = runtime = Runtime(specs, spares, config, system)
+        self._loop = runtime.loop
+        self._finalizer = weakref.finalize(self, runtime.close, ask_first=False)
 
     # Episodes.
 
@@ -238,10 +239,10 @@ class Pool:
             return
         self._check_open()
         log.warning("a call of the pool was interrupted: every game is replaced")
-        self._episodes.forget()
+        self._episodes.spares.forget()
         self._pauses.forget()
         self._stepping.forget()
-        self._loop.start_anew()
+        self._runtime.start_anew()
 
     def begin(
         self, envs: Iterable[int] | None = None, requests: Sequence[Request] | None = None
@@ -317,9 +318,9 @@ class Pool:
                     starts = range(0, len(actions), self.rows)
                     actions = [actions[start : start + self.rows] for start in starts]
                 self._stepping.send(numbers, actions)
-        if self._episodes.want_spares:
+        if self._episodes.spares.are_wanting:
             with self._bookkeeping:
-                self._episodes.prepare_spares()
+                self._episodes.spares.prepare()
 
     def _require_episodes(self, envs: Sequence[int]) -> None:
         """Check that an episode runs in each of these envs; begin one in envs of the user."""
@@ -495,19 +496,19 @@ class Pool:
                 seat.attributes_put_back(attributes)
             raise
         with self._bookkeeping:
-            self._episodes.take_back()
+            self._episodes.spares.take_back()
             if self._stepping.began:
-                self._episodes.prepare_spares()
+                self._episodes.spares.prepare()
 
     def void_episodes(self) -> None:
         """Take back the episodes that spares hold; they are dealt again."""
         self._mend()
         with self._bookkeeping:
-            self._episodes.take_back()
+            self._episodes.spares.take_back()
 
     def stats(self) -> PoolStats:
         """Counters of the pool, and what each instance is doing; may be called from any thread."""
-        return self._loop.stats()
+        return self._runtime.stats()
 
     def show_figures(self, figures: Mapping[str, float]) -> None:
         """Figures of the training, which `sc2pool watch` shows as curves beside the pool's own.
@@ -523,7 +524,7 @@ class Pool:
     @property
     def run_dir(self) -> Path:
         """The run's folder, by which `sc2pool top --run` and `watch --run` find this pool."""
-        return self._loop.roster.run
+        return self._runtime.roster.run
 
     def raised(self) -> list[tuple[int, Raised]]:
         """What the user's code raised, with its env: all that ended the pool."""
@@ -584,7 +585,7 @@ class Pool:
         if self._finalizer is None:
             return  # nothing could be opened
         if grace_s is None:
-            self._loop.close(ask_first=not self._is_task)
+            self._runtime.close(ask_first=not self._is_task)
         else:
-            self._loop.close(ask_first=not self._is_task and grace_s > 0, grace_s=grace_s)
+            self._runtime.close(ask_first=not self._is_task and grace_s > 0, grace_s=grace_s)
         self._finalizer.detach()

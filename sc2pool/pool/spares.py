@@ -25,10 +25,11 @@ from sc2pool.pool.instances.supervisor import Supervisor
 
 
 class Spares:
-    """The spare seats of a pool and the episodes they hold."""
+    """The spare seats of a pool and the episodes they hold, of this book."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: Supervisor, book: EpisodeBook) -> None:
         self._supervisor = supervisor
+        self._book = book
         self._holding: deque[Seat] = deque()
 
     @property
@@ -36,24 +37,28 @@ class Spares:
         """Whether one of them holds no episode."""
         return len(self._holding) < len(self._supervisor.spare_seats)
 
-    def prepare(self, book: EpisodeBook) -> None:
-        """Give every spare that holds no episode the next one."""
+    def prepare(self) -> None:
+        """Give every spare that holds no episode the next one.
+
+        Best while envs step, when the trainer has nothing else to do: no env waits for the next
+        episode of a spare that has just been taken.
+        """
         supervisor = self._supervisor
         if supervisor.cannot_hold:
-            self.void(book)
+            self.take_back()
             for seat in supervisor.spare_seats:
-                supervisor.dismiss(seat)
+                supervisor.roster.dismiss(seat)
             return
         for seat in supervisor.spare_seats:
             if seat not in self._holding:
-                supervisor.play(seat, book.deal({}))
+                supervisor.play(seat, self._book.deal({}))
                 self._holding.append(seat)
 
-    def play_next(self, seat: Seat, book: EpisodeBook) -> None:
+    def play_next(self, seat: Seat) -> None:
         """Bring an env's seat to the next episode, by a spare that holds it if there is one."""
         supervisor = self._supervisor
         if not self._holding:
-            supervisor.play(seat, book.deal({}))
+            supervisor.play(seat, self._book.deal({}))
             return
         spare = self._first_choice()
         self._holding.remove(spare)
@@ -80,12 +85,16 @@ class Spares:
         return first
 
     def forget(self) -> None:
-        """No spare holds an episode."""
+        """Every instance is about to be replaced; what spares hold is not dealt again.
+
+        An interrupt may have come just after an env had taken it.
+        """
         self._holding.clear()
 
-    def void(self, book: EpisodeBook) -> None:
-        """Take back all episodes that spares hold."""
-        book.take_back(seat.episode.number for seat in self._holding if seat.episode is not None)
+    def take_back(self) -> None:
+        """Take back all episodes that spares hold; they are dealt again."""
+        held = (seat.episode for seat in self._holding)
+        self._book.take_back(episode.number for episode in held if episode is not None)
         for seat in self._holding:
             seat.taken_back()
         self._holding.clear()

@@ -210,7 +210,7 @@ class Stepping(Listener):
             for step in self._steps:
                 step.seat.hold_asked()
         if requests is not None:
-            self._episodes.take_back()
+            self._episodes.spares.take_back()
         for row, env in enumerate(envs):
             step = self._steps[env]
             request = None if requests is None else requests[row]
@@ -218,7 +218,7 @@ class Stepping(Listener):
             step.is_reset = True
             self._ask(step, partial(self._begin, step, request))
         if requests is not None:
-            self._episodes.prepare_spares()
+            self._episodes.spares.prepare()
 
     def _begin(self, step: EnvStep, request: Request | None) -> None:
         step.stage = Stage.BEGINNING
@@ -472,9 +472,10 @@ class Lockstep:
     ) -> None:
         self._steps = steps
         self._loop = loop
-        self._board = loop.board
+        self._board = loop.roster.board
         self._bookkeeping = loop.bookkeeping
         self._supervisor = loop.supervisor
+        self._roster = loop.roster
         self._gatherer = gatherer
         self._rows = rows
         self._n_rows = len(steps) * rows
@@ -515,7 +516,7 @@ class Lockstep:
         if not self._is_arranged and self._all_wait():
             self._instances = [step.seat.instance for step in self._steps]
             self._board.arrange([instance.queue.row for instance in self._instances])
-            self._bells = self._loop.bells_of(self._instances)
+            self._bells = self._roster.bells_of(self._instances)
             self._is_arranged = True
         return self._is_arranged
 

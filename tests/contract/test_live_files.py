@@ -12,7 +12,7 @@ from .envs import Counting
 
 
 def folder_of(env, index: int):
-    roster = env.pool._loop.roster
+    roster = env.pool._runtime.roster
     return roster.run / str(roster.seats[index].instance.number)
 
 

@@ -2,122 +2,58 @@
 
     doorbells, messages, ends of file, deadlines, verdicts ─► wait_until ─► `supervisor`
 
-It owns the instances' lifetime: it makes them, and ends them all. It acts only inside its waits, in
-the trainer's thread; between calls the instances go on by themselves. Rules: every wait has a
-deadline; what ends the whole pool is raised by the waiting call, and every instance is gone then;
-an interrupt of a wait does no harm (see `bookkeeping`).
+It acts only inside its waits, in the trainer's thread; between calls the instances go on by
+themselves. Rules: every wait has a deadline; what ends the whole pool is raised by the waiting
+call, and every instance is gone then; an interrupt of a wait does no harm (see `bookkeeping`).
 """
 
 from __future__ import annotations
 
-import os
-import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Callable
 
-from sc2pool.config import PoolConfig
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import ClosedError
 from sc2pool.pool.instances.bookkeeping import Bookkeeping
 from sc2pool.pool.instances.instance import Instance
-from sc2pool.pool.instances.roster import Roster
-from sc2pool.pool.instances.rows import instance_rows
-from sc2pool.pool.instances.states import AWAITED, State
+from sc2pool.pool.instances.states import AWAITED
 from sc2pool.pool.instances.supervisor import Supervisor, read
-from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.workers import Leaving, Worker
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
-from sc2pool.pool.queues.common_bell import Bell
+from sc2pool.pool.machine.watchdog import Watchdog
 from sc2pool.pool.queues.layout import SlotLayout
-from sc2pool.pool.report.metrics import MetricsServer
-from sc2pool.pool.report.replays import ReplayFolder
-from sc2pool.pool.report.snapshot import Snapshots
-from sc2pool.pool.report.window import Window, open_window
-from sc2pool.pool.statistics.stats import PoolStats
-from sc2pool.processes.uninterrupted import submit, uninterrupted
+from sc2pool.pool.queues.waiter import Waiter
 
-_CLOSE_GRACE_S = 2.0
 _HEARING_S = 1.0
 """How long other envs may still report their errors after one env's code has raised."""
-_LEAVES_WITHIN_S = 2.0
-"""How long `close` waits for the end of another thread's call."""
 _LOOK_AGAIN_S = 0.01
 _LOOK_INTERVAL_S = 0.02
 """How often spares, messages and verdicts are looked at while nothing but plain replies come."""
 
 
 class EventLoop:
-    """Owner of all instances of a pool.
+    """Waits for the instances of a pool.
 
     Args:
-        specs: a pickled `PlayerSpec` for each env.
-        spares: how many more instances of the first player to keep.
-        config: limits and policies.
-        system: makes what the operating system has to give.
+        waiter: waits for the workers' doorbells and channels, and for the watchdog's doorbell.
+        watchdog: its verdicts are passed on.
+        supervisor: decides what follows from what happens.
 
     Attributes:
-        board: the shared memory of all queue pairs.
-        supervisor: decides what follows from what happens.
+        supervisor: see above.
         bookkeeping: whether the records are whole; shared by all that change them.
-        closed: `close` was called.
+        closed: `stop` was called.
     """
 
-    def __init__(
-        self, specs: Sequence[bytes], spares: int, config: PoolConfig, system: System = REAL
-    ) -> None:
-        self._owner_pid = os.getpid()
-        self._config = config
-        self._next_look_s = 0.0
+    def __init__(self, waiter: Waiter, watchdog: Watchdog, supervisor: Supervisor) -> None:
+        self._waiter = waiter
+        self._watchdog = watchdog
+        self.supervisor = supervisor
+        self.roster = supervisor.roster
         self.bookkeeping = Bookkeeping()
         self.closed = False
-        self._ended = False
-        self._metrics: MetricsServer | None = None
-        self._window: Window | None = None
-        replays = None if config.replays is None else ReplayFolder(config.replays)
-        self._waiter = system.waiter()
-        with ExitStack() as owned:
-            owned.callback(self._waiter.close)
-            self.board = system.board(len(specs) + spares)
-            owned.callback(self.board.close)
-            self.roster = Roster(specs, spares, config, self._waiter, self.board, system=system)
-            owned.callback(self.roster.close)
-            self.supervisor = Supervisor(config, self.roster, len(specs), replays)
-            snapshots = self._snapshots = Snapshots(self.supervisor.stats, self.roster.run)
-            seats = self.roster.seats
-            self._watchdog = system.watchdog(
-                self.roster.watched,
-                config.recycle,
-                config.watchdog_interval_s,
-                lambda samples: snapshots.after_look(instance_rows(seats, samples)),
-            )
-            owned.callback(self._watchdog.close)
-            self._waiter.add(self._watchdog.bell.listening, None)
-            owned.pop_all()
-
-    def stats(self) -> PoolStats:
-        """See `Pool.stats`."""
-        rows = instance_rows(self.roster.seats, self._watchdog.samples())
-        return self._snapshots.take(rows, self._watchdog.cpu_s)
-
-    def serve_metrics(self) -> None:
-        """Serve Prometheus until `close`, if the configuration asks for it."""
-        config = self._config
-        if config.metrics_port is not None:
-            self._metrics = MetricsServer(
-                self.stats, tuple(State), config.metrics_host, config.metrics_port
-            )
-
-    def open_window(self) -> None:
-        """Show the games on a page until `close`."""
-        run = self.roster.run
-
-        def opening() -> None:
-            self._window = open_window(run)
-
-        uninterrupted(opening)
+        self._next_look_s = 0.0
 
     def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
         """Handle what happens until `condition()` holds, or the deadline has passed.
@@ -166,7 +102,7 @@ class EventLoop:
             ConfigError: there is not that much memory, or a player's spaces lie in it otherwise.
         """
         with self.bookkeeping:
-            self.board.fit(layout)
+            self.roster.board.fit(layout)
             self.supervisor.attach_all()
             self._raise_failure()
 
@@ -179,10 +115,6 @@ class EventLoop:
             return True
         self._next_look_s = now_s + _LOOK_INTERVAL_S
         return False
-
-    def bells_of(self, instances: Sequence[Instance]) -> Sequence[Bell]:
-        """See `Roster.bells_of`."""
-        return self.roster.bells_of(instances)
 
     def wait_for_ring(self, instance: Instance) -> bool:
         """Wait for one instance's doorbell, as cheaply as possible.
@@ -268,57 +200,10 @@ class EventLoop:
                     if isinstance(message, messages.Raised | messages.OutOfBand):
                         self.supervisor.handle(seat, message)
 
-    def start_anew(self) -> None:
-        """Replace every instance, after an interrupt that has left the records torn."""
-        self.supervisor.forget()
-        self.roster.start_anew()
-        self.bookkeeping.begin_anew()
-
-    def close(self, *, ask_first: bool, grace_s: float = _CLOSE_GRACE_S) -> None:
-        """End all instances; with `ask_first`, players may close by themselves for `grace_s`.
-
-        A Ctrl-C here cuts that short, and nothing else: all is ended all the same. It may be called
-        again.
-        """
-        if os.getpid() != self._owner_pid:
-            return  # a forked child's copy: everything here is its parent's
+    def stop(self) -> None:
+        """Every wait raises `ClosedError` from now on; `wake` one that is under way."""
         self.closed = True
-        try:
-            self._end_calls_of_others()
-        finally:
-            self._end_all(Deadline.after(grace_s) if ask_first else None)
 
-    def _end_calls_of_others(self) -> None:
-        """A call that waits in another thread, as `AsyncPPO`'s actor does, raises ClosedError."""
-        deadline = Deadline.after(_LEAVES_WITHIN_S)
-        while self.bookkeeping.in_another_thread() and not self._ended and not deadline.expired():
-            self._watchdog.bell.ring()
-            time.sleep(_LOOK_AGAIN_S)
-
-    def _end_all(self, grace: Deadline | None) -> None:
-        hurry = threading.Event()
-        ending = submit(partial(self._end, grace, hurry))
-        if self._watchdog.is_this_thread:
-            return  # the garbage collector runs anywhere, and the watchdog is ended, too
-        try:
-            ending.result()
-        except BaseException:
-            hurry.set()
-            ending.result()
-            raise
-
-    def _end(self, grace: Deadline | None, hurry: threading.Event) -> None:
-        if self._ended:
-            return
-        self._ended = True
-        with ExitStack() as ending:
-            ending.callback(self._waiter.close)
-            if self._metrics is not None:
-                ending.callback(self._metrics.close)
-            if self._window is not None:
-                ending.callback(self._window.close)
-            ending.callback(self.board.close)
-            ending.callback(self.roster.close)
-            ending.callback(self._watchdog.close)  # until then it writes into the run's folder
-            if grace is not None and not self.supervisor.failed:
-                self.roster.ask_to_close(grace, hurry)
+    def wake(self) -> None:
+        """Wake a wait in another thread."""
+        self._watchdog.bell.ring()

@@ -71,6 +71,7 @@ class Supervisor:
         replays: the folder for replays; None for none.
 
     Attributes:
+        roster: see above.
         listener: hears of the envs' replies.
         answers: to calls, by their numbers, until the caller takes them.
         cannot_hold: games in real time cannot be held, so spares would miss their first loops.
@@ -84,7 +85,7 @@ class Supervisor:
         self, config: PoolConfig, roster: Roster, n_envs: int, replays: ReplayFolder | None
     ) -> None:
         self._config = config
-        self._roster = roster
+        self.roster = roster
         self.seats = roster.seats
         self.env_seats = roster.seats[:n_envs]
         self.spare_seats = roster.seats[n_envs:]
@@ -119,10 +120,6 @@ class Supervisor:
         else:
             self.resume(seat)  # if it is stopped: its reset follows
 
-    def dismiss(self, seat: Seat) -> None:
-        """End the instance that sits here; no other takes its place."""
-        self._roster.dismiss(seat)
-
     def recycle_if_due(self, seat: Seat) -> None:
         """Replace an instance that has reached a soft limit; its next episode is about to begin."""
         instance = seat.instance
@@ -141,7 +138,7 @@ class Supervisor:
         log_instance(level, seat.name, instance.number, instance.phase(), words, cause)
         self.stats.count_recycle(seat.name, instance.number, cause)
         instance.on(Event.RECYCLE)
-        self._roster.replace(seat, gently=not instance.games)  # an env of the user has a `close`
+        self.roster.replace(seat, gently=not instance.games)  # an env of the user has a `close`
 
     def pause(self, seat: Seat) -> None:
         """Stop the seat's game, if it waits for an action now."""
@@ -190,7 +187,7 @@ class Supervisor:
     def start(self, seat: Seat) -> None:
         """Start the worker of the seat's instance, whose turn it is."""
         try:
-            self._roster.start(seat.instance)
+            self.roster.start(seat.instance)
         except (OSError, RuntimeError) as error:
             detail = f"the worker cannot be started: {error}"
             self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail))
@@ -245,7 +242,7 @@ class Supervisor:
 
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
         seat.instance.greeted(message)
-        if self._roster.board.is_fitted:  # if not, the pool has yet to agree on the spaces
+        if self.roster.board.is_fitted:  # if not, the pool has yet to agree on the spaces
             self._attach(seat)
 
     def attach_all(self) -> None:
@@ -263,7 +260,7 @@ class Supervisor:
     def _on_launched(self, seat: Seat, message: messages.Launched) -> None:
         instance = seat.instance
         instance.launched(message.games)
-        self._roster.launched(instance)
+        self.roster.launched(instance)
         self.stats.count_launch(seat.name, instance.number, message.games)
         log_launch(seat.name, instance.number, message.games)
         if seat.episode is not None and not seat.paused:
@@ -335,7 +332,7 @@ class Supervisor:
 
         Then its worker has, because a worker keeps the limits of its games by itself.
         """
-        self._roster.kill_hung_workers()
+        self.roster.kill_hung_workers()
         grace_s = self._config.limits.worker_grace_s
         for seat in self.seats:
             instance = seat.instance

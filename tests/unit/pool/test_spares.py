@@ -30,6 +30,10 @@ class Plays:
     cannot_hold: bool = False
     dismissed: list[int] = field(default_factory=list)
 
+    @property
+    def roster(self) -> Plays:
+        return self
+
     def dismiss(self, seat) -> None:
         self.dismissed.append(seat.index)
 
@@ -61,86 +65,87 @@ def plays(spare_seats):
 
 
 @pytest.fixture
-def spares(plays):
-    return Spares(plays)
+def book():
+    return EpisodeBook(5)
+
+
+@pytest.fixture
+def spares(plays, book):
+    return Spares(plays, book)
 
 
 def test_spares_hold_the_next_episodes_and_envs_take_them(spares, envs, spare_seats, plays):
-    book = EpisodeBook(5)
-    spares.prepare(book)
-    spares.prepare(book)
+    spares.prepare()
+    spares.prepare()
     assert plays.asked == [(3, 0), (4, 1)], "one each, however often"
     for seat, episode, instance in [(envs[2], 0, 3), (envs[0], 1, 4)]:
-        spares.play_next(seat, book)
+        spares.play_next(seat)
         assert seat.episode.number == episode
         assert seat.instance.number == instance
     assert len(plays.asked) == 2, "nothing had to be reset for it"
     assert plays.resumed == [2, 0], "they may have been paused as spares"
-    spares.play_next(envs[1], book)
+    spares.play_next(envs[1])
     assert plays.asked[2:] == [(1, 2)], "no spare left: it plays the next episode itself"
-    spares.prepare(book)
+    spares.prepare()
     assert plays.asked[3:] == [(3, 3), (4, 4)]
 
 
-def test_a_held_spare_waits_with_the_env_that_takes_it(spares, envs, plays):
-    book = EpisodeBook()
-    spares.prepare(book)
+def test_a_held_spare_waits_with_the_env_that_takes_it(spares, envs, plays, book):
+    book.begin(None)
+    spares.prepare()
     envs[0].hold = True
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert plays.resumed == []
 
 
 def test_a_seeded_run_takes_the_first_episode_although_another_is_ready(spares, envs, spare_seats):
-    book = EpisodeBook(5)
-    spares.prepare(book)
+    spares.prepare()
     spare_seats[1].instance.state = State.READY
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert envs[0].episode.number == 0
 
 
-def test_without_seeds_one_that_is_ready_is_taken(spares, envs, spare_seats):
-    book = EpisodeBook()
-    spares.prepare(book)
+def test_without_seeds_one_that_is_ready_is_taken(spares, envs, spare_seats, book):
+    book.begin(None)
+    spares.prepare()
     spare_seats[1].instance.state = State.READY
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert envs[0].episode.number == 1
-    spares.play_next(envs[1], book)
+    spares.play_next(envs[1])
     assert envs[1].episode.number == 0, "if none is, the first"
 
 
-def test_one_that_is_held_is_ready_too(spares, envs, spare_seats):
-    book = EpisodeBook()
-    spares.prepare(book)
+def test_one_that_is_held_is_ready_too(spares, envs, spare_seats, book):
+    book.begin(None)
+    spares.prepare()
     spare_seats[1].instance.state = State.HELD
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert envs[0].episode.number == 1
 
 
 def test_spares_that_cannot_be_held_serve_nobody(spares, envs, spare_seats, plays):
-    book = EpisodeBook(5)
-    spares.prepare(book)
+    spares.prepare()
     for seat in spare_seats:
         seat.instance.state = State.READY
     plays.cannot_hold = True
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert plays.asked[2:] == [(0, 0)], "the env plays the episode itself"
     assert envs[0].instance.number == 0
-    spares.prepare(book)
+    spares.prepare()
     assert plays.dismissed == [3, 4]
-    spares.play_next(envs[1], book)
+    spares.play_next(envs[1])
     assert plays.asked[3:] == [(1, 1)], "no episode was lost with them"
 
 
 def test_an_env_with_attributes_plays_its_episode_itself(spares, envs, spare_seats, plays):
-    book = EpisodeBook(5)
-    spares.prepare(book)
+    spares.prepare()
     envs[0].attributes["level"] = 2
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert plays.asked[2:] == [(0, 0)]
     assert envs[0].instance.number == 0
-    spares.prepare(book)
+    spares.prepare()
     assert plays.asked[3:] == [(3, 2)], "the spare that held it gets another"
-    spares.play_next(envs[1], book)
+    spares.play_next(envs[1])
     assert envs[1].episode.number == 1
 
 
@@ -148,68 +153,65 @@ def test_an_env_with_attributes_plays_its_episode_itself(spares, envs, spare_sea
 def test_an_env_that_lives_does_not_wait_for_a_spare_to_be_launched(
     spares, envs, spare_seats, plays, state
 ):
-    book = EpisodeBook(5)
-    spares.prepare(book)
+    spares.prepare()
     spare_seats[0].instance.state = state
     envs[0].instance.state = State.OVER
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert plays.asked[2:] == [(0, 0)], "the spare's episode, on its own instance"
     envs[1].instance.state = State.NEW  # in place of one that died
-    spares.play_next(envs[1], book)
+    spares.play_next(envs[1])
     assert envs[1].instance.number == 4
 
 
 @pytest.mark.parametrize("state", [State.RESETTING, State.READY, State.HELD])
 def test_a_spare_that_is_nearly_there_is_taken(spares, envs, spare_seats, plays, state):
-    book = EpisodeBook(5)
-    spares.prepare(book)
+    spares.prepare()
     spare_seats[0].instance.state = state
     envs[0].instance.state = State.OVER
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert envs[0].instance.number == 3
 
 
 def test_a_spare_that_has_put_its_episode_off_begins_it_when_it_is_taken(
     spares, envs, spare_seats, plays
 ):
-    book = EpisodeBook(5)
-    spares.prepare(book)
+    spares.prepare()
     spare_seats[0].instance.state = State.IDLE  # paused as a spare, and then its game died
     envs[0].instance.state = State.NEW
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert envs[0].instance.number == 3
     assert plays.asked[2:] == [(0, 0)]
 
 
-def test_void_episodes_are_dealt_again(spares, envs, spare_seats):
-    book = EpisodeBook(5)
-    spares.prepare(book)
-    spares.play_next(envs[0], book)
-    spares.prepare(book)
-    spares.void(book)
+def test_void_episodes_are_dealt_again(spares, envs, spare_seats, book):
+    spares.prepare()
+    spares.play_next(envs[0])
+    spares.prepare()
+    spares.take_back()
     assert [seat.episode for seat in spare_seats] == [None, None]
     assert envs[0].episode.number == 0, "what is played stays"
     assert book.deal({}).number == 1
-    spares.void(book)
+    spares.take_back()
     assert book.deal({}).number == 2, "nothing was held"
 
 
-def test_an_episode_that_was_taken_out_of_order_is_not_dealt_again(spares, envs, spare_seats):
-    book = EpisodeBook()
-    spares.prepare(book)
+def test_an_episode_that_was_taken_out_of_order_is_not_dealt_again(spares, envs, spare_seats, book):
+    book.begin(None)
+    spares.prepare()
     spare_seats[1].instance.state = State.READY
-    spares.play_next(envs[0], book)
+    spares.play_next(envs[0])
     assert envs[0].episode.number == 1
-    spares.void(book)
+    spares.take_back()
     assert [book.deal({}).number for _ in range(2)] == [0, 2]
 
 
 def test_no_spares_is_no_special_case(envs, plays):
     plays.spare_seats = []
-    spares, book = Spares(plays), EpisodeBook(5)
-    spares.prepare(book)
-    spares.play_next(envs[1], book)
-    spares.void(book)
+    book = EpisodeBook(5)
+    spares = Spares(plays, book)
+    spares.prepare()
+    spares.play_next(envs[1])
+    spares.take_back()
     assert plays.asked == [(1, 0)]
     assert book.deal({}).number == 1
 

@@ -111,6 +111,10 @@ class Simulation:
             max_concurrency=options.pop("max_concurrency", None),
         )
 
+    @property
+    def roster(self):
+        return self
+
     def bells_of(self, instances):
         return [instance.queue.request_bell for instance in instances]
 
