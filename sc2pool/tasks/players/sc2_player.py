@@ -1,14 +1,14 @@
 """The SC2 player: a task on a game.
 
 `play` is the whole life of an episode of a `Task`. Rules: a new task object per episode; one
-burst (action, step, observation) per env step; `EpisodeRules` judges each observation.
+burst (action, step, observation) per env step.
 """
 
 from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
@@ -22,10 +22,9 @@ from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.episode_rules import PLAIN, EpisodeRules, awaited
 from sc2pool.tasks.player import Episode, GameFacts, Player
+from sc2pool.tasks.players.driven_task import DrivenTask
 from sc2pool.tasks.players.outcome import name_of, with_result
 from sc2pool.tasks.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
 from sc2pool.tasks.players.task_spec import TaskSpec
@@ -142,12 +141,6 @@ class SC2Player(Player):
         task.render_mode = self.render_mode
         for name, value in {**self.spec.overrides, **attributes}.items():
             setattr(task, name, value)
-
-    def set_delay(self, task: TaskDefinition) -> None:
-        """Set the task's `delay_s` to how late the newest step was."""
-        tick = self.game.tick
-        if tick is not None:
-            task.delay_s = tick.gap_s
 
     def latest_view(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
         if self.task is None:
@@ -288,31 +281,18 @@ class TaskPlayer(SC2Player):
         # One object stands for all rows: what was set on any of them is set on it.
         for row in range(self.rows):
             self.new_task(task, episode, row)
-        game = self.game
-        task.lazy_observation = await self.start_episode(episode)
-        task.game = game
-        task.game_info = await game.game_info()
-        await awaited(task.on_start())
-        rules = EpisodeRules(task)
-        observed = task.lazy_observation  # `on_start` may have stepped the game
-        await self.put(pair, task, await rules.transition(observed.game_loop, observed.score))
-        while not rules.over:
-            action = await self.get_action(pair)
-            acts = task.act(action)
-            commands = as_actions(acts if type(acts) in PLAIN else await awaited(acts))
-            step = await game.step(commands, task.step_mul)
-            task.last_action = action
-            self.set_delay(task)
-            task.action_results = tuple(step.action_results)
-            task.lazy_observation = observed = step.observed
-            transition = await rules.transition(
-                observed.game_loop, observed.score, game_ended=step.ended
-            )
-            await self.put(pair, task, transition)
+        game, driven = self.game, DrivenTask(task)
+        observed = await self.start_episode(episode)
+        await driven.begin(game, observed, await game.game_info())
+        await self.put(pair, task, await driven.transition())
+        take = self.taking(pair)
+        while not driven.rules.over:
+            step = await game.step(await driven.turn(await take()), task.step_mul)
+            await self.put(pair, task, await driven.see(step, game.tick))
 
-    async def get_action(self, pair: QueuePair) -> Any:
-        """The next action, as the task's `act` takes it."""
-        return await pair.get_action()
+    def taking(self, pair: QueuePair) -> Callable[[], Awaitable[Any]]:
+        """What to call for the next action, as the task's `act` takes it."""
+        return pair.get_action
 
     async def put(self, pair: QueuePair, task: Task, transition: Transition) -> None:  # noqa: ARG002
         """Hand over what the task has made of an observation."""

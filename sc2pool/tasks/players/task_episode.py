@@ -16,8 +16,7 @@ from sc2.game_state import GameState
 from sc2.protocol import ConnectionAlreadyClosedError, ProtocolError
 
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.commands import as_actions
-from sc2pool.tasks.episode_rules import EpisodeRules, awaited
+from sc2pool.tasks.players.driven_task import DrivenTask
 from sc2pool.tasks.queue_pair import QueuePair
 from sc2pool.tasks.task import Task
 
@@ -46,26 +45,23 @@ class TaskEpisode:
         self._pair = pair
         self._client = client
         self._realtime = realtime
-        self._rules = EpisodeRules(task)
-        task.game = ClientGame(client)  # type: ignore[assignment]  # answers `request`
-        task.game_info = game_info
+        self._game_info = game_info
+        self._driven = DrivenTask(task)
 
     async def start(self, state: GameState) -> None:
         """Take the first observation and call the task's `on_start`."""
-        self._task.lazy_observation = Observed.of(state.response_observation)
-        await awaited(self._task.on_start())
+        observed = Observed.of(state.response_observation)
+        await self._driven.begin(ClientGame(self._client), observed, self._game_info)
 
     async def step(self, state: GameState) -> None:
         """Put the transition that led here; then act, or leave if the episode is over."""
         self._client.game_step = self._task.step_mul  # for python-sc2's own loop
         observed_s = time.monotonic()
         await self._put(Observed.of(state.response_observation), game_ended=False)
-        if self._rules.over:
+        if self._driven.rules.over:
             await self._client.leave()
             return
-        action = await self._pair.get_action()
-        commands = as_actions(await awaited(self._task.act(action)))
-        self._task.last_action = action
+        commands = await self._driven.turn(await self._pair.get_action())
         if self._realtime:
             self._task.delay_s = time.monotonic() - observed_s
         self._task.action_results = ()
@@ -80,7 +76,7 @@ class TaskEpisode:
 
     async def end(self) -> None:
         """The game is over: put the last transition, seen from the game's final state."""
-        if self._rules.over or not self._rules.begun:
+        if self._driven.rules.over or not self._driven.rules.begun:
             return
         observed = self._task.lazy_observation
         # python-sc2 ends the game without the last observation; request it here. Not by
@@ -91,10 +87,7 @@ class TaskEpisode:
         await self._put(observed, game_ended=True)
 
     async def _put(self, observed: Observed, *, game_ended: bool) -> None:
-        self._task.lazy_observation = observed
-        self._pair.put(
-            await self._rules.transition(observed.game_loop, observed.score, game_ended=game_ended)
-        )
+        self._pair.put(await self._driven.transition(observed, game_ended=game_ended))
 
 
 class ClientGame:

@@ -7,6 +7,7 @@ Rule: the rows share the game, the task object, the reward, the info and the epi
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from sc2pool.tasks.players.rows import rows_of
@@ -26,8 +27,8 @@ class TeamPlayer(TaskPlayer):
         self.rows = len(spec.task.agents)
         self.observation_space = spec.task.row_space()
 
-    async def get_action(self, pair: QueuePair) -> Any:
-        return await pair.get_actions()
+    def taking(self, pair: QueuePair) -> Callable[[], Awaitable[Any]]:
+        return pair.get_actions
 
     async def put(self, pair: QueuePair, task: Task, transition: Transition) -> None:
         pair.put_rows(await rows_of(task, transition, with_state=True))

@@ -11,6 +11,7 @@ from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.bots.client import GameClient
 from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData
+from sc2pool.tasks.players.driven_task import note_delay
 from sc2pool.tasks.players.sc2_player import SC2Player
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair
@@ -38,7 +39,7 @@ class BotPlayer(SC2Player):
             if bot.episode_over:
                 break
             step = await game.step(orders, bot.step_mul)
-            self.set_delay(bot)
+            note_delay(bot, game.tick)
             await driven.see(step)
             if step.ended:
                 await driven.end(game.result)

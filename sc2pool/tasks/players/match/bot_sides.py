@@ -26,6 +26,7 @@ from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.bots import PlainBot
 from sc2pool.tasks.players.bots.client import GameClient, SurrenderingClient
 from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData
+from sc2pool.tasks.players.driven_task import note_delay
 from sc2pool.tasks.players.match.sides import PlayedSide, TaskSide, blamed_on_opponent
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
@@ -129,7 +130,7 @@ class RLBotSide(TaskSide):
         return turn.result()
 
     async def see(self, step: Step) -> Transition:
-        self.note_delay()
+        note_delay(self.task, self.game.tick)
         await self._driven.see(step)
         if not step.ended:
             return await self._to_its_action()

@@ -19,9 +19,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.errors import ActionError, GameFault, UserCodeError
 from sc2pool.game.game import Game, Step
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.episode_rules import EpisodeRules, awaited
+from sc2pool.tasks.players.driven_task import DrivenTask
 from sc2pool.tasks.players.rows import as_taken, rows_of
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
@@ -81,12 +80,6 @@ class TaskSide(PlayedSide):
 
     task: TaskDefinition
 
-    def note_delay(self) -> None:
-        """In real time: set the task's `delay_s` to how late the newest step was."""
-        tick = self.game.tick
-        if tick is not None:
-            self.task.delay_s = tick.gap_s
-
 
 class ProtoSide(TaskSide):
     """A side of a `Task`."""
@@ -96,34 +89,21 @@ class ProtoSide(TaskSide):
     def __init__(self, task: Task, game: Game) -> None:
         self.task = task
         self.game = game
-        self._rules = EpisodeRules(task)
+        self._driven = DrivenTask(task)
 
     async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> Transition:
-        task = self.task
-        task.lazy_observation = observed
-        task.game = self.game
-        task.game_info = game_info
-        await awaited(task.on_start())
-        return await self._rules.transition(observed.game_loop, observed.score)
+        await self._driven.begin(self.game, observed, game_info)
+        return await self._driven.transition()
 
     @property
     def result(self) -> int | None:
         return self.task.result()
 
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
-        action = as_taken(self.task, actions)
-        commands = as_actions(await awaited(self.task.act(action)))
-        self.task.last_action = action
-        return commands
+        return await self._driven.turn(as_taken(self.task, actions))
 
     async def see(self, step: Step) -> Transition:
-        task, observed = self.task, step.observed
-        self.note_delay()
-        task.action_results = tuple(step.action_results)
-        task.lazy_observation = observed
-        return await self._rules.transition(
-            observed.game_loop, observed.score, game_ended=step.ended
-        )
+        return await self._driven.see(step, self.game.tick)
 
 
 class OpponentSide(PlayedSide):

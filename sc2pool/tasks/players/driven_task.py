@@ -1,0 +1,91 @@
+"""Drives a `Task` through one episode, whoever steps its game: the pool, a match, or python-sc2.
+
+begin ─► transition ─► turn ─► see ─► turn ─► see …
+                       commands  the transition of what the step has brought
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.game.clock import Tick
+from sc2pool.game.game import Step
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.commands import as_actions
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.episode_rules import PLAIN, EpisodeRules, awaited
+from sc2pool.tasks.queue_pair import Transition
+from sc2pool.tasks.task import Task
+
+
+class DrivenTask:
+    """Calls the hooks of one task object.
+
+    Args:
+        task: a new one.
+
+    Attributes:
+        rules: of the episode; they know if it is over.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.rules = EpisodeRules(task)
+
+    async def begin(self, game: Any, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        """Show the first observation and the map.
+
+        Args:
+            game: the task's `game`: it answers `request`, and has a `result`.
+        """
+        task = self._task
+        task.lazy_observation = observed
+        task.game = game
+        task.game_info = game_info
+        await awaited(task.on_start())
+
+    async def transition(
+        self, observed: Observed | None = None, *, game_ended: bool = False
+    ) -> Transition:
+        """The transition of this observation.
+
+        Args:
+            observed: None for the one that the task has: `on_start` may have stepped the game.
+            game_ended: whether the game has ended with it.
+        """
+        if observed is None:
+            observed = self._task.lazy_observation
+        self._task.lazy_observation = observed
+        return await self.rules.transition(
+            observed.game_loop, observed.score, game_ended=game_ended
+        )
+
+    async def turn(self, action: Any) -> list[sc_pb.Action]:
+        """What the task makes of this action."""
+        task = self._task
+        acts = task.act(action)
+        commands = as_actions(acts if type(acts) in PLAIN else await awaited(acts))
+        task.last_action = action
+        return commands
+
+    async def see(self, step: Step, tick: Tick | None) -> Transition:
+        """Show what a step has brought.
+
+        Args:
+            tick: how late it was, in real time.
+        """
+        task, observed = self._task, step.observed
+        note_delay(task, tick)
+        task.action_results = tuple(step.action_results)
+        task.lazy_observation = observed
+        return await self.rules.transition(
+            observed.game_loop, observed.score, game_ended=step.ended
+        )
+
+
+def note_delay(task: TaskDefinition, tick: Tick | None) -> None:
+    """Set the task's `delay_s` to how late the newest step was, in real time."""
+    if tick is not None:
+        task.delay_s = tick.gap_s
