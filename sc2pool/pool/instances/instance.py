@@ -9,9 +9,7 @@ several players has one for each.
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
 import sys
 import time
 from collections import deque
@@ -26,11 +24,10 @@ from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.hang_detection import unless_stalled
 from sc2pool.pool.instances.states import LIVE, TRANSITIONS, Event, State, advance
-from sc2pool.pool.instances.workers import Tenant, Worker, Workers
+from sc2pool.pool.instances.workers import Worker, Workers
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_worker
-from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import RECYCLE_DUE
@@ -39,7 +36,6 @@ from sc2pool.processes.identity import created_at_s, end_orphan
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.tasks.player import Episode, GameFacts
 
-_SEND_TIMEOUT_S = 5.0
 ACTIONS_KEPT = 16
 """How many of its newest actions a fault report has."""
 
@@ -136,23 +132,14 @@ class Instance:
         uninterrupted(partial(self._make, directory, workers))
 
     def _make(self, directory: Path, workers: Workers) -> None:
-        ours, theirs = socket.socketpair()
-        with ExitStack() as undo, theirs:
+        with ExitStack() as undo:
             undo.callback(shutil.rmtree, directory, ignore_errors=True)
-            undo.callback(ours.close)
-            spec = memory.create()
-            try:
-                memory.write(spec, self._spec)
-                worker = workers.home_of(self.number)
-                channel = Channel(ours, _SEND_TIMEOUT_S)
-                undo.pop_all()
-                worker.host(self, Tenant(directory, channel), theirs, spec)
-            finally:
-                os.close(spec)
-        self.channel = channel
+            worker = workers.home_of(self.number)
+            self.channel = worker.host(self, directory, self._spec)
+            undo.pop_all()
         self.queue.open(worker.request_bell)
         self.worker = worker
-        self._send(messages.Start(list(sys.path), len(self._spec)))
+        self._send(messages.Start(list(sys.path)))
 
     def __repr__(self) -> str:
         return f"<instance {self.number} {self.state}>"

@@ -30,6 +30,7 @@ from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.control import Control
 from sc2pool.pool.ipc.messages import Close, Host, Leave
 from sc2pool.pool.machine.worker_process import WorkerProcess
+from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.common_bell import CommonBells
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.waiter import Waiter
@@ -37,6 +38,8 @@ from sc2pool.processes.spawn import start_worker
 
 if TYPE_CHECKING:
     from sc2pool.pool.instances.instance import Instance
+
+_SEND_TIMEOUT_S = 5.0
 
 
 class Worker:
@@ -122,20 +125,31 @@ class Worker:
         self.deadline = NEVER
         self.process.kill()
 
-    def host(self, instance: Instance, tenant: Tenant, theirs: socket.socket, spec: int) -> None:
+    def host(self, instance: Instance, directory: Path, spec: bytes) -> Channel:
         """Have an instance live here.
 
         Args:
-            tenant: what belongs to it; the worker's from now on, and given back if this raises.
-            theirs: the worker's end of its channel.
-            spec: the descriptor of a memory that holds its pickled player.
+            directory: its folder for temporary files; the worker's from now on.
+            spec: its pickled player.
+
+        Returns:
+            The channel to it, the worker's too.
 
         Raises:
-            OSError: the worker has ended, or does not read.
+            OSError: the worker has ended, or does not read; or the system refuses memory or
+                descriptors.
         """
-        self._tenants[instance.number] = tenant
-        self._waiter.add(tenant.channel.fileno(), instance)
-        self._control.send(Host(instance.number, tenant.directory), (theirs.fileno(), spec))
+        ours, theirs = socket.socketpair()
+        channel = Channel(ours, _SEND_TIMEOUT_S)
+        self._tenants[instance.number] = Tenant(directory, channel)
+        with ExitStack() as sent, theirs:
+            descriptor = memory.create()
+            sent.callback(os.close, descriptor)
+            memory.write(descriptor, spec)
+            self._waiter.add(channel.fileno(), instance)
+            order = Host(instance.number, directory, len(spec))
+            self._control.send(order, (theirs.fileno(), descriptor))
+        return channel
 
     @property
     def is_needless(self) -> bool:

@@ -25,14 +25,15 @@ from sc2pool.tasks.player import Episode, GameFacts
 
 @dataclass(frozen=True)
 class Host:
-    """Let this instance live here. Two descriptors come with it: its channel, and the memory
-    of `Start`.
+    """Let this instance live here; its temporary files belong into `directory`.
 
-    Its temporary files belong into `directory`.
+    Two descriptors come with it: its channel, and a memory that holds its pickled `PlayerSpec`. A
+    socket may have no room for that, and the worker reads none before it is up.
     """
 
     number: int
     directory: Path
+    spec_bytes: int
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,9 @@ class Leave:
 
 @dataclass(frozen=True)
 class Start:
-    """Make the player of the pickled `PlayerSpec`, which lies in a memory of its own.
-
-    It may be large, and the worker does not read its channel before it is up.
-    """
+    """Make the player, with this search path for modules."""
 
     sys_path: list[str]
-    spec_bytes: int
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ there is no repair in here; once `end` has returned nothing of it writes into it
 from __future__ import annotations
 
 import asyncio
-import os
 import pickle
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import Fault, GameFault, PauseError, Phase
@@ -26,9 +25,21 @@ from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
-from sc2pool.tasks.player import Player
+from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.tasks.players.operations import OPERATIONS
 from sc2pool.waiting import WorkerLoop
+
+
+class SpecSource(Protocol):
+    """Has the spec of a tenant's player."""
+
+    def take(self) -> PlayerSpec:
+        """The spec; called once."""
+        ...
+
+    def close(self) -> None:
+        """Give back what is left of it; may be called again."""
+        ...
 
 
 class Tenant:
@@ -39,7 +50,7 @@ class Tenant:
         bells: of the worker.
         channel: to the trainer.
         directory: the folder for the game's temporary files.
-        spec_fd: a memory that holds the pickled player.
+        spec: where its player comes from.
         memory_fd: the memory of the pool's board.
         is_over: called when it is over by itself; True if it was told to close.
 
@@ -55,7 +66,7 @@ class Tenant:
         channel: Channel,
         directory: Path,
         *,
-        spec_fd: int,
+        spec: SpecSource,
         memory_fd: int,
         is_over: Callable[[bool], None],
     ) -> None:
@@ -63,7 +74,7 @@ class Tenant:
         self._bells = bells
         self._channel = channel
         self.directory = directory
-        self._spec_fd = spec_fd
+        self._spec = spec
         self._memory_fd = memory_fd
         self._is_over = is_over
         self.player: Player | None = None
@@ -108,9 +119,7 @@ class Tenant:
 
     def _start(self, message: messages.Start) -> None:
         sys.path[:] = message.sys_path
-        spec = pickle.loads(memory.read(self._spec_fd, message.spec_bytes))
-        self._close_spec()
-        self.player = player = spec.player()
+        self.player = player = self._spec.take().player()
         player.directory = self.directory
         self._channel.send(
             messages.Hello(
@@ -123,11 +132,6 @@ class Tenant:
                 player.rows,
             )
         )
-
-    def _close_spec(self) -> None:
-        if self._spec_fd >= 0:
-            os.close(self._spec_fd)
-            self._spec_fd = -1
 
     def _use_memory(self, message: messages.UseMemory) -> None:
         player = self._its_player
@@ -285,5 +289,5 @@ class Tenant:
             self._bells.forget(self._pair)
         if self.player is not None:
             self.player.close()
-        self._close_spec()
+        self._spec.close()
         self._channel.close()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -23,11 +24,12 @@ from pathlib import Path
 from sc2pool.pool.ipc.channel import Channel
 from sc2pool.pool.ipc.control import Control
 from sc2pool.pool.ipc.messages import Host, Leave
+from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.tenant import Tenant
-from sc2pool.tasks.player import Player
+from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
 _OWN_TASKS = 2
@@ -40,6 +42,25 @@ class Over:
 
     number: int
     closed: bool
+
+
+class SentSpec:
+    """The pickled spec of a player, in a memory of its own."""
+
+    def __init__(self, descriptor: int, size_bytes: int) -> None:
+        self._descriptor = descriptor
+        self._size_bytes = size_bytes
+
+    def take(self) -> PlayerSpec:
+        content = memory.read(self._descriptor, self._size_bytes)
+        self.close()
+        spec: PlayerSpec = pickle.loads(content)
+        return spec
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 class Worker:
@@ -106,7 +127,7 @@ class Worker:
             self._bells,
             Channel(socket.socket(fileno=channel)),
             order.directory,
-            spec_fd=spec,
+            spec=SentSpec(spec, order.spec_bytes),
             memory_fd=self._memory_fd,
             is_over=lambda closed: self._order(Over(order.number, closed)),
         )

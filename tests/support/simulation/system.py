@@ -304,16 +304,20 @@ class SimulatedWorker(instances.Worker):
         owned.callback(self._waiter.remove, self.reply_bell.listening)
         self._waiter.add_bell(self.reply_bell, self)
 
-    def take_in(self, instance: Any, tenant: instances.Tenant, worker: Worker) -> None:
-        """As `host`."""
-        self._tenants[instance.number] = tenant
-        self._waiter.add(tenant.channel.fileno(), instance)
-        self._world.point()
+    def host(self, instance: Any, directory: Path, _: bytes) -> Any:
+        world, number = self._world, instance.number
+        worker = Worker(world, number, instance.board, self.process)
+        channel: Any = Channel(world, worker)
+        self._tenants[number] = instances.Tenant(directory, channel)
+        world.refuse("memory")  # for the spec
+        self._waiter.add(channel.fileno(), instance)
+        world.point()
         if not self.process.alive:
             raise OSError(errno.ECONNREFUSED, "Connection refused")
-        self._world.workers[instance.number] = worker
+        world.workers[number] = worker
         self.process.tenants.append(worker)
         self.process.orders.append((worker, False))
+        return channel
 
 
 class Control:
@@ -339,20 +343,11 @@ class SimulatedInstance(Instance):
     ) -> None:
         super().__init__(number, spec, board, row)
         self._world = world
-        self._board = board
+        self.board = board
 
-    def _make(self, directory: Path, workers: instances.Workers) -> None:
-        world = self._world
-        world.point()
-        world.refuse("memory")  # for the spec
-        home: Any = workers.home_of(self.number)
-        worker = Worker(world, self.number, self._board, home.process)
-        channel: Any = Channel(world, worker)
-        home.take_in(self, instances.Tenant(directory, channel), worker)
-        self.channel = channel
-        self.queue.open(home.request_bell)
-        self.worker = home
-        self._send(messages.Start([], 0))
+    def _make(self, *arguments: Any) -> None:
+        self._world.point()
+        super()._make(*arguments)
 
     def kill(self, *, with_worker: bool) -> None:
         super().kill(with_worker=with_worker)
