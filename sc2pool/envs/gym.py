@@ -7,14 +7,18 @@ end a step is an error until `reset`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import gymnasium
 from gymnasium.error import ResetNeeded
 
-from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import DEFAULT_TASK, Game, TaskChoice, make_players
-from sc2pool.pool.pool import Pool
+from sc2pool.envs.specs import (
+    DEFAULT_TASK,
+    GameKeywords,
+    TaskChoice,
+    check_keywords,
+    make_players,
+)
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 
@@ -42,28 +46,12 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
     def __init__(
         self,
         task: TaskChoice = DEFAULT_TASK,
-        *,
-        game: Game = "auto",
-        render_mode: str | None = None,
-        config: PoolConfig | None = None,
-        realtime: bool = False,
-        step_mul: int | None = None,
-        max_loops: int | None = None,
-        opponent: Any = None,
+        **games: Unpack[GameKeywords],
     ) -> None:
-        self._players = players = make_players(
-            n=1,
-            task=task,
-            game=game,
-            render_mode=render_mode,
-            config=config,
-            realtime=realtime,
-            step_mul=step_mul,
-            max_loops=max_loops,
-            opponent=opponent,
-        )
+        check_keywords(type(self).__name__, games, GameKeywords)
+        self._players = players = make_players(n=1, task=task, **games)
         players.require_one_row(type(self).__name__)
-        self.pool = Pool(players.specs, one_book=True, config=players.config, autoreset=False)
+        self.pool = players.make_pool(autoreset=False)
         self.observation_space = self.pool.observation_space
         self.action_space = self.pool.action_space
         self.metadata = dict(self.pool.metadata)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, Unpack
 
 import gymnasium
 import numpy as np
@@ -23,8 +23,13 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import EzPickle
 from pettingzoo import ParallelEnv
 
-from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import Game, TaskChoice, make_players, whole_number
+from sc2pool.envs.specs import (
+    GameKeywords,
+    TaskChoice,
+    check_keywords,
+    make_players,
+    whole_number,
+)
 from sc2pool.errors import ActionError, ConfigError
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.pool import Pool
@@ -64,38 +69,12 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
     def __init__(
         self,
         task: TaskChoice = "3m",
-        *,
-        game: Game = "auto",
-        render_mode: str | None = None,
-        config: PoolConfig | None = None,
-        realtime: bool = False,
-        step_mul: int | None = None,
-        max_loops: int | None = None,
-        opponent: Any = None,
+        **games: Unpack[GameKeywords],
     ) -> None:
-        EzPickle.__init__(
-            self,
-            task,
-            game=game,
-            render_mode=render_mode,
-            config=config,
-            realtime=realtime,
-            step_mul=step_mul,
-            max_loops=max_loops,
-            opponent=opponent,
-        )
+        check_keywords(type(self).__name__, games, GameKeywords)
+        EzPickle.__init__(self, task, **games)
         definition = with_shared_state(resolve(task))
-        self._players = make_players(
-            n=1,
-            task=definition,
-            game=game,
-            render_mode=render_mode,
-            config=config,
-            realtime=realtime,
-            step_mul=step_mul,
-            max_loops=max_loops,
-            opponent=opponent,
-        )
+        self._players = make_players(n=1, task=definition, **games)
         spec = self._players.task
         assert spec is not None, "it was given a task"
         self._pool: Pool | None = None
@@ -174,8 +153,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         if seed is not None:
             seed = whole_number("seed", seed, 0)
         if self._pool is None:
-            players = self._players
-            self._pool = Pool(players.specs, one_book=True, config=players.config, autoreset=False)
+            self._pool = self._players.make_pool(autoreset=False)
         pool = self._pool
         if seed is not None:
             pool.seed(seed)

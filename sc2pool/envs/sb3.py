@@ -12,7 +12,7 @@ import logging
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import gymnasium
 import numpy as np
@@ -23,11 +23,10 @@ from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnvStepReturn,
 )
 
-from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import (
     EnvFns,
-    Game,
-    TaskChoice,
+    PoolKeywords,
+    check_keywords,
     check_start_method,
     make_players,
     whole_number,
@@ -94,41 +93,12 @@ class SubprocSC2VecEnv(VecEnv):
         self,
         env_fns: EnvFns = None,
         start_method: str | None = None,
-        *,
-        n: int | None = None,
-        task: TaskChoice | None = None,
-        game: Game = "auto",
-        seed: int | None = None,
-        spares: int = 0,
-        render_mode: str | None = None,
-        config: PoolConfig | None = None,
-        realtime: bool = False,
-        step_mul: int | None = None,
-        max_loops: int | None = None,
-        opponent: Any = None,
+        **games: Unpack[PoolKeywords],
     ) -> None:
+        check_keywords(type(self).__name__, games, PoolKeywords)
         check_start_method("start_method", start_method)
-        self._players = players = make_players(
-            env_fns,
-            n=n,
-            task=task,
-            game=game,
-            seed=seed,
-            spares=spares,
-            render_mode=render_mode,
-            config=config,
-            realtime=realtime,
-            step_mul=step_mul,
-            max_loops=max_loops,
-            opponent=opponent,
-        )
-        pool = Pool(
-            players.specs,
-            one_book=players.is_task,
-            config=players.config,
-            spares=players.spares,
-            task=players.task_name,
-        )
+        self._players = players = make_players(env_fns, **games)
+        pool = players.make_pool()
         self._begin(pool, players.seed, is_task=players.is_task)
         self._advises = players.is_task
 

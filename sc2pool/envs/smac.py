@@ -145,8 +145,7 @@ class StarCraft2Env:
             ConfigError, CrashLoopError, UserCodeError, ClosedError: see their docstrings.
         """
         if self._pool is None:
-            players = self._players
-            self._pool = Pool(players.specs, one_book=True, config=players.config, autoreset=False)
+            self._pool = self._players.make_pool(autoreset=False)
             if self._seed is not None:
                 self._pool.seed(self._seed)
         self._take(self._pool.reset())

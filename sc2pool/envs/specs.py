@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex, TypedDict
 
 import gymnasium
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import find, find_map
+from sc2pool.pool.pool import Pool
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.definition import TaskDefinition
@@ -30,14 +31,33 @@ from sc2pool.tasks.players.gym_player import GymSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.registry import resolve
 
-if TYPE_CHECKING:
-    from sc2pool.pool.pool import Pool
-
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 Game = str | os.PathLike[str]
 TaskChoice = str | type[TaskDefinition]
 EnvFns = Sequence[EnvFn] | TaskChoice | int | None
 """A face's first argument: functions, or in their place a task or a number of envs."""
+
+
+class GameKeywords(TypedDict, total=False):
+    """The keywords that all env classes have; `SubprocSC2VecEnv` documents them."""
+
+    game: Game
+    render_mode: str | None
+    config: PoolConfig | None
+    realtime: bool
+    step_mul: int | None
+    max_loops: int | None
+    opponent: Any
+
+
+class PoolKeywords(GameKeywords, total=False):
+    """Those that classes with several envs have."""
+
+    n: int | None
+    task: TaskChoice | None
+    seed: int | None
+    spares: int
+
 
 DEFAULT_TASK = "MoveToBeacon"
 DEFAULT_N = 8
@@ -103,6 +123,23 @@ class Players:
                 "SubprocSC2VecEnv and SC2VectorEnv have a row for each of them, SC2ParallelEnv an "
                 f"agent{'; with opponent= a match has one learner' if is_match else ''}"
             )
+
+    def make_pool(self, **keywords: Any) -> Pool:
+        """The pool of these players.
+
+        Args:
+            keywords: the others of `Pool`.
+
+        Raises: see `Pool`.
+        """
+        return Pool(
+            self.specs,
+            one_book=self.is_task,
+            config=self.config,
+            spares=self.spares,
+            task=self.task_name,
+            **keywords,
+        )
 
     def describe(self, face: object, pool: Pool) -> str:
         """The `repr` of a face with this pool."""
@@ -198,6 +235,17 @@ def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:
     plays_alone = isinstance(spec.opponent, BotOpponent)
     shares = not plays_alone and not spec.realtime and STEP_PATH == "compiled"
     return min(ceil(n / n_cores), MOST_ENVS_PER_WORKER) if shares else 1
+
+
+def check_keywords(face: str, given: Mapping[str, Any], allowed: type[GameKeywords]) -> None:
+    """Check that a face has all these keywords, as Python itself does where they are spelled out.
+
+    Raises:
+        TypeError: it has not.
+    """
+    for name in given:
+        if name not in allowed.__optional_keys__:  # type: ignore[attr-defined]
+            raise TypeError(f"{face}() got an unexpected keyword argument {name!r}")
 
 
 def sort_first_argument(

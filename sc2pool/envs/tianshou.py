@@ -12,21 +12,25 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 from tianshou.env import BaseVectorEnv
 
-from sc2pool.config import PoolConfig
 from sc2pool.envs.resets import begin_episodes
-from sc2pool.envs.specs import EnvFns, Game, TaskChoice, make_players, whole_number
+from sc2pool.envs.specs import (
+    EnvFns,
+    PoolKeywords,
+    check_keywords,
+    make_players,
+    whole_number,
+)
 from sc2pool.envs.vector_arguments import Seeds, seed_of_each
 from sc2pool.errors import ConfigError
 from sc2pool.pool.actions import ARRAY_SPACES
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 
@@ -64,33 +68,10 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         env_fns: EnvFns = None,
         wait_num: int | None = None,
         timeout: float | None = None,
-        *,
-        n: int | None = None,
-        task: TaskChoice | None = None,
-        game: Game = "auto",
-        seed: int | None = None,
-        spares: int = 0,
-        render_mode: str | None = None,
-        config: PoolConfig | None = None,
-        realtime: bool = False,
-        step_mul: int | None = None,
-        max_loops: int | None = None,
-        opponent: Any = None,
+        **games: Unpack[PoolKeywords],
     ) -> None:
-        self._players = players = make_players(
-            env_fns,
-            n=n,
-            task=task,
-            game=game,
-            seed=seed,
-            spares=spares,
-            render_mode=render_mode,
-            config=config,
-            realtime=realtime,
-            step_mul=step_mul,
-            max_loops=max_loops,
-            opponent=opponent,
-        )
+        check_keywords(type(self).__name__, games, PoolKeywords)
+        self._players = players = make_players(env_fns, **games)
         players.require_one_row(type(self).__name__)
         self.env_num = len(players.specs)
         self.wait_num = self.env_num if wait_num is None else whole_number("wait_num", wait_num, 1)
@@ -104,13 +85,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self._seed: Seeds = players.seed
         self._begun: dict[int, tuple[Any, dict[str, Any]]] = {}
         """By env: its episode's first observation and info, until a reset hands them out."""
-        self.pool = Pool(
-            players.specs,
-            one_book=players.is_task,
-            config=players.config,
-            spares=players.spares,
-            task=players.task_name,
-        )
+        self.pool = players.make_pool()
         self.render_mode = self.pool.render_mode
         if isinstance(self.pool.observation_space, spaces.Tuple):
             self.pool.close()

@@ -11,7 +11,7 @@ reply to a later step; if an action is wrong, none is sent. One is milder: a met
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from gymnasium import logger
@@ -20,9 +20,14 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-from sc2pool.config import PoolConfig
 from sc2pool.envs.resets import begin_episodes
-from sc2pool.envs.specs import EnvFns, Game, TaskChoice, check_start_method, make_players
+from sc2pool.envs.specs import (
+    EnvFns,
+    PoolKeywords,
+    check_keywords,
+    check_start_method,
+    make_players,
+)
 from sc2pool.envs.vector_arguments import Seeds, check_concurrency, split_mask, whole_envs
 from sc2pool.envs.vector_pending import Pending, of_the_env
 from sc2pool.envs.vector_spaces import ObservationMode, VectorSpaces
@@ -30,7 +35,6 @@ from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
-from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array, space_layout
 from sc2pool.pool.statistics.stats import PoolStats
 
@@ -90,55 +94,27 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         observation_mode: ObservationMode = "same",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_concurrency: int | None = None,
-        *,
-        n: int | None = None,
-        task: TaskChoice | None = None,
-        game: Game = "auto",
-        seed: int | None = None,
-        spares: int = 0,
-        render_mode: str | None = None,
-        config: PoolConfig | None = None,
-        realtime: bool = False,
-        step_mul: int | None = None,
-        max_loops: int | None = None,
-        opponent: Any = None,
+        **games: Unpack[PoolKeywords],
     ) -> None:
         self.closed = True  # until there is something to close: `__del__` may come before that
         if worker is not None:
             raise ConfigError(
                 f"worker must be None, because the pool has workers of its own, got {worker!r}"
             )
+        check_keywords(type(self).__name__, games, PoolKeywords)
         check_start_method("context", context)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         spaces = VectorSpaces(observation_mode, shared_memory)
         at_once = check_concurrency(max_concurrency)
-        self._players = players = make_players(
-            env_fns,
-            n=n,
-            task=task,
-            game=game,
-            seed=seed,
-            spares=spares,
-            render_mode=render_mode,
-            config=config,
-            realtime=realtime,
-            step_mul=step_mul,
-            max_loops=max_loops,
-            opponent=opponent,
-        )
+        self._players = players = make_players(env_fns, **games)
         self._is_task = players.is_task
         if self._is_task and at_once is not None:
             raise ConfigError("max_concurrency is for env_fns; with a task it must be None")
         try:
-            self.pool = Pool(
-                players.specs,
-                one_book=self._is_task,
-                config=players.config,
-                spares=players.spares,
+            self.pool = players.make_pool(
                 autoreset=self.autoreset_mode is AutoresetMode.SAME_STEP,
                 max_concurrency=at_once,
                 agree=spaces.agree,
-                task=players.task_name,
             )
         except UserCodeError as error:
             raise of_the_env(error) from RemoteTraceback(str(error))

@@ -84,13 +84,7 @@ class NodeGames:
         """
         players = make_players(**pickle.loads(keywords))
         players.require_one_row("RaySC2VecEnv")
-        self._pool = pool = Pool(
-            players.specs,
-            one_book=players.is_task,
-            config=players.config,
-            spares=players.spares,
-            task=players.task_name,
-        )
+        self._pool = pool = players.make_pool()
         self._folders.append(pool.run_dir)
         return About(
             Played.of(pool.stats(), pool.observation_space, pool.action_space),
