@@ -52,8 +52,8 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout"
         shutil.copytree(ROOT / "scripts", self.root / "scripts")
-        (self.root / PAIRS).parent.mkdir(parents=True)
         for name in (*INSTALLED_FROM, "constraints-ray.txt"):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
         self.log = folder / "log"
         self.log.touch()
