@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     )
     from sc2pool.envs.gym import SC2GymEnv as SC2GymEnv
     from sc2pool.envs.pettingzoo import SC2ParallelEnv as SC2ParallelEnv
-    from sc2pool.envs.sb3 import SubprocSC2VecEnv as SubprocSC2VecEnv
+    from sc2pool.envs.sb3 import (
+        DummySC2VecEnv as DummySC2VecEnv,
+        SubprocSC2VecEnv as SubprocSC2VecEnv,
+    )
     from sc2pool.envs.smac import StarCraft2Env as StarCraft2Env
     from sc2pool.envs.tianshou import SC2TianshouVectorEnv as SC2TianshouVectorEnv
     from sc2pool.envs.vector import SC2VectorEnv as SC2VectorEnv
@@ -73,7 +76,7 @@ _NAMES = {
     "sc2pool.envs.callbacks": ("PoolStatsCallback", "SnapshotCallback"),
     "sc2pool.envs.gym": ("SC2GymEnv",),
     "sc2pool.envs.pettingzoo": ("SC2ParallelEnv",),
-    "sc2pool.envs.sb3": ("SubprocSC2VecEnv",),
+    "sc2pool.envs.sb3": ("DummySC2VecEnv", "SubprocSC2VecEnv"),
     "sc2pool.envs.smac": ("StarCraft2Env",),
     "sc2pool.envs.tianshou": ("SC2TianshouVectorEnv",),
     "sc2pool.envs.vector": ("SC2VectorEnv",),

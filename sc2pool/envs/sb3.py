@@ -76,6 +76,7 @@ class SubprocSC2VecEnv(VecEnv):
             game has one row: a function of the observation, an object with SB3's `predict`, the
             path of a model that SB3 has saved, a `SnapshotStore`, a `Computer`, or a bot of
             python-sc2 (its class, an object of it, or a `Bot`). None if both sides learn.
+        serial: the players live in this process, for debugging; see `DummySC2VecEnv`.
 
     `game`, `spares`, `render_mode`, `realtime`, `step_mul`, `max_loops` and `opponent` are for
     tasks.
@@ -89,6 +90,8 @@ class SubprocSC2VecEnv(VecEnv):
         ValueError: unknown start method.
     """
 
+    _serial = False
+
     def __init__(
         self,
         env_fns: EnvFns = None,
@@ -96,6 +99,7 @@ class SubprocSC2VecEnv(VecEnv):
         **games: Unpack[PoolKeywords],
     ) -> None:
         check_keywords(type(self).__name__, games, PoolKeywords)
+        games.setdefault("serial", self._serial)
         check_start_method("start_method", start_method)
         self._players = players = make_players(env_fns, **games)
         pool = players.make_pool()
@@ -376,3 +380,18 @@ def threads_advice(threads: int, games: int, cores: int) -> str | None:
         f"torch computes with {threads} threads, and {games} games want the {cores} cores, too: "
         "with a small network torch.set_num_threads(1) makes the training faster"
     )
+
+
+class DummySC2VecEnv(SubprocSC2VecEnv):
+    """The same envs with their players in this process, for debugging, as SB3's `DummyVecEnv`.
+
+    The games are still processes; tasks, bots and envs of `env_fns` run inside `step` and `reset`,
+    one at a time. So `breakpoint()`, `print` and a profiler work in them, and what they raise is
+    raised unchanged, with a traceback from the script's line to theirs; the next `reset` begins
+    anew. Episodes, seeds and observations are those of `SubprocSC2VecEnv`. Deadlines of the
+    trainer are off, and nothing watches memory.
+
+    The arguments are those of `SubprocSC2VecEnv`; `render_mode="human"` needs workers.
+    """
+
+    _serial = True

@@ -20,7 +20,9 @@ import gymnasium
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import find, find_map
+from sc2pool.pool.instances.system import REAL
 from sc2pool.pool.pool import Pool
+from sc2pool.pool.serial.system import serial_system, without_deadlines
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.definition import TaskDefinition
@@ -48,6 +50,7 @@ class GameKeywords(TypedDict, total=False):
     step_mul: int | None
     max_loops: int | None
     opponent: Any
+    serial: bool
 
 
 class PoolKeywords(GameKeywords, total=False):
@@ -74,12 +77,14 @@ class Players:
         config: limits and policies.
         seed: of the first reset; None if there is none.
         spares: how many spares the pool keeps.
+        serial: whether the players live in this process.
     """
 
     specs: Sequence[PlayerSpec]
     config: PoolConfig
     seed: int | None = None
     spares: int = 0
+    serial: bool = False
 
     @property
     def task(self) -> TaskSpec | None:
@@ -135,9 +140,10 @@ class Players:
         return Pool(
             self.specs,
             one_book=self.is_task,
-            config=self.config,
+            config=without_deadlines(self.config) if self.serial else self.config,
             spares=self.spares,
             task=self.task_name,
+            system=serial_system() if self.serial else REAL,
             **keywords,
         )
 
@@ -166,6 +172,7 @@ def make_players(
     step_mul: int | None = None,
     max_loops: int | None = None,
     opponent: Any = None,
+    serial: bool = False,
 ) -> Players:
     """A player for each env, of the functions or of the task.
 
@@ -177,6 +184,10 @@ def make_players(
     config = PoolConfig() if config is None else config
     if not isinstance(config, PoolConfig):
         raise ConfigError(f"config must be a PoolConfig, got {config!r}")
+    if not isinstance(serial, bool):
+        raise ConfigError(f"serial must be True or False, got {serial!r}")
+    if serial and render_mode == "human":
+        raise ConfigError("render_mode='human' needs workers, and a serial pool has none")
     env_fns, n, task = sort_first_argument(env_fns, n, task)
     if n is not None:
         n = whole_number("n", n, 1)
@@ -197,9 +208,9 @@ def make_players(
             opponent=opponent,
         )
         n = DEFAULT_N if n is None else n
-        if config.envs_per_worker is None:
+        if config.envs_per_worker is None and not serial:
             config = replace(config, envs_per_worker=good_envs_per_worker(spec, n, usable_cores()))
-        return Players([spec] * n, config, seed, spares)
+        return Players([spec] * n, config, seed, spares, serial)
     for name, given, default in (
         ("envs_per_worker", config.envs_per_worker, None),
         ("game", game, "auto"),
@@ -220,7 +231,7 @@ def make_players(
         raise ConfigError(
             f"n={n}, but env_fns has {len(specs)} functions, and each makes one env; leave n out"
         )
-    return Players(specs, config, seed)
+    return Players(specs, config, seed, serial=serial)
 
 
 def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:

@@ -239,8 +239,13 @@ class Connection(picows.WSListener):
             self._timer = None
         if self._transport is not None:
             with contextlib.suppress(RuntimeError):  # the event loop is closed
-                self._transport.disconnect(graceful=False)
                 self._disconnected.cancel()
+            try:
+                self._transport.disconnect(graceful=False)
+            except RuntimeError:  # likewise, or the loop runs in another thread than it did
+                with contextlib.suppress(RuntimeError):
+                    self._loop.remove_reader(self._sock)
+                    self._loop.remove_writer(self._sock)
             self._transport = None
         if self._reader is not None:
             self._reader.close()

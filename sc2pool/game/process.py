@@ -3,7 +3,8 @@
 Rules:
 - the game gets an allow-list of environment variables, listens on 127.0.0.1 only, and writes
   into a temporary directory of its own, which goes away with it;
-- it stays in the worker's process group and dies with the worker (`die_with_parent`);
+- it stays in the worker's process group and dies with the worker (`die_with_parent`); a program
+  that is no worker starts it in a group of its own, from a thread that lives on;
 - of its output only the end is kept, in a file of fixed size (`processes.output`), which explains a
   failure, also to a trainer whose worker has died (`log_left_in`);
 - `kill` needs nothing from the game: SIGKILL also ends a stopped process, and it is reaped.
@@ -28,7 +29,8 @@ from sc2pool.game.lease import HOST, PortLease
 from sc2pool.processes.exit import describe_exit, watch_exit
 from sc2pool.processes.output import Output, read_tail
 from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree
-from sc2pool.processes.with_parent import die_with_parent
+from sc2pool.processes.uninterrupted import uninterrupted
+from sc2pool.processes.with_parent import die_with_parent, ends_with_parent
 
 _REAP_S: Final = 5.0
 """How long a killed process may take to be gone; only one stuck in the kernel takes any time."""
@@ -221,7 +223,9 @@ def _last_lines(log: bytes, lines: int) -> str:
 def _start(
     installation: Installation, lease: PortLease, temp_dir: Path, output: int
 ) -> subprocess.Popen[bytes]:
-    try:
+    in_worker = ends_with_parent()
+
+    def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command_line(installation, lease.port, temp_dir),
             cwd=installation.cwd,
@@ -231,7 +235,12 @@ def _start(
             stderr=output,
             preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
             pass_fds=_inherited(lease.fd),
+            # Elsewhere the terminal's Ctrl-C is for this program alone.
+            process_group=None if in_worker or os.name != "posix" else 0,
         )
+
+    try:
+        return start() if in_worker else uninterrupted(start)
     except OSError as error:
         if error.filename is None:
             raise  # not the file is to blame, but the system

@@ -136,9 +136,9 @@ class Pool:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
         system.require_descriptors(self.n + spares, config.envs_per_worker or 1)
         self._owner_pid = os.getpid()
-        pickled = [for_worker(spec) for spec in specs]
+        packed = [system.packed(spec) for spec in specs]
         try:
-            uninterrupted(lambda: self._open(pickled, spares, config, system))
+            uninterrupted(lambda: self._open(packed, spares, config, system))
             runtime, loop = self._runtime, self._loop
             self._bookkeeping = loop.bookkeeping
             self._supervisor = loop.supervisor
@@ -179,9 +179,7 @@ class Pool:
             self.close()
             raise
 
-    def _open(
-        self, specs: Sequence[bytes], spares: int, config: PoolConfig, system: System
-    ) -> None:
+    def _open(self, specs: Sequence[Any], spares: int, config: PoolConfig, system: System) -> None:
         self._runtime = runtime = Runtime(specs, spares, config, system)
         self._loop = runtime.loop
         self._finalizer = weakref.finalize(self, runtime.close, ask_first=False)

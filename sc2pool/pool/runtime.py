@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
@@ -40,7 +41,7 @@ class Runtime:
     """Owner of all that a pool has of the operating system.
 
     Args:
-        specs: a pickled `PlayerSpec` for each env.
+        specs: of each env's player, as workers take it (`System.packed`).
         spares: how many more instances of the first player to keep.
         config: limits and policies.
         system: makes what the operating system has to give.
@@ -51,7 +52,7 @@ class Runtime:
     """
 
     def __init__(
-        self, specs: Sequence[bytes], spares: int, config: PoolConfig, system: System = REAL
+        self, specs: Sequence[Any], spares: int, config: PoolConfig, system: System = REAL
     ) -> None:
         self._owner_pid = os.getpid()
         self._config = config

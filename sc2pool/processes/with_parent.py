@@ -77,6 +77,14 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
 
+_group_ends = False
+
+
+def ends_with_parent() -> bool:
+    """True if this process's group ends with its parent: in a worker."""
+    return _group_ends
+
+
 def end_group_with(parent_pid: int, lifeline: int) -> None:
     """Have this process's group killed when the parent ends.
 
@@ -94,6 +102,8 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
     """
     if sys.platform == "win32":
         raise NotImplementedError("no pool is made on Windows")
+    global _group_ends  # noqa: PLW0603 - it is about this process
+    _group_ends = True
     ends = [lifeline]
     if sys.platform == "linux":
         follow_parent(parent_pid, signal.SIGCONT)

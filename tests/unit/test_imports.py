@@ -50,6 +50,7 @@ POOL_ROOMS = {
     "machine": {"queues", "report"},
     "worker": {"ipc", "queues", "report"},
     "instances": {"ipc", "queues", "statistics", "report", "machine"},
+    "serial": {"ipc", "queues", "machine", "worker", "instances"},
 }
 """The rooms of `pool`, and which of its other rooms each may import."""
 HEAVY = {

@@ -138,6 +138,7 @@ class EventLoop:
         self.bookkeeping.torn = True
         if self.closed:
             raise ClosedError("another thread has closed the pool during this call")
+        self._raise_what_came()
         plan = not ready
         for tag in ready:
             if tag is None:
@@ -162,6 +163,20 @@ class EventLoop:
             supervisor.check_deadlines()
         self._raise_failure()
         return plan
+
+    def _raise_what_came(self) -> None:
+        """Raise what the user's code has raised in a wait that ran it: the records are torn."""
+        raised = self._waiter.take_raised()
+        if raised is None:
+            return
+        error, instance = raised
+        seat = self.roster.seat_of(instance)
+        if seat is not None:
+            error.add_note(f"{seat.name}: raised while {instance.phase()}")
+        try:
+            raise error
+        finally:
+            del error, raised  # its traceback has this frame
 
     def _raise_failure(self) -> None:
         failure = self.supervisor.failure

@@ -53,7 +53,7 @@ class Instance:
 
     Args:
         number: of the instance.
-        spec: the pickled player.
+        spec: of its player, as its worker takes it (`System.packed`).
         board: the pool's shared memory.
         row: its queue pair's row there.
 
@@ -81,7 +81,7 @@ class Instance:
         pause_problem: why its game could not be stopped; empty if it was.
     """
 
-    def __init__(self, number: int, spec: bytes, board: Board, row: int) -> None:
+    def __init__(self, number: int, spec: Any, board: Board, row: int) -> None:
         self.number = number
         self._spec = spec
         self.made_at_s = time.monotonic()

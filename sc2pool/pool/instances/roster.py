@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
@@ -36,7 +37,7 @@ class Roster:
     """All seats of a pool, each with its instance.
 
     Args:
-        specs: a pickled `PlayerSpec` for each env.
+        specs: of each env's player, as workers take it (`System.packed`).
         spares: how many more seats to have, for players like the first.
         config: limits of launches and replies; how many instances may live in one worker.
         waiter: gets what `workers` registers there.
@@ -46,7 +47,7 @@ class Roster:
 
     def __init__(
         self,
-        specs: Sequence[bytes],
+        specs: Sequence[Any],
         spares: int,
         config: PoolConfig,
         waiter: Waiter,
@@ -80,7 +81,7 @@ class Roster:
         """The run's folder."""
         return self._run_dir.path
 
-    def _make(self, spec: bytes, row: int) -> Instance:
+    def _make(self, spec: Any, row: int) -> Instance:
         number = self._instances_made
         self._instances_made += 1
         instance = self._living[number] = self._system.instance(number, spec, self.board, row)

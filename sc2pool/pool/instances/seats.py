@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 from sc2pool.errors import Fault
 from sc2pool.pool.instances.instance import Instance
@@ -40,7 +41,7 @@ class Seat:
     Attributes:
         index: 0 … n-1 are the envs', the rest are spares'.
         is_spare: whether it is a spare's.
-        spec: the pickled player that sits here.
+        spec: of the players that sit here.
         instance: the instance that sits here now.
         episode: the episode its instance is to be brought to; None while one is played.
         fault: the first fault that the trainer has not seen yet.
@@ -54,7 +55,7 @@ class Seat:
 
     index: int
     is_spare: bool
-    spec: bytes
+    spec: Any
     instance: Instance
     episode: Episode | None = None
     fault: FaultReport | None = None

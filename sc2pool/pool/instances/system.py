@@ -12,15 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.workers import Worker
 from sc2pool.pool.ipc.descriptors import require_descriptors
+from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.machine.watchdog import Watchdog, available_bytes
 from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.common_bell import CommonBells
 from sc2pool.pool.queues.waiter import Waiter
+from sc2pool.tasks.player import PlayerSpec
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class System:
     """Makes what a pool has of the operating system.
 
     Attributes:
+        packed: makes of an env's `PlayerSpec` what a worker takes.
         require_descriptors: raises if this process cannot hold as many instances as the first
             number says, with as many in each worker as the second says.
         available_bytes: memory that is free for new processes.
@@ -39,14 +43,15 @@ class System:
         watchdog: makes the watching thread.
     """
 
+    packed: Callable[[PlayerSpec], Any] = for_worker
     require_descriptors: Callable[[int, int], None] = require_descriptors
     available_bytes: Callable[[], int] = available_bytes
     waiter: Callable[[], Waiter] = Waiter.create
     board: Callable[[int], Board] = Board
     run_dir: Callable[[], RunDir] = RunDir
     worker: Callable[[Path, int, Waiter, CommonBells], Worker] = Worker
-    instance: Callable[[int, bytes, Board, int], Instance] = Instance
-    watchdog: type[Watchdog] = Watchdog
+    instance: Callable[[int, Any, Board, int], Instance] = Instance
+    watchdog: Callable[..., Watchdog] = Watchdog
 
 
 REAL = System()

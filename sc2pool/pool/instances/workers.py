@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.game.hang_detection import unless_stalled
@@ -125,12 +125,12 @@ class Worker:
         self.deadline = NEVER
         self.process.kill()
 
-    def host(self, instance: Instance, directory: Path, spec: bytes) -> Channel:
+    def host(self, instance: Instance, directory: Path, spec: Any) -> Channel:
         """Have an instance live here.
 
         Args:
             directory: its folder for temporary files; the worker's from now on.
-            spec: its pickled player.
+            spec: of its player: pickled here, for a worker that is a process.
 
         Returns:
             The channel to it, the worker's too.

@@ -71,6 +71,13 @@ class Waiter(ABC):
         """Whether anything that is no doorbell is ready, or may be; takes nothing."""
         return True
 
+    def take_raised(self) -> tuple[BaseException, Any] | None:
+        """What the user's code has raised in the newest wait, and the tag of its instance.
+
+        Always None but in a serial pool, whose waits run the user's code.
+        """
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Give all descriptors back but the watched ones."""

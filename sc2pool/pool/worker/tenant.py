@@ -27,7 +27,6 @@ from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.tasks.players.operations import OPERATIONS
-from sc2pool.waiting import WorkerLoop
 
 
 class SpecSource(Protocol):
@@ -53,6 +52,7 @@ class Tenant:
         spec: where its player comes from.
         memory_fd: the memory of the pool's board.
         is_over: called when it is over by itself; True if it was told to close.
+        raised: called with what the user's code has raised, in place of a message to the trainer.
 
     Attributes:
         directory: see above.
@@ -61,7 +61,7 @@ class Tenant:
 
     def __init__(
         self,
-        loop: WorkerLoop,
+        loop: asyncio.AbstractEventLoop,
         bells: Bells,
         channel: Channel,
         directory: Path,
@@ -69,6 +69,7 @@ class Tenant:
         spec: SpecSource,
         memory_fd: int,
         is_over: Callable[[bool], None],
+        raised: Callable[[BaseException], None] | None = None,
     ) -> None:
         self._loop = loop
         self._bells = bells
@@ -77,6 +78,7 @@ class Tenant:
         self._spec = spec
         self._memory_fd = memory_fd
         self._is_over = is_over
+        self._raised = raised
         self.player: Player | None = None
         self._pair: WorkerEnd | None = None  # until UseMemory
         self._episode: asyncio.Task[None] | None = None
@@ -246,6 +248,10 @@ class Tenant:
     def _report(self, error: BaseException, replay: bytes = b"") -> None:
         """Tell the trainer why this instance is over, and end it."""
         if self._over:
+            return
+        if self._raised is not None and not isinstance(error, GameFault):
+            self._finish(closed=False)
+            self._raised(error)
             return
         message: messages.Faulted | messages.Raised
         phase = self._phase()

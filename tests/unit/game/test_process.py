@@ -17,6 +17,7 @@ from sc2pool.errors import GameFault
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess, game_environment, log_left_in
+from sc2pool.processes import with_parent
 from sc2pool.processes.output import RING_BYTES
 
 
@@ -65,9 +66,15 @@ def test_temp_directory_is_private_and_goes(spawn):
     assert game.exit_code() == -9
 
 
-def test_stays_in_the_process_group(spawn):
+def test_a_worker_s_game_stays_in_its_process_group(spawn, monkeypatch):
+    monkeypatch.setattr(with_parent, "_group_ends", True)
     game = spawn("sleep 60")
     assert os.getpgid(game.pid) == os.getpgid(0)
+
+
+def test_another_program_s_game_has_a_group_of_its_own(spawn):
+    game = spawn("sleep 60")
+    assert os.getpgid(game.pid) == game.pid
 
 
 def test_kill_ends_children_and_stopped_processes(spawn):

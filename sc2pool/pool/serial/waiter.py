@@ -1,0 +1,107 @@
+"""How a serial pool waits: it runs the players' event loop until there is something to handle.
+
+So the user's code runs inside the trainer's calls. What it raises is raised by the call, with the
+traceback from the trainer's line to the hook's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from threading import Thread
+from typing import Any
+
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.waiter import Waiter
+
+_ENDS_WITHIN_S = 1.0
+"""How long tasks that were cancelled may take to end."""
+
+
+class SerialWaiter(Waiter):
+    """Runs an event loop.
+
+    Args:
+        loop: in which the players live.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self._bells: dict[int, Doorbell] = {}
+        self._ready: dict[int, None] = {}
+        self._raised: tuple[BaseException, Any] | None = None
+
+    def add_bell(self, bell: Doorbell, tag: Any) -> None:
+        """Listen to a doorbell."""
+        self._bells[bell.listening] = bell
+        self.add(bell.listening, tag)
+
+    def add(self, descriptor: int, tag: Any) -> None:
+        """Watch a socket or pipe for data and for its end."""
+        self._tags[descriptor] = tag
+        self._loop.add_reader(descriptor, self._on_ready, descriptor)
+
+    def _on_ready(self, descriptor: int) -> None:
+        self._ready[descriptor] = None
+        self._loop.stop()
+
+    def remove(self, descriptor: int) -> None:
+        """Neither listen to it nor watch it any more, if it is known at all."""
+        self._tags.pop(descriptor, None)
+        self._bells.pop(descriptor, None)
+        if not self._loop.is_closed():
+            self._loop.remove_reader(descriptor)
+
+    def note_raised(self, error: BaseException, tag: Any) -> None:
+        """The user's code has raised this, in an instance of this tag."""
+        self._raised = error, tag
+        self._loop.stop()
+
+    def take_raised(self) -> tuple[BaseException, Any] | None:
+        raised, self._raised = self._raised, None
+        return raised
+
+    def wait(self, timeout_s: float | None) -> list[Any]:
+        """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
+        loop = self._loop
+        self._ready.clear()
+        timer = None if timeout_s is None else loop.call_later(timeout_s, loop.stop)
+        try:
+            run(loop)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        ready = [descriptor for descriptor in self._ready if descriptor in self._tags]
+        for descriptor in ready:
+            if descriptor in self._bells:
+                self._bells[descriptor].quiet()
+        return [self._tags[descriptor] for descriptor in ready]
+
+    def close(self) -> None:
+        """Give all descriptors back but the watched ones."""
+        loop = self._loop
+        if loop.is_closed() or loop.is_running():
+            return
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            loop.create_task(_stop_after(loop, tasks))
+            run(loop)
+        loop.close()
+
+
+async def _stop_after(loop: asyncio.AbstractEventLoop, tasks: Iterable[asyncio.Task[Any]]) -> None:
+    await asyncio.wait(tasks, timeout=_ENDS_WITHIN_S)
+    loop.stop()
+
+
+def run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until it is stopped, where another loop runs (a notebook) in another thread."""
+    if asyncio._get_running_loop() is None:
+        loop.run_forever()
+        return
+    thread = Thread(target=loop.run_forever, name="sc2pool-serial")
+    thread.start()
+    thread.join()

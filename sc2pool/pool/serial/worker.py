@@ -1,0 +1,182 @@
+"""A worker that is no process: its players live in the trainer's, in the event loop of its waits.
+
+Rules: an instance that fails ends as in a process of its own, with its game; whoever ends one waits
+for it, so nothing of it runs afterwards; a player that does not end in time is left behind, and its
+game is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sc2pool.deadline import Deadline
+from sc2pool.pool.instances import workers
+from sc2pool.pool.instances.instance import Instance
+from sc2pool.pool.ipc.channel import Channel
+from sc2pool.pool.ipc.messages import Leave
+from sc2pool.pool.machine.worker_process import WorkerProcess
+from sc2pool.pool.queues.common_bell import CommonBells
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.serial.channel import LocalChannel
+from sc2pool.pool.serial.waiter import SerialWaiter, run
+from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.tenant import Tenant
+from sc2pool.tasks.player import PlayerSpec
+
+_ENDS_WITHIN_S = 2.0
+"""How long the user's code may take to end, once it is cancelled."""
+
+
+class GivenSpec:
+    """A spec that does not travel: the player is made of the user's own objects."""
+
+    def __init__(self, spec: PlayerSpec) -> None:
+        self._spec = spec
+
+    def take(self) -> PlayerSpec:
+        return self._spec
+
+    def close(self) -> None:
+        pass
+
+
+class SerialWorker(workers.Worker):
+    """Hosts players in the trainer's process.
+
+    Args:
+        loop: in which they live.
+        directory, board, waiter, common: as of every worker.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        directory: Path,
+        board: int,
+        waiter: SerialWaiter,
+        common: CommonBells,
+    ) -> None:
+        self._loop = loop
+        self._memory_fd = board
+        self._hosted: dict[int, Tenant] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        super().__init__(directory, board, waiter, common)
+        self._note_raised = waiter.note_raised
+
+    def _make(self, directory: Path, board: int) -> None:  # noqa: ARG002
+        owned = self._owned
+        self.request_bell = Doorbell.create()
+        owned.callback(self.request_bell.close)
+        self.reply_bell = Doorbell.create()
+        owned.callback(self.reply_bell.close)
+        self._bells = Bells(
+            Doorbell(listening=self.request_bell.listening),
+            Doorbell(ringing=self.reply_bell.ringing),
+        )
+        self.process = TrainersProcess(self._run_until_empty)
+        self._control: Any = Orders(self._leave)
+        owned.callback(self._stop_listening)
+        owned.callback(self._end_all)
+        owned.callback(self._waiter.remove, self.reply_bell.listening)
+        self._waiter.add_bell(self.reply_bell, self)
+
+    def host(self, instance: Instance, directory: Path, spec: Any) -> Channel:
+        ours, theirs = LocalChannel.pair()
+        number = instance.number
+        self._tenants[number] = workers.Tenant(directory, ours)
+        self._waiter.add(ours.fileno(), instance)
+        self._hosted[number] = Tenant(
+            self._loop,
+            self._bells,
+            theirs,
+            directory,
+            spec=GivenSpec(spec),
+            memory_fd=self._memory_fd,
+            is_over=lambda _: self._leave(number),
+            raised=lambda error: self._note_raised(error, instance),
+        )
+        return ours
+
+    def _leave(self, number: int) -> None:
+        tenant = self._hosted.pop(number, None)
+        if tenant is not None:
+            ending = self._loop.create_task(tenant.end())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            ending.add_done_callback(lambda _: self._loop.stop())
+
+    def _stop_listening(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self.request_bell.listening)
+
+    def kill(self) -> None:
+        """End its players and their games; their channels end."""
+        super().kill()
+        self._end_all()
+
+    def _end_all(self) -> None:
+        for number in list(self._hosted):
+            self._leave(number)
+        self._run_until_empty(Deadline.after(_ENDS_WITHIN_S))
+
+    def _run_until_empty(self, deadline: Deadline, hurry: threading.Event | None = None) -> None:
+        """Run the loop until its players have ended; not if it runs already, in another thread."""
+        loop = self._loop
+        while self._hosted or self._ending:
+            hurries = hurry is not None and hurry.is_set()
+            if hurries or deadline.expired() or loop.is_closed() or loop.is_running():
+                return
+            if not self._ending:
+                timer = loop.call_later(0.01, loop.stop)  # one that was told to close, may do so
+            else:
+                timer = loop.call_later(max(0.0, deadline.remaining_s()), loop.stop)
+            run(loop)
+            timer.cancel()
+
+
+class Orders:
+    """In place of a control socket."""
+
+    def __init__(self, leave: Callable[[int], None]) -> None:
+        self._leave = leave
+
+    def send(self, order: Leave) -> None:
+        self._leave(order.number)
+
+
+class TrainersProcess(WorkerProcess):
+    """In place of a worker's process, which nobody may kill: it is the trainer's.
+
+    Args:
+        run_until_empty: runs the players until they have ended, or until a deadline.
+    """
+
+    def __init__(self, run_until_empty: Callable[[Deadline, threading.Event], None]) -> None:
+        self.pid = os.getpid()
+        self._run_until_empty = run_until_empty
+
+    def kill(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
+        self._run_until_empty(deadline, hurry)
+
+    def has_ended(self) -> bool:
+        return False
+
+    def how_it_ended(self) -> str:
+        return "has ended its player"
+
+
+def worker_in(loop: asyncio.AbstractEventLoop) -> Callable[..., SerialWorker]:
+    """Makes workers whose players live in this loop."""
+    return partial(SerialWorker, loop)

@@ -1,0 +1,238 @@
+"""A serial pool: episodes are the same as with workers, and hooks run in the trainer's process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import gymnasium
+import numpy as np
+import psutil
+import pytest
+from gymnasium import spaces
+
+from sc2pool import DummySC2VecEnv, SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
+from sc2pool.config import Limits, PoolConfig
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+from .envs import Counting
+from .tasks import Masked, PlacedBot
+
+STEPS = 60
+CALLED: list[str] = []
+"""What the hooks of this process have noted."""
+
+
+def steps_of(env: Any) -> Iterator[Any]:
+    """All that a seeded run of SB3's env returns."""
+    env.action_space.seed(3)
+    env.seed(5)
+    yield env.reset(), env.reset_infos
+    for _ in range(STEPS):
+        yield env.step(np.array([env.action_space.sample() for _ in range(env.num_envs)]))
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"task": "MoveToBeacon", "n": 2},
+        {"task": Masked, "n": 3, "spares": 1},
+        {"task": PlacedBot, "n": 2},
+        {"task": "MarineDuel", "n": 1},
+        {"task": "3m", "n": 1},
+        {"env_fns": [Counting, Counting]},
+    ],
+    ids=str,
+)
+def test_it_plays_what_a_pool_with_workers_plays(standin_dir, keywords):
+    runs = []
+    for kind in (SubprocSC2VecEnv, DummySC2VecEnv):
+        game = {} if "env_fns" in keywords else {"game": standin_dir}
+        with closing(kind(**keywords, **game)) as env:
+            runs.append(list(steps_of(env)))
+    with_workers, serial = runs
+    for one, other in zip(with_workers, serial, strict=True):
+        np.testing.assert_equal(one, other)
+
+
+class Noting(MoveToBeacon):
+    def act(self, action):
+        CALLED.append("act")
+        return super().act(action)
+
+    def process(self):
+        return os.getpid()
+
+
+@pytest.fixture
+def serial(pools, standin_dir):
+    """Makes SB3's serial env."""
+
+    def make(task: Any, n: int = 2, **keywords: Any) -> DummySC2VecEnv:
+        env = DummySC2VecEnv(task, n=n, game=standin_dir, **keywords)
+        pools.callback(env.close)
+        return env
+
+    return make
+
+
+def test_the_users_own_class_runs_in_the_trainers_process(serial):
+    CALLED.clear()
+    env = serial(Noting)
+    env.reset()
+    env.step([0, 0])
+    assert CALLED == ["act", "act"]
+    assert env.env_method("process") == [os.getpid()] * 2
+    assert [one.worker_pid for one in env.stats().instances] == [os.getpid()] * 2
+
+
+def test_games_are_processes_that_the_terminals_ctrl_c_does_not_reach(serial):
+    env = serial("MoveToBeacon")
+    env.reset()
+    for one in env.stats().instances:
+        assert psutil.Process(one.pid).ppid() == os.getpid()
+        assert os.getpgid(one.pid) != os.getpgrp()
+
+
+class Raising(MoveToBeacon):
+    def act(self, action):
+        if action == 7:
+            raise self.error()
+        return super().act(action)
+
+    def error(self) -> BaseException:
+        return ValueError("of the user's own")
+
+
+def test_what_a_hook_raises_is_raised_unchanged_and_a_reset_begins_anew(serial):
+    env = serial(Raising)
+    env.reset()
+    for _ in range(8):  # more often than a pool replaces games in a minute
+        with pytest.raises(ValueError, match="of the user's own") as raised:
+            env.step([0, 7])
+        names = [frame.name for frame in traceback.extract_tb(raised.tb)]
+        assert names[0] == "test_what_a_hook_raises_is_raised_unchanged_and_a_reset_begins_anew"
+        assert names[-1] == "act"
+        assert raised.value.__notes__[-1] == "env 1: raised while stepping"
+        assert env.reset().shape == (2, 5)
+        assert env.step([0, 0])[2].tolist() == [False, False]
+
+
+def test_ctrl_c_in_a_hook(serial):
+    class Interrupted(Raising):
+        def error(self) -> BaseException:
+            return KeyboardInterrupt()
+
+    env = serial(Interrupted)
+    env.reset()
+    with pytest.raises(KeyboardInterrupt):
+        env.step([7, 0])
+    env.reset()
+    env.step([0, 0])
+
+
+class Pondering(MoveToBeacon):
+    """Stands at a breakpoint in its first step."""
+
+    stood = False
+
+    def act(self, action):
+        if not Pondering.stood:
+            Pondering.stood = True
+            breakpoint()
+        return super().act(action)
+
+
+def test_a_breakpoint_may_last_longer_than_any_limit(serial, monkeypatch):
+    monkeypatch.setattr(sys, "breakpointhook", lambda: time.sleep(1.5))
+    env = serial(Pondering, config=PoolConfig(limits=Limits(step_s=0.2, worker_grace_s=0.1)))
+    env.reset()
+    for _ in range(3):
+        assert env.step([0, 0])[2].tolist() == [False, False]
+    assert env.stats().recycles == {}
+    assert Pondering.stood
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_killed_game_is_one_marked_truncation(serial, n):
+    env = serial("MoveToBeacon", n)
+    env.reset()
+    os.kill(env.stats().instances[0].pid, signal.SIGKILL)
+    done = False
+    while not done:
+        _, rewards, dones, infos = env.step([0] * n)
+        done = dones[0]
+    assert rewards[0] == 0
+    assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
+    assert infos[0]["TimeLimit.truncated"]
+    assert not any(dones[1:])
+    env.step([0] * n)
+    assert sum(env.stats().recycles.values()) == 1
+
+
+def test_gymnasiums_classes(pools, standin_dir):
+    env = SC2GymEnv(Noting, game=standin_dir, serial=True)
+    pools.callback(env.close)
+    observation, _ = env.reset(seed=1)
+    assert observation in env.observation_space
+    assert env.step(0)[0] in env.observation_space
+    envs = SC2VectorEnv(Noting, n=2, game=standin_dir, serial=True)
+    pools.callback(envs.close)
+    envs.reset(seed=1)
+    assert envs.call("process") == (os.getpid(),) * 2
+    registered = gymnasium.make("sc2pool/MoveToBeacon-v0", game=standin_dir, serial=True)
+    pools.callback(registered.close)
+    registered.reset()
+
+
+def test_in_a_running_event_loop_as_in_a_notebook(standin_dir):
+    async def cell() -> int:
+        with closing(DummySC2VecEnv("MoveToBeacon", n=2, game=standin_dir)) as env:
+            env.reset()
+            env.step([0, 0])
+            return env.num_envs
+
+    assert asyncio.run(cell()) == 2
+
+
+def test_large_actions_and_attributes_do_not_block(pools):
+    """Neither side of a channel can read while the other sends."""
+
+    class Large(gymnasium.Env):
+        observation_space = spaces.Text(3_000_000)
+        action_space = spaces.Text(3_000_000)
+        kept = ""
+
+        def reset(self, *, seed=None, options=None):
+            return "", {}
+
+        def step(self, action):
+            return action, float(len(self.kept)), False, False, {"large": action}
+
+    env = SC2VectorEnv([Large, Large], serial=True, shared_memory=False)
+    pools.callback(env.close)
+    env.reset()
+    env.set_attr("kept", "x" * 2_000_000)
+    observations, rewards, *_ = env.step(("y" * 2_000_000, "z"))
+    assert [len(one) for one in observations] == [2_000_000, 1]
+    assert rewards.tolist() == [2e6, 2e6]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "said"),
+    [
+        ({"serial": 1}, "serial must be True or False, got 1"),
+        ({"render_mode": "human"}, "render_mode='human' needs workers"),
+    ],
+)
+def test_what_is_refused(standin_dir, keywords, said):
+    with pytest.raises(ConfigError, match=said):
+        DummySC2VecEnv("MoveToBeacon", game=standin_dir, **keywords)
