@@ -48,7 +48,19 @@ def run_on_ray(python_with_ray: str) -> Callable[..., Report]:
 
     def make(program: Path, *arguments: object, cases: str = "") -> Report:
         @cache
+        def outcome() -> dict[str, Any] | Exception:
+            try:
+                return played()
+            except Exception as error:  # for each test that asks: a second try would take as long
+                return error
+
         def report() -> dict[str, Any]:
+            found = outcome()
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        def played() -> dict[str, Any]:
             # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
             folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
             written = Path(folder, "report.json")
