@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent
 PAGE = FOLDER.parents[1] / "docs" / "libraries.md"
 LINE = re.compile(r"\S.*(?:SC2\w+|make_vec|gym_env_vectorize_mode)[(=].*")
 """A line that makes the environment."""
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 
 pytestmark = [
     pytest.mark.standin("its episodes have 240 steps"),

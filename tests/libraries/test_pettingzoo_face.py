@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-TIMEOUT_S = 240.0
+TIMEOUT_S = 500.0
 ROOT = Path(__file__).parents[2]
 
 

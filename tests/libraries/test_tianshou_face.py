@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TIMEOUT_S = 180.0
+TIMEOUT_S = 300.0
 
 
 @pytest.mark.timeout(TIMEOUT_S + 30)

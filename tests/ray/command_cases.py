@@ -38,7 +38,7 @@ def start(*arguments: object) -> subprocess.Popen[str]:
 
 def run(*arguments: object) -> dict[str, Any]:
     process = start(*arguments)
-    out, err = process.communicate(timeout=90)
+    out, err = process.communicate(timeout=300)
     return {"code": process.returncode, "out": out, "err": err}
 
 
@@ -61,7 +61,7 @@ def looked_at() -> dict[str, Any]:
         return {"began": began, "top": top, "table": table, "watch": watched()}
     finally:
         training.send_signal(signal.SIGINT)
-        out, err = training.communicate(timeout=60)
+        out, err = training.communicate(timeout=240)
         ENDED.update(out=out, err=err, code=training.returncode)
 
 
@@ -99,11 +99,11 @@ def watched() -> dict[str, Any]:
         }
     finally:
         watch.send_signal(signal.SIGINT)
-        watch.communicate(timeout=20)
+        watch.communicate(timeout=60)
 
 
 def ask(address: str) -> dict[str, Any]:
-    with urllib.request.urlopen(address, timeout=10) as answer:
+    with urllib.request.urlopen(address, timeout=30) as answer:
         return dict(json.load(answer))
 
 

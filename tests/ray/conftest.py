@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sc2standin.install import install
+from tests.support.on_ray import Report, report_of
 from tests.tiers import LONGER
 
-Report = Callable[[], dict[str, Any]]
-TIMEOUT_S = 900.0
-"""Of a program; a calm machine needs up to 200 s."""
 LONG = bool(os.environ.get(LONGER))
 only_long = pytest.mark.skipif(not LONG, reason=f"of the long form, which {LONGER}=1 runs")
 
@@ -40,50 +33,5 @@ def other_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def run_on_ray(python_with_ray: str) -> Callable[..., Report]:
-    """`run_on_ray(program, …)`: a function that runs it once and returns its report.
-
-    `cases`, separated by commas, are those that it shall run; all if there are none. The program
-    gets a folder for Ray's files and the path of its report, then the other arguments.
-    """
-
-    def make(program: Path, *arguments: object, cases: str = "") -> Report:
-        @cache
-        def outcome() -> dict[str, Any] | Exception:
-            try:
-                return played()
-            except Exception as error:  # for each test that asks: a second try would take as long
-                return error
-
-        def report() -> dict[str, Any]:
-            found = outcome()
-            if isinstance(found, Exception):
-                raise found
-            return found
-
-        def played() -> dict[str, Any]:
-            # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
-            folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-            written = Path(folder, "report.json")
-            Path(folder, "ray").mkdir()
-            try:
-                subprocess.run(
-                    [python_with_ray, program, folder, written, *arguments],
-                    env=os.environ
-                    | {
-                        "HOME": folder,
-                        "RAY_TMPDIR": folder,
-                        "RAY_AUTH_MODE": "disabled",
-                        "RAY_USAGE_STATS_ENABLED": "0",
-                        "RAY_CASES": cases,
-                    },
-                    stdin=subprocess.DEVNULL,
-                    timeout=TIMEOUT_S,
-                    check=True,
-                )
-                return dict(json.loads(written.read_text()))
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-
-        return report
-
-    return make
+    """`run_on_ray(program, …)`: see `report_of`."""
+    return partial(report_of, python_with_ray)

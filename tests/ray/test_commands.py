@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ray.conftest import TIMEOUT_S
+from tests.support.on_ray import TIMEOUT_S
 
 PROGRAM = Path(__file__).with_name("command_cases.py")
 

@@ -23,7 +23,7 @@ NODE = DOCKER / "node"
 PORT = 26379
 
 yaml = pytest.importorskip("yaml", reason="it comes with sc2pool[train]")
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_the_image_is_made_of_what_is_there() -> None:
 @pytest.mark.parametrize("arguments", [[], ["both"]])
 def test_a_node_is_a_head_or_a_worker(arguments: list[str]) -> None:
     done = subprocess.run(
-        [NODE, *arguments], capture_output=True, text=True, timeout=20, check=False
+        [NODE, *arguments], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
     assert done.stderr.startswith("node: expected head or worker, got ")
@@ -115,7 +115,7 @@ def test_a_head_and_a_worker_play(
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=300,
             check=False,
         )
         logs = "".join((folder / f"{role}.log").read_text() for role in ("head", "worker"))
@@ -127,7 +127,7 @@ def test_a_head_and_a_worker_play(
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=300,
             check=False,
         )
         assert stranger.returncode == 2, stranger.stderr

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.ray.conftest import LONG, TIMEOUT_S, Report, only_long
+from tests.ray.conftest import LONG, only_long
+from tests.support.on_ray import TIMEOUT_S, Report
 
 pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sc2pool
-from tests.ray.conftest import TIMEOUT_S
+from tests.support.on_ray import TIMEOUT_S
 
 PROGRAM = Path(__file__).with_name("vec_env_cases.py")
 TRUNCATED = [True, 0.0, True, True, "node-lost"]

@@ -29,7 +29,7 @@ from sc2pool import SC2GymEnv, SC2VectorEnv
 from sc2pool.errors import SC2PoolError
 from sc2pool.realtime.rllib import PauseBetweenSamples
 
-GAME, TEMP, REPORT = sys.argv[1:]
+TEMP, REPORT, GAME = sys.argv[1:]
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "rllib.py")
 UPDATE_S = 0.5
 """11 game loops in real time."""

@@ -5,55 +5,25 @@ A program runs all trainings once, started by the first test that needs its repo
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.on_ray import TIMEOUT_S, Report, report_of
+
 TRAININGS = Path(__file__).parent / "rllib_trainings.py"
-TRAININGS_TIMEOUT_S = 300.0
 UPDATE_S = 0.5
 
 pytestmark = [
     pytest.mark.standin("its games do not catch up after a pause"),
-    pytest.mark.timeout(TRAININGS_TIMEOUT_S + 30),
+    pytest.mark.timeout(TIMEOUT_S + 30),
 ]
 
 
 @pytest.fixture(scope="module")
-def report(python_with_ray: str, freezing: Path) -> Callable[[], dict[str, Any]]:
+def report(python_with_ray: str, freezing: Path) -> Report:
     """Returns the report of the trainings, and runs them at the first call."""
-
-    @cache
-    def run() -> dict[str, Any]:
-        # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
-        folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-        written = Path(folder, "report.json")
-        try:
-            subprocess.run(
-                [python_with_ray, TRAININGS, freezing, folder, written],
-                env=os.environ
-                | {
-                    "HOME": folder,  # where RLlib logs
-                    "RAY_AUTH_MODE": "disabled",
-                    "RAY_USAGE_STATS_ENABLED": "0",
-                },
-                stdin=subprocess.DEVNULL,
-                timeout=TRAININGS_TIMEOUT_S,
-                check=True,
-            )
-            return dict(json.loads(written.read_text()))
-        finally:
-            shutil.rmtree(folder)
-
-    return run
+    return report_of(python_with_ray, TRAININGS, freezing)
 
 
 def test_no_loop_passes_in_updates_with_envs_in_the_algorithms_process(report):

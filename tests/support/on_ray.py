@@ -1,0 +1,68 @@
+"""Programs that use Ray, each run once, in the environment that has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+Report = Callable[[], dict[str, Any]]
+TIMEOUT_S = 900.0
+"""Of a program; a calm machine needs up to 200 s."""
+
+
+def report_of(python: str, program: Path, *arguments: object, cases: str = "") -> Report:
+    """A function that runs the program at its first call and returns what it has reported.
+
+    Args:
+        python: the interpreter that has Ray.
+        program: gets a folder for Ray's files and the path of its report, a JSON file.
+        arguments: its others.
+        cases: separated by commas, those that it shall run; all if there are none.
+    """
+
+    @cache
+    def outcome() -> dict[str, Any] | Exception:
+        try:
+            return _run(python, program, arguments, cases)
+        except Exception as error:  # for each test that asks: a second try would take as long
+            return error
+
+    def report() -> dict[str, Any]:
+        found = outcome()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return report
+
+
+def _run(python: str, program: Path, arguments: tuple[object, ...], cases: str) -> dict[str, Any]:
+    # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    written = Path(folder, "report.json")
+    Path(folder, "ray").mkdir()
+    try:
+        subprocess.run(
+            [python, program, folder, written, *arguments],
+            env=os.environ
+            | {
+                "HOME": folder,  # where RLlib logs
+                "RAY_TMPDIR": folder,
+                "RAY_AUTH_MODE": "disabled",
+                "RAY_USAGE_STATS_ENABLED": "0",
+                "RAY_CASES": cases,
+            },
+            stdin=subprocess.DEVNULL,
+            timeout=TIMEOUT_S,
+            check=True,
+        )
+        return dict(json.loads(written.read_text()))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
