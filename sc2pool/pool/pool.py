@@ -171,7 +171,7 @@ class Pool:
             actions = layout.action
             self._action_leaf = actions.leaves[0] if actions.is_array and actions.leaves else None
             warning = memory_warning(
-                runtime.roster.first_games_bytes(), self.n + spares, system.available_bytes()
+                runtime.fleet.first_games_bytes(), self.n + spares, system.available_bytes()
             )
             if warning is not None:
                 warnings.warn(warning, stacklevel=3)
@@ -522,7 +522,7 @@ class Pool:
     @property
     def run_dir(self) -> Path:
         """The run's folder, by which `sc2pool top --run` and `watch --run` find this pool."""
-        return self._runtime.roster.run
+        return self._runtime.fleet.run
 
     def raised(self) -> list[tuple[int, Raised]]:
         """What the user's code raised, with its env: all that ended the pool."""

@@ -19,8 +19,8 @@ from typing import Any
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.pool.instances.event_loop import EventLoop
-from sc2pool.pool.instances.roster import Roster
-from sc2pool.pool.instances.rows import instance_rows
+from sc2pool.pool.instances.fleet import Fleet
+from sc2pool.pool.instances.instance_stats import instance_stats
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.system import REAL, System
@@ -48,7 +48,7 @@ class Runtime:
 
     Attributes:
         loop: waits for the instances.
-        roster: all seats, each with its instance.
+        fleet: all seats, each with its instance.
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class Runtime:
             owned.callback(self._waiter.close)
             self._board = system.board(len(specs) + spares)
             owned.callback(self._board.close)
-            self.roster = Roster(specs, spares, config, self._waiter, self._board, system=system)
-            owned.callback(self.roster.close)
-            supervisor = Supervisor(config, self.roster, len(specs), replays)
-            snapshots = self._snapshots = Snapshots(supervisor.stats, self.roster.run)
-            seats = self.roster.seats
+            self.fleet = Fleet(specs, spares, config, self._waiter, self._board, system=system)
+            owned.callback(self.fleet.close)
+            supervisor = Supervisor(config, self.fleet, len(specs), replays)
+            snapshots = self._snapshots = Snapshots(supervisor.stats, self.fleet.run)
+            seats = self.fleet.seats
             self._watchdog = system.watchdog(
-                self.roster.watched,
+                self.fleet.watched,
                 config.recycle,
                 config.watchdog_interval_s,
-                lambda samples: snapshots.after_look(instance_rows(seats, samples)),
+                lambda samples: snapshots.after_look(instance_stats(seats, samples)),
             )
             owned.callback(self._watchdog.close)
             self._waiter.add(self._watchdog.bell.listening, None)
@@ -83,8 +83,8 @@ class Runtime:
 
     def stats(self) -> PoolStats:
         """See `Pool.stats`."""
-        rows = instance_rows(self.roster.seats, self._watchdog.samples())
-        return self._snapshots.take(rows, self._watchdog.cpu_s)
+        instances = instance_stats(self.fleet.seats, self._watchdog.samples())
+        return self._snapshots.take(instances, self._watchdog.cpu_s)
 
     def serve_metrics(self) -> None:
         """Serve Prometheus until `close`, if the configuration asks for it."""
@@ -96,7 +96,7 @@ class Runtime:
 
     def open_window(self) -> None:
         """Show the games on a page until `close`."""
-        run = self.roster.run
+        run = self.fleet.run
 
         def opening() -> None:
             self._window = open_window(run)
@@ -106,7 +106,7 @@ class Runtime:
     def start_anew(self) -> None:
         """Replace every instance, after an interrupt that has left the records torn."""
         self.loop.supervisor.forget()
-        self.roster.start_anew()
+        self.fleet.start_anew()
         self.loop.bookkeeping.begin_anew()
 
     def close(self, *, ask_first: bool, grace_s: float = _CLOSE_GRACE_S) -> None:
@@ -153,7 +153,7 @@ class Runtime:
             if self._window is not None:
                 ending.callback(self._window.close)
             ending.callback(self._board.close)
-            ending.callback(self.roster.close)
+            ending.callback(self.fleet.close)
             ending.callback(self._watchdog.close)  # until then it writes into the run's folder
             if grace is not None and not self.loop.supervisor.failed:
-                self.roster.ask_to_close(grace, hurry)
+                self.fleet.ask_to_close(grace, hurry)

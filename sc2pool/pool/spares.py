@@ -47,7 +47,7 @@ class Spares:
         if supervisor.cannot_hold:
             self.take_back()
             for seat in supervisor.spare_seats:
-                supervisor.roster.dismiss(seat)
+                supervisor.fleet.dismiss(seat)
             return
         for seat in supervisor.spare_seats:
             if seat not in self._holding:
@@ -79,7 +79,7 @@ class Spares:
         first = self._holding[0]
         if first.episode is not None and first.episode.seed is not None:
             return first
-        for seat in self._holding:  # no generator, as in `Roster.seat_of`
+        for seat in self._holding:  # no generator, as in `Fleet.seat_of`
             if seat.arrived:
                 return seat
         return first

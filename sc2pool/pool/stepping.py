@@ -472,10 +472,10 @@ class Lockstep:
     ) -> None:
         self._steps = steps
         self._loop = loop
-        self._board = loop.roster.board
+        self._board = loop.fleet.board
         self._bookkeeping = loop.bookkeeping
         self._supervisor = loop.supervisor
-        self._roster = loop.roster
+        self._fleet = loop.fleet
         self._gatherer = gatherer
         self._rows = rows
         self._n_rows = len(steps) * rows
@@ -516,7 +516,7 @@ class Lockstep:
         if not self._is_arranged and self._all_wait():
             self._instances = [step.seat.instance for step in self._steps]
             self._board.arrange([instance.queue.row for instance in self._instances])
-            self._bells = self._roster.bells_of(self._instances)
+            self._bells = self._fleet.bells_of(self._instances)
             self._is_arranged = True
         return self._is_arranged
 

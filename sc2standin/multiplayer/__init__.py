@@ -2,7 +2,7 @@
 
     meeting      the processes find each other: create_game and both join_games are exchanged
     link         the connection between them, on the port that join_game names
-    lockstep     which loops both players have asked for
+    asked_loops  which loops both players have asked for
     match        the game in one of the processes
 
 Each process simulates the whole game, as the real game's do: the requests of both players are

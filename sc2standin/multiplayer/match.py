@@ -23,8 +23,8 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.game_time import LOOPS_PER_S
+from sc2standin.multiplayer.asked_loops import AskedLoops
 from sc2standin.multiplayer.link import Link
-from sc2standin.multiplayer.lockstep import Lockstep
 from sc2standin.process.state import RequestRefused, State
 from sc2standin.replays.recording import RECORDED, without_ends
 from sc2standin.status import Status
@@ -47,7 +47,7 @@ class Match:
         assert state.other is not None
         self._state, self._other, self._game = state, state.other, state.playing()
         self._link, self._perform = link, perform
-        self._lockstep = Lockstep(player.player_id for player in state.players())
+        self._asked = AskedLoops(player.player_id for player in state.players())
         self.is_stepping = False
         """True while the client waits for the answer to a step."""
         link.deliver_to(self._receive, self._end_without_other)
@@ -55,7 +55,7 @@ class Match:
             link.repeat(1.0 / LOOPS_PER_S, self._tick)
 
     def __repr__(self) -> str:
-        return f"Match({self._lockstep}, loop {self._game.world.loop})"
+        return f"Match({self._asked}, loop {self._game.world.loop})"
 
     def wait_s(self, request: sc_pb.Request | None, loops: int) -> float:
         """Seconds until a request can be answered: 0, or infinity if it waits for the other player.
@@ -75,9 +75,9 @@ class Match:
             if not self.is_stepping:
                 self.is_stepping = True
                 self.play_to(loop + loops)
-            return self._unless_over(self._lockstep.asked(state.player_id))
+            return self._unless_over(self._asked.asked(state.player_id))
         if request.WhichOneof("request") in RECORDED:
-            return self._unless_over(self._lockstep.asked(state.player_id))
+            return self._unless_over(self._asked.asked(state.player_id))
         return 0.0
 
     def _unless_over(self, loop: int) -> float:
@@ -91,8 +91,8 @@ class Match:
     def play_to(self, loop: int) -> None:
         """This player asks to play up to a loop; play what both have asked for."""
         player = self._state.player_id
-        if loop > self._lockstep.asked(player):
-            self._link.send(self._lockstep.ask(player, loop))
+        if loop > self._asked.asked(player):
+            self._link.send(self._asked.ask(player, loop))
         self._play()
 
     def tell(self, request: bytes) -> None:
@@ -109,7 +109,7 @@ class Match:
         self._state.hooks.wake()
 
     def _play(self) -> None:
-        loops = self._lockstep.playable - self._game.world.loop
+        loops = self._asked.playable - self._game.world.loop
         if loops > 0 and self._game.result is None:
             self._state.advance(loops)
 
@@ -118,7 +118,7 @@ class Match:
         if self._game.result is not None:
             return
         if not content:
-            self._lockstep.ask(self._other.player_id, loop)
+            self._asked.ask(self._other.player_id, loop)
             self._play()
             self._state.hooks.wake()
             return
@@ -139,6 +139,6 @@ class Match:
         player = self._other.player_id
         self._perform(self._other, _LEAVE)
         self._state.recorded().note(self._game.world.loop, player, _LEAVE.SerializeToString())
-        self._lockstep.leave(player)
+        self._asked.leave(player)
         self._play()
         self._state.hooks.wake()

@@ -12,8 +12,8 @@ from .envs import Counting
 
 
 def folder_of(env, index: int):
-    roster = env.pool._runtime.roster
-    return roster.run / str(roster.seats[index].instance.number)
+    fleet = env.pool._runtime.fleet
+    return fleet.run / str(fleet.seats[index].instance.number)
 
 
 @pytest.mark.parametrize("task", ["MoveToBeacon", MoveToBeaconBot], ids=["task", "bot"])

@@ -11,7 +11,7 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.multiplayer import meeting
-from sc2standin.multiplayer.lockstep import Lockstep
+from sc2standin.multiplayer.asked_loops import AskedLoops
 from sc2standin.multiplayer.meeting import Invitation, begin_meeting
 from tests.support.duels import TWO, free_ports, join_request
 
@@ -112,12 +112,12 @@ async def test_a_meeting_that_is_cancelled_leaves_no_port():
         assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_lockstep():
-    lockstep = Lockstep((1, 2))
-    assert lockstep.ask(1, 8) == 8
-    assert lockstep.playable == 0
-    assert lockstep.ask(2, 3) == 3
-    assert lockstep.playable == 3
-    assert lockstep.ask(1, 4) == 8  # what was asked for is not taken back
-    lockstep.leave(2)
-    assert lockstep.playable == 8
+def test_a_loop_is_played_once_both_have_asked():
+    asked = AskedLoops((1, 2))
+    assert asked.ask(1, 8) == 8
+    assert asked.playable == 0
+    assert asked.ask(2, 3) == 3
+    assert asked.playable == 3
+    assert asked.ask(1, 4) == 8  # what was asked for is not taken back
+    asked.leave(2)
+    assert asked.playable == 8

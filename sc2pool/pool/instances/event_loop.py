@@ -50,7 +50,7 @@ class EventLoop:
         self._waiter = waiter
         self._watchdog = watchdog
         self.supervisor = supervisor
-        self.roster = supervisor.roster
+        self.fleet = supervisor.fleet
         self.bookkeeping = Bookkeeping()
         self.closed = False
         self._next_look_s = 0.0
@@ -73,15 +73,15 @@ class EventLoop:
             while not condition() and not deadline.expired():
                 if plan:
                     self._begin_what_is_due()
-                    wake_s = min(self.roster.next_wake_s(), deadline.instant_s)
+                    wake_s = min(self.fleet.next_wake_s(), deadline.instant_s)
                 plan = self._look(wake_s)
 
     def _begin_what_is_due(self) -> None:
         """Start workers and launch games whose turn it is."""
-        for seat in self.roster.due():
+        for seat in self.fleet.due():
             self.supervisor.start(seat)
         self._raise_failure()
-        self.roster.launch_next()
+        self.fleet.launch_next()
 
     def wait_for_hellos(self) -> list[messages.Hello]:
         """Wait until every env's player has said what it is, and one game has come up."""
@@ -102,7 +102,7 @@ class EventLoop:
             ConfigError: there is not that much memory, or a player's spaces lie in it otherwise.
         """
         with self.bookkeeping:
-            self.roster.board.fit(layout)
+            self.fleet.board.fit(layout)
             self.supervisor.attach_all()
             self._raise_failure()
 
@@ -111,7 +111,7 @@ class EventLoop:
         now_s = time.monotonic()
         if now_s < self._next_look_s:
             return False
-        if self._waiter.has_more() or not self.roster.all_at_rest():
+        if self._waiter.has_more() or not self.fleet.all_at_rest():
             return True
         self._next_look_s = now_s + _LOOK_INTERVAL_S
         return False
@@ -153,9 +153,9 @@ class EventLoop:
                 continue
             plan = True
             if isinstance(tag, Leaving):
-                self.roster.look_who_left(tag.worker)
+                self.fleet.look_who_left(tag.worker)
                 continue
-            seat_of_channel = self.roster.seat_of(tag)
+            seat_of_channel = self.fleet.seat_of(tag)
             if seat_of_channel is not None:  # else replaced while this batch was handled
                 supervisor.receive(seat_of_channel)
         self._next_look_s = time.monotonic() + _LOOK_INTERVAL_S
@@ -170,7 +170,7 @@ class EventLoop:
         if raised is None:
             return
         error, instance = raised
-        seat = self.roster.seat_of(instance)
+        seat = self.fleet.seat_of(instance)
         if seat is not None:
             error.add_note(f"{seat.name}: raised while {instance.phase()}")
         try:
@@ -184,7 +184,7 @@ class EventLoop:
             return
         if self.supervisor.raised:
             self._hear_the_others()
-        self.roster.end_all()
+        self.fleet.end_all()
         self.supervisor.failure = None
         try:
             raise failure

@@ -134,7 +134,7 @@ class Instance:
     def _make(self, directory: Path, workers: Workers) -> None:
         with ExitStack() as undo:
             undo.callback(shutil.rmtree, directory, ignore_errors=True)
-            worker = workers.home_of(self.number)
+            worker = workers.worker_for(self.number)
             self.channel = worker.host(self, directory, self._spec)
             undo.pop_all()
         self.queue.open(worker.request_bell)

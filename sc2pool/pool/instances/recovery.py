@@ -18,7 +18,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
 from sc2pool.game.process import log_left_in
 from sc2pool.pool.instances import restart
-from sc2pool.pool.instances.roster import Roster
+from sc2pool.pool.instances.fleet import Fleet
 from sc2pool.pool.instances.seats import FaultReport, Seat
 from sc2pool.pool.instances.states import Event
 from sc2pool.pool.ipc import messages
@@ -34,7 +34,7 @@ class Recovery:
 
     Args:
         config: policies, and the folder of fault reports.
-        roster: makes the new instances.
+        fleet: makes the new instances.
         stats: counts faults and recycles.
         replays: the folder for replays of failed games; None for none.
         n_envs: the number of envs; the pool's limit of recycles grows with it.
@@ -43,14 +43,14 @@ class Recovery:
     def __init__(
         self,
         config: PoolConfig,
-        roster: Roster,
+        fleet: Fleet,
         stats: Counters,
         replays: ReplayFolder | None,
         n_envs: int,
     ) -> None:
         self._policy = config.restart
         self._fault_report_dir = Path(config.fault_report_dir or fault_reports.default_dir())
-        self._roster = roster
+        self._fleet = fleet
         self._stats = stats
         self._replays = replays
         self._n_envs = n_envs
@@ -77,7 +77,7 @@ class Recovery:
         about = (logging.WARNING, seat.name, instance.number, fault.phase)
         instance.kill(with_worker=of_worker)
         if evidence is None:  # the worker could not send any: it has died, or does not answer
-            log_tail = log_left_in(self._roster.run / str(instance.number))
+            log_tail = log_left_in(self._fleet.run / str(instance.number))
             evidence = messages.Evidence(log_tail)
         folder = self._write_report(seat, fault, evidence)
         instance.on(Event.FAULT)
@@ -87,11 +87,11 @@ class Recovery:
         if hopeless:
             log_instance(*about, "%s", fault)
             instance.on(Event.PERMANENT)
-            self._roster.retire(instance)
+            self._fleet.retire(instance)
             causes = "\n".join(f"  {cause}" for cause in seat.causes)
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
-        self._roster.replace(seat)
+        self._fleet.replace(seat)
         successor = successor_of(len(instance.games))
         end = "\n" if "\n" in fault.detail else "; "  # the detail may hold lines of the game's log
         log_instance(*about, "%s%s%s", fault, end, successor)

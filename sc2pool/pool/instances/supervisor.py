@@ -18,9 +18,9 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, Fault, FaultKind, Phase, SC2PoolError
 from sc2pool.game.hang_detection import SLOW_FACTOR
+from sc2pool.pool.instances.fleet import Fleet
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.recovery import Recovery
-from sc2pool.pool.instances.roster import Roster
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED, RESETTABLE, STOPPED, Event, State
 from sc2pool.pool.ipc import messages
@@ -66,12 +66,12 @@ class Supervisor:
 
     Args:
         config: limits and policies.
-        roster: the seats and their instances.
+        fleet: the seats and their instances.
         n_envs: how many of the seats are envs'; the rest are spares'.
         replays: the folder for replays; None for none.
 
     Attributes:
-        roster: see above.
+        fleet: see above.
         listener: hears of the envs' replies.
         answers: to calls, by their numbers, until the caller takes them.
         cannot_hold: games in real time cannot be held, so spares would miss their first loops.
@@ -82,16 +82,16 @@ class Supervisor:
     """
 
     def __init__(
-        self, config: PoolConfig, roster: Roster, n_envs: int, replays: ReplayFolder | None
+        self, config: PoolConfig, fleet: Fleet, n_envs: int, replays: ReplayFolder | None
     ) -> None:
         self._config = config
-        self.roster = roster
-        self.seats = roster.seats
-        self.env_seats = roster.seats[:n_envs]
-        self.spare_seats = roster.seats[n_envs:]
+        self.fleet = fleet
+        self.seats = fleet.seats
+        self.env_seats = fleet.seats[:n_envs]
+        self.spare_seats = fleet.seats[n_envs:]
         self._replays = replays
         self.stats = Counters()
-        self._recovery = Recovery(config, roster, self.stats, replays, n_envs)
+        self._recovery = Recovery(config, fleet, self.stats, replays, n_envs)
         self.listener = Listener()
         self.answers: dict[int, messages.Answer] = {}
         self.cannot_hold = False
@@ -138,7 +138,7 @@ class Supervisor:
         log_instance(level, seat.name, instance.number, instance.phase(), words, cause)
         self.stats.count_recycle(seat.name, instance.number, cause)
         instance.on(Event.RECYCLE)
-        self.roster.replace(seat, gently=not instance.games)  # an env of the user has a `close`
+        self.fleet.replace(seat, gently=not instance.games)  # an env of the user has a `close`
 
     def pause(self, seat: Seat) -> None:
         """Stop the seat's game, if it waits for an action now."""
@@ -187,7 +187,7 @@ class Supervisor:
     def start(self, seat: Seat) -> None:
         """Start the worker of the seat's instance, whose turn it is."""
         try:
-            self.roster.start(seat.instance)
+            self.fleet.start(seat.instance)
         except (OSError, RuntimeError) as error:
             detail = f"the worker cannot be started: {error}"
             self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail))
@@ -242,7 +242,7 @@ class Supervisor:
 
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
         seat.instance.greeted(message)
-        if self.roster.board.is_fitted:  # if not, the pool has yet to agree on the spaces
+        if self.fleet.board.is_fitted:  # if not, the pool has yet to agree on the spaces
             self._attach(seat)
 
     def attach_all(self) -> None:
@@ -260,7 +260,7 @@ class Supervisor:
     def _on_launched(self, seat: Seat, message: messages.Launched) -> None:
         instance = seat.instance
         instance.launched(message.games)
-        self.roster.launched(instance)
+        self.fleet.launched(instance)
         self.stats.count_launch(seat.name, instance.number, message.games)
         log_launch(seat.name, instance.number, message.games)
         if seat.episode is not None and not seat.paused:
@@ -332,7 +332,7 @@ class Supervisor:
 
         Then its worker has, because a worker keeps the limits of its games by itself.
         """
-        self.roster.kill_hung_workers()
+        self.fleet.kill_hung_workers()
         grace_s = self._config.limits.worker_grace_s
         for seat in self.seats:
             instance = seat.instance

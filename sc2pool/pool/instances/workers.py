@@ -4,12 +4,12 @@
                   ├── instance: channel, row of the board, game, folder
                   └── instance …
 
-If one of several tenants has a fault, the worker goes on. That tenant is told to leave, and then
-its successor moves in. Both orders go over one socket, so a successor is hosted after its
-predecessor has left, whose row of the board it takes. Rules: a worker ends with its last tenant, at
-once, or by itself if that one is told to close an env of the user; one that does not let a tenant
-leave in time is hung, and is killed with all of them; what the waiter watches is registered and
-removed here.
+If one of several instances has a fault, the worker goes on. That instance is told to leave, and
+then its successor moves in. Both orders go over one socket, so a successor is hosted after its
+predecessor has left, whose row of the board it takes. Rules: a worker ends with its last instance,
+at once, or by itself if that one is told to close an env of the user; one that does not let an
+instance leave in time is hung, and is killed with all of them; what the waiter watches is
+registered and removed here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SEND_TIMEOUT_S = 5.0
 
 
 class Worker:
-    """One worker process and its tenants.
+    """One worker process and its instances.
 
     Args:
         directory: the folder for the temporary files of the user's code.
@@ -76,7 +76,7 @@ class Worker:
         self._closes = False
         self._waiter = waiter
         self._common = common
-        self._tenants: dict[int, Tenant] = {}
+        self._hostings: dict[int, Hosting] = {}
         self._leaving: dict[int, Leaving] = {}
         self._owned = ExitStack()
         with ExitStack() as undo:
@@ -120,7 +120,7 @@ class Worker:
         return not self.doomed and not self.process.has_ended()
 
     def kill(self) -> None:
-        """SIGKILL to it and all in its group; the channels of its tenants end."""
+        """SIGKILL to it and all in its group; the channels of its instances end."""
         self.doomed = True
         self.deadline = NEVER
         self.process.kill()
@@ -141,7 +141,7 @@ class Worker:
         """
         ours, theirs = socket.socketpair()
         channel = Channel(ours, _SEND_TIMEOUT_S)
-        self._tenants[instance.number] = Tenant(directory, channel)
+        self._hostings[instance.number] = Hosting(directory, channel)
         with ExitStack() as sent, theirs:
             descriptor = memory.create()
             sent.callback(os.close, descriptor)
@@ -166,49 +166,49 @@ class Worker:
         self.expected.discard(number)
         if not self.expected and not gently:
             return
-        tenant = self._tenants.pop(number, None)
-        if tenant is None:
+        hosting = self._hostings.pop(number, None)
+        if hosting is None:
             return  # it has never moved in
-        leaving = self._leaving[number] = Leaving(self, tenant)
+        leaving = self._leaving[number] = Leaving(self, hosting)
         if self.deadline == NEVER:
             self.deadline = Deadline.after(grace_s)
-        self._waiter.retag(tenant.channel.fileno(), leaving)
+        self._waiter.retag(hosting.channel.fileno(), leaving)
         try:
             if self.expected:
                 self._control.send(Leave(number))
             else:
                 self.doomed = self._closes = True
-                tenant.channel.send(Close())
+                hosting.channel.send(Close())
         except (OSError, ChannelClosedError):  # it has ended, or does not read any more
             self.kill()
 
     def look_who_left(self) -> None:
         """Give back what belonged to those that have left by now."""
         for number, leaving in list(self._leaving.items()):
-            if leaving.tenant.has_left():
+            if leaving.hosting.has_left():
                 del self._leaving[number]
-                self._give_back(leaving.tenant)
+                self._give_back(leaving.hosting)
         if not self._leaving:
             self.deadline = NEVER
 
-    def _give_back(self, tenant: Tenant) -> None:
-        self._waiter.remove(tenant.channel.fileno())
-        tenant.channel.close()
-        shutil.rmtree(tenant.directory, ignore_errors=True)
+    def _give_back(self, hosting: Hosting) -> None:
+        self._waiter.remove(hosting.channel.fileno())
+        hosting.channel.close()
+        shutil.rmtree(hosting.directory, ignore_errors=True)
 
     def end(self) -> None:
         """Kill all that is here and give everything back; may be called again."""
         self._owned.close()
         self.deadline = NEVER
-        tenants = [*self._tenants.values(), *(one.tenant for one in self._leaving.values())]
-        self._tenants.clear()
+        hostings = [*self._hostings.values(), *(one.hosting for one in self._leaving.values())]
+        self._hostings.clear()
         self._leaving.clear()
-        for tenant in tenants:
-            self._give_back(tenant)
+        for hosting in hostings:
+            self._give_back(hosting)
 
 
 @dataclass(frozen=True)
-class Tenant:
+class Hosting:
     """What a worker holds of one instance.
 
     Attributes:
@@ -234,7 +234,7 @@ class Leaving:
     """An instance that was told to leave its worker."""
 
     worker: Worker
-    tenant: Tenant
+    hosting: Hosting
 
 
 class Workers:
@@ -251,23 +251,23 @@ class Workers:
         self._leave_s = leave_s
         self._make = make
         self._workers: list[Worker] = []
-        self._homes: dict[int, Worker] = {}
+        self._worker_of: dict[int, Worker] = {}
 
-    def home_of(self, number: int) -> Worker:
+    def worker_for(self, number: int) -> Worker:
         """The worker in which an instance is to live: one with room, or a new one.
 
         Raises:
             OSError: the system refuses it.
             RuntimeError: it refuses a thread.
         """
-        home = self._homes.get(number)
-        if home is not None and not home.goes_on:
+        worker = self._worker_of.get(number)
+        if worker is not None and not worker.goes_on:
             self.dismiss(number)
-            home = None
-        if home is None:
-            home = self._homes[number] = self._with_room()
-            home.expected.add(number)
-        return home
+            worker = None
+        if worker is None:
+            worker = self._worker_of[number] = self._with_room()
+            worker.expected.add(number)
+        return worker
 
     def _with_room(self) -> Worker:
         for worker in self._workers:
@@ -279,10 +279,10 @@ class Workers:
 
     def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
         """Have an instance leave; its successor gets its place, unless it is the worker's last."""
-        home = self._homes.get(number)
-        if home is not None and not home.alone and home.goes_on:
-            home.expected.add(successor)
-            self._homes[successor] = home
+        worker = self._worker_of.get(number)
+        if worker is not None and not worker.alone and worker.goes_on:
+            worker.expected.add(successor)
+            self._worker_of[successor] = worker
         self.dismiss(number, gently=gently)
 
     def dismiss(self, number: int, *, gently: bool = False) -> None:
@@ -291,10 +291,10 @@ class Workers:
         Args:
             gently: it closes its env first; without that the last one ends at once.
         """
-        home = self._homes.pop(number, None)
-        if home is not None:
-            home.dismiss(number, self._leave_s, gently=gently)
-            self._end_if_needless(home)
+        worker = self._worker_of.pop(number, None)
+        if worker is not None:
+            worker.dismiss(number, self._leave_s, gently=gently)
+            self._end_if_needless(worker)
 
     def look_who_left(self, worker: Worker) -> None:
         """One that was told to leave this worker may have left."""
@@ -326,7 +326,7 @@ class Workers:
     def end_all(self) -> None:
         """Kill them all and give everything back."""
         workers, self._workers = self._workers, []
-        self._homes.clear()
+        self._worker_of.clear()
         for worker in workers:  # all at once: each needs a moment to die
             worker.kill()
         for worker in workers:

@@ -26,7 +26,7 @@ from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.serial.channel import LocalChannel
 from sc2pool.pool.serial.waiter import SerialWaiter, run
 from sc2pool.pool.worker.bells import Bells
-from sc2pool.pool.worker.tenant import Tenant
+from sc2pool.pool.worker.hosted_instance import HostedInstance
 from sc2pool.tasks.player import PlayerSpec
 
 _ENDS_WITHIN_S = 2.0
@@ -64,7 +64,7 @@ class SerialWorker(workers.Worker):
     ) -> None:
         self._loop = loop
         self._memory_fd = board
-        self._hosted: dict[int, Tenant] = {}
+        self._hosted: dict[int, HostedInstance] = {}
         self._ending: set[asyncio.Task[None]] = set()
         super().__init__(directory, board, waiter, common)
         self._note_raised = waiter.note_raised
@@ -89,9 +89,9 @@ class SerialWorker(workers.Worker):
     def host(self, instance: Instance, directory: Path, spec: Any) -> Channel:
         ours, theirs = LocalChannel.pair()
         number = instance.number
-        self._tenants[number] = workers.Tenant(directory, ours)
+        self._hostings[number] = workers.Hosting(directory, ours)
         self._waiter.add(ours.fileno(), instance)
-        self._hosted[number] = Tenant(
+        self._hosted[number] = HostedInstance(
             self._loop,
             self._bells,
             theirs,
@@ -104,9 +104,9 @@ class SerialWorker(workers.Worker):
         return ours
 
     def _leave(self, number: int) -> None:
-        tenant = self._hosted.pop(number, None)
-        if tenant is not None:
-            ending = self._loop.create_task(tenant.end())
+        hosted = self._hosted.pop(number, None)
+        if hosted is not None:
+            ending = self._loop.create_task(hosted.end())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
             ending.add_done_callback(lambda _: self._loop.stop())

@@ -1,12 +1,12 @@
 """A worker: one lean process that runs the players of one instance or of several.
 
-    control socket ─► host, leave ─► Tenant, Tenant, …     each: channel, player, game
+    control socket ─► host, leave ─► HostedInstance, …   each: channel, player, game
 
 Its one event loop waits for all of them together: the trainer (doorbell, control socket, channels),
 the games' sockets, the games' ends. Rules: it imports nothing heavy that the user's own pickle does
 not; it ends with the trainer, and all that it has started with it (`__main__`); orders are carried
-out one after the other; it ends by itself once its last tenant was told to close, and leaves it to
-the trainer to end it after a fault, because another tenant may be on its way.
+out one after the other; it ends by itself once its last instance was told to close, and leaves it
+to the trainer to end it after a fault, because another instance may be on its way.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from sc2pool.pool.ipc.messages import Host, Leave
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.hosted_instance import HostedInstance
 from sc2pool.pool.worker.live_view import LiveView
-from sc2pool.pool.worker.tenant import Tenant
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
@@ -38,7 +38,7 @@ _OWN_TASKS = 2
 
 @dataclass(frozen=True)
 class Over:
-    """A tenant has ended by itself: `closed` if it was told to."""
+    """An instance has ended by itself: `closed` if it was told to."""
 
     number: int
     closed: bool
@@ -64,12 +64,12 @@ class SentSpec:
 
 
 class Worker:
-    """Hosts tenants until the last one was told to close.
+    """Hosts instances until the last one was told to close.
 
     Args:
         loop: in which all of it runs.
         control: the trainer's orders.
-        bells: for all tenants.
+        bells: for all instances.
         memory_fd: the memory of the pool's board.
     """
 
@@ -78,15 +78,15 @@ class Worker:
         self._control = control
         self._bells = bells
         self._memory_fd = memory_fd
-        self._tenants: dict[int, Tenant] = {}
+        self._hosted: dict[int, HostedInstance] = {}
         self._orders: deque[Host | Leave | Over] = deque()
         self._descriptors: deque[list[int]] = deque()
         self._ordered = asyncio.Event()
 
     def players(self) -> list[tuple[Path, Player]]:
-        """The players that there are, each with its tenant's folder."""
-        tenants = list(self._tenants.values())
-        return [(one.directory, one.player) for one in tenants if one.player is not None]
+        """The players that there are, each with its instance's folder."""
+        hosted = list(self._hosted.values())
+        return [(one.directory, one.player) for one in hosted if one.player is not None]
 
     async def serve(self) -> None:
         """Carry out orders until the end."""
@@ -99,10 +99,10 @@ class Worker:
                 if isinstance(order, Host):
                     self._host(order, *self._descriptors.popleft())
                     continue
-                tenant = self._tenants.pop(order.number, None)
-                if tenant is not None:
-                    await tenant.end()
-                if isinstance(order, Over) and order.closed and not self._tenants:
+                hosted = self._hosted.pop(order.number, None)
+                if hosted is not None:
+                    await hosted.end()
+                if isinstance(order, Over) and order.closed and not self._hosted:
                     return
             self._loop.own_tasks = _OWN_TASKS
 
@@ -122,7 +122,7 @@ class Worker:
         self._ordered.set()
 
     def _host(self, order: Host, channel: int, spec: int) -> None:
-        self._tenants[order.number] = Tenant(
+        self._hosted[order.number] = HostedInstance(
             self._loop,
             self._bells,
             Channel(socket.socket(fileno=channel)),

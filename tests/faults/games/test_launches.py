@@ -10,7 +10,7 @@ import pytest
 from fault_pools import MakeEnv
 
 from sc2pool.config import Limits, PoolConfig
-from sc2pool.pool.instances.roster import launches_at_once
+from sc2pool.pool.instances.fleet import launches_at_once
 
 
 @pytest.mark.parametrize(

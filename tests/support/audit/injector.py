@@ -84,7 +84,7 @@ class Injector:
         self._thread.start()
 
     def stop(self) -> None:
-        """No harm is done once this returns; late tenants are still noted."""
+        """No harm is done once this returns; late instances are still noted."""
         with self._lock:
             self._stop.set()
             self._wanted.clear()
@@ -125,12 +125,12 @@ class Injector:
             self._wait(_LOOK_EVERY_S)
 
     def _wait(self, seconds: float) -> None:
-        """Wait, and note late tenants meanwhile."""
+        """Wait, and note late instances meanwhile."""
         until_s = time.monotonic() + seconds
         while (left_s := until_s - time.monotonic()) > 0:
             time.sleep(min(left_s, _LOOK_EVERY_S if self._harmed_workers else _STOPS_WITHIN_S))
             with self._lock:
-                self._note_late_tenants()
+                self._note_late_instances()
 
     def _strike(self, harm: str) -> None:
         target = harm.split(maxsplit=1)[0]
@@ -156,7 +156,7 @@ class Injector:
                 self._harmed_workers[pid] = harm, math.inf
             return
 
-    def _note_late_tenants(self) -> None:
+    def _note_late_instances(self) -> None:
         """An instance may move into a worker that was harmed, before the pool notices."""
         for pid, (harm, until_s) in list(self._harmed_workers.items()):
             for instance in set(self._of_worker(pid)) - self._ledger.injected.keys():

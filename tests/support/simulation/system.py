@@ -236,16 +236,16 @@ class Process:
     """A worker's process as the trainer holds it.
 
     Attributes:
-        tenants: all that it was ever told to host.
-        orders: what the trainer has ordered and is not done yet: a tenant, and whether it is to
+        hosted: all that it was ever told to host.
+        orders: what the trainer has ordered and is not done yet: one of them, and whether it is to
             leave; if not, it is to be hosted.
-        reply_bell: rung by its tenants.
+        reply_bell: rung by them.
     """
 
     def __init__(self, world: World, reply_bell: Bell) -> None:
         world.refuse("process")
         self._world = world
-        self.tenants: list[Worker] = []
+        self.hosted: list[Worker] = []
         self.orders: deque[tuple[Worker, bool]] = deque()
         self.reply_bell = reply_bell
         self.alive = True
@@ -257,12 +257,12 @@ class Process:
     def die(self) -> None:
         """It is killed at any instant."""
         self.alive = False
-        for tenant in self.tenants:
-            tenant.die()
+        for hosted in self.hosted:
+            hosted.die()
 
     def ends_if_empty(self) -> None:
-        """A tenant has closed: the process ends with the last one."""
-        if not any(tenant.alive for tenant in self.tenants):
+        """One has closed: the process ends with the last one."""
+        if not any(hosted.alive for hosted in self.hosted):
             self.alive = False
 
     def has_ended(self) -> bool:
@@ -308,14 +308,14 @@ class SimulatedWorker(instances.Worker):
         world, number = self._world, instance.number
         worker = Worker(world, number, instance.board, self.process)
         channel: Any = Channel(world, worker)
-        self._tenants[number] = instances.Tenant(directory, channel)
+        self._hostings[number] = instances.Hosting(directory, channel)
         world.refuse("memory")  # for the spec
         self._waiter.add(channel.fileno(), instance)
         world.point()
         if not self.process.alive:
             raise OSError(errno.ECONNREFUSED, "Connection refused")
         world.workers[number] = worker
-        self.process.tenants.append(worker)
+        self.process.hosted.append(worker)
         self.process.orders.append((worker, False))
         return channel
 
@@ -330,9 +330,9 @@ class Control:
         number = order.number
         if not self._process.alive:
             raise OSError(errno.ECONNREFUSED, "Connection refused")
-        for tenant in self._process.tenants:
-            if tenant.number == number and tenant.alive:
-                self._process.orders.append((tenant, True))
+        for hosted in self._process.hosted:
+            if hosted.number == number and hosted.alive:
+                self._process.orders.append((hosted, True))
 
 
 class SimulatedInstance(Instance):

@@ -1,4 +1,4 @@
-"""A simulated worker's tenant: it answers as the pool's do, when the schedule says so.
+"""An instance in a simulated worker: it answers as the pool's do, when the schedule says so.
 
 What it puts into its rows says where it comes from, so that the trainer can tell any wrong one:
 instance, episode, step, the action, the episode's options, an attribute, the seed.

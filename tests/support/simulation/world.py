@@ -38,7 +38,7 @@ class World:
 
     Attributes:
         now_s: what `time.monotonic` says.
-        workers: the tenants of all workers, by the numbers of their instances.
+        workers: what all workers host, by the numbers of their instances.
         processes: of all workers that were started.
         calling: the trainer is in a call of the pool's.
         harm: how much has gone wrong so far that may end an instance.
@@ -196,7 +196,7 @@ class World:
     def _on_die(self, rank: int) -> None:
         worker = self.living(rank)
         if worker is not None:
-            self.harm += len(worker.process.tenants)
+            self.harm += len(worker.process.hosted)
             worker.process.die()
 
     def _on_fault(self, rank: int, kind: str) -> None:
@@ -214,7 +214,7 @@ class World:
     def _on_hang(self, rank: int) -> None:
         worker = self.living(rank)
         if worker is not None:
-            self.harm += len(worker.process.tenants)
+            self.harm += len(worker.process.hosted)
             worker.process.hung = True
 
     def _on_verdict(self, rank: int, kind: str) -> None:

@@ -31,7 +31,7 @@ class Plays:
     dismissed: list[int] = field(default_factory=list)
 
     @property
-    def roster(self) -> Plays:
+    def fleet(self) -> Plays:
         return self
 
     def dismiss(self, seat) -> None:

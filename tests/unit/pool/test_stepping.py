@@ -88,7 +88,7 @@ class Simulated(Instance):
 
 
 class Simulation:
-    """Stands in for the roster and the event loop; `script` happens while the trainer waits."""
+    """Stands in for the fleet and the event loop; `script` happens while the trainer waits."""
 
     closed = False
 
@@ -112,7 +112,7 @@ class Simulation:
         )
 
     @property
-    def roster(self):
+    def fleet(self):
         return self
 
     def bells_of(self, instances):

@@ -121,7 +121,7 @@ def trainer(bell: Doorbell) -> Iterator[Trainer]:
 def test_it_waits_for_the_next_request(trainer: Trainer):
     trainer.request()
     assert trainer.wait(0) == 1
-    trainer.bell.ring()  # for another tenant: there is nothing new in the row
+    trainer.bell.ring()  # for another instance: there is nothing new in the row
     thread = threading.Timer(0.02, trainer.request)
     thread.start()
     assert trainer.wait(1) == 2

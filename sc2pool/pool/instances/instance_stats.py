@@ -15,14 +15,16 @@ _TRIES = 10
 _EXCHANGE_S = 0.001
 
 
-def instance_rows(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list[InstanceStats]:
+def instance_stats(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list[InstanceStats]:
     """What each seat's instance is and does.
 
     Args:
         seats: of the pool.
         samples: the watchdog's newest, by instance number.
     """
-    return [row(seat, instance, samples.get(instance.number)) for seat, instance in seated(seats)]
+    return [
+        stats_of(seat, instance, samples.get(instance.number)) for seat, instance in seated(seats)
+    ]
 
 
 def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
@@ -36,7 +38,7 @@ def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
     return pairs
 
 
-def row(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceStats:
+def stats_of(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceStats:
     """What one seat's instance is and does."""
     games, episode = instance.games, instance.episode
     first = games[0] if games else None

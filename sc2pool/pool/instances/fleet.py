@@ -33,7 +33,7 @@ QUICK_LAUNCH_S = 5.0
 """A game that starts within this time does not wait for the disk."""
 
 
-class Roster:
+class Fleet:
     """All seats of a pool, each with its instance.
 
     Args:

@@ -1,4 +1,4 @@
-"""A tenant of a worker: one player behind one queue pair, and what the trainer asks of it.
+"""An instance in its worker: one player behind one queue pair, and what the trainer asks of it.
 
 It hears its channel and the end of its game. Rules: after the first fault it reports and is over,
 there is no repair in here; once `end` has returned nothing of it writes into its row any more.
@@ -30,7 +30,7 @@ from sc2pool.tasks.players.operations import OPERATIONS
 
 
 class SpecSource(Protocol):
-    """Has the spec of a tenant's player."""
+    """Has the spec of an instance's player."""
 
     def take(self) -> PlayerSpec:
         """The spec; called once."""
@@ -41,7 +41,7 @@ class SpecSource(Protocol):
         ...
 
 
-class Tenant:
+class HostedInstance:
     """Serves the trainer until it says so, is gone, or the game fails.
 
     Args:

@@ -1,4 +1,4 @@
-"""Lock-step: a loop is played once both players have asked for it.
+"""The loops that the players have asked for: one is played once both have.
 
 Rule it keeps: a player never takes back what it has asked for, because the other player's process
 may have played it.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Lockstep:
+class AskedLoops:
     """Up to which loop each player has asked to play."""
 
     def __init__(self, players: Iterable[int]) -> None:
         self._asked = dict.fromkeys(players, 0)
 
     def __repr__(self) -> str:
-        return f"Lockstep({self._asked})"
+        return f"AskedLoops({self._asked})"
 
     def ask(self, player: int, loop: int) -> int:
         """A player asks to play up to this loop; returns up to which one it has asked by now."""

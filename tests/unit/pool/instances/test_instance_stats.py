@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sc2pool.pool.instances.rows import finite, seated
+from sc2pool.pool.instances.instance_stats import finite, seated
 from sc2pool.pool.instances.seats import Seat, exchange
 
 
