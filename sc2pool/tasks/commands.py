@@ -1,21 +1,25 @@
 """Unit commands for `Task.act`: one small function per order.
 
-A target is a point `(x, y)` in map coordinates, or a unit's tag (an int). The ability ids are the
-general ones of the game's data, to which the specific ones are remapped.
+A target is a point `(x, y)` in map coordinates, or a unit's tag (an int); numpy's arrays and
+scalars do, too. The ability ids are the general ones of the game's data, to which the specific ones
+are remapped.
 `as_actions` checks what `act` returned and wraps it for the game.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import UserCodeError
 
 Commands = Iterable[raw_pb2.ActionRawUnitCommand]
-Target = tuple[float, float] | int
+Target = Sequence[float] | NDArray[Any] | int | np.integer[Any]
 
 SMART = 1
 BUILD_SUPPLY_DEPOT, BUILD_REFINERY, BUILD_BARRACKS = 319, 320, 321
@@ -35,11 +39,11 @@ def command(
     message.ability_id = ability_id
     message.unit_tags.extend(tags)
     message.queue_command = queued
-    if isinstance(target, int):
-        message.target_unit_tag = target
+    if isinstance(target, int | np.integer):
+        message.target_unit_tag = int(target)
     elif target is not None:
         point = message.target_world_space_pos
-        point.x, point.y = target[0], target[1]
+        point.x, point.y = target
     return message
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from sc2pool.errors import UserCodeError
@@ -19,6 +20,14 @@ def test_commands_from_any_iterable():
     orders = [move([1], (2.0, 3.0)), stop([1])]
     for given in (orders, tuple(orders), iter(orders)):
         assert [action.action_raw.unit_command for action in as_actions(given)] == orders
+
+
+@pytest.mark.parametrize("scalar", [np.int64, np.uint64, np.int32])
+def test_arrays_and_scalars_of_numpy(scalar):
+    tags = np.array([7, 8], scalar)
+    assert move(tags, scalar(9)) == move([7, 8], 9)
+    for point in (np.array([2.5, 3.0]), np.array([2.5, 3.0], np.float32), [2.5, 3.0]):
+        assert move(tags, point) == move([7, 8], (2.5, 3.0))
 
 
 @pytest.mark.parametrize(
