@@ -1028,17 +1028,17 @@ cdef class Ringing:
 
 
 cdef class Headers:
-    """Some rows of the trainer's board as one batch: sends to all, and looks which have replied.
+    """Some slots of the trainer's as one batch: sends to all, and looks which have replied.
 
     Args:
-        sequences: an array, the number of the newest request of each row of the board.
-        requests, replies, flags: the board's columns of these words, an array each.
+        sequences: an array, the number of the newest request of each slot.
+        requests, replies, flags: the columns of these words, an array each.
         rows: the numbers of these rows, in the batch's order.
 
     Raises:
         TypeError: a column is no array.
-        ValueError: it does not have 8 bytes for each row of the board.
-        IndexError: the board has no such row.
+        ValueError: it does not have 8 bytes for each slot.
+        IndexError: there is no such slot.
     """
 
     cdef Py_buffer columns[4]

@@ -18,9 +18,9 @@ import numpy as np
 
 from sc2pool.game.clock import Tick
 from sc2pool.pool.instances.seats import FaultReport
-from sc2pool.pool.queues.board import Rows
 from sc2pool.pool.queues.layout import Array, SpaceLayout
 from sc2pool.pool.queues.slot import TELLING, TERMINATED, TICK, TRUNCATED
+from sc2pool.pool.queues.slots import SlotBatch
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 
 
@@ -164,17 +164,17 @@ class Gatherer:
         self._n_rows = n * rows
         self._every = np.arange(n)
 
-    def gather_plain(self, rows: Rows) -> Batch:
+    def gather_plain(self, slots: SlotBatch) -> Batch:
         """One batch of all envs, each row with an observation, a reward, and nothing else.
 
         Args:
-            rows: of the board, the envs', in their order.
+            slots: the envs', in their order.
         """
         n = self._n_rows
         return Batch(
             envs=self._every.copy(),
-            observations=self._layout.build(rows.observations().__getitem__),
-            rewards=rows.rewards(),
+            observations=self._layout.build(slots.observations().__getitem__),
+            rewards=slots.rewards(),
             terminated=np.zeros(n, np.bool_),
             truncated=np.zeros(n, np.bool_),
             infos=[{} for _ in range(n)],

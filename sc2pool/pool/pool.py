@@ -149,7 +149,7 @@ class Pool:
             runtime.serve_metrics()
             first = agree(loop.wait_for_hellos())
             layout = slot_layout(first.observation_space, first.action_space, first.rows)
-            loop.fit_board(layout)
+            loop.fit_slots(layout)
             self.rows = first.rows
             self.n_rows = self.n * self.rows
             self.observation_space: spaces.Space[Any] = first.observation_space

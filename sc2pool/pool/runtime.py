@@ -63,9 +63,9 @@ class Runtime:
         self._waiter = system.waiter()
         with ExitStack() as owned:
             owned.callback(self._waiter.close)
-            self._board = system.board(len(specs) + spares)
-            owned.callback(self._board.close)
-            self.fleet = Fleet(specs, spares, config, self._waiter, self._board, system=system)
+            self._slots = system.slots(len(specs) + spares)
+            owned.callback(self._slots.close)
+            self.fleet = Fleet(specs, spares, config, self._waiter, self._slots, system=system)
             owned.callback(self.fleet.close)
             supervisor = Supervisor(config, self.fleet, len(specs), replays)
             snapshots = self._snapshots = Snapshots(supervisor.stats, self.fleet.run)
@@ -152,7 +152,7 @@ class Runtime:
                 ending.callback(self._metrics.close)
             if self._window is not None:
                 ending.callback(self._window.close)
-            ending.callback(self._board.close)
+            ending.callback(self._slots.close)
             ending.callback(self.fleet.close)
             ending.callback(self._watchdog.close)  # until then it writes into the run's folder
             if grace is not None and not self.loop.supervisor.failed:

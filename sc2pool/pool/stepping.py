@@ -454,7 +454,7 @@ class Flight:
 class Lockstep:
     """The fast path: all envs step at once, and every reply is an observation and a reward.
 
-    All is done for all of them at once: on the board, and by bells that several workers hear. The
+    All is done for all of them at once: in the slots, and by bells that several workers hear. The
     records do not change meanwhile, as if nothing were sent; `sync` notes in them what was. Whoever
     reads or changes the records of envs calls it first. Until then another thread sees "playing",
     not "stepping": it lasts as long as the trainer does not wait for the step, or has waited less
@@ -472,7 +472,7 @@ class Lockstep:
     ) -> None:
         self._steps = steps
         self._loop = loop
-        self._board = loop.fleet.board
+        self._slots = loop.fleet.slots
         self._bookkeeping = loop.bookkeeping
         self._supervisor = loop.supervisor
         self._fleet = loop.fleet
@@ -515,7 +515,7 @@ class Lockstep:
             return False
         if not self._is_arranged and self._all_wait():
             self._instances = [step.seat.instance for step in self._steps]
-            self._board.arrange([instance.queue.row for instance in self._instances])
+            self._slots.arrange([instance.queue.index for instance in self._instances])
             self._bells = self._fleet.bells_of(self._instances)
             self._is_arranged = True
         return self._is_arranged
@@ -535,7 +535,7 @@ class Lockstep:
         if self._rows > 1:
             actions = actions.reshape(len(self._steps), self._rows, *actions.shape[1:])
         self._bookkeeping.torn = True  # as a `with` block, but on the path of each step
-        self._board.batch.send(actions)
+        self._slots.batch.send(actions)
         for bell in self._bells:
             bell.ring()
         # Noted last: if this process is stopped before it rings, that is not the workers' time.
@@ -547,19 +547,19 @@ class Lockstep:
         flight = self._flight
         if flight is None or self._loop.has_more_than_replies():
             return None
-        board = self._board  # not its batch: a traceback must not keep the memory
-        while unanswered := board.batch.unanswered():
+        slots = self._slots  # not its batch: a traceback must not keep the memory
+        while unanswered := slots.batch.unanswered():
             # The last one asked is mostly the last to answer.
             if not self._loop.wait_for_ring(self._instances[unanswered[-1]]):
                 return None
-        if board.batch.flags() & TELLING:
+        if slots.batch.flags() & TELLING:
             return None
         self._bookkeeping.torn = True
         self._flight = None
         self._actions.append(flight.actions)
         self._supervisor.stats.env_steps += self._n_rows
         self._bookkeeping.torn = False
-        return self._gatherer.gather_plain(board.batch)
+        return self._gatherer.gather_plain(slots.batch)
 
     def sync(self) -> None:
         """Note in the records what was sent; a step that is under way is theirs from now on."""

@@ -108,14 +108,14 @@ def ringing(bell: int, again: Callable[[], None], later: Callable[[], None]) -> 
     return None if _fast is None else _fast.Ringing(bell, again, later)
 
 
-def headers(columns: tuple[Any, Any, Any, Any], rows: list[int]) -> Headers | None:
-    """What the trainer sends requests to some rows by, and looks for replies; None without it.
+def headers(columns: tuple[Any, Any, Any, Any], slots: list[int]) -> Headers | None:
+    """What the trainer sends requests to some slots by, and looks for replies; None without it.
 
     Args:
-        columns: of the board, an array each: sequences, requests, replies, flags.
-        rows: the numbers of these rows.
+        columns: of the slots, an array each: sequences, requests, replies, flags.
+        slots: the numbers of these slots.
     """
-    return None if _fast is None else _fast.Headers(*columns, rows)
+    return None if _fast is None else _fast.Headers(*columns, slots)
 
 
 def all_within(numbers: Any, low: int, high: int) -> bool:

@@ -23,7 +23,7 @@ from broken_pools import (
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.pool.episode_book import EpisodeBook
-from sc2pool.pool.queues.board import Rows
+from sc2pool.pool.queues.slots import SlotBatch
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.statistics.stats import PoolEvent
 from tests.support.audit.checker import Checker, Mark, Received, Record, check
@@ -222,7 +222,7 @@ def test_a_pool_that_does_not_await_replies_fails(
     batches = in_sync(env)
     records = next(batches)
     monkeypatch.setattr(TrainerEnd, "reply", TrainerEnd.flags)
-    monkeypatch.setattr(Rows, "unanswered", lambda _: [])
+    monkeypatch.setattr(SlotBatch, "unanswered", lambda _: [])
     records += itertools.chain.from_iterable(itertools.islice(batches, 3))
     assert "loop is 0, expected 8" in wordings(records)
 

@@ -20,9 +20,9 @@ from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.workers import Worker
-from sc2pool.pool.queues.board import Board, Rows
 from sc2pool.pool.queues.layout import SlotLayout
 from sc2pool.pool.queues.slot import Slot
+from sc2pool.pool.queues.slots import SlotBatch, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Lockstep, Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
@@ -221,23 +221,23 @@ def keeps_what_an_instance_owned(patch: pytest.MonkeyPatch) -> None:
 
 def takes_any_message_for_the_reply(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TrainerEnd, "reply", lambda end: end.flags() if end.sequence else None)
-    patch.setattr(Rows, "unanswered", lambda _: [])
+    patch.setattr(SlotBatch, "unanswered", lambda _: [])
 
 
-def gives_a_row_to_two(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TrainerEnd, "row", property(lambda _: 0, lambda *_: None), raising=False)
+def gives_a_slot_to_two(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TrainerEnd, "index", property(lambda _: 0, lambda *_: None), raising=False)
 
 
-def leaves_its_row_to_be_overwritten(patch: pytest.MonkeyPatch) -> None:
+def leaves_its_slot_to_be_overwritten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Slot, "copied", lambda slot: slot)
 
 
-def clears_no_row(patch: pytest.MonkeyPatch) -> None:
-    def begin_anew(board, row, _):
-        board.sequences[row] = 0
-        return board._rows[row]
+def clears_no_slot(patch: pytest.MonkeyPatch) -> None:
+    def begin_anew(slots, slot, _):
+        slots.sequences[slot] = 0
+        return slots._slots[slot]
 
-    patch.setattr(Board, "clear", begin_anew)
+    patch.setattr(Slots, "clear", begin_anew)
 
 
 def takes_any_answer_for_its_own(patch: pytest.MonkeyPatch) -> None:
@@ -309,15 +309,15 @@ BROKEN: dict[Break, Schedule] = {
     never_looks_at_deadlines: Schedule(events=(("hang", 0),)),
     keeps_what_an_instance_owned: Schedule(),
     takes_any_message_for_the_reply: Schedule(events=(("reset",),)),
-    gives_a_row_to_two: Schedule(n=2, events=(("reset",),)),
-    leaves_its_row_to_be_overwritten: Schedule(
+    gives_a_slot_to_two: Schedule(n=2, events=(("reset",),)),
+    leaves_its_slot_to_be_overwritten: Schedule(
         n=2,
         events=(
             *(("reset",), ("step",), ("act", 1, "plain")),
             *(("fault", 1, "game-exited"), ("act", 0, "over")),
         ),
     ),
-    clears_no_row: Schedule(
+    clears_no_slot: Schedule(
         recycle=1,
         events=(
             *(("reset",), ("act", 0, "told"), ("step",), ("pause", (0,))),

@@ -95,14 +95,14 @@ class EventLoop:
         self.wait_until(lambda: len(hellos()) == n_envs and supervisor.stats.launches > 0)
         return hellos()
 
-    def fit_board(self, layout: SlotLayout) -> None:
+    def fit_slots(self, layout: SlotLayout) -> None:
         """Size the shared memory for the spaces that the pool has agreed on.
 
         Raises:
             ConfigError: there is not that much memory, or a player's spaces lie in it otherwise.
         """
         with self.bookkeeping:
-            self.fleet.board.fit(layout)
+            self.fleet.slots.fit(layout)
             self.supervisor.attach_all()
             self._raise_failure()
 

@@ -2,8 +2,8 @@
 
 It acts; the supervisor decides when. Rules: instance numbers are never used twice; every instance
 that may own anything is known here until it is disposed of, wherever it sits; no more games launch
-at one time than the limits allow; a retired instance is removed from the waiter too; its row of the
-board is its successor's, and no two living instances have the same.
+at one time than the limits allow; a retired instance is removed from the waiter too; its slot is
+its successor's, and no two living instances have the same.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from sc2pool.pool.instances.states import AT_REST, LIVE, STOPPED, State
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.workers import Worker, Workers
 from sc2pool.pool.machine.watchdog import Watched, bytes_of
-from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.common_bell import Bell, CommonBells
+from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.table import usable_cores
 from sc2pool.processes.uninterrupted import uninterrupted
@@ -41,7 +41,7 @@ class Fleet:
         spares: how many more seats to have, for players like the first.
         config: limits of launches and replies; how many instances may live in one worker.
         waiter: gets what `workers` registers there.
-        board: the shared memory, with a row for each of them.
+        slots: the shared memory, with a slot for each of them.
         system: makes the instances and the run's folder.
     """
 
@@ -51,11 +51,11 @@ class Fleet:
         spares: int,
         config: PoolConfig,
         waiter: Waiter,
-        board: Board,
+        slots: Slots,
         *,
         system: System = REAL,
     ) -> None:
-        self.board = board
+        self.slots = slots
         self._limits = limits = config.limits
         self._waiter = waiter
         self._system = system
@@ -64,7 +64,7 @@ class Fleet:
         self._workers = Workers(
             config.envs_per_worker or 1,
             limits.worker_grace_s,
-            lambda: system.worker(self._run_dir.worker_dir(), board.descriptor, waiter, common),
+            lambda: system.worker(self._run_dir.worker_dir(), slots.descriptor, waiter, common),
         )
         self._instances_made = 0
         self._living: dict[int, Instance] = {}
@@ -81,10 +81,10 @@ class Fleet:
         """The run's folder."""
         return self._run_dir.path
 
-    def _make(self, spec: Any, row: int) -> Instance:
+    def _make(self, spec: Any, slot: int) -> Instance:
         number = self._instances_made
         self._instances_made += 1
-        instance = self._living[number] = self._system.instance(number, spec, self.board, row)
+        instance = self._living[number] = self._system.instance(number, spec, self.slots, slot)
         return instance
 
     def bells_of(self, instances: Sequence[Instance]) -> Sequence[Bell]:
@@ -140,7 +140,7 @@ class Fleet:
             gently: the old one waits for nothing, and closes its env before its worker ends.
         """
         old = seat.instance
-        new = self._make(seat.spec, old.queue.row)
+        new = self._make(seat.spec, old.queue.index)
         self._retire(old, partial(self._workers.succeed, old.number, new.number, gently=gently))
         seat.replaced(new)
 
@@ -152,7 +152,7 @@ class Fleet:
             instance.close()
 
     def retire(self, instance: Instance) -> None:
-        """End an instance; its row of the board is free then."""
+        """End an instance; its slot is free then."""
         self._retire(instance, partial(self._workers.dismiss, instance.number))
 
     def _retire(self, instance: Instance, leave: Callable[[], None]) -> None:

@@ -28,9 +28,9 @@ from sc2pool.pool.instances.workers import Worker, Workers
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_worker
-from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import RECYCLE_DUE
+from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.processes.identity import created_at_s, end_orphan
 from sc2pool.processes.uninterrupted import uninterrupted
@@ -54,8 +54,8 @@ class Instance:
     Args:
         number: of the instance.
         spec: of its player, as its worker takes it (`System.packed`).
-        board: the pool's shared memory.
-        row: its queue pair's row there.
+        slots: the pool's shared memory.
+        slot: the index of its queue pair's slot there.
 
     Attributes:
         number: counts the instances of a pool, from 0.
@@ -81,7 +81,7 @@ class Instance:
         pause_problem: why its game could not be stopped; empty if it was.
     """
 
-    def __init__(self, number: int, spec: Any, board: Board, row: int) -> None:
+    def __init__(self, number: int, spec: Any, slots: Slots, slot: int) -> None:
         self.number = number
         self._spec = spec
         self.made_at_s = time.monotonic()
@@ -104,7 +104,7 @@ class Instance:
         self.pause_problem = ""
         self._unanswered_calls = 0
         self.channel: Channel
-        self.queue = TrainerEnd(board, row)
+        self.queue = TrainerEnd(slots, slot)
         self.worker: Worker | None = None
         self._roots: list[tuple[int, float]] = []
         """Of each game that could be looked at: the root's pid, and when it was created."""
@@ -163,7 +163,7 @@ class Instance:
         self.deadline = NEVER
 
     def attach(self) -> None:
-        """Give the worker its row of the shared memory.
+        """Give the worker its slot of the shared memory.
 
         Raises:
             ConfigError: its spaces are not those of the pool's other players.

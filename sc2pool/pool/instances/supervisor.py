@@ -242,11 +242,11 @@ class Supervisor:
 
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
         seat.instance.greeted(message)
-        if self.fleet.board.is_fitted:  # if not, the pool has yet to agree on the spaces
+        if self.fleet.slots.is_fitted:  # if not, the pool has yet to agree on the spaces
             self._attach(seat)
 
     def attach_all(self) -> None:
-        """The board is fitted: give each instance that has named its spaces its row."""
+        """The slots are fitted: give each instance that has named its spaces its own."""
         for seat in self.seats:
             if seat.instance.live and seat.instance.hello is not None:
                 self._attach(seat)

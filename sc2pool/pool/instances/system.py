@@ -20,8 +20,8 @@ from sc2pool.pool.ipc.descriptors import require_descriptors
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.machine.watchdog import Watchdog, available_bytes
-from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.common_bell import CommonBells
+from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.tasks.player import PlayerSpec
 
@@ -36,7 +36,7 @@ class System:
             number says, with as many in each worker as the second says.
         available_bytes: memory that is free for new processes.
         waiter: makes what the trainer waits with.
-        board: makes the shared memory for that many instances.
+        slots: makes the shared memory for that many instances.
         run_dir: makes the run's folder.
         worker: starts a worker.
         instance: makes an instance.
@@ -47,10 +47,10 @@ class System:
     require_descriptors: Callable[[int, int], None] = require_descriptors
     available_bytes: Callable[[], int] = available_bytes
     waiter: Callable[[], Waiter] = Waiter.create
-    board: Callable[[int], Board] = Board
+    slots: Callable[[int], Slots] = Slots
     run_dir: Callable[[], RunDir] = RunDir
     worker: Callable[[Path, int, Waiter, CommonBells], Worker] = Worker
-    instance: Callable[[int, Any, Board, int], Instance] = Instance
+    instance: Callable[[int, Any, Slots, int], Instance] = Instance
     watchdog: Callable[..., Watchdog] = Watchdog
 
 

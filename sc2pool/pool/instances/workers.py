@@ -1,12 +1,12 @@
 """The worker processes of a pool, and which instances live in which.
 
     Workers ──► Worker: a process, two doorbells, a control socket
-                  ├── instance: channel, row of the board, game, folder
+                  ├── instance: channel, slot, game, folder
                   └── instance …
 
 If one of several instances has a fault, the worker goes on. That instance is told to leave, and
 then its successor moves in. Both orders go over one socket, so a successor is hosted after its
-predecessor has left, whose row of the board it takes. Rules: a worker ends with its last instance,
+predecessor has left, whose slot it takes. Rules: a worker ends with its last instance,
 at once, or by itself if that one is told to close an env of the user; one that does not let an
 instance leave in time is hung, and is killed with all of them; what the waiter watches is
 registered and removed here.
@@ -47,7 +47,7 @@ class Worker:
 
     Args:
         directory: the folder for the temporary files of the user's code.
-        board: the descriptor of the pool's shared memory.
+        memory_fd: the descriptor of the pool's shared memory.
         waiter: gets the doorbell, tagged with this object, and the channels, each tagged with its
             instance, or with a `Leaving`.
         common: get the request bell.
@@ -69,7 +69,9 @@ class Worker:
     reply_bell: Doorbell
     _control: Control
 
-    def __init__(self, directory: Path, board: int, waiter: Waiter, common: CommonBells) -> None:
+    def __init__(
+        self, directory: Path, memory_fd: int, waiter: Waiter, common: CommonBells
+    ) -> None:
         self.expected: set[int] = set()
         self.deadline = NEVER
         self.doomed = False
@@ -82,10 +84,10 @@ class Worker:
         with ExitStack() as undo:
             undo.callback(self._owned.close)
             self._owned.callback(shutil.rmtree, directory, ignore_errors=True)
-            self._make(directory, board)
+            self._make(directory, memory_fd)
             undo.pop_all()
 
-    def _make(self, directory: Path, board: int) -> None:
+    def _make(self, directory: Path, memory_fd: int) -> None:
         owned = self._owned
         self.request_bell = Doorbell.create()
         owned.callback(self.request_bell.close)
@@ -100,7 +102,7 @@ class Worker:
                 owned.callback(self._common.leave, self.request_bell)
                 with self._common.joined(self.request_bell) as listening:
                     bells = listening, self.reply_bell.ringing
-                    inherited = theirs.fileno(), lifeline_read, board, *bells
+                    inherited = theirs.fileno(), lifeline_read, memory_fd, *bells
                     child = start_worker("sc2pool.pool.worker", inherited, directory, lifeline_read)
             finally:
                 os.close(lifeline_read)

@@ -52,7 +52,7 @@ class Start:
 
 @dataclass(frozen=True)
 class UseMemory:
-    """The row of the shared memory that begins here is yours."""
+    """The slot of the shared memory that begins here is yours."""
 
     offset_bytes: int
 

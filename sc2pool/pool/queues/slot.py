@@ -2,9 +2,9 @@
 
     trainer (`trainer_end`)                   worker (`worker_end`)
     write action, request += 1, ring  ─────►  get_action()
-    read the row when reply == request ◄────  put(): write row, reply = request last, ring
+    read it when reply == request  ◄───────  put(): write it, reply = request last, ring
 
-Rules: a slot has one writer; the sequence number is published last, so a torn row is never taken
+Rules: a slot has one writer; the sequence number is published last, so a torn slot is never taken
 for a whole one; the last observation that was answered with stays as it is until the next answer is
 complete; numbers start anew with each instance, so no message outlives it. What has no
 place in a slot (an info that is not empty, a value without fixed layout) travels *out of band*, on

@@ -1,9 +1,9 @@
 """The trainer's end of a queue pair: actions out, observations and rewards in. See `slot`.
 
-It rings its worker's doorbell, and has a row of the pool's shared memory (`board`) until it is
-closed. Rules: it never waits; whether a reply is there is a
-look at one word; the last observation of an instance that has died is read once more, so it takes a
-copy of the row with it when it is closed, and the row is the next instance's. If it died before it
+It rings its worker's doorbell, and has a slot of the pool's shared memory (`slots`) until it is
+closed. Rules: it never waits; whether a reply is there is a look at one word; the last observation
+of an instance that has died is read once more, so it takes a copy of the slot with it when it is
+closed, and the slot is the next instance's. If it died before it
 answered, its newest request is void, and what it shows is the answer to the one before.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc.messages import OutOfBand
-from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
 from sc2pool.pool.queues.slot import (
@@ -37,6 +36,7 @@ from sc2pool.pool.queues.slot import (
     Slot,
     of_row,
 )
+from sc2pool.pool.queues.slots import Slots
 
 
 @dataclass(frozen=True)
@@ -58,22 +58,22 @@ class TrainerEnd:
     """The trainer's end of the queue pair of one instance.
 
     Args:
-        board: the pool's shared memory.
-        row: the one that is this queue pair's until it is closed.
+        slots: the pool's shared memory.
+        index: of the slot that is this queue pair's until it is closed.
 
     Attributes:
-        row: see above.
+        index: see above.
         request_bell: wakes the worker; not there before `open`.
     """
 
     request_bell: Doorbell
 
-    def __init__(self, board: Board, row: int) -> None:
-        self.row = row
-        self._board = board
+    def __init__(self, slots: Slots, index: int) -> None:
+        self.index = index
+        self._slots = slots
         self._sequences = np.zeros(1, np.uint64)
         self._is_void = False
-        self._on_board = False
+        self._has_slot = False
         self._slot: Slot | None = None  # until `attach`
         self._episodes = 0
         self._episode_began = 0
@@ -86,8 +86,8 @@ class TrainerEnd:
 
     @property
     def offset_bytes(self) -> int:
-        """Where its row begins in the memory."""
-        return self.row * self._board.row_bytes
+        """Where its slot begins in the memory."""
+        return self.index * self._slots.slot_bytes
 
     @property
     def sequence(self) -> int:
@@ -95,14 +95,14 @@ class TrainerEnd:
         return int(self._sequences[0])
 
     def attach(self, layout: SlotLayout) -> None:
-        """Take the row for a player whose spaces have this layout.
+        """Take the slot for a player whose spaces have this layout.
 
         Raises:
             ConfigError: it is not the layout of the pool's other players.
         """
-        self._use(Slot(self._board.clear(self.row, layout), layout))
-        self._sequences = self._board.sequences[self.row : self.row + 1]
-        self._on_board = True
+        self._use(Slot(self._slots.clear(self.index, layout), layout))
+        self._sequences = self._slots.sequences[self.index : self.index + 1]
+        self._has_slot = True
 
     def _use(self, slot: Slot) -> None:
         self._slot = slot
@@ -119,7 +119,7 @@ class TrainerEnd:
         return sequence
 
     def ring(self) -> None:
-        """Wake the worker, whose row has a new request."""
+        """Wake the worker, whose slot has a new request."""
         self.request_bell.ring()
 
     def try_send(self, action: Any) -> bool:
@@ -255,12 +255,12 @@ class TrainerEnd:
         return Progress(max(0, sequence - episodes), sequence - began, slot.reals[RETURN_WORD])
 
     def close(self) -> None:
-        """Give the row back; what its worker may still write there is not read.
+        """Give the slot back; what its worker may still write there is not read.
 
         What was in it can still be read, until `unmap`.
         """
-        if self._on_board and self._slot is not None:
-            self._on_board = False
+        if self._has_slot and self._slot is not None:
+            self._has_slot = False
             self._sequences = self._sequences.copy()
             self._use(self._slot.copied())
 

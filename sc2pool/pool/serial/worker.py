@@ -51,25 +51,25 @@ class SerialWorker(workers.Worker):
 
     Args:
         loop: in which they live.
-        directory, board, waiter, common: as of every worker.
+        directory, memory_fd, waiter, common: as of every worker.
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         directory: Path,
-        board: int,
+        memory_fd: int,
         waiter: SerialWaiter,
         common: CommonBells,
     ) -> None:
         self._loop = loop
-        self._memory_fd = board
+        self._memory_fd = memory_fd
         self._hosted: dict[int, HostedInstance] = {}
         self._ending: set[asyncio.Task[None]] = set()
-        super().__init__(directory, board, waiter, common)
+        super().__init__(directory, memory_fd, waiter, common)
         self._note_raised = waiter.note_raised
 
-    def _make(self, directory: Path, board: int) -> None:  # noqa: ARG002
+    def _make(self, directory: Path, memory_fd: int) -> None:  # noqa: ARG002
         owned = self._owned
         self.request_bell = Doorbell.create()
         owned.callback(self.request_bell.close)

@@ -1,7 +1,7 @@
 """An instance in its worker: one player behind one queue pair, and what the trainer asks of it.
 
 It hears its channel and the end of its game. Rules: after the first fault it reports and is over,
-there is no repair in here; once `end` has returned nothing of it writes into its row any more.
+there is no repair in here; once `end` has returned nothing of it writes into its slot any more.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HostedInstance:
         channel: to the trainer.
         directory: the folder for the game's temporary files.
         spec: where its player comes from.
-        memory_fd: the memory of the pool's board.
+        memory_fd: the pool's shared memory.
         is_over: called when it is over by itself; True if it was told to close.
         raised: called with what the user's code has raised, in place of a message to the trainer.
 
@@ -138,9 +138,9 @@ class HostedInstance:
     def _use_memory(self, message: messages.UseMemory) -> None:
         player = self._its_player
         layout = slot_layout(player.observation_space, player.action_space, player.rows)
-        row = memory.map_memory(self._memory_fd, layout.size_bytes, message.offset_bytes)
+        own = memory.map_memory(self._memory_fd, layout.size_bytes, message.offset_bytes)
         self._pair = WorkerEnd(
-            Slot(memoryview(row), layout),
+            Slot(memoryview(own), layout),
             self._bells,
             player,
             send_out_of_band=self._send_out_of_band,
@@ -276,7 +276,7 @@ class HostedInstance:
             self._is_over(closed)
 
     async def end(self) -> None:
-        """Let go of the game, the channel and the row."""
+        """Let go of the game, the channel and the slot."""
         self._over = True
         self._loop.remove_reader(self._channel.fileno())
         for game in self._watched_games:

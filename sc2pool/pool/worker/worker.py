@@ -70,7 +70,7 @@ class Worker:
         loop: in which all of it runs.
         control: the trainer's orders.
         bells: for all instances.
-        memory_fd: the memory of the pool's board.
+        memory_fd: the pool's shared memory.
     """
 
     def __init__(self, loop: WorkerLoop, control: Control, bells: Bells, memory_fd: int) -> None:

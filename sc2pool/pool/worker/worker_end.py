@@ -126,7 +126,7 @@ class WorkerEnd(QueuePair):
         return self._phase
 
     def is_requested(self) -> bool:
-        """Whether a request is in the row that has not been taken."""
+        """Whether a request is in the slot that has not been taken."""
         return self._words[REQUEST_WORD] > self._sequence
 
     def deliver(self, sequence: int, action: Any) -> None:

@@ -19,8 +19,8 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.system import System
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
-from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.waiter import EpollWaiter, Waiter
 from tests.support.simulation.worker import Worker
 from tests.support.simulation.world import World
@@ -154,12 +154,12 @@ class RequestBell(Bell):
         self._world.point()
 
 
-class SimulatedBoard(Board):
+class SimulatedSlots(Slots):
     """The shared memory, in the memory of this process."""
 
-    def __init__(self, world: World, n_rows: int) -> None:
+    def __init__(self, world: World, n_slots: int) -> None:
         self._world = world
-        super().__init__(n_rows)
+        super().__init__(n_slots)
 
     def _create(self) -> int:
         return self._world.open(self)
@@ -287,9 +287,9 @@ class Process:
 class SimulatedWorker(instances.Worker):
     """A worker whose process is simulated."""
 
-    def __init__(self, world: World, directory: Path, board: int, *others: Any) -> None:
+    def __init__(self, world: World, directory: Path, memory_fd: int, *others: Any) -> None:
         self._world = world
-        super().__init__(directory, board, *others)
+        super().__init__(directory, memory_fd, *others)
 
     def _make(self, _: Path, __: int) -> None:
         world, owned = self._world, self._owned
@@ -306,7 +306,7 @@ class SimulatedWorker(instances.Worker):
 
     def host(self, instance: Any, directory: Path, _: bytes) -> Any:
         world, number = self._world, instance.number
-        worker = Worker(world, number, instance.board, self.process)
+        worker = Worker(world, number, instance.slots, self.process)
         channel: Any = Channel(world, worker)
         self._hostings[number] = instances.Hosting(directory, channel)
         world.refuse("memory")  # for the spec
@@ -339,11 +339,11 @@ class SimulatedInstance(Instance):
     """An instance that lives in a simulated worker."""
 
     def __init__(
-        self, world: World, number: int, spec: bytes, board: SimulatedBoard, row: int
+        self, world: World, number: int, spec: bytes, slots: SimulatedSlots, slot: int
     ) -> None:
-        super().__init__(number, spec, board, row)
+        super().__init__(number, spec, slots, slot)
         self._world = world
-        self.board = board
+        self.slots = slots
 
     def _make(self, *arguments: Any) -> None:
         self._world.point()
@@ -419,7 +419,7 @@ def system(world: World) -> System:
         require_descriptors=lambda *_: None,
         available_bytes=lambda: 1 << 40,
         waiter=waiter,
-        board=partial(SimulatedBoard, world),
+        slots=partial(SimulatedSlots, world),
         run_dir=partial(RunDir, world),
         worker=partial(SimulatedWorker, world),
         instance=partial(SimulatedInstance, world),

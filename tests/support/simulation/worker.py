@@ -49,10 +49,10 @@ class Worker:
         outbox: messages that the trainer has not read yet.
     """
 
-    def __init__(self, world: Any, number: int, board: Any, process: Any) -> None:
+    def __init__(self, world: Any, number: int, slots: Any, process: Any) -> None:
         self._world = world
         self.number = number
-        self._board = board
+        self._slots = slots
         self.process = process
         self._hosted = False
         self.inbox: deque[Any] = deque()
@@ -160,7 +160,7 @@ class Worker:
 
     def _on_UseMemory(self, message: messages.UseMemory) -> None:
         layout = _LAYOUTS[self._world.schedule.pickled]
-        row = memoryview(self._board.memory)[message.offset_bytes :][: layout.size_bytes]
+        row = memoryview(self._slots.memory)[message.offset_bytes :][: layout.size_bytes]
         self._slot = Slot(row, layout)
         self._pair = WorkerEnd(
             self._slot,

@@ -12,11 +12,11 @@ from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.batch import Gatherer, Outcome, fault_info, real_outcome, synthetic_outcome
 from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.ipc.messages import OutOfBand
-from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import SlotLayout, slot_layout, space_layout
 from sc2pool.pool.queues.memory import map_memory
 from sc2pool.pool.queues.slot import TERMINATED, TRUNCATED, Slot
+from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
@@ -32,14 +32,14 @@ def value(number: int) -> dict:
 
 
 class Pair:
-    """Both ends of a real queue pair, on the row of a board."""
+    """Both ends of a real queue pair, in one of the slots."""
 
-    def __init__(self, board: Board, row: int, layout: SlotLayout) -> None:
-        self.queue = TrainerEnd(board, row)
+    def __init__(self, slots: Slots, slot: int, layout: SlotLayout) -> None:
+        self.queue = TrainerEnd(slots, slot)
         self.bells = request, reply = Doorbell.create(), Doorbell.create()
         self.queue.open(request)
         self.queue.attach(layout)
-        memory = map_memory(board.descriptor, layout.size_bytes, self.queue.offset_bytes)
+        memory = map_memory(slots.descriptor, layout.size_bytes, self.queue.offset_bytes)
         self._slot = Slot(memoryview(memory), layout)
         self._worker = WorkerEnd(
             self._slot,
@@ -72,18 +72,18 @@ class Pair:
 
 
 class Pairs:
-    """Queue pairs for envs with one space, each on the next row of their board."""
+    """Queue pairs for envs with one space, each in the next of their slots."""
 
     def __init__(self) -> None:
-        self.board = Board(3)
+        self.slots = Slots(3)
         self._layout: SlotLayout | None = None
         self._made: list[Pair] = []
 
     def __call__(self, space=SPACE) -> Pair:
         if self._layout is None:
             self._layout = slot_layout(space, spaces.Discrete(2))
-            self.board.fit(self._layout)
-        self._made.append(Pair(self.board, len(self._made), self._layout))
+            self.slots.fit(self._layout)
+        self._made.append(Pair(self.slots, len(self._made), self._layout))
         return self._made[-1]
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class Pairs:
             for bell in one.bells:
                 bell.close()
         self._made.clear()  # the memory is unmapped with its last view
-        self.board.close()
+        self.slots.close()
 
 
 @pytest.fixture
@@ -179,12 +179,12 @@ def test_the_fast_path_gathers_what_the_general_one_does(pair, rows):
     queues = [queues[row] for row in rows]
     general, fast = (Gatherer(space_layout(SPACE, 0), 3) for _ in range(2))
     expected = general.gather(range(3), queues, [None] * 3)
-    pair.board.arrange(rows)
-    given = fast.gather_plain(pair.board.batch)
+    pair.slots.arrange(rows)
+    given = fast.gather_plain(pair.slots.batch)
     for name in vars(expected):
         np.testing.assert_equal(getattr(given, name), getattr(expected, name), err_msg=name)
         assert type(getattr(given, name)) is type(getattr(expected, name))
-    assert given.observations["b"].base is None, "nothing of the board"
+    assert given.observations["b"].base is None, "nothing of the slots"
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
@@ -194,13 +194,13 @@ def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, 
     for number, one in enumerate(pairs):
         for _ in range(number + 1):
             one.answer(value(8))
-    pair.board.arrange(rows)
+    pair.slots.arrange(rows)
     gatherer = Gatherer(space_layout(SPACE, 0), 3)
     for turn in range(3):
-        pair.board.batch.send(np.zeros(3, np.int64))
+        pair.slots.batch.send(np.zeros(3, np.int64))
         for number, one in enumerate(pairs):
             one.answer_newest(value(number + turn))
-        batch = gatherer.gather_plain(pair.board.batch)
+        batch = gatherer.gather_plain(pair.slots.batch)
         assert batch.observations["b"].tolist() == [row + turn for row in rows]
 
 

@@ -20,11 +20,11 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import Event, State
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.ipc import messages
-from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.memory import map_memory
 from sc2pool.pool.queues.slot import Slot
+from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Stage, Stepping
 from sc2pool.pool.worker.bells import Bells
@@ -40,7 +40,7 @@ FAULT = Fault(FaultKind.GAME_EXITED, Phase.STEPPING, "killed")
 class Simulated(Instance):
     """An instance whose worker is this test: a real state table, a real queue pair, no process."""
 
-    def __init__(self, number: int, board: Board, row: int, realtime: bool) -> None:
+    def __init__(self, number: int, slots: Slots, slot: int, realtime: bool) -> None:
         self.number = number
         self.state = State.IDLE
         self.deadline = NEVER
@@ -53,14 +53,14 @@ class Simulated(Instance):
         self.episodes = self.pauses = 0
         self.last_actions = deque(maxlen=3)
         self.sent = []
-        self.queue = TrainerEnd(board, row)
+        self.queue = TrainerEnd(slots, slot)
         self._bells = request, reply = Doorbell.create(), Doorbell.create()
         self.queue.open(request)
         self.queue.attach(LAYOUT)
         player = SimpleNamespace(
             strict=True, realtime=False, reset_kind=lambda: "create", recycle_due=False
         )
-        memory = map_memory(board.descriptor, LAYOUT.size_bytes, self.queue.offset_bytes)
+        memory = map_memory(slots.descriptor, LAYOUT.size_bytes, self.queue.offset_bytes)
         self._worker = WorkerEnd(
             Slot(memoryview(memory), LAYOUT),
             Bells(Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)),
@@ -95,8 +95,8 @@ class Simulation:
     def __init__(self, n: int, *, realtime=False, **options) -> None:
         self._realtime = realtime
         self._made = 0
-        self.board = Board(n)
-        self.board.fit(LAYOUT)
+        self.slots = Slots(n)
+        self.slots.fit(LAYOUT)
         self.seats = [Seat(env, False, b"", self._make(env)) for env in range(n)]
         self.script = deque()
         self.bookkeeping = Bookkeeping()
@@ -118,13 +118,13 @@ class Simulation:
     def bells_of(self, instances):
         return [instance.queue.request_bell for instance in instances]
 
-    def _make(self, row: int) -> Simulated:
+    def _make(self, slot: int) -> Simulated:
         self._made += 1
-        return Simulated(self._made - 1, self.board, row, self._realtime)
+        return Simulated(self._made - 1, self.slots, slot, self._realtime)
 
     def replace(self, seat) -> None:
         seat.instance.leave()
-        seat.instance = self._make(seat.instance.queue.row)
+        seat.instance = self._make(seat.instance.queue.index)
 
     def wait_until(self, condition, deadline=NEVER) -> None:
         while not condition():
@@ -181,7 +181,7 @@ def simulation(monkeypatch, tmp_path):
     for one in made:
         for seat in one.seats:
             seat.instance.leave()
-        one.board.close()
+        one.slots.close()
     made.clear()
 
 

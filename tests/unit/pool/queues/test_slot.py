@@ -16,7 +16,6 @@ from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.queues import memory
-from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import (
@@ -30,6 +29,7 @@ from sc2pool.pool.queues.slot import (
     TRUNCATED,
     Slot,
 )
+from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.worker.bells import Bells
 from sc2pool.pool.worker.worker_end import WorkerEnd
@@ -44,9 +44,9 @@ class Pair:
 
     def __init__(self, observation_space, action_space, strict) -> None:
         layout = slot_layout(observation_space, action_space)
-        self.board = Board(2)
-        self.board.fit(layout)
-        self.trainer = TrainerEnd(self.board, 1)
+        self.slots = Slots(2)
+        self.slots.fit(layout)
+        self.trainer = TrainerEnd(self.slots, 1)
         self.bells = request, reply = Doorbell.create(), Doorbell.create()
         self.trainer.open(request)
         self.trainer.attach(layout)
@@ -68,7 +68,7 @@ class Pair:
             self.trainer.deliver(OutOfBand(sequence, payload))
 
         offset_bytes = self.trainer.offset_bytes
-        row = memory.map_memory(self.board.descriptor, layout.size_bytes, offset_bytes)
+        row = memory.map_memory(self.slots.descriptor, layout.size_bytes, offset_bytes)
         self.worker_bells = Bells(
             Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)
         )
@@ -105,7 +105,7 @@ def pair():
     yield make
     for one in made:
         one.trainer.close()
-        one.board.close()
+        one.slots.close()
         for bell in one.bells:
             bell.close()
     made.clear()  # the memory is unmapped with its last view

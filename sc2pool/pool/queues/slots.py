@@ -1,13 +1,13 @@
-"""The shared memory of a pool: one memory, with a row for the queue pair of each instance.
+"""The shared memory of a pool: one memory, with a slot for the queue pair of each instance.
 
-    row 0   header │ action │ observation │ mask │ …      a worker maps its own row,
-    row 1   header │ action │ observation │ mask │ …      the trainer maps them all
+    slot 0   header │ action │ observation │ mask │ …      a worker maps its own slot,
+    slot 1   header │ action │ observation │ mask │ …      the trainer maps them all
 
-If an env has several rows in a batch, all of them are in its instance's one row here.
+If an env has several rows in a batch, all of them are in its instance's one slot here.
 
-The trainer sees each field of all rows as one array, so one comparison tells which instances have
+The trainer sees each field of all slots as one array, so one comparison tells which instances have
 replied, and one copy takes a batch. Rules: it is sized once, when the players' spaces are known; a
-row begins on a page of its own; a row belongs to one instance at a time, and is cleared for the
+slot begins on a page of its own; a slot belongs to one instance at a time, and is cleared for the
 next one, whose predecessor must have ended and taken what is still to be read (`TrainerEnd.close`);
 what the trainer itself must rely on (the number of the newest request) is not in shared memory.
 """
@@ -30,24 +30,24 @@ from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWAR
 from sc2pool.protocol import compiled
 
 
-class Board:
-    """The trainer's view of all rows.
+class Slots:
+    """The trainer's view of all slots.
 
     Args:
-        n_rows: how many instances may live at one time.
+        n_slots: how many instances may live at one time.
 
     Attributes:
         descriptor: the memory, which workers inherit.
-        row_bytes: the distance of two rows; 0 until `fit`.
-        sequences: uint64 (n_rows,), the number of each row's newest request.
-        batch: the rows of the last `arrange`.
+        slot_bytes: the distance of two slots; 0 until `fit`.
+        sequences: uint64 (n_slots,), the number of each slot's newest request.
+        batch: the slots of the last `arrange`.
     """
 
-    def __init__(self, n_rows: int) -> None:
-        self._n_rows = n_rows
-        self.row_bytes = 0
-        self.sequences = np.zeros(n_rows, np.uint64)
-        self.batch: Rows
+    def __init__(self, n_slots: int) -> None:
+        self._n_slots = n_slots
+        self.slot_bytes = 0
+        self.sequences = np.zeros(n_slots, np.uint64)
+        self.batch: SlotBatch
         self.descriptor = self._create()
 
     def _create(self) -> int:
@@ -56,31 +56,31 @@ class Board:
     @property
     def is_fitted(self) -> bool:
         """Whether the spaces are known, and the memory has its size."""
-        return self.row_bytes > 0
+        return self.slot_bytes > 0
 
     def fit(self, layout: SlotLayout) -> None:
-        """Size the memory for rows of this layout, and map it.
+        """Size the memory for slots of this layout, and map it.
 
         Raises:
             ConfigError: there is not that much memory.
         """
         granularity = mmap.ALLOCATIONGRANULARITY
-        row_bytes = -(-layout.size_bytes // granularity) * granularity
-        whole = memoryview(self._map(self._n_rows * row_bytes))
+        slot_bytes = -(-layout.size_bytes // granularity) * granularity
+        whole = memoryview(self._map(self._n_slots * slot_bytes))
 
         def column(dtype: type[Any], word: int) -> Array:
-            return np.ndarray((self._n_rows,), dtype, whole, 8 * word, (row_bytes,))
+            return np.ndarray((self._n_slots,), dtype, whole, 8 * word, (slot_bytes,))
 
         def leaves(space: SpaceLayout, place_bytes: int | None = None) -> list[Array]:
             return [
-                leaf.column(whole, self._n_rows, row_bytes, place_bytes)
+                leaf.column(whole, self._n_slots, slot_bytes, place_bytes)
                 for leaf in space.leaves or ()
             ]
 
         self._layout = layout
-        self._rows = [
+        self._slots = [
             whole[start : start + layout.size_bytes]
-            for start in range(0, self._n_rows * row_bytes, row_bytes)
+            for start in range(0, self._n_slots * slot_bytes, slot_bytes)
         ]
         self._columns = Columns(
             self.sequences,
@@ -89,19 +89,19 @@ class Board:
             column(np.uint64, FLAGS_WORD),
             column(np.float64, REWARD_WORD)
             if layout.rewards is None
-            else layout.rewards.column(whole, self._n_rows, row_bytes),
+            else layout.rewards.column(whole, self._n_slots, slot_bytes),
             leaves(layout.action),
             leaves(layout.observation, layout.place_bytes),
             layout.rows,
         )
-        self.row_bytes = row_bytes
+        self.slot_bytes = slot_bytes
 
     def _map(self, size_bytes: int) -> Any:
         memory.claim(self.descriptor, size_bytes)
         return memory.map_memory(self.descriptor, size_bytes)
 
-    def clear(self, row: int, layout: SlotLayout) -> memoryview:
-        """The row's memory, all zeros, for an instance whose spaces have this layout.
+    def clear(self, slot: int, layout: SlotLayout) -> memoryview:
+        """The slot's memory, all zeros, for an instance whose spaces have this layout.
 
         Raises:
             ConfigError: the layout is not the one that was agreed on.
@@ -112,21 +112,21 @@ class Board:
                 f"action_space {layout.action.space}, but the pool's are "
                 f"{self._layout.observation.space} and {self._layout.action.space}"
             )
-        buffer = self._rows[row]
+        buffer = self._slots[slot]
         buffer[:] = bytes(len(buffer))
-        self.sequences[row] = 0
+        self.sequences[slot] = 0
         return buffer
 
-    def arrange(self, rows: list[int]) -> None:
-        """Make `batch` these rows, in this order."""
-        self.batch = Rows(self._columns, rows)
+    def arrange(self, slots: list[int]) -> None:
+        """Make `batch` these slots, in this order."""
+        self.batch = SlotBatch(self._columns, slots)
 
     def close(self) -> None:
-        """Give the memory back, as soon as no row of it is in use; may be called again."""
+        """Give the memory back, as soon as no slot of it is in use; may be called again."""
         if self.descriptor < 0:
             return
         descriptor, self.descriptor = self.descriptor, -1
-        for name in ("_rows", "_columns", "batch"):
+        for name in ("_slots", "_columns", "batch"):
             vars(self).pop(name, None)
         self._release(descriptor)
 
@@ -151,51 +151,51 @@ class Columns:
     observations: list[Array]
     rows: int = 1
 
-    def first(self, rows: int) -> Columns:
-        """Of the first rows only."""
+    def first(self, slots: int) -> Columns:
+        """Of the first slots only."""
         return Columns(
-            self.sequences[:rows],
-            self.requests[:rows],
-            self.replies[:rows],
-            self.flags[:rows],
-            self.rewards[:rows],
-            [leaf[:rows] for leaf in self.actions],
-            [leaf[:rows] for leaf in self.observations],
+            self.sequences[:slots],
+            self.requests[:slots],
+            self.replies[:slots],
+            self.flags[:slots],
+            self.rewards[:slots],
+            [leaf[:slots] for leaf in self.actions],
+            [leaf[:slots] for leaf in self.observations],
             self.rows,
         )
 
 
-class Rows:
-    """Some rows of the board as one batch, in an order of their own.
+class SlotBatch:
+    """Some slots as one batch, in an order of their own.
 
     Args:
-        columns: of all rows.
-        rows: the numbers of these. It is faster if they are the first ones, in order.
+        columns: of all slots.
+        slots: the numbers of these. It is faster if they are the first ones, in order.
     """
 
-    def __init__(self, columns: Columns, rows: list[int]) -> None:
-        self._in_order = rows == list(range(len(rows)))
-        self._at: Any = ... if self._in_order else np.array(rows)
-        self._columns = columns.first(len(rows)) if self._in_order else columns
+    def __init__(self, columns: Columns, slots: list[int]) -> None:
+        self._in_order = slots == list(range(len(slots)))
+        self._at: Any = ... if self._in_order else np.array(slots)
+        self._columns = columns.first(len(slots)) if self._in_order else columns
         self._requests_sent = 0
-        self._observations = self._newest(rows, 0), self._newest(rows, 1)
+        self._observations = self._newest(slots, 0), self._newest(slots, 1)
         """How to copy the newest observations after an even and an odd number of requests."""
         words = (columns.sequences, columns.requests, columns.replies, columns.flags)
-        self._headers = compiled.headers(words, rows)
+        self._headers = compiled.headers(words, slots)
 
-    def _newest(self, rows: list[int], requests: int) -> list[tuple[Array, Any]]:
+    def _newest(self, slots: list[int], requests: int) -> list[tuple[Array, Any]]:
         """How to copy the newest observations after so many requests: an array and an index a leaf.
 
-        The index is None where the whole array is copied: all rows, which use the same place.
+        The index is None where the whole array is copied: all slots, which use the same place.
         """
         places = (self._columns.sequences[self._at] + requests) % 2
         leaves = self._columns.observations
         if self._in_order and len(set(places.tolist())) == 1:
             return [(leaf[:, places[0]], None) for leaf in leaves]
-        return [(leaf, (np.array(rows), places)) for leaf in leaves]
+        return [(leaf, (np.array(slots), places)) for leaf in leaves]
 
     def send(self, actions: Array) -> None:
-        """Write an action into each row, or those of its env's rows; no bell rings.
+        """Write an action into each slot, or those of its env's rows; no bell rings.
 
         Args:
             actions: each fits an action space of one array: (k, …), or (k, rows, …).
@@ -210,7 +210,7 @@ class Rows:
         columns.requests[at] = columns.sequences[at]
 
     def unanswered(self) -> list[int]:
-        """The places of the rows whose newest request has no reply, ascending."""
+        """The places of the slots whose newest request has no reply, ascending."""
         if self._headers is not None:
             return self._headers.unanswered()
         replies, expected = self._columns.replies[self._at], self._columns.sequences[self._at]
@@ -220,7 +220,7 @@ class Rows:
         return places
 
     def flags(self) -> int:
-        """The flags of all these rows' replies together."""
+        """The flags of all these slots' replies together."""
         if self._headers is not None:
             return self._headers.flags()
         flags: list[int] = self._columns.flags[self._at].tolist()

@@ -1,4 +1,4 @@
-"""The board: the rows of several queue pairs as one array each, on real memory."""
+"""The slots of several queue pairs as one array each, on real memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.queues.board import Board
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD, Slot
+from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.protocol import compiled
 
@@ -26,45 +26,45 @@ ORDERS = [[0, 1, 2, 3], [0, 1], [3, 0, 2], [2]]
 
 
 @pytest.fixture
-def board():
-    made = Board(ROWS)
+def slots():
+    made = Slots(ROWS)
     made.fit(LAYOUT)
     yield made
     made.close()
 
 
 @pytest.fixture
-def slots(board):
+def ends(slots):
     """A slot for each row, as its worker has it."""
-    made = [Slot(board.clear(row, LAYOUT), LAYOUT) for row in range(ROWS)]
+    made = [Slot(slots.clear(row, LAYOUT), LAYOUT) for row in range(ROWS)]
     yield made
     made.clear()  # the memory is unmapped with its last view
 
 
 @pytest.mark.usefixtures("step_path")
 @pytest.mark.parametrize("rows", ORDERS, ids=str)
-def test_actions_reach_their_rows_and_only_these(board, slots, rows):
-    board.arrange(rows)
+def test_actions_reach_their_rows_and_only_these(slots, ends, rows):
+    slots.arrange(rows)
     for turn in range(1, 3):
         actions = np.arange(2 * len(rows), dtype=np.float32).reshape(-1, 2) / turn
-        board.batch.send(actions)
-        for row, slot in enumerate(slots):
+        slots.batch.send(actions)
+        for row, slot in enumerate(ends):
             was_sent = row in rows
             expected = actions[rows.index(row)] if was_sent else np.zeros(2)
             assert slot.actions[0].tolist() == expected.tolist()
             assert slot.words[REQUEST_WORD] == turn * was_sent
-            assert board.sequences[row] == turn * was_sent
+            assert slots.sequences[row] == turn * was_sent
 
 
 @pytest.mark.usefixtures("step_path")
 @pytest.mark.parametrize("rows", ORDERS, ids=str)
-def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows):
-    board.arrange(rows)
-    batch = board.batch
+def test_replies_are_gathered_in_the_order_that_is_asked_for(slots, ends, rows):
+    slots.arrange(rows)
+    batch = slots.batch
     batch.send(np.zeros((len(rows), 2), np.float32))
     assert batch.unanswered() == list(range(len(rows)))
     for place, row in enumerate(rows):
-        slot = slots[row]
+        slot = ends[row]
         a, b = slot.place(slot.words[REQUEST_WORD]).observation
         a[...] = row
         b[...] = row + 1
@@ -78,14 +78,14 @@ def test_replies_are_gathered_in_the_order_that_is_asked_for(board, slots, rows)
     assert (a[:, 0, 0].tolist(), b.tolist()) == (rows, [row + 1 for row in rows])
     for gathered, dtype in ((rewards, np.float64), (a, np.float32), (b, np.int64)):
         assert (gathered.dtype, len(gathered)) == (dtype, len(rows))
-    slots[rows[0]].place(1).observation[0][...] = 9
-    slots[rows[0]].reals[REWARD_WORD] = 9
+    ends[rows[0]].place(1).observation[0][...] = 9
+    ends[rows[0]].reals[REWARD_WORD] = 9
     assert (rewards[0], a[0, 0, 0]) == (rows[0] / 2, rows[0]), "they are copies"
 
 
 @pytest.mark.skipif(compiled.STEP_PATH != "compiled", reason="the compiled step path is not there")
-def test_the_compiled_batch_reads_no_word_that_is_not_there(board):
-    columns = board._columns
+def test_the_compiled_batch_reads_no_word_that_is_not_there(slots):
+    columns = slots._columns
     words = (columns.sequences, columns.requests, columns.replies, columns.flags)
     for row in (-1, ROWS):
         with pytest.raises(IndexError):
@@ -97,17 +97,17 @@ def test_the_compiled_batch_reads_no_word_that_is_not_there(board):
             compiled.headers((*words[:3], wrong), [0])
 
 
-def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(board):
-    first = TrainerEnd(board, 1)
+def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(slots):
+    first = TrainerEnd(slots, 1)
     first.attach(LAYOUT)
-    worker = Slot(board._rows[1], LAYOUT)
+    worker = Slot(slots._slots[1], LAYOUT)
     first.begin_episode()
     worker.place(1).observation[0][...] = 5
     worker.words[REPLY_WORD] = 1
     first.close()
-    second = TrainerEnd(board, 1)
+    second = TrainerEnd(slots, 1)
     second.attach(LAYOUT)
-    assert bytes(board._rows[1]) == bytes(LAYOUT.size_bytes)
+    assert bytes(slots._slots[1]) == bytes(LAYOUT.size_bytes)
     assert second.sequence == 0
     second.begin_episode()
     assert second.begin_episode() == 2
@@ -119,48 +119,48 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(board
     second.close()
 
 
-def test_other_spaces_have_no_place_on_it(board):
+def test_other_spaces_have_no_place_on_it(slots):
     same_layout = slot_layout(
         spaces.Dict(a=spaces.Box(0, 1, (2, 3), np.float32), b=spaces.Discrete(4)),
         spaces.Box(0, 1, (2,), np.float32),
     )
-    board.clear(0, same_layout)
+    slots.clear(0, same_layout)
     other = slot_layout(SPACE, spaces.Discrete(2))
     with pytest.raises(ConfigError, match=r"spaces have changed.*Discrete\(2\).*Box"):
-        board.clear(0, other)
+        slots.clear(0, other)
 
 
 @pytest.mark.parametrize("space", [spaces.Text(3), spaces.Box(0, 1, (0,)), spaces.Discrete(3)])
 def test_spaces_of_every_size_lie_on_it(space):
     layout = slot_layout(space, space)
-    board = Board(2)
-    board.fit(layout)
-    board.arrange([0, 1])
-    assert [leaf.shape for leaf in board.batch.observations()] == [
+    slots = Slots(2)
+    slots.fit(layout)
+    slots.arrange([0, 1])
+    assert [leaf.shape for leaf in slots.batch.observations()] == [
         (2, *leaf.shape) for leaf in layout.observation.leaves or ()
     ]
-    board.close()
+    slots.close()
 
 
-def test_a_worker_maps_its_own_row_alone(board):
-    queue = TrainerEnd(board, 2)
+def test_a_worker_maps_its_own_row_alone(slots):
+    queue = TrainerEnd(slots, 2)
     program = (
         "from sc2pool.pool.queues.memory import map_memory;"
-        f"map_memory({board.descriptor}, 8, {queue.offset_bytes})[:8] = b'abcdefgh'"
+        f"map_memory({slots.descriptor}, 8, {queue.offset_bytes})[:8] = b'abcdefgh'"
     )
     subprocess.run(
-        [sys.executable, "-c", program], pass_fds=[board.descriptor], check=True, timeout=20
+        [sys.executable, "-c", program], pass_fds=[slots.descriptor], check=True, timeout=20
     )
-    assert [bytes(row[:8]) for row in board._rows] == [bytes(8)] * 2 + [b"abcdefgh", bytes(8)]
+    assert [bytes(row[:8]) for row in slots._slots] == [bytes(8)] * 2 + [b"abcdefgh", bytes(8)]
 
 
-def test_closed_it_leaves_nothing(board):
-    board.arrange([0])
-    descriptor = board.descriptor
+def test_closed_it_leaves_nothing(slots):
+    slots.arrange([0])
+    descriptor = slots.descriptor
     inode = os.fstat(descriptor).st_ino
     assert f" {inode} " in Path("/proc/self/maps").read_text()
-    board.close()
-    board.close()
+    slots.close()
+    slots.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
     assert f" {inode} " not in Path("/proc/self/maps").read_text()
