@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextvars import Context
+from functools import cached_property
 from typing import Any
 
 _LOOK_EVERY_S = 0.1
@@ -56,18 +57,16 @@ class WorkerLoop(asyncio.SelectorEventLoop):
             super().__init__(selector)
         else:
             super().__init__()
-        self._turns: Turns | None = None
         self.set_task_factory(self._make_task)
 
-    @property
+    @cached_property
     def turns(self) -> Turns | None:
-        if self._turns is None and sys.platform == "linux":
-            self._turns = Turns(self)
-        return self._turns
+        return Turns(self) if sys.platform == "linux" else None
 
     def close(self) -> None:
-        if self._turns is not None:
-            self._turns.close()
+        turns = vars(self).get("turns")
+        if turns is not None:
+            turns.close()
         super().close()
 
     def _make_task(

@@ -25,6 +25,7 @@ NOT_ONE_MODULE = {
     "test_game_option.py": "the option --game of tests/conftest.py",
     "test_imports.py": "a rule of the whole package",
     "test_platforms.py": "a rule of the whole package",
+    "test_records.py": "rules of the whole package",
     "test_structure.py": "rules of the tests",
     "test_tiers.py": "the option --tier of tests/conftest.py",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
