@@ -17,6 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.ray.conftest import only_long
+
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 NODE = DOCKER / "node"
@@ -81,6 +83,7 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+@only_long
 def test_a_head_and_a_worker_play(
     python_with_ray: str, standin_dir: Path, folder: Path, wait_for: Callable[..., None]
 ) -> None:

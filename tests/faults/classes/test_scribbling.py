@@ -15,7 +15,7 @@ from every_class import LIBRARIES, MODES
 from tests.tiers import LONGER
 
 PROGRAM = Path(__file__).with_name("scribbling.py")
-TRANSITIONS = 20_000 if os.environ.get(LONGER) else 800
+TRANSITIONS = 20_000 if os.environ.get(LONGER) else 300
 CASES = [
     *((name, mode, "task") for name in LIBRARIES for mode in MODES[name]),
     *(("SubprocSC2VecEnv", "", space) for space in ("array", "dict", "no layout")),
