@@ -38,8 +38,9 @@ T = TypeVar("T")
 GAME_RESOURCE = "sc2_game"
 """One game of StarCraft II, or of the stand-in."""
 _PROBE_S = 5.0
-ANSWER_S = 60.0
-"""A process of Ray's starts in some seconds, and imports sc2pool."""
+ANSWER_S = 180.0
+"""A process of Ray's starts and imports sc2pool in some seconds; where the cores are full, in more
+than a minute."""
 _AGAIN_S = 0.2
 _HEAD_S = 30.0
 """For the cluster's head to answer; it does within milliseconds."""
