@@ -34,7 +34,7 @@ WITH_LIBRARIES = [
     (page, library) for page in PAGES for library in sorted(libraries(page.read_text()))
 ]
 PAGE_TIMEOUT_S = 400.0
-PYTHONS = {"python", ".venv/bin/python", ".venv/torchrl/bin/python"}
+PYTHONS = {"python", ".venv/bin/python"}
 OTHER_PROGRAMS = {"mkdocs", "tensorboard", "unzip", "mkdir", "my_python_sc2_bot.py"}
 """Programs whose arguments are not checked."""
 STANDIN_PATH = "$(sc2pool standin path)"

@@ -123,6 +123,11 @@ def test_the_two_programs_do_not_import_each_other():
     assert not [file for file in STANDIN for module in imports(file) if "sc2pool" in module]
 
 
+def test_the_stand_in_imports_nothing_heavy():
+    imported = {module.partition(".")[0] for file in STANDIN for module in imports(file)}
+    assert not imported & set(HEAVY)
+
+
 @pytest.mark.parametrize("own_room", POOL_ROOMS)
 def test_the_rooms_of_the_pool_import_one_way(own_room):
     allowed = {"sc2pool", "sc2pool.pool"}
