@@ -89,10 +89,7 @@ class Worker:
 
     def _make(self, directory: Path, memory_fd: int) -> None:
         owned = self._owned
-        self.request_bell = Doorbell.create()
-        owned.callback(self.request_bell.close)
-        self.reply_bell = Doorbell.create()
-        owned.callback(self.reply_bell.close)
+        self._make_bells()
         self._control, theirs = Control.pair()
         owned.callback(self._control.close)
         with theirs:
@@ -110,6 +107,12 @@ class Worker:
         owned.callback(self.process.end)
         owned.callback(self._waiter.remove, self.reply_bell.listening)
         self._waiter.add_bell(self.reply_bell, self)
+
+    def _make_bells(self) -> None:
+        self.request_bell = Doorbell.create()
+        self._owned.callback(self.request_bell.close)
+        self.reply_bell = Doorbell.create()
+        self._owned.callback(self.reply_bell.close)
 
     @property
     def alone(self) -> bool:

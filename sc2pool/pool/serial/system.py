@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sc2pool.config import PoolConfig
@@ -16,7 +17,7 @@ from sc2pool.pool.instances.system import System
 from sc2pool.pool.machine.watchdog import Sample, Verdict, Watchdog
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.serial.waiter import SerialWaiter
-from sc2pool.pool.serial.worker import worker_in
+from sc2pool.pool.serial.worker import SerialWorker
 
 _NO_LIMIT_S = 1e9
 
@@ -27,7 +28,7 @@ def serial_system() -> System:
     return System(
         packed=lambda spec: spec,
         waiter=lambda: SerialWaiter(loop),
-        worker=worker_in(loop),
+        worker=partial(SerialWorker, loop),
         watchdog=NoWatchdog,
     )
 

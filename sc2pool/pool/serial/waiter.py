@@ -7,7 +7,6 @@ traceback from the trainer's line to the hook's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from threading import Thread
 from typing import Any
 
@@ -64,14 +63,8 @@ class SerialWaiter(Waiter):
 
     def wait(self, timeout_s: float | None) -> list[Any]:
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
-        loop = self._loop
         self._ready.clear()
-        timer = None if timeout_s is None else loop.call_later(timeout_s, loop.stop)
-        try:
-            run(loop)
-        finally:
-            if timer is not None:
-                timer.cancel()
+        run(self._loop, timeout_s)
         ready = [descriptor for descriptor in self._ready if descriptor in self._tags]
         for descriptor in ready:
             if descriptor in self._bells:
@@ -87,21 +80,24 @@ class SerialWaiter(Waiter):
         for task in tasks:
             task.cancel()
         if tasks:
-            loop.create_task(_stop_after(loop, tasks))
-            run(loop)
+            asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: loop.stop())
+            run(loop, _ENDS_WITHIN_S)
         loop.close()
 
 
-async def _stop_after(loop: asyncio.AbstractEventLoop, tasks: Iterable[asyncio.Task[Any]]) -> None:
-    await asyncio.wait(tasks, timeout=_ENDS_WITHIN_S)
-    loop.stop()
+def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
+    """Run the loop until it is stopped, for this time at most (None: no limit).
 
-
-def run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop until it is stopped, where another loop runs (a notebook) in another thread."""
-    if asyncio._get_running_loop() is None:
-        loop.run_forever()
-        return
-    thread = Thread(target=loop.run_forever, name="sc2pool-serial")
-    thread.start()
-    thread.join()
+    Where another loop runs already, as in a notebook, it is run in another thread.
+    """
+    timer = None if timeout_s is None else loop.call_later(max(0.0, timeout_s), loop.stop)
+    try:
+        if asyncio._get_running_loop() is None:
+            loop.run_forever()
+        else:
+            thread = Thread(target=loop.run_forever, name="sc2pool-serial")
+            thread.start()
+            thread.join()
+    finally:
+        if timer is not None:
+            timer.cancel()

@@ -1,8 +1,7 @@
 """A worker that is no process: its players live in the trainer's, in the event loop of its waits.
 
-Rules: an instance that fails ends as in a process of its own, with its game; whoever ends one waits
-for it, so nothing of it runs afterwards; a player that does not end in time is left behind, and its
-game is killed.
+Rules: an instance that fails ends with its game, as in a process of its own; to end one is to wait
+for its end, so nothing of it runs afterwards, but no longer than a limit.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from sc2pool.tasks.player import PlayerSpec
 
 _ENDS_WITHIN_S = 2.0
 """How long the user's code may take to end, once it is cancelled."""
+_LOOK_AGAIN_S = 0.01
 
 
 class GivenSpec:
@@ -71,10 +70,7 @@ class SerialWorker(workers.Worker):
 
     def _make(self, directory: Path, memory_fd: int) -> None:  # noqa: ARG002
         owned = self._owned
-        self.request_bell = Doorbell.create()
-        owned.callback(self.request_bell.close)
-        self.reply_bell = Doorbell.create()
-        owned.callback(self.reply_bell.close)
+        self._make_bells()
         self._bells = Bells(
             Doorbell(listening=self.request_bell.listening),
             Doorbell(ringing=self.reply_bell.ringing),
@@ -132,12 +128,8 @@ class SerialWorker(workers.Worker):
             hurries = hurry is not None and hurry.is_set()
             if hurries or deadline.expired() or loop.is_closed() or loop.is_running():
                 return
-            if not self._ending:
-                timer = loop.call_later(0.01, loop.stop)  # one that was told to close, may do so
-            else:
-                timer = loop.call_later(max(0.0, deadline.remaining_s()), loop.stop)
-            run(loop)
-            timer.cancel()
+            # One that was told to close may begin to end meanwhile.
+            run(loop, deadline.remaining_s() if self._ending else _LOOK_AGAIN_S)
 
 
 class Orders:
@@ -151,7 +143,7 @@ class Orders:
 
 
 class TrainersProcess(WorkerProcess):
-    """In place of a worker's process, which nobody may kill: it is the trainer's.
+    """The trainer's own process, in place of a worker's: nobody may kill it.
 
     Args:
         run_until_empty: runs the players until they have ended, or until a deadline.
@@ -175,8 +167,3 @@ class TrainersProcess(WorkerProcess):
 
     def how_it_ended(self) -> str:
         return "has ended its player"
-
-
-def worker_in(loop: asyncio.AbstractEventLoop) -> Callable[..., SerialWorker]:
-    """Makes workers whose players live in this loop."""
-    return partial(SerialWorker, loop)
