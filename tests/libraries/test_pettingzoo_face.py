@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.support.on_ray import environment_for_ray
 
 TIMEOUT_S = 500.0
 ROOT = Path(__file__).parents[2]
@@ -38,21 +37,11 @@ def test_rllibs_wrapper_takes_it_and_ppo_learns(python_with_ray: str, standin_di
     asked = [python_with_ray, "-c", "import pettingzoo"]
     if subprocess.run(asked, capture_output=True, check=False).returncode != 0:
         pytest.skip("PettingZoo is not installed beside RLlib; ./scripts/test --all installs it")
-    # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-    try:
-        Path(folder, "ray").mkdir()
+    with environment_for_ray() as environment:
         done = subprocess.run(
             [python_with_ray, Path(__file__).with_name("rllib_parallel.py")],
-            cwd=folder,
-            env=os.environ
-            | {
-                "SC2PATH": str(standin_dir),
-                "HOME": folder,
-                "RAY_TMPDIR": folder,
-                "RAY_AUTH_MODE": "disabled",
-                "RAY_USAGE_STATS_ENABLED": "0",
-            },
+            cwd=environment["HOME"],
+            env=environment | {"SC2PATH": str(standin_dir)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -60,7 +49,5 @@ def test_rllibs_wrapper_takes_it_and_ppo_learns(python_with_ray: str, standin_di
             timeout=TIMEOUT_S,
             check=False,
         )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     assert done.returncode == 0, done.stdout[-3000:]
     assert {"played", "learned"} <= set(done.stdout.splitlines())

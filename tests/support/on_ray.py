@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,25 +45,31 @@ def report_of(python: str, program: Path, *arguments: object, cases: str = "") -
 
 
 def _run(python: str, program: Path, arguments: tuple[object, ...], cases: str) -> dict[str, Any]:
-    # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-    written = Path(folder, "report.json")
-    Path(folder, "ray").mkdir()
-    try:
+    with environment_for_ray() as environment:
+        folder = environment["HOME"]
+        written = Path(folder, "report.json")
         subprocess.run(
             [python, program, folder, written, *arguments],
-            env=os.environ
-            | {
-                "HOME": folder,  # where RLlib logs
-                "RAY_TMPDIR": folder,
-                "RAY_AUTH_MODE": "disabled",
-                "RAY_USAGE_STATS_ENABLED": "0",
-                "RAY_CASES": cases,
-            },
+            env=environment | {"RAY_CASES": cases},
             stdin=subprocess.DEVNULL,
             timeout=TIMEOUT_S,
             check=True,
         )
         return dict(json.loads(written.read_text()))
+
+
+@contextmanager
+def environment_for_ray() -> Iterator[dict[str, str]]:
+    """The environment of a program that uses Ray, with a home directory for all that it writes."""
+    # Ray's sockets lie in its folder, and the path of a socket has at most 107 bytes.
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    Path(folder, "ray").mkdir()
+    try:
+        yield os.environ | {
+            "HOME": folder,  # where RLlib logs
+            "RAY_TMPDIR": folder,
+            "RAY_AUTH_MODE": "disabled",
+            "RAY_USAGE_STATS_ENABLED": "0",
+        }
     finally:
         shutil.rmtree(folder, ignore_errors=True)
