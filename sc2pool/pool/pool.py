@@ -265,8 +265,8 @@ class Pool:
             self._begin(numbers, requests)
 
     def _begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
-        self._lockstep.sync()
         if self._pauses:
+            self._lockstep.sync()
             self._pauses.end(envs)
         self._stepping.begin(envs, requests)
 
@@ -307,8 +307,8 @@ class Pool:
                 raise
         else:
             with self._bookkeeping:
-                self._lockstep.sync()
                 if self._pauses:
+                    self._lockstep.sync()
                     self._pauses.end(numbers)
                 # The trainer may write into them before they are sent, or reported with a fault.
                 actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)

@@ -455,10 +455,10 @@ class Lockstep:
     """The fast path: all envs step at once, and every reply is an observation and a reward.
 
     All is done for all of them at once: in the slots, and by bells that several workers hear. The
-    records do not change meanwhile, as if nothing were sent; `sync` notes in them what was. Whoever
-    reads or changes the records of envs calls it first. Until then another thread sees "playing",
-    not "stepping": it lasts as long as the trainer does not wait for the step, or has waited less
-    than a look's interval.
+    records do not change meanwhile, as if nothing were sent. `sync` brings them up to date; every
+    method that reads or changes the records of envs calls it first. Until then another thread sees
+    "playing", not "stepping": it lasts as long as the trainer does not wait for the step, or has
+    waited less than a look's interval.
 
     Args:
         steps: the records of all envs; none if this path never fits them.

@@ -4,11 +4,11 @@
                   ├── instance: channel, slot, game, folder
                   └── instance …
 
-If one of several instances has a fault, the worker goes on. That instance is told to leave, and
-then its successor moves in. Both orders go over one socket, so a successor is hosted after its
-predecessor has left, whose slot it takes. Rules: a worker ends with its last instance,
-at once, or by itself if that one is told to close an env of the user; one that does not let an
-instance leave in time is hung, and is killed with all of them; what the waiter watches is
+If an instance fails, its worker goes on with the others. The instance is told to leave, and its
+successor moves in. Both orders go over one socket, so the successor is hosted after its predecessor
+has left, and takes its slot. Rules: a worker is ended with its last instance; if that instance has
+to close an env of the user first, the worker ends by itself. A worker that does not let an instance
+leave in time is hung, and is killed with all of its instances. What the waiter watches is
 registered and removed here.
 """
 

@@ -1,4 +1,4 @@
-"""Drives a `Task` through one episode, whoever steps its game: the pool, a match, or python-sc2.
+"""Drives a `Task` through one episode. Its game is stepped by the pool, a match, or python-sc2.
 
 begin ─► transition ─► turn ─► see ─► turn ─► see …
                        commands  the transition of what the step has brought
