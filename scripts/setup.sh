@@ -135,12 +135,13 @@ show_progress() {
     [ ! -t 2 ] || printf '\r\033[K' >&2
 }
 
-# Its errors and warnings go to .venv/setup.err, for a failure to show.
+# Its errors and warnings go to .venv/setup.err, for a failure to show. Python compiles what is imported
+# by itself; to compile all of torch would take ten seconds.
 pip_install() {
     # The verdict goes through a file, because the status of a pipeline is that of its last part.
     rm -f "$venv/.installed"
     {
-        "$venv/bin/python" -m pip install --no-input --progress-bar off --log "$venv/setup.log" \
+        "$venv/bin/python" -m pip install --no-input --no-compile --progress-bar off --log "$venv/setup.log" \
             -c "$constraints" "$@" 2>"$venv/setup.err" && : >"$venv/.installed"
     } | show_progress
     [ -e "$venv/.installed" ]
@@ -164,9 +165,13 @@ install_extras() {
     say "installing sc2pool[$extras] into ${venv#"$root/"} (the first time some minutes)"
     rm -f "$venv"/.ready-*
     [ -n "$below" ] || install_torch
-    # compat: the package is found by its path. Otherwise a script beside the clone, in whose folder
-    # `sc2pool` is a folder, would import that folder.
-    pip_install --config-settings editable_mode=compat -e "${root}[$extras]" || {
+    if [ -n "$below" ]; then # sc2pool itself is there already; pip adds what the extras need
+        pip_install "sc2pool[$extras]"
+    else
+        # compat: the package is found by its path. Otherwise a script beside the clone, in whose folder
+        # `sc2pool` is a folder, would import that folder.
+        pip_install --config-settings editable_mode=compat -e "${root}[$extras]"
+    fi || {
         cat "$venv/setup.err" >&2
         fail "set-up failed; see above and $venv/setup.log, then run this again"
     }

@@ -216,7 +216,7 @@ def test_an_extra_on_top_has_its_own_environment_and_versions(checkout: Checkout
     assert checkout.run(script="on_top")[:2] == (0, f"{base}\n")
     log = checkout.log.read_text()
     assert f"-c {checkout.root}/constraints.txt {EDITABLE} {checkout.root}[dev]" in log
-    assert f"-c {checkout.root}/constraints-ray.txt {EDITABLE} {checkout.root}[ray]" in log
+    assert f"-c {checkout.root}/constraints-ray.txt sc2pool[ray]\n" in log
     assert checkout.calls() == ["venv", "torch", "pip", "venv", "pip"]
     packages = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
     assert (base / "ray" / packages / "below.pth").read_text() == f"{base / packages}\n"
