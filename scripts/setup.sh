@@ -106,7 +106,8 @@ packages_of() { printf '%s\n' "$1/lib/python$(version_of "$1/bin/python")/site-p
 see_below() {
     [ -n "$below" ] || return 0
     own=$(packages_of "$venv")
-    mkdir -p "$own" && packages_of "$below" >"$own/below.pth"
+    # $root: Python does not follow the .pth file that leads from those packages to sc2pool.
+    mkdir -p "$own" && printf '%s\n' "$(packages_of "$below")" "$root" >"$own/below.pth"
 }
 
 # Of all that pip says, what takes long: one line that changes on a terminal, some lines elsewhere.
