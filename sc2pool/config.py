@@ -41,16 +41,16 @@ class Limits:
     once a game has started within five seconds."""
 
 
-def race_number(given: int | Enum) -> int:
+def race_number(value: int | Enum) -> int:
     """The `common_pb2.Race` value of a race that a player can be asked to play.
 
     Args:
-        given: such a value, or a member of python-sc2's `Race`.
+        value: such a value, or a member of python-sc2's `Race`.
 
     Raises:
         ConfigError: anything else.
     """
-    return _number(given, "race", common_pb2.Race, without=("NoRace",))
+    return _number(value, "race", common_pb2.Race, without=("NoRace",))
 
 
 @dataclass(frozen=True, init=False)
@@ -82,17 +82,17 @@ class Computer:
         object.__setattr__(self, "build", _number(build, "build", sc2api_pb2.AIBuild))
 
 
-def _number(given: object, name: str, kind: Any, without: tuple[str, ...] = ()) -> int:
+def _number(value: object, name: str, kind: Any, without: tuple[str, ...] = ()) -> int:
     """The number of an enum's value; python-sc2's members have the API's names and numbers."""
     numbers: dict[str, int] = {key: number for key, number in kind.items() if key not in without}
-    if isinstance(given, Enum):
-        number = numbers.get(given.name)
-        if number is not None and number == given.value:
+    if isinstance(value, Enum):
+        number = numbers.get(value.name)
+        if number is not None and number == value.value:
             return number
-    elif type(given) is int and given in numbers.values():
-        return given
+    elif type(value) is int and value in numbers.values():
+        return value
     expected = ", ".join(f"{key} ({number})" for key, number in numbers.items())
-    raise ConfigError(f"{name} must be one of {expected}; got {given!r}")
+    raise ConfigError(f"{name} must be one of {expected}; got {value!r}")
 
 
 @dataclass(frozen=True)

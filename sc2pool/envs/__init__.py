@@ -1,1 +1,1 @@
-"""The faces of the pool: Stable-Baselines3's `VecEnv`, gymnasium's `Env` and `VectorEnv`."""
+"""The env classes of the pool: Stable-Baselines3's `VecEnv`, gymnasium's `Env` and `VectorEnv`."""

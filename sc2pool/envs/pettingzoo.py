@@ -214,8 +214,8 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         mask = self.pool.action_mask(row)
         # A task may give a mask at some steps only.
         if isinstance(space, spaces.MultiDiscrete):
-            given = np.ones(space.nvec.sum(), np.int8) if mask is None else mask.astype(np.int8)
-            return tuple(np.split(given, space.nvec.cumsum()[:-1]))
+            allowed = np.ones(space.nvec.sum(), np.int8) if mask is None else mask.astype(np.int8)
+            return tuple(np.split(allowed, space.nvec.cumsum()[:-1]))
         assert isinstance(space, spaces.Discrete), "`mask_space` has checked it"
         return np.ones(int(space.n), np.int8) if mask is None else mask.astype(np.int8)
 

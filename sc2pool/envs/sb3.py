@@ -107,7 +107,7 @@ class SubprocSC2VecEnv(VecEnv):
         self._advises = players.is_task
 
     def _begin(self, pool: Pool, seed: int | None, *, is_task: bool) -> None:
-        """Be the face of this pool, which is closed if that fails."""
+        """Attach this VecEnv to a pool, which is closed if that fails."""
         self.pool = pool
         self._is_task = is_task
         self._advises = False
@@ -196,7 +196,7 @@ class SubprocSC2VecEnv(VecEnv):
 
         The envs of `env_fns` get `seed`, `seed + 1`, …, as in SB3. For tasks it is the seed of the
         run: the k-th episode that begins has a game seed derived from `seed` and k, which is the
-        same in all faces, so neighbouring seeds have no episode in common.
+        same in all env classes, so neighbouring seeds have no episode in common.
 
         Returns:
             `seed + i` for each env i, as in SB3.

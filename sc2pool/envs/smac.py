@@ -367,8 +367,8 @@ def _battle_of(
         parent = smacv2_task(map_name, capability_config)
         members["tells_best_return"] = True
         if capability_config is None:
-            given = {name: getattr(rules, name) for name in options if name not in _FIXED}
-            rules = replace(parent.rules, **given)
+            values = {name: getattr(rules, name) for name in options if name not in _FIXED}
+            rules = replace(parent.rules, **values)
     opponent = Computer(parent.scenario.enemy_kinds[0].race, _DIFFICULTIES[difficulty])
     members |= {
         "__module__": parent.__module__,

@@ -1,4 +1,4 @@
-"""The constructor keywords that the faces share: checked here, and turned into a pool's players.
+"""The constructor keywords of all env classes: checked here, and turned into a pool's players.
 
 `SubprocSC2VecEnv` documents them. Rules: all that can be checked without a process is checked
 before the first one starts; every wrong keyword is a `ConfigError` that names what was given; a
@@ -27,7 +27,7 @@ from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.bots import BotOpponent
-from sc2pool.tasks.opponents.given import resolve as resolve_opponent
+from sc2pool.tasks.opponents.resolve import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.players.gym_player import GymSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
@@ -37,7 +37,7 @@ EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 Game = str | os.PathLike[str]
 TaskChoice = str | type[TaskDefinition]
 EnvFns = Sequence[EnvFn] | TaskChoice | int | None
-"""A face's first argument: functions, or in their place a task or a number of envs."""
+"""An env class's first argument: functions, or in their place a task or a number of envs."""
 
 
 class GameKeywords(TypedDict, total=False):
@@ -70,7 +70,7 @@ MOST_ENVS_PER_WORKER = 8
 
 @dataclass(frozen=True)
 class Players:
-    """What a face makes its pool of.
+    """What an env class makes its pool of.
 
     Attributes:
         specs: a player for each env.
@@ -112,11 +112,11 @@ class Players:
         """Game loops per env step; None for envs of the user."""
         return None if self.task is None else self.task.loops_per_step
 
-    def require_one_row(self, face: str) -> None:
+    def require_one_row(self, adapter: str) -> None:
         """Check that each env has one row.
 
         Args:
-            face: what has one for each, for the message.
+            adapter: the class that has one for each, for the message.
 
         Raises:
             ConfigError: the task has several learning players or agents.
@@ -124,7 +124,8 @@ class Players:
         if self.task is not None and self.task.rows > 1:
             is_match = self.task.task.players > 1
             raise ConfigError(
-                f"{face} has one learner in each game, but {self.task_name} has {self.task.rows}: "
+                f"{adapter} has one learner in each game, but {self.task_name} has "
+                f"{self.task.rows}: "
                 "SubprocSC2VecEnv and SC2VectorEnv have a row for each of them, SC2ParallelEnv an "
                 f"agent{'; with opponent= a match has one learner' if is_match else ''}"
             )
@@ -147,15 +148,15 @@ class Players:
             **keywords,
         )
 
-    def describe(self, face: object, pool: Pool) -> str:
-        """The `repr` of a face with this pool."""
+    def describe(self, adapter: object, pool: Pool) -> str:
+        """The `repr` of an adapter with this pool."""
         what = f"env_fns, n={len(self.specs)}"
         if self.task is not None:
             what = (
                 f"task={self.task.task.__name__}, n={len(self.specs)}, spares={self.spares}, "
                 f"realtime={self.realtime}, game_version={pool.game_version!r}"
             )
-        return f"{type(face).__name__}({what}, closed={pool.closed})"
+        return f"{type(adapter).__name__}({what}, closed={pool.closed})"
 
 
 def make_players(
@@ -211,7 +212,7 @@ def make_players(
         if config.envs_per_worker is None and not serial:
             config = replace(config, envs_per_worker=good_envs_per_worker(spec, n, usable_cores()))
         return Players([spec] * n, config, seed, spares, serial)
-    for name, given, default in (
+    for name, value, default in (
         ("envs_per_worker", config.envs_per_worker, None),
         ("game", game, "auto"),
         ("spares", spares, 0),
@@ -221,10 +222,10 @@ def make_players(
         ("max_loops", max_loops, None),
         ("opponent", opponent, None),
     ):
-        if given != default:
+        if value != default:
             raise ConfigError(
                 f"{name} is for tasks and has no effect on the envs that env_fns make; "
-                f"got {name}={given!r}"
+                f"got {name}={value!r}"
             )
     specs = gym_specs(env_fns)
     if n not in (None, len(specs)):
@@ -248,15 +249,15 @@ def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:
     return min(ceil(n / n_cores), MOST_ENVS_PER_WORKER) if shares else 1
 
 
-def check_keywords(face: str, given: Mapping[str, Any], allowed: type[GameKeywords]) -> None:
-    """Check that a face has all these keywords, as Python itself does where they are spelled out.
+def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[GameKeywords]) -> None:
+    """Check that an env class has all these keywords, as Python does for spelled-out ones.
 
     Raises:
         TypeError: it has not.
     """
-    for name in given:
+    for name in keywords:
         if name not in allowed.__optional_keys__:  # type: ignore[attr-defined]
-            raise TypeError(f"{face}() got an unexpected keyword argument {name!r}")
+            raise TypeError(f"{adapter}() got an unexpected keyword argument {name!r}")
 
 
 def sort_first_argument(
@@ -346,27 +347,27 @@ def gym_specs(env_fns: Sequence[EnvFn]) -> list[GymSpec]:
     return [GymSpec(env_fn) for env_fn in env_fns]
 
 
-def check_start_method(name: str, given: str | None) -> None:
+def check_start_method(name: str, value: str | None) -> None:
     """Check the name of a start method, which has no other effect.
 
     Raises:
         ConfigError: not a string.
         ValueError: unknown start method.
     """
-    if not isinstance(given, str | None):
+    if not isinstance(value, str | None):
         raise ConfigError(
-            f"{name} must be None or a start method's name, got {given!r}; for a number of envs "
-            f"write n={given!r}"
+            f"{name} must be None or a start method's name, got {value!r}; for a number of envs "
+            f"write n={value!r}"
         )
-    multiprocessing.get_context(given)
+    multiprocessing.get_context(value)
 
 
-def whole_number(name: str, given: object, least: int) -> int:
+def whole_number(name: str, value: object, least: int) -> int:
     """`given` as an int.
 
     Raises:
         ConfigError: it is not a whole number, or less than `least`.
     """
-    if isinstance(given, bool) or not isinstance(given, SupportsIndex) or index(given) < least:
-        raise ConfigError(f"{name} must be a whole number of at least {least}, got {given!r}")
-    return index(given)
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < least:
+        raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return index(value)

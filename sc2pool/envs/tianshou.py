@@ -2,7 +2,7 @@
 
 Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose episode is over; a
 step of an asynchronous env returns those that are ready first. The pool begins the next episode by
-itself, as in the other vector faces, so an env that is over is ready once its next episode's first
+itself, as in the other classes, so an env that is over is ready once its next episode's first
 observation is there; `reset` hands that out without a wait, while the other envs step. What the
 pool adds to an info begins with `sc2pool.`, and is numbers only: tianshou's buffers write None for
 a text that another info lacks, and its trainer refuses a buffer with None.
@@ -275,11 +275,11 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         """End every worker and game; bounded, and may be called again."""
         self.pool.close()
 
-    def _envs(self, given: EnvIds) -> list[int]:
+    def _envs(self, env_ids: EnvIds) -> list[int]:
         """Indices as tianshou means them: None, one, or many; as 0 … n-1."""
-        if given is None:
+        if env_ids is None:
             return list(range(self.env_num))
-        many = given if isinstance(given, Iterable) else [given]
+        many = env_ids if isinstance(env_ids, Iterable) else [env_ids]
         return [range(self.env_num)[operator.index(env)] for env in many]
 
 

@@ -71,9 +71,9 @@ def seeds_of_tasks(
     """
     if isinstance(seed, SupportsIndex):
         return [None] * len(seeds), seeds[0]
-    given = [one for one in (seeds[env] for env in envs) if one is not None]
+    known = [one for one in (seeds[env] for env in envs) if one is not None]
     # The length makes it another seed than the integer that a list of one stands for.
-    return list(seeds), [len(given), *given] if given else None
+    return list(seeds), [len(known), *known] if known else None
 
 
 def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:

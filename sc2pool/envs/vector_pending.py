@@ -1,4 +1,4 @@
-"""Which call of gymnasium's vector face is pending, as its users know it.
+"""The pending call of `SC2VectorEnv`, in gymnasium's words.
 
     begin(state) ─► WAITING_… ─► receive(state, timeout) ─► DEFAULT
                                     └─ timed out, interrupted: received later, or dropped by the

@@ -1,4 +1,4 @@
-"""The pool: n envs stepped together. The faces in `sc2pool.envs` are thin coats over it.
+"""The pool: n envs stepped together. The classes in `sc2pool.envs` adapt it to each library.
 
     send(actions) ─┐
     begin(envs)    ├─► every env's instance works ─► recv(): wait, begin the next episodes, gather
@@ -62,9 +62,9 @@ def agreed(hellos: Sequence[Hello]) -> Hello:
     check_rows(hellos)
     for env, hello in enumerate(hellos):
         for name in ("observation_space", "action_space"):
-            given, expected = getattr(hello, name), getattr(first, name)
-            if given != expected:
-                raise ConfigError(f"env {env}: {name} is {given}, but env 0 has {expected}")
+            value, expected = getattr(hello, name), getattr(first, name)
+            if value != expected:
+                raise ConfigError(f"env {env}: {name} is {value}, but env 0 has {expected}")
     return first
 
 

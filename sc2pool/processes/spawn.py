@@ -47,9 +47,9 @@ def start_python(
         stdout: as there.
         stderr: as there.
     """
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package_root = str(Path(__file__).resolve().parents[2])
-    search_path = os.pathsep.join([package_root, *filter(os.path.isabs, given)])
+    search_path = os.pathsep.join([package_root, *filter(os.path.isabs, entries)])
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],
         pass_fds=descriptors,

@@ -181,11 +181,11 @@ def check_definition(cls: type[TaskDefinition]) -> None:
         ("observation_space", spaces.Space),
         ("action_space", spaces.Space),
     ):
-        given = getattr(cls, name, None)
-        if not isinstance(given, kind):
+        value = getattr(cls, name, None)
+        if not isinstance(value, kind):
             raise ConfigError(
                 f"task {cls.__name__}: class attribute {name!r} must be a {kind.__name__}, "
-                f"got {given!r}"
+                f"got {value!r}"
             )
     missing = ", ".join(sorted(f"{hook}()" for hook in cls.__abstractmethods__))
     if missing:

@@ -67,8 +67,8 @@ class EpisodeRules:
             observation = await awaited(observation)
         reward, terminated, truncated = 0.0, game_ended, False
         if before is not None:
-            given: Any = task.reward()
-            reward = float(given if type(given) in PLAIN else await awaited(given))
+            value: Any = task.reward()
+            reward = float(value if type(value) in PLAIN else await awaited(value))
             if not isfinite(reward):
                 raise ObservationError(f"reward() returned {reward}, expected a finite number")
             ends = task.terminated()

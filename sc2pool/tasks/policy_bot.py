@@ -56,10 +56,10 @@ class PolicyBot(BotAI):
         self.game_version = ""
         self._episode: TaskEpisode | None = None
         self._bot: RLBotAI | None = None
-        given, wanted = getattr(policy, "action_space", None), self._definition.action_space
-        if given is not None and given != wanted:
+        space, wanted = getattr(policy, "action_space", None), self._definition.action_space
+        if space is not None and space != wanted:
             raise ConfigError(
-                f"the policy acts in {given}, the task {self._definition.__name__} in {wanted}"
+                f"the policy acts in {space}, the task {self._definition.__name__} in {wanted}"
             )
 
     @property

@@ -27,7 +27,7 @@ def close_in_time(made) -> None:
 
 
 def use(name: str):
-    """A call of the face, by name."""
+    """A call of the env, by name."""
     arguments = {
         "reset": (),
         "step": ([0],),

@@ -1,4 +1,4 @@
-"""Frames of tasks: the game that the env plays now, at its newest observation, on every face."""
+"""Frames of tasks: the game that the env plays now, at its newest observation, of every env class."""
 
 from __future__ import annotations
 
@@ -224,10 +224,10 @@ def test_gymnasium_make(pools, standin_dir):
     assert env.render().shape == FRAME_SHAPE
 
 
-@pytest.mark.parametrize("face", ["vec_task", "vector_task", "gym_env"])
+@pytest.mark.parametrize("fixture", ["vec_task", "vector_task", "gym_env"])
 @pytest.mark.parametrize("task", [Placed, PlacedBot, Painting])
-def test_for_people_a_page_shows_the_games(face, task, request, capfd, wait_for):
-    made = request.getfixturevalue(face)(task, render_mode="human")
+def test_for_people_a_page_shows_the_games(fixture, task, request, capfd, wait_for):
+    made = request.getfixturevalue(fixture)(task, render_mode="human")
     assert made.render_mode == "human"
     (address,) = re.findall(
         r"the games are shown at (http://127\.0\.0\.1:\d+/)", capfd.readouterr().err

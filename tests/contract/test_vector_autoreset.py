@@ -1,4 +1,4 @@
-"""gymnasium's vector face: who resets an env that is over, and when; the infos of it."""
+"""`SC2VectorEnv`: who resets an env that is over, and when; the infos of it."""
 
 from __future__ import annotations
 

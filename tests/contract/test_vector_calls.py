@@ -1,4 +1,4 @@
-"""gymnasium's vector face: calls out of order, timeouts, attributes, errors, and the end."""
+"""`SC2VectorEnv`: calls out of order, timeouts, attributes, errors, and the end."""
 
 from __future__ import annotations
 

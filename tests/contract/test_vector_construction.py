@@ -1,4 +1,4 @@
-"""gymnasium's vector face: how it is made, its spaces, and its seeds."""
+"""`SC2VectorEnv`: how it is made, its spaces, and its seeds."""
 
 from __future__ import annotations
 

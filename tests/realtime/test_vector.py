@@ -1,4 +1,4 @@
-"""gymnasium's vector face in real time, in each of its autoreset modes."""
+"""`SC2VectorEnv` in real time, in each of its autoreset modes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from sc2.player import Bot
 from sc2pool.config import Computer, GameSetup
 from sc2pool.errors import ConfigError, FaultKind, GameFault, UserCodeError
 from sc2pool.tasks.melee.melee import Melee
-from sc2pool.tasks.opponents.given import resolve
+from sc2pool.tasks.opponents.resolve import resolve
 from sc2pool.tasks.players.match.match_player import MatchPlayer
 from sc2pool.tasks.queue_pair import Transition
 from tests.tasks.duel_bots import ATTACK, WAIT, DuelBot, DuelTask, PlainDuelBot

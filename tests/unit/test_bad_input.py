@@ -46,7 +46,7 @@ def refused(make: Callable[[], Any], *said: str) -> None:
 
 
 @pytest.fixture(params=[SubprocSC2VecEnv, SC2VectorEnv, SC2GymEnv])
-def face(request: pytest.FixtureRequest) -> Any:
+def env_class(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
@@ -68,25 +68,25 @@ def face_of_many(request: pytest.FixtureRequest) -> Any:
         (OnAMissingMap, ["no map 'MoveToBecon' in ", "similar: MoveToBeacon"]),
     ],
 )
-def test_task(face: Any, standin_dir: Path, task: Any, said: list[str]) -> None:
-    refused(lambda: face(task=task, game=standin_dir), *said)
+def test_task(env_class: Any, standin_dir: Path, task: Any, said: list[str]) -> None:
+    refused(lambda: env_class(task=task, game=standin_dir), *said)
 
 
-def test_game_that_does_not_exist(face: Any, tmp_path: Path) -> None:
+def test_game_that_does_not_exist(env_class: Any, tmp_path: Path) -> None:
     missing = tmp_path / "StarCraft III"
     refused(
-        lambda: face(task="MoveToBeacon", game=missing),
+        lambda: env_class(task="MoveToBeacon", game=missing),
         f"game='{missing}' is no StarCraft II installation",
         "does not exist",
     )
 
 
 def test_sc2path_that_is_no_installation(
-    face: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    env_class: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SC2PATH", str(tmp_path))
     refused(
-        lambda: face(task="MoveToBeacon"),
+        lambda: env_class(task="MoveToBeacon"),
         f"SC2PATH='{tmp_path}' is no StarCraft II installation",
         "has no folder Versions",
     )
@@ -148,9 +148,9 @@ def test_start_method() -> None:
         SubprocSC2VecEnv([dict], start_method="teleport")  # type: ignore[list-item]
 
 
-def test_render_mode(face: Any, standin_dir: Path) -> None:
+def test_render_mode(env_class: Any, standin_dir: Path) -> None:
     refused(
-        lambda: face(task="MoveToBeacon", game=standin_dir, render_mode="ansi"),
+        lambda: env_class(task="MoveToBeacon", game=standin_dir, render_mode="ansi"),
         "render_mode must be None or one of ['human', 'rgb_array'], got 'ansi'",
     )
 
@@ -181,16 +181,16 @@ def test_replays_are_for_tasks_only(face_of_many: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["step_mul", "max_loops"])
 @pytest.mark.parametrize("loops", [0, -8, 1.5, True, "8"])
-def test_numbers_of_loops(face: Any, standin_dir: Path, name: str, loops: Any) -> None:
+def test_numbers_of_loops(env_class: Any, standin_dir: Path, name: str, loops: Any) -> None:
     refused(
-        lambda: face(task="MoveToBeacon", game=standin_dir, **{name: loops}),
+        lambda: env_class(task="MoveToBeacon", game=standin_dir, **{name: loops}),
         f"{name} must be a whole number of at least 1, got {loops!r}",
     )
 
 
-def test_other_keywords(face: Any, standin_dir: Path) -> None:
-    refused(lambda: face(game=standin_dir, realtime="yes"), "realtime must be True or False")
-    refused(lambda: face(game=standin_dir, config={}), "config must be a PoolConfig, got {}")
+def test_other_keywords(env_class: Any, standin_dir: Path) -> None:
+    refused(lambda: env_class(game=standin_dir, realtime="yes"), "realtime must be True or False")
+    refused(lambda: env_class(game=standin_dir, config={}), "config must be a PoolConfig, got {}")
 
 
 @pytest.mark.parametrize(
@@ -210,10 +210,10 @@ def test_a_vector_env_that_was_not_made_can_be_closed(wrong: dict[str, Any]) -> 
     made[0].close()
 
 
-def test_replay_policy(face: Any, standin_dir: Path, tmp_path: Path) -> None:
+def test_replay_policy(env_class: Any, standin_dir: Path, tmp_path: Path) -> None:
     def make(**fields: Any) -> Any:
         policy = ReplayPolicy(**({"dir": tmp_path} | fields))
-        return lambda: face(
+        return lambda: env_class(
             task="MoveToBeacon", game=standin_dir, config=PoolConfig(replays=policy)
         )
 

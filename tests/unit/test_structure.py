@@ -20,7 +20,7 @@ PACKAGE = Path(sc2pool.__file__).parent
 TESTS = Path(__file__).parents[1]
 UNIT = TESTS / "unit"
 NOT_ONE_MODULE = {
-    "test_bad_input.py": "wrong arguments, through the faces",
+    "test_bad_input.py": "wrong arguments of the env classes",
     "test_clock.py": "a rule of the whole package",
     "test_game_option.py": "the option --game of tests/conftest.py",
     "test_imports.py": "a rule of the whole package",

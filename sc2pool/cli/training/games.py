@@ -68,9 +68,9 @@ def _make(options: TrainOptions, **keywords: Any) -> SubprocSC2VecEnv:
     return RaySC2VecEnv(task=task, address=options.ray, game=options.game, **keywords)
 
 
-def _opponent(given: object) -> dict[str, Any]:
+def _opponent(opponent: object) -> dict[str, Any]:
     """The keyword, which only games on this machine have; nothing for no opponent."""
-    return {} if given is None else {"opponent": given}
+    return {} if opponent is None else {"opponent": opponent}
 
 
 def where(env: object) -> str:

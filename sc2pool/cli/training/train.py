@@ -169,10 +169,10 @@ def train(
 def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
     """What `config.json` says of the run."""
     versions = {name: metadata.version(name) for name in RECORDED_VERSIONS}
-    given = asdict(options)
+    values = asdict(options)
     return {
-        "hyperparameters": given.pop("hyperparameters"),
-        "options": given,
+        "hyperparameters": values.pop("hyperparameters"),
+        "options": values,
         "game_version": game_version,
         "versions": {"python": platform.python_version(), **versions},
         "platform": platform.platform(),

@@ -43,25 +43,24 @@ class BotOpponent:
 
     Attributes:
         name: how it is called.
-        given: the bot's class, or an object of it that never plays itself.
+        bot: the bot's class, or an object of it that never plays itself.
         race: as in `PlainBot`.
     """
 
     name: str
-    given: type[BotAI] | BotAI
+    bot: type[BotAI] | BotAI
     race: int | None = None
 
     def begin(self, episode: Episode) -> tuple[str, PlainBot]:  # noqa: ARG002
-        given = self.given
-        bot = given() if isinstance(given, type) else copy.deepcopy(given)
+        bot = self.bot() if isinstance(self.bot, type) else copy.deepcopy(self.bot)
         return self.name, PlainBot(bot, self.race)
 
 
-def bot_opponent(given: Any) -> BotOpponent | None:
+def bot_opponent(opponent: Any) -> BotOpponent | None:
     """The opponent that a bot of python-sc2 makes; None if it is no such bot.
 
     Args:
-        given: as in the module.
+        opponent: as in the module.
 
     Raises:
         ConfigError: it is an `RLBotAI`, which has no policy of its own, or a player without a bot.
@@ -69,11 +68,11 @@ def bot_opponent(given: Any) -> BotOpponent | None:
     bots, players = (sys.modules.get(f"sc2.{name}") for name in ("bot_ai", "player"))
     if bots is None:
         return None
-    bot, race, name = given, None, None
-    if players is not None and isinstance(given, players.Bot):
-        bot, race, name = given.ai, race_number(given.race), given.name
+    bot, race, name = opponent, None, None
+    if players is not None and isinstance(opponent, players.Bot):
+        bot, race, name = opponent.ai, race_number(opponent.race), opponent.name
         if bot is None:
-            raise ConfigError(f"opponent={given!r} has no bot: its ai is None")
+            raise ConfigError(f"opponent={opponent!r} has no bot: its ai is None")
     bot_class = bot if isinstance(bot, type) else type(bot)
     if not issubclass(bot_class, bots.BotAI):
         return None

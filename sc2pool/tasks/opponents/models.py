@@ -210,12 +210,12 @@ def check_spaces(
     Raises:
         ConfigError: they differ; names both.
     """
-    for kind, given, wanted in (
+    for kind, space, wanted in (
         ("observes", observed, observation_space),
         ("acts in", acted, action_space),
     ):
-        if given is not None and given != wanted and given != channels_first(wanted):
-            raise ConfigError(f"{what} {kind} {given}, expected the task's {wanted}")
+        if space is not None and space != wanted and space != channels_first(wanted):
+            raise ConfigError(f"{what} {kind} {space}, expected the task's {wanted}")
 
 
 def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
@@ -264,8 +264,8 @@ class TeamModelPair(ModelPair):
 
     def put_rows(self, transitions: Sequence[Transition]) -> None:
         first = transitions[0]
-        given = [one.action_masks for one in transitions if one.action_masks is not None]
-        masks = np.stack(given) if given else None
+        allowed = [one.action_masks for one in transitions if one.action_masks is not None]
+        masks = np.stack(allowed) if allowed else None
         together = batch_of([one.observation for one in transitions])
         self._n = len(transitions)
         self.put(first._replace(observation=together, action_masks=masks))

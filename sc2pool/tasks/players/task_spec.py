@@ -74,8 +74,8 @@ class TaskSpec:
     @property
     def overrides(self) -> dict[str, int]:
         """The attributes that this pool sets on each task object, before `set_attr`'s."""
-        given = {"step_mul": self.step_mul, "max_loops": self.max_loops}
-        return {name: loops for name, loops in given.items() if loops is not None}
+        limits = {"step_mul": self.step_mul, "max_loops": self.max_loops}
+        return {name: loops for name, loops in limits.items() if loops is not None}
 
     @property
     def loops_per_step(self) -> int:

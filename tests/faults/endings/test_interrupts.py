@@ -91,10 +91,10 @@ def assert_it_works(env: Any, step: Callable[[], Any]) -> None:
         assert step()[0].tolist() == [[number]] * N
 
 
-@pytest.mark.parametrize("face", [SubprocSC2VecEnv, SC2VectorEnv])
+@pytest.mark.parametrize("env_class", [SubprocSC2VecEnv, SC2VectorEnv])
 @pytest.mark.parametrize("what", ["step", "reset"])
-def test_at_any_instant_of_a_call(face: type, what: str) -> None:
-    env = face([Counting] * N)
+def test_at_any_instant_of_a_call(env_class: type, what: str) -> None:
+    env = env_class([Counting] * N)
 
     def step() -> Any:
         return env.step(np.zeros(N, np.int64))

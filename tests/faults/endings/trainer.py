@@ -1,7 +1,7 @@
 """A training program that a test ends in some way: `trainer.py GAME ENDING [N]`.
 
 At each stage it prints a line of JSON, with the pids of its workers and games once it trains.
-It uses the pool without a face, for Stable-Baselines3 takes seconds to import.
+It uses the pool without an env class, because Stable-Baselines3 takes seconds to import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The keywords that the faces share are checked and become players before a process starts."""
+"""The keywords that all env classes share are checked and become players before a process starts."""
 
 from __future__ import annotations
 

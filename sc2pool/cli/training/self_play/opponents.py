@@ -8,8 +8,8 @@ from sc2pool.cli.training.run_folder import SNAPSHOTS_FOLDER
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.settings.self_play import LATEST_SHARE, SHARED
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.opponents.given import FunctionOpponent, InTurn
 from sc2pool.tasks.opponents.opponent import Opponent
+from sc2pool.tasks.opponents.resolve import FunctionOpponent, InTurn
 from sc2pool.tasks.opponents.snapshots import RULES, FirstOpponent, SnapshotStore
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.team_task import agents_of

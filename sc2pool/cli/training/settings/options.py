@@ -78,14 +78,14 @@ class TrainOptions:
         resumed = earlier.get("options", {})
 
         def choose(name: str, default: Any) -> Any:
-            given = getattr(args, name)
-            return given if given is not None else resumed.get(name, default)
+            value = getattr(args, name)
+            return value if value is not None else resumed.get(name, default)
 
         for name in ("task", "algo"):
-            given = getattr(args, name)
-            if given is not None and given != resumed.get(name, given):
+            value = getattr(args, name)
+            if value is not None and value != resumed.get(name, value):
                 raise ConfigError(
-                    f"--{name} {given}: {args.resume} is a run of {name} {resumed[name]}"
+                    f"--{name} {value}: {args.resume} is a run of {name} {resumed[name]}"
                 )
         task = choose("task", cls.task)
         algo = choose("algo", cls.algo)
@@ -145,14 +145,14 @@ class TrainOptions:
         """Raise `ConfigError` for an option that games on a cluster do not have."""
         if self.ray is None:
             return
-        for name, given, instead in (
+        for name, value, instead in (
             ("--watch", self.watch, f"`sc2pool watch --ray {self.ray}` shows those of a cluster"),
             ("--metrics-port", self.metrics_port is not None, "Ray has metrics of its own"),
             ("--self-play", self.self_play, "train tasks of two players here"),
             ("--realtime", self.realtime, "for a cluster see docs/real-time.md, RLlib"),
             ("--algo async-ppo", ALGORITHMS[self.algo].plays_on, "choose another algorithm"),
         ):
-            if given:
+            if value:
                 raise ConfigError(f"{name} is for games on this machine, not --ray: {instead}")
 
 
@@ -183,12 +183,12 @@ def choose_hyperparameters(
     return read_hyperparameters(algo, task, args.hyperparameters)
 
 
-def choose_out(given: Path | None, model: Path | None, task: str) -> Path:
+def choose_out(chosen: Path | None, model: Path | None, task: str) -> Path:
     """The run's folder: as given, else the resumed run's, else a new one below `runs`."""
-    if model is not None and (given is None or given.resolve() == model.parent.resolve()):
+    if model is not None and (chosen is None or chosen.resolve() == model.parent.resolve()):
         out = model.parent
-    elif given is not None:
-        out = given
+    elif chosen is not None:
+        out = chosen
         if (out / CONFIG_FILE).exists():
             raise ConfigError(
                 f"--out {out} already holds a run: choose another folder, or --resume {out}"

@@ -29,11 +29,11 @@ GAMES: Final = 20
 """Of an evaluation, against each opponent."""
 
 
-def choose_self_play(given: str | None, earlier: str | None, task: type[TaskDefinition]) -> str:
+def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDefinition]) -> str:
     """The mode of a run; empty for a task of one player.
 
     Args:
-        given: on the command line.
+        chosen: on the command line.
         earlier: of the resumed run.
         task: what is played.
 
@@ -41,10 +41,10 @@ def choose_self_play(given: str | None, earlier: str | None, task: type[TaskDefi
         ConfigError: it is asked for, and the task has one player.
     """
     if task.players == 2:
-        return given or earlier or SHARED
-    if given:
+        return chosen or earlier or SHARED
+    if chosen:
         raise ConfigError(
-            f"--self-play {given}: it needs a task of two players, and {task.__name__} has "
+            f"--self-play {chosen}: it needs a task of two players, and {task.__name__} has "
             f"{task.players}"
         )
     return ""

@@ -17,7 +17,7 @@ from sc2.player import Bot
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.opponents.bots import PlainBot
-from sc2pool.tasks.opponents.given import InTurn, resolve
+from sc2pool.tasks.opponents.resolve import InTurn, resolve
 from sc2pool.tasks.player import Episode
 
 
@@ -98,7 +98,7 @@ def test_a_program_without_bots_does_not_load_python_sc2():
     program = (
         "import sys\n"
         "from sc2pool.tasks.duels.marine_duel import MarineDuel\n"
-        "from sc2pool.tasks.opponents.given import resolve\n"
+        "from sc2pool.tasks.opponents.resolve import resolve\n"
         "resolve(MarineDuel.scripted, MarineDuel)\n"
         "assert 'sc2' not in sys.modules"
     )

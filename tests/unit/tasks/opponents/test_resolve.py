@@ -13,7 +13,7 @@ from gymnasium import spaces
 from sc2pool.config import Computer
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.opponents.given import InTurn, resolve
+from sc2pool.tasks.opponents.resolve import InTurn, resolve
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition

@@ -1,4 +1,4 @@
-"""A fault as gymnasium's vector face shows it: one marked truncation, in each autoreset mode."""
+"""A fault as `SC2VectorEnv` shows it: one marked truncation, in each autoreset mode."""
 
 from __future__ import annotations
 

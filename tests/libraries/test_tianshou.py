@@ -1,4 +1,4 @@
-"""`tianshou_face.py`, the tests of `SC2TianshouVectorEnv`, in the environment that has tianshou."""
+"""`tianshou_env.py`, the tests of `SC2TianshouVectorEnv`, in the environment that has tianshou."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_all_of_its_tests_pass(python_with: Callable[[str], str], tmp_path: Path
     done = subprocess.run(
         [
             python_with("tianshou"),
-            *("-m", "pytest", Path(__file__).with_name("tianshou_face.py")),
+            *("-m", "pytest", Path(__file__).with_name("tianshou_env.py")),
             *("-p", "no:cacheprovider", f"--basetemp={tmp_path / 'its own'}"),
         ],
         cwd=Path(__file__).parents[2],

@@ -91,49 +91,51 @@ class InTurn:
         return self.opponents[episode.number // 2 % len(self.opponents)].begin(episode)
 
 
-def resolve(given: Any, task: type[TaskDefinition]) -> Opponent | Computer | None:
+def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | None:
     """The opponent that a user has given for a task.
 
     Args:
-        given: see the module.
+        opponent: see the module.
         task: of two players.
 
     Raises:
         ConfigError: it is none of these; no such file, or not a model; a model of other spaces; a
             task for one player.
     """
-    if given is None:
+    if opponent is None:
         return None
     if task.players != 2:
         raise ConfigError(
             f"opponent is for a task of two players, and {task.__name__} has {task.players}; "
-            f"got opponent={given!r}"
+            f"got opponent={opponent!r}"
         )
-    return given if isinstance(given, Computer) else _opponent(given, task)
+    return opponent if isinstance(opponent, Computer) else _opponent(opponent, task)
 
 
-def _opponent(given: Any, task: type[TaskDefinition]) -> Opponent:
-    if isinstance(given, SnapshotStore):
-        for snapshot in given.snapshots()[:1]:
+def _opponent(opponent: Any, task: type[TaskDefinition]) -> Opponent:
+    if isinstance(opponent, SnapshotStore):
+        for snapshot in opponent.snapshots()[:1]:
             snapshot.check_spaces(task.observation_space, task.action_space)
-        return SnapshotOpponent(given, task.observation_space, task.action_space, agents_of(task))
-    if isinstance(given, str | os.PathLike):
-        path = Path(given).absolute()
+        return SnapshotOpponent(
+            opponent, task.observation_space, task.action_space, agents_of(task)
+        )
+    if isinstance(opponent, str | os.PathLike):
+        path = Path(opponent).absolute()
         return _model(SavedModel(path.stem, path), task)
-    bot = bot_opponent(given)
+    bot = bot_opponent(opponent)
     if bot is not None:
         return bot
-    if isinstance(given, type):
-        raise ConfigError(f"opponent must be an object, got the class {given.__name__}")
-    if callable(getattr(given, "begin", None)):
-        return given  # type: ignore[no-any-return]
-    if callable(getattr(given, "predict", None)):
-        return _predicting(given, task)
-    if callable(given):
-        return FunctionOpponent(_name(given), given, task.action_space, agents_of(task))
+    if isinstance(opponent, type):
+        raise ConfigError(f"opponent must be an object, got the class {opponent.__name__}")
+    if callable(getattr(opponent, "begin", None)):
+        return opponent  # type: ignore[no-any-return]
+    if callable(getattr(opponent, "predict", None)):
+        return _predicting(opponent, task)
+    if callable(opponent):
+        return FunctionOpponent(_name(opponent), opponent, task.action_space, agents_of(task))
     raise ConfigError(
         f"opponent must be a function of the observation, an object with predict(), the path of a "
-        f"saved model, a SnapshotStore, a Computer, a python-sc2 bot or None, got {given!r}"
+        f"saved model, a SnapshotStore, a Computer, a python-sc2 bot or None, got {opponent!r}"
     )
 
 
@@ -142,24 +144,24 @@ def _model(model: SavedModel, task: type[TaskDefinition]) -> ModelOpponent:
     return ModelOpponent(model, task.action_space, agents_of(task))
 
 
-def _predicting(given: Any, task: type[TaskDefinition]) -> Opponent:
-    name = _name(given)
+def _predicting(opponent: Any, task: type[TaskDefinition]) -> Opponent:
+    name = _name(opponent)
     check_spaces(
         f"opponent {name}",
-        getattr(given, "observation_space", None),
-        getattr(given, "action_space", None),
+        getattr(opponent, "observation_space", None),
+        getattr(opponent, "action_space", None),
         task.observation_space,
         task.action_space,
     )
-    if hasattr(given, "policy_class") and callable(getattr(given, "save", None)):
+    if hasattr(opponent, "policy_class") and callable(getattr(opponent, "save", None)):
         # An SB3 model holds its env, its buffers and its log, which cannot travel.
         content = BytesIO()
-        given.save(content)
+        opponent.save(content)
         return _model(SavedModel(name, content.getvalue()), task)
-    return PredictOpponent(name, given, task.action_space, agents_of(task))
+    return PredictOpponent(name, opponent, task.action_space, agents_of(task))
 
 
-def _name(given: Any) -> str:
+def _name(opponent: Any) -> str:
     """What an opponent is called in infos and logs."""
-    name = getattr(given, "__name__", None)
-    return name if isinstance(name, str) else type(given).__name__
+    name = getattr(opponent, "__name__", None)
+    return name if isinstance(name, str) else type(opponent).__name__

@@ -1,6 +1,6 @@
 """What `SC2TianshouVectorEnv` promises, beside tianshou's own vector env on the same envs.
 
-`test_tianshou_face.py` runs this file, in the environment that has tianshou.
+`test_tianshou.py` runs this file, in the environment that has tianshou.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def test_a_task_of_two_learners_needs_rows(make, standin_dir):
         make(task="MarineDuel", n=2, game=standin_dir)
 
 
-def test_one_seed_is_one_run_in_every_face(make, standin_dir):
+def test_one_seed_is_one_run_in_every_env_class(make, standin_dir):
     other = SubprocSC2VecEnv(n=2, task="MoveToBeacon", game=standin_dir, seed=3)
     expected = [other.reset(), other.step([1, 2])[0]]
     other.close()
