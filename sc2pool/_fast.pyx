@@ -53,17 +53,17 @@ cdef extern from *:
     """
     #ifdef __linux__
     #include <sys/epoll.h>
-    static int sc2pool_only_rings(int epoll, int bell)
+    static int sc2pool_only_rings(int epoll, int doorbell)
     {
         struct epoll_event ready[2];
-        return epoll_wait(epoll, ready, 2, -1) == 1 && ready[0].data.fd == bell;
+        return epoll_wait(epoll, ready, 2, -1) == 1 && ready[0].data.fd == doorbell;
     }
     #else
-    static int sc2pool_only_rings(int epoll, int bell) { return 0; }
+    static int sc2pool_only_rings(int epoll, int doorbell) { return 0; }
     #endif
     """
-    # Wait with an epoll; whether only the bell ended it, and no signal.
-    bint only_rings "sc2pool_only_rings"(int epoll, int bell) nogil
+    # Wait with an epoll; whether only the doorbell ended it, and no signal.
+    bint only_rings "sc2pool_only_rings"(int epoll, int doorbell) nogil
 
 
 cdef extern from "unistd.h" nogil:
@@ -978,13 +978,13 @@ cdef class Requests:
     def __dealloc__(self):
         PyBuffer_Release(&self.words)
 
-    def wait(self, uint64_t sequence, int epoll, int bell):
+    def wait(self, uint64_t sequence, int epoll, int doorbell):
         """Block until there is a request after the one with this number.
 
         Args:
             sequence: of the newest request that was taken.
-            epoll: the descriptor of what to wait with; it watches the bell for changes.
-            bell: the descriptor that the trainer rings.
+            epoll: the descriptor of what to wait with; it watches the doorbell for changes.
+            doorbell: the descriptor that the trainer rings.
 
         Returns:
             The new request's number; 0 if something else ended the wait, such as a signal.
@@ -996,21 +996,21 @@ cdef class Requests:
             if request > sequence:
                 return request
             with nogil:
-                rings = only_rings(epoll, bell)
+                rings = only_rings(epoll, doorbell)
         return 0
 
 
 cdef class Ringing:
-    """As `bells.Ringing`, which says what it is for."""
+    """As `doorbells.Ringing`, which says what it is for."""
 
     cdef public bint in_turns
     cdef public bint is_due
-    cdef int bell
+    cdef int doorbell
     cdef object again
     cdef object later
 
-    def __init__(self, int bell, again, later):
-        self.bell = bell
+    def __init__(self, int doorbell, again, later):
+        self.doorbell = doorbell
         self.again = again
         self.later = later
 
@@ -1020,7 +1020,7 @@ cdef class Ringing:
             if not self.is_due:
                 self.is_due = True
                 self.later()
-        elif write(self.bell, &one, sizeof(one)) != sizeof(one):
+        elif write(self.doorbell, &one, sizeof(one)) != sizeof(one):
             self.again()
 
 

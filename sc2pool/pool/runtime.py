@@ -77,7 +77,7 @@ class Runtime:
                 lambda samples: snapshots.after_look(instance_stats(seats, samples)),
             )
             owned.callback(self._watchdog.close)
-            self._waiter.add(self._watchdog.bell.listening, None)
+            self._waiter.add(self._watchdog.doorbell.listening, None)
             self.loop = EventLoop(self._waiter, self._watchdog, supervisor)
             owned.pop_all()
 

@@ -35,7 +35,7 @@ from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.instances.supervisor import Listener
-from sc2pool.pool.queues.common_bell import Bell
+from sc2pool.pool.queues.common_doorbell import Ringable
 from sc2pool.pool.queues.layout import Array, SlotLayout
 from sc2pool.pool.queues.slot import TELLING
 from sc2pool.pool.queues.trainer_end import TrainerEnd
@@ -454,17 +454,11 @@ class Flight:
 class Lockstep:
     """The fast path: all envs step at once, and every reply is an observation and a reward.
 
-    All is done for all of them at once: in the slots, and by bells that several workers hear. The
-    records do not change meanwhile, as if nothing were sent. `sync` brings them up to date; every
-    method that reads or changes the records of envs calls it first. Until then another thread sees
-    "playing", not "stepping": it lasts as long as the trainer does not wait for the step, or has
-    waited less than a look's interval.
-
-    Args:
-        steps: the records of all envs; none if this path never fits them.
-        loop: waits for the instances.
-        gatherer: makes the batches.
-        rows: how many rows each env has.
+    All is done for all of them at once: in the slots, and by doorbells that several workers hear.
+    The records are stale meanwhile. `sync` brings them up to date; every method that reads or
+    changes the records of envs calls it first. Until then another thread sees "playing", not
+    "stepping": it lasts as long as the trainer does not wait for the step, or has waited less than
+    one poll interval.
     """
 
     def __init__(
@@ -484,7 +478,7 @@ class Lockstep:
         """False if anything may have happened to the envs since they were all found waiting."""
         self._instances: list[Instance] = []
         """The envs', when they were."""
-        self._bells: Sequence[Bell] = []
+        self._doorbells: Sequence[Ringable] = []
         """What wakes their workers."""
         self._actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
         """The newest actions of these instances that their records do not have."""
@@ -516,7 +510,7 @@ class Lockstep:
         if not self._is_arranged and self._all_wait():
             self._instances = [step.seat.instance for step in self._steps]
             self._slots.arrange([instance.queue.index for instance in self._instances])
-            self._bells = self._fleet.bells_of(self._instances)
+            self._doorbells = self._fleet.doorbells_of(self._instances)
             self._is_arranged = True
         return self._is_arranged
 
@@ -536,8 +530,8 @@ class Lockstep:
             actions = actions.reshape(len(self._steps), self._rows, *actions.shape[1:])
         self._bookkeeping.torn = True  # as a `with` block, but on the path of each step
         self._slots.batch.send(actions)
-        for bell in self._bells:
-            bell.ring()
+        for doorbell in self._doorbells:
+            doorbell.ring()
         # Noted last: if this process is stopped before it rings, that is not the workers' time.
         self._flight = Flight(actions, time.monotonic())
         self._bookkeeping.torn = False

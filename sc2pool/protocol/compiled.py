@@ -97,15 +97,15 @@ def requests(words: Any, request: int) -> Requests | None:
     return None if _fast is None else _fast.Requests(words, request=request)
 
 
-def ringing(bell: int, again: Callable[[], None], later: Callable[[], None]) -> Ringing | None:
+def ringing(doorbell: int, again: Callable[[], None], later: Callable[[], None]) -> Ringing | None:
     """What wakes the trainer; None if pure Python does.
 
     Args:
-        bell: the descriptor to write to.
+        doorbell: the descriptor to write to.
         again: called if that fails.
-        later: see `sc2pool.pool.worker.bells.Ringing`.
+        later: see `sc2pool.pool.worker.doorbells.Ringing`.
     """
-    return None if _fast is None else _fast.Ringing(bell, again, later)
+    return None if _fast is None else _fast.Ringing(doorbell, again, later)
 
 
 def headers(columns: tuple[Any, Any, Any, Any], slots: list[int]) -> Headers | None:

@@ -1,4 +1,4 @@
-"""Frames of tasks: the game that the env plays now, at its newest observation, of every env class."""
+"""Frames of tasks: the env's game at its newest observation, of every env class."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def passes_of_asyncio(rounds: int, *, with_a_task: bool = False) -> int:
 
     async def main() -> int:
         loop = asyncio.get_running_loop()
-        bells = [socket.socketpair() for _ in range(2)]
+        doorbells = [socket.socketpair() for _ in range(2)]
         passes = 0
 
         def count() -> None:
@@ -235,7 +235,7 @@ def passes_of_asyncio(rounds: int, *, with_a_task: bool = False) -> int:
             counting[0] = loop.call_soon(count)
 
         async def play(own: int) -> None:
-            sock, turn = bells[own][0], Turn(loop)
+            sock, turn = doorbells[own][0], Turn(loop)
             sock.setblocking(False)
             loop.turns.watch(sock.fileno(), turn.go_on)
             for _ in range(rounds):
@@ -245,18 +245,18 @@ def passes_of_asyncio(rounds: int, *, with_a_task: bool = False) -> int:
                         break
                     except BlockingIOError:
                         await loop.turns.wait(turn, time.monotonic() + LONG_S)
-                bells[1 - own][1].send(b"x")
+                doorbells[1 - own][1].send(b"x")
             loop.turns.forget(sock.fileno())
 
         counting = [loop.call_soon(count)]
         other = asyncio.create_task(asyncio.Event().wait()) if with_a_task else None
         players = [asyncio.create_task(play(own)) for own in range(2)]
-        bells[0][1].send(b"x")
+        doorbells[0][1].send(b"x")
         await asyncio.wait(players)
         counting[0].cancel()
         if other is not None:
             other.cancel()
-        for pair in bells:
+        for pair in doorbells:
             for sock in pair:
                 sock.close()
         return passes

@@ -123,7 +123,7 @@ class EventLoop:
             False if something else has happened, or it is time for a look: call `wait_until`.
         """
         assert instance.worker is not None, "an action was sent there"
-        return self._waiter.wait_for(instance.worker.reply_bell, _LOOK_INTERVAL_S)
+        return self._waiter.wait_for(instance.worker.reply_doorbell, _LOOK_INTERVAL_S)
 
     def _look(self, until_s: float) -> bool:
         """Wait until something happens, at the latest until then, and handle it.
@@ -142,7 +142,7 @@ class EventLoop:
         plan = not ready
         for tag in ready:
             if tag is None:
-                self._watchdog.bell.quiet()
+                self._watchdog.doorbell.quiet()
                 supervisor.on_verdicts(self._watchdog.verdicts())
                 plan = True
                 continue
@@ -221,4 +221,4 @@ class EventLoop:
 
     def wake(self) -> None:
         """Wake a wait in another thread."""
-        self._watchdog.bell.ring()
+        self._watchdog.doorbell.ring()

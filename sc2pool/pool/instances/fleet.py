@@ -23,7 +23,7 @@ from sc2pool.pool.instances.states import AT_REST, LIVE, STOPPED, State
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.workers import Worker, Workers
 from sc2pool.pool.machine.watchdog import Watched, bytes_of
-from sc2pool.pool.queues.common_bell import Bell, CommonBells
+from sc2pool.pool.queues.common_doorbell import CommonDoorbells, Ringable
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.table import usable_cores
@@ -60,7 +60,7 @@ class Fleet:
         self._waiter = waiter
         self._system = system
         self._run_dir = system.run_dir()
-        self._common = common = CommonBells(config.envs_per_worker or 1)
+        self._common = common = CommonDoorbells(config.envs_per_worker or 1)
         self._workers = Workers(
             config.envs_per_worker or 1,
             limits.worker_grace_s,
@@ -87,9 +87,9 @@ class Fleet:
         instance = self._living[number] = self._system.instance(number, spec, self.slots, slot)
         return instance
 
-    def bells_of(self, instances: Sequence[Instance]) -> Sequence[Bell]:
+    def doorbells_of(self, instances: Sequence[Instance]) -> Sequence[Ringable]:
         """What to ring to wake these instances' workers; good until a worker comes or goes."""
-        return self._common.fewest(instance.queue.request_bell for instance in instances)
+        return self._common.fewest(instance.queue.request_doorbell for instance in instances)
 
     def due(self) -> list[Seat]:
         """The seats whose instances are to be started now."""

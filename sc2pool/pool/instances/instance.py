@@ -137,7 +137,7 @@ class Instance:
             worker = workers.worker_for(self.number)
             self.channel = worker.host(self, directory, self._spec)
             undo.pop_all()
-        self.queue.open(worker.request_bell)
+        self.queue.open(worker.request_doorbell)
         self.worker = worker
         self._send(messages.Start(list(sys.path)))
 

@@ -20,7 +20,7 @@ from sc2pool.pool.ipc.descriptors import require_descriptors
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.machine.watchdog import Watchdog, available_bytes
-from sc2pool.pool.queues.common_bell import CommonBells
+from sc2pool.pool.queues.common_doorbell import CommonDoorbells
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.tasks.player import PlayerSpec
@@ -49,7 +49,7 @@ class System:
     waiter: Callable[[], Waiter] = Waiter.create
     slots: Callable[[int], Slots] = Slots
     run_dir: Callable[[], RunDir] = RunDir
-    worker: Callable[[Path, int, Waiter, CommonBells], Worker] = Worker
+    worker: Callable[[Path, int, Waiter, CommonDoorbells], Worker] = Worker
     instance: Callable[[int, Any, Slots, int], Instance] = Instance
     watchdog: Callable[..., Watchdog] = Watchdog
 

@@ -31,7 +31,7 @@ from sc2pool.pool.ipc.control import Control
 from sc2pool.pool.ipc.messages import Close, Host, Leave
 from sc2pool.pool.machine.worker_process import WorkerProcess
 from sc2pool.pool.queues import memory
-from sc2pool.pool.queues.common_bell import CommonBells
+from sc2pool.pool.queues.common_doorbell import CommonDoorbells
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.spawn import start_worker
@@ -50,12 +50,12 @@ class Worker:
         memory_fd: the descriptor of the pool's shared memory.
         waiter: gets the doorbell, tagged with this object, and the channels, each tagged with its
             instance, or with a `Leaving`.
-        common: get the request bell.
+        common: get the request doorbell.
 
     Attributes:
         process: its process.
-        request_bell: wakes the worker.
-        reply_bell: wakes the trainer.
+        request_doorbell: wakes the worker.
+        reply_doorbell: wakes the trainer.
         expected: numbers of the instances that live here, or are to move in.
         deadline: when all that were told to leave must have left.
         doomed: it was killed, or ends by itself, and may not have ended yet.
@@ -65,12 +65,12 @@ class Worker:
     """
 
     process: WorkerProcess
-    request_bell: Doorbell
-    reply_bell: Doorbell
+    request_doorbell: Doorbell
+    reply_doorbell: Doorbell
     _control: Control
 
     def __init__(
-        self, directory: Path, memory_fd: int, waiter: Waiter, common: CommonBells
+        self, directory: Path, memory_fd: int, waiter: Waiter, common: CommonDoorbells
     ) -> None:
         self.expected: set[int] = set()
         self.deadline = NEVER
@@ -89,30 +89,30 @@ class Worker:
 
     def _make(self, directory: Path, memory_fd: int) -> None:
         owned = self._owned
-        self._make_bells()
+        self._make_doorbells()
         self._control, theirs = Control.pair()
         owned.callback(self._control.close)
         with theirs:
             lifeline_read, lifeline_write = os.pipe()
             owned.callback(os.close, lifeline_write)
             try:
-                owned.callback(self._common.leave, self.request_bell)
-                with self._common.joined(self.request_bell) as listening:
-                    bells = listening, self.reply_bell.ringing
-                    inherited = theirs.fileno(), lifeline_read, memory_fd, *bells
+                owned.callback(self._common.leave, self.request_doorbell)
+                with self._common.joined(self.request_doorbell) as listening:
+                    doorbells = listening, self.reply_doorbell.ringing
+                    inherited = theirs.fileno(), lifeline_read, memory_fd, *doorbells
                     child = start_worker("sc2pool.pool.worker", inherited, directory, lifeline_read)
             finally:
                 os.close(lifeline_read)
         self.process = WorkerProcess(child)
         owned.callback(self.process.end)
-        owned.callback(self._waiter.remove, self.reply_bell.listening)
-        self._waiter.add_bell(self.reply_bell, self)
+        owned.callback(self._waiter.remove, self.reply_doorbell.listening)
+        self._waiter.add_doorbell(self.reply_doorbell, self)
 
-    def _make_bells(self) -> None:
-        self.request_bell = Doorbell.create()
-        self._owned.callback(self.request_bell.close)
-        self.reply_bell = Doorbell.create()
-        self._owned.callback(self.reply_bell.close)
+    def _make_doorbells(self) -> None:
+        self.request_doorbell = Doorbell.create()
+        self._owned.callback(self.request_doorbell.close)
+        self.reply_doorbell = Doorbell.create()
+        self._owned.callback(self.reply_doorbell.close)
 
     @property
     def alone(self) -> bool:

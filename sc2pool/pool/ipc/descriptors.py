@@ -1,7 +1,7 @@
 """Whether this process can hold the descriptors of a pool, and pass them to its workers.
 
 Each worker takes descriptors of the trainer's: a control socket, a lifeline, two doorbells, what
-waits for them, and at most one that it shares (`common_bell`). Each of its instances takes one
+waits for them, and at most one that it shares (`common_doorbell`). Each of its instances takes one
 more: a channel. Rule: a pool that cannot work raises before its first process, not at whichever
 call happens to fail.
 """

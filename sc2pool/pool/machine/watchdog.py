@@ -1,6 +1,6 @@
 """The watchdog: samples every process of the pool once a second and judges; it never acts.
 
-    sample (in its thread) ─► decide (pure) ─► verdicts ─► the supervisor, woken by a bell
+    sample (in its thread) ─► decide (pure) ─► verdicts ─► the supervisor, woken by a doorbell
 
 A game or worker reports an exit, a closed connection or an expired deadline by itself. The watchdog
 finds what they cannot report: that they are stopped, too large, or hung. Rules: *slow is not hung*:
@@ -222,7 +222,7 @@ class Watchdog:
         self._verdicts: queue.SimpleQueue[Verdict] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._table = process_table(os.getpid())
-        self.bell = Doorbell.create()
+        self.doorbell = Doorbell.create()
         self.cpu_s = 0.0
         """CPU time the watchdog itself has used."""
         self._thread = threading.Thread(target=self._run, name="sc2pool-watchdog", daemon=True)
@@ -250,7 +250,7 @@ class Watchdog:
         self._stop.set()
         if not sys.is_finalizing():  # the thread does not run any more at the interpreter's end
             self._thread.join()
-        self.bell.close()
+        self.doorbell.close()
 
     def _run(self) -> None:
         looked_at_s = time.monotonic()
@@ -289,7 +289,7 @@ class Watchdog:
                 found = True
         self._first, self._previous = first, newest
         if found:
-            self.bell.ring()
+            self.doorbell.ring()
 
 
 def look_at(watched: Watched, processes: Processes) -> Sample:

@@ -1,1 +1,1 @@
-"""Queue pairs: actions and observations in shared memory, the bells that wake, and who waits."""
+"""Queue pairs: actions and observations in shared memory, doorbells, and who waits."""

@@ -195,7 +195,7 @@ class SlotBatch:
         return [(leaf, (np.array(slots), places)) for leaf in leaves]
 
     def send(self, actions: Array) -> None:
-        """Write an action into each slot, or those of its env's rows; no bell rings.
+        """Write an action into each slot, or those of its env's rows; no doorbell rings.
 
         Args:
             actions: each fits an action space of one array: (k, …), or (k, rows, …).

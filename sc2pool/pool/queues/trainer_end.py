@@ -63,10 +63,10 @@ class TrainerEnd:
 
     Attributes:
         index: see above.
-        request_bell: wakes the worker; not there before `open`.
+        request_doorbell: wakes the worker; not there before `open`.
     """
 
-    request_bell: Doorbell
+    request_doorbell: Doorbell
 
     def __init__(self, slots: Slots, index: int) -> None:
         self.index = index
@@ -80,9 +80,9 @@ class TrainerEnd:
         self._out_of_band: OutOfBand | None = None
         self._unpickled: tuple[Any, Any] | None = None
 
-    def open(self, request_bell: Doorbell) -> None:
+    def open(self, request_doorbell: Doorbell) -> None:
         """Wake the worker by this doorbell, which is the worker's."""
-        self.request_bell = request_bell
+        self.request_doorbell = request_doorbell
 
     @property
     def offset_bytes(self) -> int:
@@ -120,7 +120,7 @@ class TrainerEnd:
 
     def ring(self) -> None:
         """Wake the worker, whose slot has a new request."""
-        self.request_bell.ring()
+        self.request_doorbell.ring()
 
     def try_send(self, action: Any) -> bool:
         """Send any action through the slot; False if its shape or kind has no place there.

@@ -39,7 +39,7 @@ class Waiter(ABC):
         return SelectorWaiter()
 
     @abstractmethod
-    def add_bell(self, bell: Doorbell, tag: Any) -> None:
+    def add_doorbell(self, doorbell: Doorbell, tag: Any) -> None:
         """Listen to a doorbell."""
 
     @abstractmethod
@@ -58,11 +58,11 @@ class Waiter(ABC):
     def wait(self, timeout_s: float | None) -> list[Any]:
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
 
-    def wait_for(self, bell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
+    def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
         """Wait for one doorbell; a ring of another is not noticed.
 
         Returns:
-            True if only this bell rang; otherwise call `wait`, or the time is over. A ring from
+            True if only this doorbell rang; otherwise call `wait`, or the time is over. A ring from
             before may be reported once more: so look, wait, and look again.
         """
         return False
@@ -96,12 +96,12 @@ if sys.platform == "linux":
             self._all.register(self._control.fileno(), select.EPOLLIN)
             self._one: dict[int, select.epoll] = {}
 
-        def add_bell(self, bell: Doorbell, tag: Any) -> None:
+        def add_doorbell(self, doorbell: Doorbell, tag: Any) -> None:
             """Listen to a doorbell."""
-            self._tags[bell.listening] = tag
-            self._all.register(bell.listening, select.EPOLLIN | select.EPOLLET)
-            one = self._one[bell.listening] = self._epoll()
-            one.register(bell.listening, select.EPOLLIN | select.EPOLLET)
+            self._tags[doorbell.listening] = tag
+            self._all.register(doorbell.listening, select.EPOLLIN | select.EPOLLET)
+            one = self._one[doorbell.listening] = self._epoll()
+            one.register(doorbell.listening, select.EPOLLIN | select.EPOLLET)
             one.register(self._control.fileno(), select.EPOLLIN)
 
         def add(self, descriptor: int, tag: Any) -> None:
@@ -129,10 +129,10 @@ if sys.platform == "linux":
                 ready += [fd for fd, _ in self._control.poll(0)]
             return [tags[fd] for fd in ready]
 
-        def wait_for(self, bell: Doorbell, timeout_s: float) -> bool:
+        def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:
             """As `Waiter.wait_for`."""
-            ready = self._one[bell.listening].poll(timeout_s, 2)  # it watches no more than two
-            return len(ready) == 1 and ready[0][0] == bell.listening
+            ready = self._one[doorbell.listening].poll(timeout_s, 2)  # it watches no more than two
+            return len(ready) == 1 and ready[0][0] == doorbell.listening
 
         def has_more(self) -> bool:
             """As `Waiter.has_more`."""
@@ -146,17 +146,17 @@ if sys.platform == "linux":
 
 
 class SelectorWaiter(Waiter):
-    """Socket pairs, level-triggered; works on every system, and never waits for one bell."""
+    """Socket pairs, level-triggered; works on every system, and never waits for one doorbell."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._bells: dict[int, Doorbell] = {}
+        self._doorbells: dict[int, Doorbell] = {}
         self._selector = selectors.DefaultSelector()
 
-    def add_bell(self, bell: Doorbell, tag: Any) -> None:
+    def add_doorbell(self, doorbell: Doorbell, tag: Any) -> None:
         """Listen to a doorbell."""
-        self._bells[bell.listening] = bell
-        self.add(bell.listening, tag)
+        self._doorbells[doorbell.listening] = doorbell
+        self.add(doorbell.listening, tag)
 
     def add(self, descriptor: int, tag: Any) -> None:
         """Watch a socket or pipe for data and for its end."""
@@ -166,7 +166,7 @@ class SelectorWaiter(Waiter):
     def remove(self, descriptor: int) -> None:
         """Neither listen to it nor watch it any more, if it is known at all."""
         self._tags.pop(descriptor, None)
-        self._bells.pop(descriptor, None)
+        self._doorbells.pop(descriptor, None)
         with suppress(KeyError, ValueError):
             self._selector.unregister(descriptor)
 
@@ -174,8 +174,8 @@ class SelectorWaiter(Waiter):
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
         ready = [key.fd for key, _ in self._selector.select(timeout_s)]
         for descriptor in ready:
-            if descriptor in self._bells:
-                self._bells[descriptor].quiet()
+            if descriptor in self._doorbells:
+                self._doorbells[descriptor].quiet()
         return [self._tags[descriptor] for descriptor in ready]
 
     def close(self) -> None:

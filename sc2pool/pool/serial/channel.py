@@ -21,7 +21,7 @@ class LocalChannel(Channel):
 
     def __init__(self) -> None:
         self._inbox: deque[bytes] = deque()
-        self._bell = Doorbell.create()
+        self._doorbell = Doorbell.create()
         """Rings once there is something to receive, be it the end."""
         self._peer_closed = self._closed = False
 
@@ -37,7 +37,7 @@ class LocalChannel(Channel):
         return ours, theirs
 
     def fileno(self) -> int:
-        return self._bell.listening
+        return self._doorbell.listening
 
     def readable(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing comes while this waits
         return bool(self._inbox) or self._peer_closed
@@ -46,7 +46,7 @@ class LocalChannel(Channel):
         if self._peer_closed:
             raise ChannelClosedError("the other side is gone")
         self._peer._inbox.append(for_trainer(message))
-        self._peer._bell.ring()
+        self._peer._doorbell.ring()
 
     def receive(self) -> list[Any]:
         return [pickle.loads(data) for data in self._taken()]
@@ -55,13 +55,13 @@ class LocalChannel(Channel):
         return b"".join(self._taken())
 
     def _taken(self) -> list[bytes]:
-        self._bell.quiet()
+        self._doorbell.quiet()
         taken = list(self._inbox)
         self._inbox.clear()
         if self._peer_closed:
             if not taken:
                 raise ChannelClosedError("end of file")
-            self._bell.ring()  # the end comes next
+            self._doorbell.ring()  # the end comes next
         return taken
 
     def close(self) -> None:
@@ -70,5 +70,5 @@ class LocalChannel(Channel):
         self._closed = True
         if not self._peer._closed:
             self._peer._peer_closed = True
-            self._peer._bell.ring()
-        self._bell.close()
+            self._peer._doorbell.ring()
+        self._doorbell.close()

@@ -46,7 +46,7 @@ class NoWatchdog(Watchdog):
 
     def __init__(self, *_: Any) -> None:
         self.cpu_s = 0.0
-        self.bell = Doorbell.create()
+        self.doorbell = Doorbell.create()
         self._open = True
 
     def verdicts(self) -> list[Verdict]:
@@ -62,4 +62,4 @@ class NoWatchdog(Watchdog):
     def close(self) -> None:
         if self._open:
             self._open = False
-            self.bell.close()
+            self.doorbell.close()

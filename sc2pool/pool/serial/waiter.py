@@ -27,14 +27,14 @@ class SerialWaiter(Waiter):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
         self._loop = loop
-        self._bells: dict[int, Doorbell] = {}
+        self._doorbells: dict[int, Doorbell] = {}
         self._ready: dict[int, None] = {}
         self._raised: tuple[BaseException, Any] | None = None
 
-    def add_bell(self, bell: Doorbell, tag: Any) -> None:
+    def add_doorbell(self, doorbell: Doorbell, tag: Any) -> None:
         """Listen to a doorbell."""
-        self._bells[bell.listening] = bell
-        self.add(bell.listening, tag)
+        self._doorbells[doorbell.listening] = doorbell
+        self.add(doorbell.listening, tag)
 
     def add(self, descriptor: int, tag: Any) -> None:
         """Watch a socket or pipe for data and for its end."""
@@ -48,7 +48,7 @@ class SerialWaiter(Waiter):
     def remove(self, descriptor: int) -> None:
         """Neither listen to it nor watch it any more, if it is known at all."""
         self._tags.pop(descriptor, None)
-        self._bells.pop(descriptor, None)
+        self._doorbells.pop(descriptor, None)
         if not self._loop.is_closed():
             self._loop.remove_reader(descriptor)
 
@@ -67,8 +67,8 @@ class SerialWaiter(Waiter):
         run(self._loop, timeout_s)
         ready = [descriptor for descriptor in self._ready if descriptor in self._tags]
         for descriptor in ready:
-            if descriptor in self._bells:
-                self._bells[descriptor].quiet()
+            if descriptor in self._doorbells:
+                self._doorbells[descriptor].quiet()
         return [self._tags[descriptor] for descriptor in ready]
 
     def close(self) -> None:

@@ -19,11 +19,11 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.ipc.channel import Channel
 from sc2pool.pool.ipc.messages import Leave
 from sc2pool.pool.machine.worker_process import WorkerProcess
-from sc2pool.pool.queues.common_bell import CommonBells
+from sc2pool.pool.queues.common_doorbell import CommonDoorbells
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.serial.channel import LocalChannel
 from sc2pool.pool.serial.waiter import SerialWaiter, run
-from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.hosted_instance import HostedInstance
 from sc2pool.tasks.player import PlayerSpec
 
@@ -59,7 +59,7 @@ class SerialWorker(workers.Worker):
         directory: Path,
         memory_fd: int,
         waiter: SerialWaiter,
-        common: CommonBells,
+        common: CommonDoorbells,
     ) -> None:
         self._loop = loop
         self._memory_fd = memory_fd
@@ -70,17 +70,17 @@ class SerialWorker(workers.Worker):
 
     def _make(self, directory: Path, memory_fd: int) -> None:  # noqa: ARG002
         owned = self._owned
-        self._make_bells()
-        self._bells = Bells(
-            Doorbell(listening=self.request_bell.listening),
-            Doorbell(ringing=self.reply_bell.ringing),
+        self._make_doorbells()
+        self._doorbells = Doorbells(
+            Doorbell(listening=self.request_doorbell.listening),
+            Doorbell(ringing=self.reply_doorbell.ringing),
         )
         self.process = TrainersProcess(self._run_until_empty)
         self._control: Any = Orders(self._leave)
         owned.callback(self._stop_listening)
         owned.callback(self._end_all)
-        owned.callback(self._waiter.remove, self.reply_bell.listening)
-        self._waiter.add_bell(self.reply_bell, self)
+        owned.callback(self._waiter.remove, self.reply_doorbell.listening)
+        self._waiter.add_doorbell(self.reply_doorbell, self)
 
     def host(self, instance: Instance, directory: Path, spec: Any) -> Channel:
         ours, theirs = LocalChannel.pair()
@@ -89,7 +89,7 @@ class SerialWorker(workers.Worker):
         self._waiter.add(ours.fileno(), instance)
         self._hosted[number] = HostedInstance(
             self._loop,
-            self._bells,
+            self._doorbells,
             theirs,
             directory,
             spec=GivenSpec(spec),
@@ -109,7 +109,7 @@ class SerialWorker(workers.Worker):
 
     def _stop_listening(self) -> None:
         if not self._loop.is_closed():
-            self._loop.remove_reader(self.request_bell.listening)
+            self._loop.remove_reader(self.request_doorbell.listening)
 
     def kill(self) -> None:
         """End its players and their games; their channels end."""

@@ -23,7 +23,7 @@ from sc2pool.pool.ipc.remote_errors import describe, trace_of
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import Slot
-from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.tasks.players.operations import OPERATIONS
@@ -46,7 +46,7 @@ class HostedInstance:
 
     Args:
         loop: of the worker.
-        bells: of the worker.
+        doorbells: of the worker.
         channel: to the trainer.
         directory: the folder for the game's temporary files.
         spec: where its player comes from.
@@ -62,7 +62,7 @@ class HostedInstance:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        bells: Bells,
+        doorbells: Doorbells,
         channel: Channel,
         directory: Path,
         *,
@@ -72,7 +72,7 @@ class HostedInstance:
         raised: Callable[[BaseException], None] | None = None,
     ) -> None:
         self._loop = loop
-        self._bells = bells
+        self._doorbells = doorbells
         self._channel = channel
         self.directory = directory
         self._spec = spec
@@ -141,7 +141,7 @@ class HostedInstance:
         own = memory.map_memory(self._memory_fd, layout.size_bytes, message.offset_bytes)
         self._pair = WorkerEnd(
             Slot(memoryview(own), layout),
-            self._bells,
+            self._doorbells,
             player,
             send_out_of_band=self._send_out_of_band,
             hold=self._hold,
@@ -292,7 +292,7 @@ class HostedInstance:
         if running:
             await asyncio.wait(running)
         if self._pair is not None:
-            self._bells.forget(self._pair)
+            self._doorbells.forget(self._pair)
         if self.player is not None:
             self.player.close()
         self._spec.close()

@@ -26,7 +26,7 @@ from sc2pool.pool.ipc.control import Control
 from sc2pool.pool.ipc.messages import Host, Leave
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell
-from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.hosted_instance import HostedInstance
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.tasks.player import Player, PlayerSpec
@@ -69,14 +69,16 @@ class Worker:
     Args:
         loop: in which all of it runs.
         control: the trainer's orders.
-        bells: for all instances.
+        doorbells: for all instances.
         memory_fd: the pool's shared memory.
     """
 
-    def __init__(self, loop: WorkerLoop, control: Control, bells: Bells, memory_fd: int) -> None:
+    def __init__(
+        self, loop: WorkerLoop, control: Control, doorbells: Doorbells, memory_fd: int
+    ) -> None:
         self._loop = loop
         self._control = control
-        self._bells = bells
+        self._doorbells = doorbells
         self._memory_fd = memory_fd
         self._hosted: dict[int, HostedInstance] = {}
         self._orders: deque[Host | Leave | Over] = deque()
@@ -124,7 +126,7 @@ class Worker:
     def _host(self, order: Host, channel: int, spec: int) -> None:
         self._hosted[order.number] = HostedInstance(
             self._loop,
-            self._bells,
+            self._doorbells,
             Channel(socket.socket(fileno=channel)),
             order.directory,
             spec=SentSpec(spec, order.spec_bytes),
@@ -137,9 +139,9 @@ def main(arguments: list[str]) -> None:
     """Run one worker; `arguments` as in `__main__`, without the first."""
     control_fd, _, memory_fd, request_fd, reply_fd = map(int, arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    bells = Bells(Doorbell(listening=request_fd), Doorbell(ringing=reply_fd))
+    doorbells = Doorbells(Doorbell(listening=request_fd), Doorbell(ringing=reply_fd))
     loop = WorkerLoop(_OWN_TASKS)
-    worker = Worker(loop, Control(socket.socket(fileno=control_fd)), bells, memory_fd)
+    worker = Worker(loop, Control(socket.socket(fileno=control_fd)), doorbells, memory_fd)
     # The trainer made TMPDIR a folder of the run's.
     LiveView(Path(os.environ["TMPDIR"]).parent, worker.players).begin(loop)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:

@@ -41,7 +41,7 @@ from sc2pool.pool.queues.slot import (
     Slot,
     of_row,
 )
-from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.writing import write_mask, write_observation
 from sc2pool.protocol import compiled
 from sc2pool.tasks.player import Player
@@ -61,7 +61,7 @@ class WorkerEnd(QueuePair):
     def __init__(
         self,
         slot: Slot,
-        bells: Bells,
+        doorbells: Doorbells,
         player: Player,
         *,
         send_out_of_band: Callable[[int, bytes], None],
@@ -69,7 +69,7 @@ class WorkerEnd(QueuePair):
     ) -> None:
         self._slot = slot
         self._words = slot.words
-        self._bells = bells
+        self._doorbells = doorbells
         self._player = player
         self._strict = strict = player.strict
         observation = slot.layout.observation
@@ -77,7 +77,7 @@ class WorkerEnd(QueuePair):
         one_array = rows == 1 and observation.is_array
         self._leaf = observation.leaves[0] if one_array and observation.leaves else None
         self._must_be_finite = strict and self._leaf is not None and self._leaf.dtype.kind == "f"
-        self._ring = bells.ring
+        self._ring = doorbells.ring
         self._requests = compiled.requests(np.asarray(slot.words), REQUEST_WORD)
         self._row = None
         if self._leaf is not None and not player.realtime:
@@ -114,7 +114,7 @@ class WorkerEnd(QueuePair):
     def abandon(self) -> None:
         """End the running episode where it next waits for an action, never inside a step."""
         self._abandoned = True
-        self._bells.wake(self)
+        self._doorbells.wake(self)
 
     @property
     def abandoned(self) -> bool:
@@ -132,7 +132,7 @@ class WorkerEnd(QueuePair):
     def deliver(self, sequence: int, action: Any) -> None:
         """An action came on the channel."""
         self._action_out_of_band = (sequence, action)
-        self._bells.wake(self)
+        self._doorbells.wake(self)
 
     async def get_action(self) -> Any:
         requests = self._requests
@@ -144,16 +144,18 @@ class WorkerEnd(QueuePair):
                 self._action_out_of_band = None
                 self._sequence, action = out_of_band
                 break
-            blocked = self._bells.blocked_in
+            blocked = self._doorbells.blocked_in
             if requests is None or blocked is None or blocked.tasks > blocked.own_tasks:
                 request = self._words[REQUEST_WORD]
-            else:  # as `Bells.wait` does it, but for all else that may end the wait
-                request = requests.wait(self._sequence, self._bells.epoll, self._bells.listening)
+            else:  # as `Doorbells.wait` does it, but for all else that may end the wait
+                request = requests.wait(
+                    self._sequence, self._doorbells.epoll, self._doorbells.listening
+                )
             if request > self._sequence:
                 self._sequence = request
                 action = self._slot.action()
                 break
-            turn = self._bells.wait(self)
+            turn = self._doorbells.wait(self)
             if turn is not None:
                 await turn
         self._phase = _STEPPING

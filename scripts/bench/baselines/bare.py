@@ -62,11 +62,11 @@ class BareVec:
         self._requests = [os.eventfd(0) for _ in range(n)]
         self._replies = [os.eventfd(0) for _ in range(n)]
         self._epoll = select.epoll()
-        for bell in self._replies:
-            self._epoll.register(bell, select.EPOLLIN | select.EPOLLET)
+        for doorbell in self._replies:
+            self._epoll.register(doorbell, select.EPOLLIN | select.EPOLLET)
         self._children = []
-        for row, bells in enumerate(zip(self._requests, self._replies, strict=True)):
-            inherited = (self._memory_fd, *bells)
+        for row, doorbells in enumerate(zip(self._requests, self._replies, strict=True)):
+            inherited = (self._memory_fd, *doorbells)
             arguments = (*inherited, row, n, observation_bytes)
             self._children.append(
                 child.start("bench.baselines.bare", *arguments, pass_fds=inherited)
@@ -79,8 +79,8 @@ class BareVec:
         """Observations, rewards and dones; no later step writes into them."""
         board = self._board
         board.actions[:] = actions
-        for bell in self._requests:
-            os.write(bell, ONE)
+        for doorbell in self._requests:
+            os.write(doorbell, ONE)
         if self.n == 1:
             os.read(self._replies[0], 8)
         else:
@@ -100,7 +100,7 @@ class BareVec:
 
 
 def serve(arguments: list[str]) -> NoReturn:
-    """Step an env whenever the bell rings, until killed."""
+    """Step an env whenever the doorbell rings, until killed."""
     memory_fd, request, reply, row, n, size_bytes = map(int, arguments)
     board = Board.map(memory_fd, n, size_bytes)
     env = EmptyEnv(size_bytes)

@@ -62,10 +62,10 @@ class Putting:
         player: Any = SimpleNamespace(
             strict=strict, realtime=False, recycle_due=True, reset_kind=lambda: "create"
         )
-        bells: Any = SimpleNamespace(ring=lambda: self._seen.update(["ring"]), blocked_in=None)
+        doorbells: Any = SimpleNamespace(ring=lambda: self._seen.update(["ring"]), blocked_in=None)
         self.end = WorkerEnd(
             self._slot,
-            bells,
+            doorbells,
             player,
             send_out_of_band=lambda *message: self._sent.append(message),
             hold=lambda: True,

@@ -123,7 +123,7 @@ class Epoll:
         self._world.close(self._number)
 
 
-class Bell(Doorbell):
+class SimulatedDoorbell(Doorbell):
     """An eventfd."""
 
     def __init__(self, world: World) -> None:
@@ -145,7 +145,7 @@ class Bell(Doorbell):
         self._world.close(self.listening)
 
 
-class RequestBell(Bell):
+class RequestDoorbell(SimulatedDoorbell):
     """The trainer rings this one, which is a point."""
 
     def ring(self) -> None:
@@ -239,15 +239,15 @@ class Process:
         hosted: all that it was ever told to host.
         orders: what the trainer has ordered and is not done yet: one of them, and whether it is to
             leave; if not, it is to be hosted.
-        reply_bell: rung by them.
+        reply_doorbell: rung by them.
     """
 
-    def __init__(self, world: World, reply_bell: Bell) -> None:
+    def __init__(self, world: World, reply_doorbell: SimulatedDoorbell) -> None:
         world.refuse("process")
         self._world = world
         self.hosted: list[Worker] = []
         self.orders: deque[tuple[Worker, bool]] = deque()
-        self.reply_bell = reply_bell
+        self.reply_doorbell = reply_doorbell
         self.alive = True
         self.hung = False
         self.reaped = False
@@ -294,15 +294,15 @@ class SimulatedWorker(instances.Worker):
     def _make(self, _: Path, __: int) -> None:
         world, owned = self._world, self._owned
         world.point()
-        self.request_bell = RequestBell(world)
-        owned.callback(self.request_bell.close)
-        self.reply_bell = Bell(world)
-        owned.callback(self.reply_bell.close)
-        self.process: Any = Process(world, self.reply_bell)
+        self.request_doorbell = RequestDoorbell(world)
+        owned.callback(self.request_doorbell.close)
+        self.reply_doorbell = SimulatedDoorbell(world)
+        owned.callback(self.reply_doorbell.close)
+        self.process: Any = Process(world, self.reply_doorbell)
         self._control: Any = Control(self.process)
         owned.callback(self.process.end)
-        owned.callback(self._waiter.remove, self.reply_bell.listening)
-        self._waiter.add_bell(self.reply_bell, self)
+        owned.callback(self._waiter.remove, self.reply_doorbell.listening)
+        self._waiter.add_doorbell(self.reply_doorbell, self)
 
     def host(self, instance: Any, directory: Path, _: bytes) -> Any:
         world, number = self._world, instance.number
@@ -363,8 +363,8 @@ class Watchdog:
 
     def __init__(self, world: World, *_: Any) -> None:
         self._world = world
-        self.bell = Bell(world)
-        world.on_verdict = self.bell.ring
+        self.doorbell = SimulatedDoorbell(world)
+        world.on_verdict = self.doorbell.ring
 
     def verdicts(self) -> list[Any]:
         taken = self._world.verdicts[:]
@@ -376,7 +376,7 @@ class Watchdog:
 
     def close(self) -> None:
         self._world.on_verdict = lambda: None
-        self.bell.close()
+        self.doorbell.close()
 
 
 class RunDir:

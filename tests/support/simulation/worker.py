@@ -164,7 +164,7 @@ class Worker:
         self._slot = Slot(row, layout)
         self._pair = WorkerEnd(
             self._slot,
-            SimpleNamespace(ring=self.process.reply_bell.ring, wake=lambda _: None),
+            SimpleNamespace(ring=self.process.reply_doorbell.ring, wake=lambda _: None),
             self._player,
             send_out_of_band=self._send_out_of_band,
             hold=self._hold,

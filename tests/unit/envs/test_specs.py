@@ -1,4 +1,4 @@
-"""The keywords that all env classes share are checked and become players before a process starts."""
+"""The keywords of all env classes are checked and become players before a process starts."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from sc2pool.pool.queues.memory import map_memory
 from sc2pool.pool.queues.slot import TERMINATED, TRUNCATED, Slot
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
-from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
@@ -36,14 +36,14 @@ class Pair:
 
     def __init__(self, slots: Slots, slot: int, layout: SlotLayout) -> None:
         self.queue = TrainerEnd(slots, slot)
-        self.bells = request, reply = Doorbell.create(), Doorbell.create()
+        self.doorbells = request, reply = Doorbell.create(), Doorbell.create()
         self.queue.open(request)
         self.queue.attach(layout)
         memory = map_memory(slots.descriptor, layout.size_bytes, self.queue.offset_bytes)
         self._slot = Slot(memoryview(memory), layout)
         self._worker = WorkerEnd(
             self._slot,
-            Bells(Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)),
+            Doorbells(Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)),
             SimpleNamespace(
                 strict=True, realtime=False, reset_kind=lambda: "reset", recycle_due=False
             ),
@@ -89,8 +89,8 @@ class Pairs:
     def close(self) -> None:
         for one in self._made:
             one.queue.close()
-            for bell in one.bells:
-                bell.close()
+            for doorbell in one.doorbells:
+                doorbell.close()
         self._made.clear()  # the memory is unmapped with its last view
         self.slots.close()
 

@@ -27,7 +27,7 @@ from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Stage, Stepping
-from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
@@ -54,7 +54,7 @@ class Simulated(Instance):
         self.last_actions = deque(maxlen=3)
         self.sent = []
         self.queue = TrainerEnd(slots, slot)
-        self._bells = request, reply = Doorbell.create(), Doorbell.create()
+        self._doorbells = request, reply = Doorbell.create(), Doorbell.create()
         self.queue.open(request)
         self.queue.attach(LAYOUT)
         player = SimpleNamespace(
@@ -63,7 +63,7 @@ class Simulated(Instance):
         memory = map_memory(slots.descriptor, LAYOUT.size_bytes, self.queue.offset_bytes)
         self._worker = WorkerEnd(
             Slot(memoryview(memory), LAYOUT),
-            Bells(Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)),
+            Doorbells(Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)),
             player,
             send_out_of_band=lambda *sent: self.queue.deliver(messages.OutOfBand(*sent)),
             hold=lambda: True,
@@ -83,8 +83,8 @@ class Simulated(Instance):
 
     def leave(self) -> None:
         self.queue.close()
-        for bell in self._bells:
-            bell.close()
+        for doorbell in self._doorbells:
+            doorbell.close()
 
 
 class Simulation:
@@ -115,8 +115,8 @@ class Simulation:
     def fleet(self):
         return self
 
-    def bells_of(self, instances):
-        return [instance.queue.request_bell for instance in instances]
+    def doorbells_of(self, instances):
+        return [instance.queue.request_doorbell for instance in instances]
 
     def _make(self, slot: int) -> Simulated:
         self._made += 1

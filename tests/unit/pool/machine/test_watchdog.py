@@ -255,9 +255,9 @@ def watch(*watched: Watched) -> Watchdog:
 
 
 def next_verdict(dog: Watchdog) -> Verdict:
-    """Waits on its bell, as the supervisor does."""
+    """Waits on its doorbell, as the supervisor does."""
     waiter = Waiter.create()
-    waiter.add_bell(dog.bell, None)
+    waiter.add_doorbell(dog.doorbell, None)
     try:
         assert waiter.wait(10.0) == [None]
     finally:

@@ -31,7 +31,7 @@ from sc2pool.pool.queues.slot import (
 )
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
-from sc2pool.pool.worker.bells import Bells
+from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
@@ -47,7 +47,7 @@ class Pair:
         self.slots = Slots(2)
         self.slots.fit(layout)
         self.trainer = TrainerEnd(self.slots, 1)
-        self.bells = request, reply = Doorbell.create(), Doorbell.create()
+        self.doorbells = request, reply = Doorbell.create(), Doorbell.create()
         self.trainer.open(request)
         self.trainer.attach(layout)
         self.sent = sent = []
@@ -69,12 +69,12 @@ class Pair:
 
         offset_bytes = self.trainer.offset_bytes
         row = memory.map_memory(self.slots.descriptor, layout.size_bytes, offset_bytes)
-        self.worker_bells = Bells(
+        self.worker_doorbells = Doorbells(
             Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)
         )
         self.worker = WorkerEnd(
             Slot(memoryview(row), layout),
-            self.worker_bells,
+            self.worker_doorbells,
             self.player,
             send_out_of_band=send,
             hold=self.hold,
@@ -106,8 +106,8 @@ def pair():
     for one in made:
         one.trainer.close()
         one.slots.close()
-        for bell in one.bells:
-            bell.close()
+        for doorbell in one.doorbells:
+            doorbell.close()
     made.clear()  # the memory is unmapped with its last view
 
 
@@ -138,8 +138,8 @@ def test_each_request_and_each_reply_rings(pair):
     both.begin()
     both.put(np.zeros(2, np.float32))
     both.trainer.try_send(1)
-    for bell in both.bells:
-        assert os.read(bell.listening, 8)
+    for doorbell in both.doorbells:
+        assert os.read(doorbell.listening, 8)
 
 
 @pytest.mark.parametrize(
@@ -231,11 +231,11 @@ def test_an_action_wakes_the_one_who_waits(pair):
         both.put(np.zeros(2, np.float32))
         waiting = asyncio.ensure_future(both.worker.get_action())
         await asyncio.sleep(0)
-        both.worker_bells.wake(both.worker)  # a ring may come early
+        both.worker_doorbells.wake(both.worker)  # a ring may come early
         await asyncio.sleep(0)
         assert not waiting.done()
         assert both.trainer.try_send(np.int64(2))
-        both.worker_bells.wake(both.worker)
+        both.worker_doorbells.wake(both.worker)
         return await waiting
 
     assert asyncio.run(play()) == 2

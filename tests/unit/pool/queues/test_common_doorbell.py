@@ -1,4 +1,4 @@
-"""Common bells: several workers hear one ring, and each its own."""
+"""Common doorbells: several workers hear one ring, and each its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from sc2pool.pool.queues import doorbell
-from sc2pool.pool.queues.common_bell import CommonBells, most_members
+from sc2pool.pool.queues.common_doorbell import CommonDoorbells, most_members
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.waiting import BlockingWait, WorkerLoop
 
@@ -20,11 +20,11 @@ needs_eventfd = pytest.mark.skipif(not doorbell.USE_EVENTFD, reason="elsewhere n
 class Listener:
     """A worker's side: it waits edge-triggered for the descriptor that it has inherited."""
 
-    def __init__(self, common: CommonBells, owned: ExitStack) -> None:
-        self.bell = Doorbell.create()
-        owned.callback(self.bell.close)
-        owned.callback(common.leave, self.bell)
-        self.listening = owned.enter_context(common.joined(self.bell))
+    def __init__(self, common: CommonDoorbells, owned: ExitStack) -> None:
+        self.doorbell = Doorbell.create()
+        owned.callback(self.doorbell.close)
+        owned.callback(common.leave, self.doorbell)
+        self.listening = owned.enter_context(common.joined(self.doorbell))
         self._epoll = owned.enter_context(select.epoll())
         self._epoll.register(self.listening, select.EPOLLIN | select.EPOLLET)
 
@@ -40,27 +40,27 @@ def owned():
 
 @pytest.fixture
 def common():
-    return CommonBells(1)
+    return CommonDoorbells(1)
 
 
 @needs_eventfd
 def test_one_ring_wakes_all_and_each_has_its_own(common, owned):
     listeners = [Listener(common, owned) for _ in range(3)]
-    bells = [one.bell for one in listeners]
+    doorbells = [one.doorbell for one in listeners]
     assert [one.hears() for one in listeners] == [False] * 3
     for _ in range(3):  # nobody reads, and each ring is heard all the same
-        (together,) = common.fewest(bells)
+        (together,) = common.fewest(doorbells)
         together.ring()
         assert [one.hears() for one in listeners] == [True] * 3
         assert [one.hears() for one in listeners] == [False] * 3
-        bells[1].ring()
+        doorbells[1].ring()
         assert [one.hears() for one in listeners] == [False, True, False]
 
 
 @needs_eventfd
 def test_a_ring_before_the_wait_is_not_lost(common, owned):
     listeners = [Listener(common, owned) for _ in range(2)]
-    (together,) = common.fewest(one.bell for one in listeners)
+    (together,) = common.fewest(one.doorbell for one in listeners)
     together.ring()
     with select.epoll() as late:
         late.register(listeners[0].listening, select.EPOLLIN | select.EPOLLET)
@@ -69,48 +69,48 @@ def test_a_ring_before_the_wait_is_not_lost(common, owned):
 
 @needs_eventfd
 def test_only_more_than_half_are_rung_together(common, owned):
-    bells = [Listener(common, owned).bell for _ in range(5)]
-    assert len(common.fewest(bells)) == 1
-    assert len(common.fewest(bells[:3])) == 1
-    assert list(common.fewest(bells[:2])) == bells[:2]
-    common.leave(bells[4])
-    common.leave(bells[4])
-    assert list(common.fewest(bells[:2])) == bells[:2], "two of four"
-    common.leave(bells[3])
-    (together,) = common.fewest(bells[:2])
-    assert together not in bells
+    doorbells = [Listener(common, owned).doorbell for _ in range(5)]
+    assert len(common.fewest(doorbells)) == 1
+    assert len(common.fewest(doorbells[:3])) == 1
+    assert list(common.fewest(doorbells[:2])) == doorbells[:2]
+    common.leave(doorbells[4])
+    common.leave(doorbells[4])
+    assert list(common.fewest(doorbells[:2])) == doorbells[:2], "two of four"
+    common.leave(doorbells[3])
+    (together,) = common.fewest(doorbells[:2])
+    assert together not in doorbells
 
 
 @needs_eventfd
 def test_the_only_one_is_rung_by_its_own_bell(common, owned):
-    bell = Listener(common, owned).bell
-    assert list(common.fewest([bell, bell])) == [bell]
+    only = Listener(common, owned).doorbell
+    assert list(common.fewest([only, only])) == [only]
 
 
 @needs_eventfd
 def test_many_have_several_common_bells(common, owned):
     listeners = [Listener(common, owned) for _ in range(2 * MOST + 1)]
-    bells = [one.bell for one in listeners]
-    rung = common.fewest(bells)
+    doorbells = [one.doorbell for one in listeners]
+    rung = common.fewest(doorbells)
     assert len(rung) == 3
-    assert rung[-1] is bells[-1], "the only one of its group"
-    for bell in rung:
-        bell.ring()
+    assert rung[-1] is doorbells[-1], "the only one of its group"
+    for each in rung:
+        each.ring()
     assert all(one.hears() for one in listeners)
-    for bell in bells[:MOST]:
-        common.leave(bell)
-    assert len(common.fewest(bells[MOST:])) == 2
+    for each in doorbells[:MOST]:
+        common.leave(each)
+    assert len(common.fewest(doorbells[MOST:])) == 2
 
 
 @needs_eventfd
 def test_workers_may_watch_it_in_all_their_ways(common, owned):
     """The system limits how many epolls lead away from one descriptor, and how deep."""
     listeners = [Listener(common, owned) for _ in range(MOST)]
-    bell = Doorbell.create()
-    owned.callback(bell.close)
+    other = Doorbell.create()
+    owned.callback(other.close)
 
     async def waits(listening: int) -> None:
-        for descriptor in (listening, *[bell.listening] * 3):  # its own, and its games'
+        for descriptor in (listening, *[other.listening] * 3):  # its own, and its games'
             wait = BlockingWait(descriptor)
             owned.callback(wait.close)
             wait.wait(0)
@@ -121,7 +121,7 @@ def test_workers_may_watch_it_in_all_their_ways(common, owned):
         owned.callback(loop.close)
         loop.run_until_complete(waits(one.listening))
         loop.turns.watch(one.listening, lambda: heard.append(True))
-        for ring in (one.bell, *common.fewest([one.bell for one in listeners[:5]])):
+        for ring in (one.doorbell, *common.fewest([one.doorbell for one in listeners[:5]])):
             heard.clear()
             ring.ring()
             loop.run_until_complete(asyncio.sleep(0.001))
@@ -132,13 +132,13 @@ def test_workers_may_watch_it_in_all_their_ways(common, owned):
 def test_elsewhere_each_is_rung(common, owned):
     if doorbell.USE_EVENTFD:
         pytest.skip("this is about the portable variant")
-    bells = [Doorbell.create() for _ in range(3)]
-    for bell in bells:
-        owned.callback(bell.close)
-        with common.joined(bell) as listening:
-            assert listening == bell.listening
-    assert list(common.fewest(bells)) == bells
-    common.leave(bells[0])
+    doorbells = [Doorbell.create() for _ in range(3)]
+    for own in doorbells:
+        owned.callback(own.close)
+        with common.joined(own) as listening:
+            assert listening == own.listening
+    assert list(common.fewest(doorbells)) == doorbells
+    common.leave(doorbells[0])
 
 
 def test_workers_with_many_games_share_no_bell():

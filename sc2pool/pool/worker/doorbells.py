@@ -27,7 +27,7 @@ class Ringing:
     """Wakes the trainer: at once, or once for all that reply in one turn.
 
     Args:
-        reply: the trainer's bell.
+        reply: the trainer's doorbell.
         later: called if a ring is due and was not before.
 
     Attributes:
@@ -49,7 +49,7 @@ class Ringing:
             self._later()
 
 
-class Bells:
+class Doorbells:
     """The worker's ends.
 
     Args:

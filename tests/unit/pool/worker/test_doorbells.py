@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sc2pool.pool.queues.doorbell import Doorbell
-from sc2pool.pool.worker.bells import Bells, Ringing
+from sc2pool.pool.worker.doorbells import Doorbells, Ringing
 from sc2pool.protocol import compiled
 
 needs_it = pytest.mark.skipif(
@@ -24,56 +24,56 @@ needs_it = pytest.mark.skipif(
 
 
 @pytest.fixture
-def bell() -> Iterator[Doorbell]:
-    bell = Doorbell.create()
-    yield bell
-    bell.close()
+def doorbell() -> Iterator[Doorbell]:
+    doorbell = Doorbell.create()
+    yield doorbell
+    doorbell.close()
 
 
 @pytest.fixture(params=[pytest.param("compiled", marks=needs_it), "pure Python"])
-def bells(request: pytest.FixtureRequest, bell: Doorbell) -> Iterator[Bells]:
-    """Ends whose two bells are one, so that it hears its own rings."""
+def doorbells(request: pytest.FixtureRequest, doorbell: Doorbell) -> Iterator[Doorbells]:
+    """Ends whose two doorbells are one, so that it hears its own rings."""
     if request.param == "compiled":
-        yield Bells(bell, bell)
+        yield Doorbells(doorbell, doorbell)
         return
     with mock.patch.object(compiled, "_fast", None):
-        pure = Bells(bell, bell)
+        pure = Doorbells(doorbell, doorbell)
     assert isinstance(pure._ringing, Ringing)
     yield pure
 
 
-def rings(bell: Doorbell) -> int:
+def rings(doorbell: Doorbell) -> int:
     """How many rings there were since the last call."""
     try:
-        return int.from_bytes(os.read(bell.listening, 8), sys.byteorder)
+        return int.from_bytes(os.read(doorbell.listening, 8), sys.byteorder)
     except BlockingIOError:
         return 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it counts an eventfd's rings")
-def test_a_turn_has_one_ring(bells: Bells, bell: Doorbell):
-    bells.ring()
-    bells.ring()
-    assert rings(bell) == 2
-    with mock.patch("sc2pool.pool.worker.bells._loop_and_turns") as loop_and_turns:
+def test_a_turn_has_one_ring(doorbells: Doorbells, doorbell: Doorbell):
+    doorbells.ring()
+    doorbells.ring()
+    assert rings(doorbell) == 2
+    with mock.patch("sc2pool.pool.worker.doorbells._loop_and_turns") as loop_and_turns:
         _, turns = loop_and_turns.return_value = mock.Mock(), mock.Mock()
-        bells._listen()
-    bells.ring()
-    bells.ring()
-    assert rings(bell) == 0
-    turns.at_end.assert_called_once_with(bells._ring_if_due)
-    bells._ring_if_due()
-    bells._ring_if_due()
-    assert rings(bell) == 1
-    assert not bells._ringing.is_due
+        doorbells._listen()
+    doorbells.ring()
+    doorbells.ring()
+    assert rings(doorbell) == 0
+    turns.at_end.assert_called_once_with(doorbells._ring_if_due)
+    doorbells._ring_if_due()
+    doorbells._ring_if_due()
+    assert rings(doorbell) == 1
+    assert not doorbells._ringing.is_due
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it fills an eventfd")
-def test_a_bell_that_is_full_has_rung_often_enough(bells: Bells, bell: Doorbell):
+def test_a_bell_that_is_full_has_rung_often_enough(doorbells: Doorbells, doorbell: Doorbell):
     most = (1 << 64) - 2
-    os.write(bell.ringing, most.to_bytes(8, sys.byteorder))
-    bells.ring()
-    assert rings(bell) == most
+    os.write(doorbell.ringing, most.to_bytes(8, sys.byteorder))
+    doorbells.ring()
+    assert rings(doorbell) == most
 
 
 @needs_it
@@ -81,29 +81,29 @@ def test_a_bell_that_cannot_be_rung_is_an_error():
     read, write = os.pipe()
     os.close(read)
     with pytest.raises(BrokenPipeError):
-        Bells(Doorbell(listening=write), Doorbell(ringing=write)).ring()
+        Doorbells(Doorbell(listening=write), Doorbell(ringing=write)).ring()
     os.close(write)
 
 
 class Trainer:
     """A header in memory, and what a worker waits with."""
 
-    def __init__(self, bell: Doorbell) -> None:
+    def __init__(self, doorbell: Doorbell) -> None:
         self.words = np.zeros(16, np.uint64)
-        self.bell = bell
+        self.doorbell = doorbell
         self.other = Doorbell.create()
         self.epoll = select.epoll()
-        self.epoll.register(bell.listening, select.EPOLLIN | select.EPOLLET)
+        self.epoll.register(doorbell.listening, select.EPOLLIN | select.EPOLLET)
         self.epoll.register(self.other.listening, select.EPOLLIN)
         self.requests = compiled.requests(self.words, 3)
 
     def request(self) -> None:
         self.words[3] += np.uint64(1)
-        self.bell.ring()
+        self.doorbell.ring()
 
     def wait(self, sequence: int) -> int:
         assert self.requests is not None
-        return self.requests.wait(sequence, self.epoll.fileno(), self.bell.listening)
+        return self.requests.wait(sequence, self.epoll.fileno(), self.doorbell.listening)
 
     def close(self) -> None:
         self.epoll.close()
@@ -111,8 +111,8 @@ class Trainer:
 
 
 @pytest.fixture
-def trainer(bell: Doorbell) -> Iterator[Trainer]:
-    trainer = Trainer(bell)
+def trainer(doorbell: Doorbell) -> Iterator[Trainer]:
+    trainer = Trainer(doorbell)
     yield trainer
     trainer.close()
 
@@ -121,7 +121,7 @@ def trainer(bell: Doorbell) -> Iterator[Trainer]:
 def test_it_waits_for_the_next_request(trainer: Trainer):
     trainer.request()
     assert trainer.wait(0) == 1
-    trainer.bell.ring()  # for another instance: there is nothing new in the row
+    trainer.doorbell.ring()  # for another instance: there is nothing new in the row
     thread = threading.Timer(0.02, trainer.request)
     thread.start()
     assert trainer.wait(1) == 2
@@ -134,7 +134,7 @@ def test_all_else_that_the_loop_watches_ends_the_wait(trainer: Trainer):
     assert trainer.wait(0) == 0
     trainer.request()
     assert trainer.wait(0) == 1  # it looks before it waits
-    trainer.bell.ring()
+    trainer.doorbell.ring()
     assert trainer.wait(1) == 0  # both
 
 
