@@ -18,7 +18,7 @@ from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from sc2pool.envs.sb3 import SubprocSC2VecEnv
+from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.envs.specs import whole_number
 from sc2pool.errors import ConfigError
 from sc2pool.pool.statistics.rates import Rates
@@ -75,9 +75,9 @@ class PoolStatsCallback(BaseCallback):
         for name, value in figures(stats).items():
             self.logger.record(f"pool/{name}", value)
 
-    def _pool(self) -> SubprocSC2VecEnv:
+    def _pool(self) -> PoolVecEnv[Any]:
         env = self.training_env.unwrapped
-        if not isinstance(env, SubprocSC2VecEnv):
+        if not isinstance(env, PoolVecEnv):
             raise ConfigError(
                 f"PoolStatsCallback needs a SubprocSC2VecEnv, got {type(env).__name__}"
             )

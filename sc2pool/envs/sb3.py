@@ -12,7 +12,7 @@ import logging
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Unpack
+from typing import Any, Generic, TypeVar, Unpack
 
 import gymnasium
 import numpy as np
@@ -35,79 +35,28 @@ from sc2pool.pool.batch import Batch
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.vec_pool import VecPool
 from sc2pool.processes.table import usable_cores
 from sc2pool.tasks.players.operations import qualified
 
 log = logging.getLogger("sc2pool")
 
 
-class SubprocSC2VecEnv(VecEnv):
-    """n StarCraft II games, or n environments of the user, stepped as one batch.
+PoolT = TypeVar("PoolT", bound=VecPool)
 
-    An env is a row of the batch. If a task has several learning players in one game, as
-    "MarineDuel" has two, each of them is an env: `num_envs` is twice n, and envs 2i and 2i + 1 are
-    the two players of game i. Their episodes end together; so do they fail.
 
-        SubprocSC2VecEnv("MoveToBeacon", n=8)
-        SubprocSC2VecEnv([make_env, make_env])
+class PoolVecEnv(VecEnv, Generic[PoolT]):
+    """A `VecEnv` over a pool: all that `SubprocSC2VecEnv` and `RaySC2VecEnv` share.
 
     Args:
-        env_fns: functions that make one gymnasium env each. In their place the first argument may
-            also be the task, or n.
-        start_method: as in SB3's `SubprocVecEnv`; checked, but without effect, because every worker
-            is a new interpreter.
-        n: number of games; 8 if not given.
-        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`; "MoveToBeacon" if
-            neither a task nor `env_fns` is given.
-        game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
-            `"real"` (never the stand-in), or the path of an installation.
-        seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
-        spares: how many more games to keep reset, with the next episodes ready, so that the other
-            envs wait neither for a reset nor for the replacement of a failed game.
-        render_mode: `"rgb_array"` for a `render()` and `get_images()` that draw the games;
-            `"human"` for a web page that shows them, opened in a browser if there is a display;
-            None for the task's own.
-        config: limits and policies.
-        realtime: the games run by themselves, 22.4 loops a second, and do not wait for actions.
-            `step` waits until the game has come `step_mul` loops further.
-        step_mul: game loops per env step; None for the task's own.
-        max_loops: an episode is truncated after this many game loops; None for the task's own.
-        opponent: who plays the other side of a task of two players, inside the worker, so that each
-            game has one row: a function of the observation, an object with SB3's `predict`, the
-            path of a model that SB3 has saved, a `SnapshotStore`, a `Computer`, or a bot of
-            python-sc2 (its class, an object of it, or a `Bot`). None if both sides learn.
-        serial: the players live in this process, for debugging; see `DummySC2VecEnv`.
+        pool: is closed if this fails.
+        seed: of the first reset; None for none.
+        is_task: whether the pool plays a task, not envs of the user.
 
-    `game`, `spares`, `render_mode`, `realtime`, `step_mul`, `max_loops` and `opponent` are for
-    tasks.
-
-    Attributes: SB3's, and `pool`, the pool itself.
-
-    Raises:
-        ConfigError: a wrong keyword or one without effect, unknown task, no installation, no such
-            map, spaces that differ.
-        UserCodeError: a function of `env_fns` raised.
-        ValueError: unknown start method.
+    Attributes: SB3's, and `pool`.
     """
 
-    _serial = False
-
-    def __init__(
-        self,
-        env_fns: EnvFns = None,
-        start_method: str | None = None,
-        **games: Unpack[PoolKeywords],
-    ) -> None:
-        check_keywords(type(self).__name__, games, PoolKeywords)
-        games.setdefault("serial", self._serial)
-        check_start_method("start_method", start_method)
-        self._players = players = make_players(env_fns, **games)
-        pool = players.make_pool()
-        self._begin(pool, players.seed, is_task=players.is_task)
-        self._advises = players.is_task
-
-    def _begin(self, pool: Pool, seed: int | None, *, is_task: bool) -> None:
-        """Attach this VecEnv to a pool, which is closed if that fails."""
+    def __init__(self, pool: PoolT, seed: int | None, *, is_task: bool) -> None:
         self.pool = pool
         self._is_task = is_task
         self._advises = False
@@ -120,9 +69,6 @@ class SubprocSC2VecEnv(VecEnv):
         except BaseException:
             pool.close()
             raise
-
-    def __repr__(self) -> str:
-        return self._players.describe(self, self.pool)
 
     def reset(self) -> VecEnvObs:
         """Begin an episode in every env; a step that is pending is cancelled.
@@ -380,6 +326,74 @@ def threads_advice(threads: int, games: int, cores: int) -> str | None:
         f"torch computes with {threads} threads, and {games} games want the {cores} cores, too: "
         "with a small network torch.set_num_threads(1) makes the training faster"
     )
+
+
+class SubprocSC2VecEnv(PoolVecEnv[Pool]):
+    """n StarCraft II games, or n environments of the user, stepped as one batch.
+
+    An env is a row of the batch. If a task has several learning players in one game, as
+    "MarineDuel" has two, each of them is an env: `num_envs` is twice n, and envs 2i and 2i + 1 are
+    the two players of game i. Their episodes end together; so do they fail.
+
+        SubprocSC2VecEnv("MoveToBeacon", n=8)
+        SubprocSC2VecEnv([make_env, make_env])
+
+    Args:
+        env_fns: functions that make one gymnasium env each. In their place the first argument may
+            also be the task, or n.
+        start_method: as in SB3's `SubprocVecEnv`; checked, but without effect, because every worker
+            is a new interpreter.
+        n: number of games; 8 if not given.
+        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`; "MoveToBeacon" if
+            neither a task nor `env_fns` is given.
+        game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
+            `"real"` (never the stand-in), or the path of an installation.
+        seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
+        spares: how many more games to keep reset, with the next episodes ready, so that the other
+            envs wait neither for a reset nor for the replacement of a failed game.
+        render_mode: `"rgb_array"` for a `render()` and `get_images()` that draw the games;
+            `"human"` for a web page that shows them, opened in a browser if there is a display;
+            None for the task's own.
+        config: limits and policies.
+        realtime: the games run by themselves, 22.4 loops a second, and do not wait for actions.
+            `step` waits until the game has come `step_mul` loops further.
+        step_mul: game loops per env step; None for the task's own.
+        max_loops: an episode is truncated after this many game loops; None for the task's own.
+        opponent: who plays the other side of a task of two players, inside the worker, so that each
+            game has one row: a function of the observation, an object with SB3's `predict`, the
+            path of a model that SB3 has saved, a `SnapshotStore`, a `Computer`, or a bot of
+            python-sc2 (its class, an object of it, or a `Bot`). None if both sides learn.
+        serial: the players live in this process, for debugging; see `DummySC2VecEnv`.
+
+    `game`, `spares`, `render_mode`, `realtime`, `step_mul`, `max_loops` and `opponent` are for
+    tasks.
+
+    Attributes: SB3's, and `pool`, the pool itself.
+
+    Raises:
+        ConfigError: a wrong keyword or one without effect, unknown task, no installation, no such
+            map, spaces that differ.
+        UserCodeError: a function of `env_fns` raised.
+        ValueError: unknown start method.
+    """
+
+    _serial = False
+
+    def __init__(
+        self,
+        env_fns: EnvFns = None,
+        start_method: str | None = None,
+        **games: Unpack[PoolKeywords],
+    ) -> None:
+        check_keywords(type(self).__name__, games, PoolKeywords)
+        games.setdefault("serial", self._serial)
+        check_start_method("start_method", start_method)
+        self._players = players = make_players(env_fns, **games)
+        super().__init__(players.make_pool(), players.seed, is_task=players.is_task)
+        self._advises = players.is_task
+
+    def __repr__(self) -> str:
+        return self._players.describe(self, self.pool)
 
 
 class DummySC2VecEnv(SubprocSC2VecEnv):

@@ -23,6 +23,7 @@ from sc2pool.game.installation import find, find_map
 from sc2pool.pool.instances.system import REAL
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.serial.system import serial_system, without_deadlines
+from sc2pool.pool.vec_pool import VecPool
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.definition import TaskDefinition
@@ -148,7 +149,7 @@ class Players:
             **keywords,
         )
 
-    def describe(self, adapter: object, pool: Pool) -> str:
+    def describe(self, adapter: object, pool: VecPool) -> str:
         """The `repr` of an adapter with this pool."""
         what = f"env_fns, n={len(self.specs)}"
         if self.task is not None:

@@ -1,14 +1,12 @@
 """`RaySC2VecEnv`: games on the nodes of a Ray cluster as one Stable-Baselines3 `VecEnv`.
 
-It is `SubprocSC2VecEnv` over another pool, so wrappers and callbacks take it as such.
+It is `SubprocSC2VecEnv` over another pool, so the same wrappers and callbacks take it.
 """
 
 from __future__ import annotations
 
-from typing import cast
-
 from sc2pool.config import PoolConfig
-from sc2pool.envs.sb3 import SubprocSC2VecEnv
+from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.envs.specs import (
     DEFAULT_N,
     EnvFns,
@@ -19,7 +17,6 @@ from sc2pool.envs.specs import (
     whole_number,
 )
 from sc2pool.errors import ConfigError
-from sc2pool.pool.pool import Pool
 from sc2pool.ray.cluster import connect
 from sc2pool.ray.pool.cluster_pool import ClusterPool
 
@@ -27,7 +24,7 @@ NODE_TIMEOUT_S = 600.0
 """A machine that is started again is back within minutes."""
 
 
-class RaySC2VecEnv(SubprocSC2VecEnv):
+class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
     """n StarCraft II games, or n environments of the user, on the nodes of a Ray cluster.
 
         RaySC2VecEnv("MoveToBeacon", n=64, address="auto")
@@ -105,8 +102,7 @@ class RaySC2VecEnv(SubprocSC2VecEnv):
         seed = None if seed is None else whole_number("seed", seed, 0)
         connect(address)
         pool = ClusterPool(keywords, n, fns, node_timeout_s)
-        # All that a face calls, a `ClusterPool` has.
-        self._begin(cast(Pool, pool), seed, is_task=pool.about.is_task)
+        super().__init__(pool, seed, is_task=pool.about.is_task)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.pool!r})"

@@ -29,6 +29,8 @@ from sc2pool.errors import ConfigError
 from sc2pool.ray import RaySC2VecEnv, cluster
 from sc2pool.ray.cluster import GAME_RESOURCE, Node
 from sc2pool.ray.pool.spread import spread
+from tests.support import vec_pool
+from tests.support.vec_pool import check_vec_pool
 
 TEMP, REPORT, GAME, OTHER = sys.argv[1:]
 N = 4
@@ -86,6 +88,11 @@ def steps_and_calls() -> dict[str, Any]:
     finally:
         env.close()
         env.close()
+
+
+def contract() -> dict[str, Any]:
+    check_vec_pool(lambda: make(n=vec_pool.N, task=vec_pool.TASK, render_mode="rgb_array").pool)
+    return {}
 
 
 def masks() -> dict[str, Any]:
@@ -466,6 +473,7 @@ if __name__ == "__main__":
         found = run_cases(
             [
                 steps_and_calls,
+                contract,
                 masks,
                 envs_of_the_user,
                 actor_killed,

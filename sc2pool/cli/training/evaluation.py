@@ -24,7 +24,7 @@ from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.video import video_of
-from sc2pool.envs.sb3 import SubprocSC2VecEnv
+from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.tasks.opponents.models import save_model
 
 _SEED = 1_000_003
@@ -138,7 +138,7 @@ class Evaluation(BaseCallback):
     def _play(self) -> EvaluationRow | None:
         if self._options.realtime and not self._algorithm.plays_on:
             training = self.training_env.unwrapped
-            assert isinstance(training, SubprocSC2VecEnv), "nothing else plays in real time"
+            assert isinstance(training, PoolVecEnv), "nothing else plays in real time"
             training.pause()  # until the next step
         self._env.seed(_SEED)
         games = self._env.unwrapped
@@ -157,7 +157,7 @@ class Evaluation(BaseCallback):
         finally:
             if video:
                 video.close()
-            if self._options.realtime and isinstance(games, SubprocSC2VecEnv):
+            if self._options.realtime and isinstance(games, PoolVecEnv):
                 games.pause()
         whole = np.array(returns)[watch.whole]
         if not whole.size:

@@ -11,6 +11,7 @@ from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.training.self_play.opponents import learns_against, taking_turns, yardsticks
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.config import PoolConfig
+from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.tasks.registry import resolve
 
 MOST_EVALUATED = 2
@@ -29,7 +30,7 @@ def connect(options: TrainOptions) -> None:
         cluster.connect(options.ray)
 
 
-def training_games(options: TrainOptions) -> SubprocSC2VecEnv:
+def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
     """The games that are learned from. They have no seed: the model seeds the env."""
     return _make(
         options,
@@ -41,7 +42,7 @@ def training_games(options: TrainOptions) -> SubprocSC2VecEnv:
     )
 
 
-def evaluation_games(options: TrainOptions) -> SubprocSC2VecEnv:
+def evaluation_games(options: TrainOptions) -> PoolVecEnv[Any]:
     """The games of evaluations; with self-play against opponents that take turns."""
     return _make(
         options,
@@ -51,7 +52,7 @@ def evaluation_games(options: TrainOptions) -> SubprocSC2VecEnv:
     )
 
 
-def _make(options: TrainOptions, **keywords: Any) -> SubprocSC2VecEnv:
+def _make(options: TrainOptions, **keywords: Any) -> PoolVecEnv[Any]:
     if options.ray is None:
         return SubprocSC2VecEnv(
             task=options.task,

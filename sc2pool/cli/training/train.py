@@ -25,7 +25,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from sc2pool import PauseDuringTraining, PoolStatsCallback, SubprocSC2VecEnv
+from sc2pool import PauseDuringTraining, PoolStatsCallback
 from sc2pool.cli.stop import Stop, Stopped, say
 from sc2pool.cli.training.curve import draw_curve, references_for
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
@@ -49,6 +49,7 @@ from sc2pool.cli.training.self_play.run import SelfPlay, how
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.units import duration, is_standin
+from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.registry import resolve
 
@@ -142,7 +143,7 @@ def train(
                         *(options.steps, episodes, stop, display, saver.save), win_rates=win_rates
                     )
                 ]
-                if isinstance(env.unwrapped, SubprocSC2VecEnv):
+                if isinstance(env.unwrapped, PoolVecEnv):
                     callbacks.append(PoolStatsCallback())
                 if options.realtime and not algorithm.plays_on:
                     callbacks.append(PauseDuringTraining())

@@ -14,8 +14,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import say
 from sc2pool.cli.training.run_folder import VIDEOS_FOLDER
-from sc2pool.envs.sb3 import SubprocSC2VecEnv
-from sc2pool.pool.pool import Pool
+from sc2pool.envs.sb3 import PoolVecEnv
+from sc2pool.pool.vec_pool import VecPool
 
 
 def video_of(env: VecEnv, folder: Path, steps: int) -> Video | None:
@@ -27,7 +27,7 @@ def video_of(env: VecEnv, folder: Path, steps: int) -> Video | None:
         steps: that the policy has been trained for.
     """
     games = env.unwrapped
-    if not isinstance(games, SubprocSC2VecEnv):
+    if not isinstance(games, PoolVecEnv):
         return None
     path = folder / VIDEOS_FOLDER / f"step-{steps}.mp4"
     return Video(path, games.pool, float(games.pool.metadata["render_fps"]))
@@ -42,7 +42,7 @@ class Video:
         fps: frames per second.
     """
 
-    def __init__(self, path: Path, pool: Pool, fps: float) -> None:
+    def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
         self._path = path
         self._unfinished = path.with_name("unfinished-" + path.name)
         self._pool = pool

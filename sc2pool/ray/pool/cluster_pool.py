@@ -143,7 +143,7 @@ class ClusterPool:
         self.about: About = about
         self.observation_space: spaces.Space[Any] = about.played.observation_space
         self.action_space: spaces.Space[Any] = about.played.action_space
-        self.metadata = about.metadata
+        self.metadata: Mapping[str, Any] = about.metadata
         self.render_mode = about.render_mode
         self._layout: SpaceLayout = space_layout(self.observation_space, 0)
 
@@ -378,27 +378,27 @@ class ClusterPool:
 
     # Everything beside the step path.
 
-    def action_mask(self, env: int) -> Array | None:
-        """The mask that came with the env's newest observation; None if there was none."""
-        games = self._games_of(env)
+    def action_mask(self, row: int) -> Array | None:
+        """See `Pool.action_mask`."""
+        games = self._games_of(row)
         if games.newest is None or games.newest.masks is None:
             return None
-        return games.newest.masks[env - games.first]
+        return games.newest.masks[row - games.first]
 
-    def call(self, envs: Sequence[int], operation: str, *arguments: Any) -> list[Any]:
+    def call(self, rows: Sequence[int], operation: str, *arguments: Any) -> list[Any]:
         """See `Pool.call`; if an actor dies during it, its successor is asked."""
-        return self._spread(envs, "call", operation, *arguments)
+        return self._spread(rows, "call", operation, *arguments)
 
-    def render(self, envs: Sequence[int]) -> list[Any]:
-        """A frame of each of these envs; see `Pool.render`."""
-        return self._spread(envs, "render")
+    def render(self, rows: Sequence[int]) -> list[Any]:
+        """A frame of each of these rows; see `Pool.render`."""
+        return self._spread(rows, "render")
 
-    def set_attr(self, envs: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute, now and in every later task object, instance or actor of these envs."""
-        self._spread(envs, "set_attr", name, value)
-        for env in envs:
-            games = self._games_of(env)
-            games.attributes[env - games.first, name] = value
+    def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
+        """Set an attribute, now and in every later task object, instance or actor of these rows."""
+        self._spread(rows, "set_attr", name, value)
+        for row in rows:
+            games = self._games_of(row)
+            games.attributes[row - games.first, name] = value
 
     def pause(self, envs: Iterable[int] | None = None) -> None:
         """See `Pool.pause`."""
@@ -422,10 +422,10 @@ class ClusterPool:
         for games in self._every:
             games.submit("call", "void_episodes")
 
-    def show_figures(self, shown: Mapping[str, float]) -> None:
+    def show_figures(self, figures: Mapping[str, float]) -> None:
         """Figures of the training, which `sc2pool watch --ray` shows; see `Pool.show_figures`."""
         for games in self._every:
-            games.submit("call", "show_figures", dict(shown))
+            games.submit("call", "show_figures", dict(figures))
 
     def _games_of(self, env: int) -> RemoteGames:
         return next(games for games in self._every if env < games.first + games.n)
