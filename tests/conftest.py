@@ -169,7 +169,7 @@ def recorded_dir() -> Path:
 def wait_for() -> WaitFor:
     """`wait_for(condition, timeout_s)`: waits until `condition()` is true, or fails the test."""
 
-    def wait(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+    def wait(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
         deadline_s = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline_s, f"not within {timeout_s} s: {condition}"

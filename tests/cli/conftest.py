@@ -96,7 +96,7 @@ def pool(standin_dir: Path, wait_for: Callable[..., None]) -> Iterator[PlayingPo
     try:
         playing.wait_until_it_plays()
         # The spare's game may come up later: no test has started it, so none is to end it.
-        wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]), 30)
+        wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]))
         yield playing
     finally:
         playing.end()

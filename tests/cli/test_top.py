@@ -98,7 +98,7 @@ def test_json_tells_what_is_going_on(pool, command, wait_for):
         assert row["listener"] == "proven"
         assert isinstance(row["episode_return"], float)
     # Every step is counted where it is sent and, later, where its transition is handed out.
-    wait_for(lambda: pool.told()["env_steps"] > before["env_steps"], 20)
+    wait_for(lambda: pool.told()["env_steps"] > before["env_steps"])
     after = pool.told()
     sent = sum(row["steps"] for row in after["instances"])
     assert 0 <= sent - after["env_steps"] <= 2
@@ -128,7 +128,7 @@ def test_with_nobody_looking_nothing_is_written(pool, wait_for):
         time.sleep(0.5)  # the pool would have written twice meanwhile
         return file.stat().st_mtime_ns == newest
 
-    wait_for(nobody_looks_any_more, 15)
+    wait_for(nobody_looks_any_more)
     steps = pool.told()["env_steps"]  # and opens again
     assert steps > 0
 
@@ -153,7 +153,7 @@ def test_a_killed_game_shows_and_so_does_the_end(start_pool, command, terminal, 
     struck = pool.told()["instances"][1]
     os.kill(struck["pid"], signal.SIGKILL)
     screen.wait_for("game-exited 1")
-    wait_for(lambda: pool.told()["recovery_s"], 20)
+    wait_for(lambda: pool.told()["recovery_s"])
     told = pool.told()
     whole, hurt = told["instances"]
     assert (whole["recycles"], hurt["recycles"]) == ({}, {"game-exited": 1})

@@ -61,7 +61,7 @@ def test_train_stop_and_go_on(
             metrics = answer.read().decode()
         assert trainer.stderr is not None
         (page,) = re.findall(r"shown at (http:\S+)", trainer.stderr.readline())
-        wait_for(lambda: pool_at(page), 60.0)
+        wait_for(lambda: pool_at(page))
         shown = pool_at(page)
         children = psutil.Process(trainer.pid).children(recursive=True)
         trainer.send_signal(signal.SIGINT)

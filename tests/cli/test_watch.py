@@ -96,33 +96,33 @@ def kinds_shown(watching: Watching, instance: str) -> set[int]:
 
 
 def test_it_tells_every_game_live(watching, wait_for):
-    wait_for(lambda: len(watching.state()["views"]) == 3, 20)
+    wait_for(lambda: len(watching.state()["views"]) == 3)
     state = watching.state()
     assert not state["ended"]
     assert len(state["pool"]["instances"]) == 3
     # Own marines and enemy roaches; at the end of an episode one side is gone.
     for instance in state["views"]:
-        wait_for(lambda i=instance: {0, 2} <= kinds_shown(watching, i), 20)
+        wait_for(lambda i=instance: {0, 2} <= kinds_shown(watching, i))
     playing = state["pool"]["instances"][0]["instance"]
     loop = state["views"][str(playing)]["loop"]
-    wait_for(lambda: watching.state()["views"][str(playing)]["loop"] != loop, 10)
+    wait_for(lambda: watching.state()["views"][str(playing)]["loop"] != loop)
 
 
 def test_it_tells_what_is_played_and_how_well(watching, wait_for):
-    wait_for(lambda: watching.state()["pool"], 20)
+    wait_for(lambda: watching.state()["pool"])
     state = watching.state()
     assert state["is_standin"]
     assert state["pool"]["task"] == "DefeatRoaches"
-    wait_for(lambda: watching.state()["pool"]["mean_return"] is not None, 30)
+    wait_for(lambda: watching.state()["pool"]["mean_return"] is not None)
     pool = watching.state()["pool"]
     assert sum(row["episodes"] for row in pool["instances"]) == pool["episodes"] > 0
-    wait_for(lambda: {"mean return", "steps/s"} <= set(watching.curves()["figures"]), 20)
+    wait_for(lambda: {"mean return", "steps/s"} <= set(watching.curves()["figures"]))
     curves = watching.curves()
     assert len(curves["steps"]) == len(curves["at_s"]) == len(curves["figures"]["steps/s"])
 
 
 def test_the_map_is_told_by_its_key(watching, wait_for):
-    wait_for(lambda: watching.state()["views"], 20)
+    wait_for(lambda: watching.state()["views"])
     view = next(iter(watching.state()["views"].values()))
     answer, content = watching.get(f"/map/{view['map']}")
     assert answer.status == 200
@@ -243,8 +243,8 @@ def in_browser(address: str, folder: Path) -> Games:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
-    wait_for(lambda: len(watching.state()["views"]) == 3, 20)
-    wait_for(lambda: "mean return" in watching.curves()["figures"], 30)
+    wait_for(lambda: len(watching.state()["views"]) == 3)
+    wait_for(lambda: "mean return" in watching.curves()["figures"])
     shown = in_browser(watching.address, tmp_path)
     assert shown.notice == ""
     assert [game["seat"] for game in shown.games] == ["env 0", "env 1", "spare 2"]
@@ -264,7 +264,7 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_the_chosen_game_is_shown_larger(watching, tmp_path, wait_for):
-    wait_for(lambda: len(watching.state()["views"]) == 3, 20)
+    wait_for(lambda: len(watching.state()["views"]) == 3)
     shown = in_browser(f"{watching.address}#env%201", tmp_path)
     assert [game["larger"] for game in shown.games] == ["False", "True", "False"]
     assert "repeat(2, " in shown.columns, "the others share the room below"
@@ -274,16 +274,16 @@ def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):
     pool = start_pool(n=1)
     page = Watching(pool.pid)
     try:
-        wait_for(lambda: len(page.state()["views"]) == 1, 20)
+        wait_for(lambda: len(page.state()["views"]) == 1)
         os.kill(page.state()["pool"]["instances"][0]["pid"], signal.SIGKILL)
-        wait_for(lambda: "1" in page.state()["views"], 20)
+        wait_for(lambda: "1" in page.state()["views"])
         assert list(page.state()["views"]) == ["1"]
         if CHROMIUM is not None:
             (game,) = in_browser(page.address, tmp_path).games
             assert game["instance"] == "instance 1"
             assert game["event"].startswith("game-exited while")
         pool.ask_to_end()
-        wait_for(lambda: page.state()["ended"], 20)  # it stays a little to say so
+        wait_for(lambda: page.state()["ended"])  # it stays a little to say so
         said, _ = page.process.communicate(timeout=15)
         assert said == f"the pool of process {pool.pid} has ended\n"
         assert page.process.returncode == 0

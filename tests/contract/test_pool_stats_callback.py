@@ -62,7 +62,7 @@ def test_the_pool_can_show_what_the_model_has_logged(vec_task, wait_for, monkeyp
         return seen is not None and seen[0]["figures"]
 
     expected = {"loss", "value_loss", "approx_kl", "steps/s"}
-    wait_for(lambda: curves() and expected <= set(curves()), 60)
+    wait_for(lambda: curves() and expected <= set(curves()))
     assert env.stats().task == "MoveToBeacon"
 
 

@@ -240,7 +240,7 @@ def test_for_people_a_page_shows_the_games(fixture, task, request, capfd, wait_f
             return answer.read()
         return b""
 
-    wait_for(page, 60.0)
+    wait_for(page)
     assert b"sc2pool" in page()
     made.close()
     assert not page()

@@ -215,7 +215,7 @@ class TestFaults:
                 step = asyncio.ensure_future(step_fault(game))
                 await asyncio.sleep(0)  # the burst is sent
                 os.kill(game.pid, signal.SIGKILL)
-                fault = await asyncio.wait_for(step, 2)
+                fault = await asyncio.wait_for(step, 30)
                 assert fault.kind is FaultKind.GAME_EXITED
                 assert "SIGKILL" in fault.detail
                 assert "at your service" in fault.detail  # the log's tail
@@ -229,7 +229,7 @@ class TestFaults:
                 loop = asyncio.get_running_loop()
                 loop.add_reader(game.exited_fd, ended.set)
                 os.kill(game.pid, signal.SIGKILL)
-                await asyncio.wait_for(ended.wait(), 2)
+                await asyncio.wait_for(ended.wait(), 30)
                 loop.remove_reader(game.exited_fd)
                 assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
 

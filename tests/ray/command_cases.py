@@ -38,7 +38,7 @@ def start(*arguments: object) -> subprocess.Popen[str]:
 
 def run(*arguments: object) -> dict[str, Any]:
     process = start(*arguments)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=600)
     return {"code": process.returncode, "out": out, "err": err}
 
 
@@ -49,19 +49,19 @@ def looked_at() -> dict[str, Any]:
         *("--steps", 100_000, "--seed", 3, "--out", OUT),
     )
     try:
-        began = wait(lambda: len(games_of(GAME)) == 4, 60)
+        began = wait(lambda: len(games_of(GAME)) == 4)
         top: dict[str, Any] = {}
 
         def shows_all() -> bool:
             top.update(run("top", "--ray", NODES.address, "--json"))
             return top["code"] != 0 or len(json.loads(top["out"])["instances"]) == 4
 
-        wait(shows_all, 60)  # a node that starts is left out until it answers
+        wait(shows_all)  # a node that starts is left out until it answers
         table = run("top", "--ray", NODES.address, "--once")
         return {"began": began, "top": top, "table": table, "watch": watched()}
     finally:
         training.send_signal(signal.SIGINT)
-        out, err = training.communicate(timeout=240)
+        out, err = training.communicate(timeout=600)
         ENDED.update(out=out, err=err, code=training.returncode)
 
 
@@ -87,7 +87,7 @@ def watched() -> dict[str, Any]:
             figures = ask(address + "curves")["figures"]  # the mean return after an episode's end
             return len(state.get("views", ())) == 4 and {"mean return", "steps/s"} <= set(figures)
 
-        waited_s = wait(shows_all, 30)
+        waited_s = wait(shows_all)
         key = next(iter(state["views"].values()))["map"]
         return {
             "said": said,
@@ -99,11 +99,11 @@ def watched() -> dict[str, Any]:
         }
     finally:
         watch.send_signal(signal.SIGINT)
-        watch.communicate(timeout=60)
+        watch.communicate(timeout=240)
 
 
 def ask(address: str) -> dict[str, Any]:
-    with urllib.request.urlopen(address, timeout=30) as answer:
+    with urllib.request.urlopen(address, timeout=120) as answer:
         return dict(json.load(answer))
 
 

@@ -84,7 +84,7 @@ def actor_of(env: Any, row: int) -> psutil.Process:
     return found
 
 
-def wait(until: Callable[[], object], limit_s: float = 20.0) -> float:
+def wait(until: Callable[[], object], limit_s: float = 180.0) -> float:
     """Wait for a condition; returns how long it took, or -1 if it has not come true."""
     began_s = time.monotonic()
     while not until():

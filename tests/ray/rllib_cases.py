@@ -251,7 +251,7 @@ def a_runner_killed(algorithm: Algorithm) -> dict[str, Any]:
     pid, games = of_runners(algorithm, lambda one: (os.getpid(), game_pids(one)))[0]
     os.kill(pid, signal.SIGKILL)
     gone_s = wait(lambda: not set(games) & games_of(GAME))
-    full_s = wait(lambda: algorithm.train() and is_full(algorithm), 60.0)
+    full_s = wait(lambda: algorithm.train() and is_full(algorithm))
     updates(algorithm, 1)
     after = of_runners(algorithm, lambda one: one.firsts[:N])
     return {"games gone after s": gone_s, "full after s": full_s, "firsts": [before, after]}
@@ -269,7 +269,7 @@ def a_node_killed_and_back(algorithm: Algorithm) -> dict[str, Any]:
     healthy = algorithm.env_runner_group.num_healthy_remote_workers()
     NODES.clear_second()
     NODES.second = NODES.add()
-    full_s = wait(lambda: algorithm.train() and is_full(algorithm), 60.0)
+    full_s = wait(lambda: algorithm.train() and is_full(algorithm))
     return {
         "games gone after s": gone_s,
         "steps without it": without,

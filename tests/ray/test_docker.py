@@ -111,7 +111,7 @@ def test_a_head_and_a_worker_play(
             nodes.callback(end, node)
         command = [python_with_ray, "-m", "sc2pool", "train", "--ray", f"127.0.0.1:{PORT}"]
         options = ["--n", "2", "--steps", "128", "--out", str(folder / "run")]
-        wait_for(lambda: nodes_of(folder) == 2, 90)
+        wait_for(lambda: nodes_of(folder) == 2)
         done = subprocess.run(
             [*command, *options],
             env=environment,

@@ -51,4 +51,4 @@ def test_twelve_recycles(make_env: MakeEnv, wait_for: Callable[..., None]) -> No
         step(env, 0, 0)
     assert sum(env.stats().recycles.values()) == 2 * ROUNDS
     # The games of killed workers are reaped by the system, when it comes to it.
-    wait_for(lambda: belongings() == before, 5.0)
+    wait_for(lambda: belongings() == before)

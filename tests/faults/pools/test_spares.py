@@ -154,7 +154,7 @@ def test_a_spare_takes_over_without_a_launch(
     env = spared(1)
     env.reset()
     # The spare gets ready by and by; the pool takes notice in its steps.
-    wait_for(lambda: step(env, 0, 0, 0) and env.stats().instances[N].state == "ready", 30.0)
+    wait_for(lambda: step(env, 0, 0, 0) and env.stats().instances[N].state == "ready")
     pids = [instance.pid for instance in env.stats().instances]
     victim = psutil.Process(pids[0])
     victim.kill()

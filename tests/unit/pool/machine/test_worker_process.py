@@ -32,7 +32,7 @@ def test_its_game_ends_with_it(wait_for):
     worker = WorkerProcess(process)
     worker.end()
     assert worker.how_it_ended() == "was killed by SIGKILL"
-    wait_for(lambda: not game.is_running() or game.status() == psutil.STATUS_ZOMBIE, 5.0)
+    wait_for(lambda: not game.is_running() or game.status() == psutil.STATUS_ZOMBIE)
     worker.end()
 
 
@@ -46,7 +46,7 @@ def test_what_it_leaves_when_it_ends_by_itself_ends_too(wait_for):
     assert left.is_running()
     worker.end()
     assert worker.how_it_ended() == "exited with status 0"
-    wait_for(lambda: not left.is_running() or left.status() == psutil.STATUS_ZOMBIE, 5.0)
+    wait_for(lambda: not left.is_running() or left.status() == psutil.STATUS_ZOMBIE)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class Pair:
         self.worker.put(Transition(observation, reward, *ended, info or {}, mask))
 
     def action(self):
-        return asyncio.run(asyncio.wait_for(self.worker.get_action(), 1))
+        return asyncio.run(asyncio.wait_for(self.worker.get_action(), 30))
 
 
 @pytest.fixture
