@@ -30,6 +30,7 @@ from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.bots import BotOpponent
 from sc2pool.tasks.opponents.resolve import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
+from sc2pool.tasks.players.factory import TaskPlayerSpec
 from sc2pool.tasks.players.gym_player import GymSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.registry import resolve
@@ -91,7 +92,7 @@ class Players:
     def task(self) -> TaskSpec | None:
         """The task that all envs play; None for envs of the user."""
         first = self.specs[0]
-        return first if isinstance(first, TaskSpec) else None
+        return first.task if isinstance(first, TaskPlayerSpec) else None
 
     @property
     def task_name(self) -> str | None:
@@ -212,7 +213,7 @@ def make_players(
         n = DEFAULT_N if n is None else n
         if config.envs_per_worker is None and not serial:
             config = replace(config, envs_per_worker=good_envs_per_worker(spec, n, usable_cores()))
-        return Players([spec] * n, config, seed, spares, serial)
+        return Players([TaskPlayerSpec(spec)] * n, config, seed, spares, serial)
     for name, value, default in (
         ("envs_per_worker", config.envs_per_worker, None),
         ("game", game, "auto"),

@@ -14,6 +14,7 @@ import numpy as np
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import task_spec
 from sc2pool.pool.pool import Pool
+from sc2pool.tasks.players.factory import TaskPlayerSpec
 from tests.support.audit.task import AuditTask
 
 STEPS = 100
@@ -23,7 +24,8 @@ def play(game: str, n: int) -> None:
     """One pool's life."""
     config = PoolConfig()
     print("constructing", flush=True)
-    pool = Pool([task_spec(AuditTask, game, config)] * n, one_book=True, config=config, spares=1)
+    spec = TaskPlayerSpec(task_spec(AuditTask, game, config))
+    pool = Pool([spec] * n, one_book=True, config=config, spares=1)
     try:
         print("playing", flush=True)
         pool.reset()

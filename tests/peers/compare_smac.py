@@ -29,6 +29,7 @@ from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.installation import find, find_map
 from sc2pool.tasks.player import Episode
+from sc2pool.tasks.players.factory import TaskPlayerSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.teams.smac.battle_task import BattleTask
@@ -206,7 +207,7 @@ async def played(
     shared = type(task.__name__, (task,), {"shares_state": True, "__module__": __name__})
     found = find(game)
     spec = TaskSpec(shared, found, find_map(found, task.map_name), Limits())
-    player = spec.player()
+    player = TaskPlayerSpec(spec).player()
     player.attributes = [{}] * player.rows
     pair = ReplayingPair(actions)
     try:

@@ -15,10 +15,11 @@ from realtime_tasks import TellsLoop, WithGrandchildren
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import gym_specs, task_spec
 from sc2pool.pool.pool import Pool
+from sc2pool.tasks.players.factory import TaskPlayerSpec
 
 config = PoolConfig()
 games = Pool(
-    [task_spec(TellsLoop, sys.argv[1], config, realtime=True)],
+    [TaskPlayerSpec(task_spec(TellsLoop, sys.argv[1], config, realtime=True))],
     one_book=True,
     config=config,
     spares=1,

@@ -16,6 +16,7 @@ from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.game.installation import Installation, find_map
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode
+from sc2pool.tasks.players.factory import TaskPlayerSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
@@ -46,7 +47,8 @@ def play(game_installation: Installation) -> Callable[..., list[list[Transition]
     ) -> list[list[Transition]]:
         task = resolve(task)
         map_path = find_map(game_installation, task.map_name)
-        player = TaskSpec(task, game_installation, map_path, Limits(), **spec).player()
+        made = TaskSpec(task, game_installation, map_path, Limits(), **spec)
+        player = TaskPlayerSpec(made).player()
         player.attributes = ({},)
         episodes = []
         try:

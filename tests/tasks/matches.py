@@ -16,6 +16,7 @@ from sc2pool.game.installation import find, find_map
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.duels.marine_duel import MarineDuel
 from sc2pool.tasks.player import Episode
+from sc2pool.tasks.players.factory import TaskPlayerSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from tests.tasks.recorded_rows import Policy, RecordedRows
@@ -42,7 +43,7 @@ def player_of(
     """A player whose games are up; nothing of it is left in the end."""
     installation = find(standin_dir)
     made = TaskSpec(task, installation, find_map(installation, task.map_name), Limits(), **spec)
-    player = made.player()
+    player = TaskPlayerSpec(made).player()
     player.attributes = ({},) * player.rows
     try:
         yield player

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import cloudpickle
@@ -96,6 +97,11 @@ def imports(file: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def name_of(file: Path) -> str:
+    """The module's name, as it is imported."""
+    return ".".join(("sc2pool", *file.relative_to(PACKAGE).with_suffix("").parts))
+
+
 def room(module: str) -> str:
     """The room of one of our modules; empty for the package itself."""
     name = module.split(".")[1] if "." in module else ""
@@ -139,6 +145,14 @@ def test_the_rooms_of_the_pool_import_one_way(own_room):
         if module.startswith("sc2pool.pool") and ".".join(module.split(".")[:3]) not in allowed
     ]
     assert wrong == []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """`import sc2pool` is left out: it is how the extension modules are reached."""
+    modules = {name_of(file): file for file in FILES if file.parent != PACKAGE}
+    TopologicalSorter(
+        {name: modules.keys() & set(imports(file)) - {name} for name, file in modules.items()}
+    ).prepare()
 
 
 def test_import_sc2pool_is_light():

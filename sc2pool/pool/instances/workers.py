@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.game.hang_detection import unless_stalled
@@ -36,10 +36,14 @@ from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.spawn import start_worker
 
-if TYPE_CHECKING:
-    from sc2pool.pool.instances.instance import Instance
-
 _SEND_TIMEOUT_S = 5.0
+
+
+class Resident(Protocol):
+    """An instance, as its worker knows it."""
+
+    @property
+    def number(self) -> int: ...
 
 
 class Worker:
@@ -130,7 +134,7 @@ class Worker:
         self.deadline = NEVER
         self.process.kill()
 
-    def host(self, instance: Instance, directory: Path, spec: Any) -> Channel:
+    def host(self, instance: Resident, directory: Path, spec: Any) -> Channel:
         """Have an instance live here.
 
         Args:

@@ -15,7 +15,6 @@ from typing import Any
 
 from sc2pool.deadline import Deadline
 from sc2pool.pool.instances import workers
-from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.ipc.channel import Channel
 from sc2pool.pool.ipc.messages import Leave
 from sc2pool.pool.machine.worker_process import WorkerProcess
@@ -82,7 +81,7 @@ class SerialWorker(workers.Worker):
         owned.callback(self._waiter.remove, self.reply_doorbell.listening)
         self._waiter.add_doorbell(self.reply_doorbell, self)
 
-    def host(self, instance: Instance, directory: Path, spec: Any) -> Channel:
+    def host(self, instance: workers.Resident, directory: Path, spec: Any) -> Channel:
         ours, theirs = LocalChannel.pair()
         number = instance.number
         self._hostings[number] = workers.Hosting(directory, ours)

@@ -1,4 +1,4 @@
-"""What is pickled of a task and sent to a worker, which makes the task's player from it.
+"""A task to be played on games of one installation.
 
 Rule: what cannot be played is refused here, before any process starts.
 """
@@ -14,8 +14,6 @@ from sc2pool.game.installation import Installation
 from sc2pool.optional import require
 from sc2pool.tasks.definition import TaskDefinition, check_loops
 from sc2pool.tasks.opponents.opponent import Opponent
-from sc2pool.tasks.player import Player
-from sc2pool.tasks.task import Task
 from sc2pool.tasks.teams.team_task import TeamTask, agents_of
 
 
@@ -87,22 +85,3 @@ class TaskSpec:
         """How many rows an env has: one for each of its learning players or agents."""
         learners = self.task.players if self.opponent is None else 1
         return learners * agents_of(self.task)
-
-    def player(self) -> Player:
-        # Imported here: only the worker needs a player, and only a bot python-sc2, which costs each
-        # worker 0.4 s and 80 MB.
-        if self.task.players > 1 and not isinstance(self.opponent, Computer):
-            from sc2pool.tasks.players.match.match_player import MatchPlayer  # noqa: PLC0415
-
-            return MatchPlayer(self, self.opponent)
-        if issubclass(self.task, TeamTask):
-            from sc2pool.tasks.players.team_player import TeamPlayer  # noqa: PLC0415
-
-            return TeamPlayer(self)
-        if issubclass(self.task, Task):
-            from sc2pool.tasks.players.sc2_player import TaskPlayer  # noqa: PLC0415
-
-            return TaskPlayer(self)
-        from sc2pool.tasks.players.bots.bot_player import BotPlayer  # noqa: PLC0415
-
-        return BotPlayer(self)

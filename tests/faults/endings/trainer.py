@@ -18,6 +18,7 @@ from fault_tasks import Saboteur, harm_action
 from sc2pool.config import Limits, PoolConfig
 from sc2pool.envs.specs import task_spec
 from sc2pool.pool.pool import Pool
+from sc2pool.tasks.players.factory import TaskPlayerSpec
 
 CONFIGS = {
     # Less patient in all than it is going to be stopped for.
@@ -70,7 +71,7 @@ def counters(pool: Pool) -> dict[str, Any]:
 def main(game: str, ending: str, n: str = "2") -> None:
     pool: Pool | None = None
     config = CONFIGS.get(ending, PoolConfig())
-    spec = task_spec(Saboteur, game, config)
+    spec = TaskPlayerSpec(task_spec(Saboteur, game, config))
     try:
         say(stage="constructing")
         pool = Pool([spec] * int(n), one_book=True, config=config)

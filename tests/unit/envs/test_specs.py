@@ -88,7 +88,7 @@ def test_the_first_argument_may_be_a_task_or_a_number_of_envs(
     standin_dir, first, keywords, task, n
 ):
     players = make_players(first, game=standin_dir, **keywords)
-    assert [spec.task for spec in players.specs] == [task] * n
+    assert [spec.task.task for spec in players.specs] == [task] * n
     assert players.is_task
 
 
@@ -167,7 +167,7 @@ def test_the_users_number_of_envs_per_worker_is_kept(standin_dir):
 )
 def test_how_many_learners_a_game_has(standin_dir, task, opponent, rows):
     players = make_players(n=2, task=task, game=standin_dir, opponent=opponent)
-    assert players.task.rows == players.task.player().rows == rows
+    assert players.task.rows == players.specs[0].player().rows == rows
     if rows == 1:
         players.require_one_row("SC2GymEnv")
     else:

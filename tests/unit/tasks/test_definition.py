@@ -15,6 +15,7 @@ from sc2pool.config import Computer, Limits
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.players.factory import TaskPlayerSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.task import Task
 
@@ -88,11 +89,11 @@ def spec(**overrides: Any) -> TaskSpec:
 
 
 def test_a_pool_overrides_step_mul_and_max_loops():
-    player = spec(step_mul=4, max_loops=96).player()
+    player = TaskPlayerSpec(spec(step_mul=4, max_loops=96)).player()
     assert player.metadata["render_fps"] == 22.4 / 4
     before_the_first_episode = player.target()
     assert (before_the_first_episode.step_mul, before_the_first_episode.max_loops) == (4, 96)
-    assert (spec().player().target().step_mul, spec().loops_per_step) == (8, 8)
+    assert (TaskPlayerSpec(spec()).player().target().step_mul, spec().loops_per_step) == (8, 8)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "8"], ids=repr)
