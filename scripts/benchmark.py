@@ -4,6 +4,7 @@
     .venv/bin/python scripts/benchmark.py --case pool-only --n 8 --sizes 1 --rounds 5
     .venv/bin/python scripts/benchmark.py --out DIR              # and JSON, all rounds, and a PNG
     .venv/bin/python scripts/benchmark.py --against HEAD~1 --case whole-stack --maps Canned
+    .venv/bin/python scripts/benchmark.py --against HEAD~1 --equal      # same seeds, same bytes?
 
 All sides are measured in turn in one process tree; each figure is the median of its rounds, each
 ratio the median of the ratios round by round, with the interval that it lies in with 90 %
@@ -27,6 +28,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
+from bench.equality import all_runs, differing
 from bench.goals import goals_as_dicts, goals_table
 from bench.report import Row, noise, table
 from bench.revision import NoSuchRevisionError, install_revision
@@ -84,6 +86,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=5, help="at least so many")
     parser.add_argument("--most-rounds", type=int, default=15, help="while figures are uncertain")
     parser.add_argument("--against", metavar="COMMIT", help="compare with its pool, too")
+    parser.add_argument(
+        "--equal",
+        nargs="*",
+        metavar="TASK",
+        help="measure nothing: compare seeded runs of these tasks, or all, with those of --against",
+    )
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
     parser.add_argument("--out", type=Path, help="folder for benchmark.json and benchmark.png")
     parser.add_argument("--quick", action="store_true", help="prove only that everything runs")
@@ -111,6 +119,10 @@ def main() -> int:
                 install_revision(options.against, revision)
             except NoSuchRevisionError as error:
                 sys.exit(f"benchmark: {error}")
+        if options.equal is not None:
+            if revision is None:
+                sys.exit("benchmark: --equal needs --against COMMIT")
+            return equal(revision, options.equal)
         settings = Settings(
             installation=install(Path(folder) / "StarCraftII"),
             rounds=options.rounds,
@@ -143,6 +155,17 @@ def main() -> int:
     if options.out and rows:
         write(options.out, rows)
     return 130 if interrupted else 0
+
+
+def equal(revision: Path, tasks: list[str]) -> int:
+    """Say of each seeded run if it is equal on both commits; 1 if one is not."""
+    runs = [run for run in all_runs() if not tasks or run[1] in tasks]
+    found = 0
+    for (play, task), difference in differing(revision, runs):
+        found += bool(difference)
+        tell(f"{play:18} {task:32} {difference or 'equal'}")
+    print(f"{len(runs)} runs, {found} differ")
+    return int(found > 0)
 
 
 def write(folder: Path, rows: list[Row]) -> None:

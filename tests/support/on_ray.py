@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 Report = Callable[[], dict[str, Any]]
-TIMEOUT_S = 900.0
+TIMEOUT_S = 1800.0
 """Of a program; a calm machine needs up to 200 s."""
 
 
