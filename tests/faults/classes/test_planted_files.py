@@ -29,9 +29,8 @@ SHORT = "default:\n  n_steps: 16\n  batch_size: 16\n  n_epochs: 1\n"
 """Hyperparameters of a training that ends soon."""
 TRAIN = ("train", "--steps", "16", "--n", "1", "--hyperparameters", "short.yml")
 COMMANDS = {
-    "train": (*TRAIN, "--watch"),
     "async-ppo": (*TRAIN, "--algo", "async-ppo", "--realtime"),
-    "self-play": (*TRAIN, "--task", "MarineDuel", "--self-play", "--eval-episodes", "1"),
+    "self-play": (*TRAIN, "--task", "MarineDuel", "--self-play", "--eval-episodes", "1", "--watch"),
     "tasks": ("tasks",),
     "doctor": ("doctor",),
     "bench": ("bench", "--n", "1", "--seconds", "0.2"),
