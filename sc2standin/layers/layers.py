@@ -23,7 +23,8 @@ from sc2standin.layers.window import Window
 from sc2standin.simulation.console import Console
 from sc2standin.simulation.sight import Snapshot
 from sc2standin.simulation.terrain import VISIBLE, Terrain
-from sc2standin.simulation.world import Effect, Unit
+from sc2standin.simulation.units import Unit
+from sc2standin.simulation.world import Effect
 
 Cells = NDArray[np.uint8]
 

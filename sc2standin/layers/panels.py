@@ -13,8 +13,7 @@ from s2clientprotocol import ui_pb2 as ui_pb
 from sc2standin.data.unit_types import UnitType
 from sc2standin.layers.facts import is_producing, order_progress, progress, relative
 from sc2standin.simulation.console import Controls
-from sc2standin.simulation.economy.jobs import Site
-from sc2standin.simulation.world import Unit
+from sc2standin.simulation.units import Site, Unit
 
 
 def fill(

@@ -20,7 +20,7 @@ from sc2standin.layers.window import Window
 from sc2standin.simulation.console import Console
 from sc2standin.simulation.sight import Snapshot
 from sc2standin.simulation.terrain import VISIBLE, Terrain
-from sc2standin.simulation.world import NEUTRAL, Unit
+from sc2standin.simulation.units import NEUTRAL, Unit
 
 Colours = NDArray[np.uint8]
 _GROUND: Colours = np.array([[0, 0, 0], [24, 24, 24], [60, 56, 48], [110, 102, 88]], dtype=np.uint8)

@@ -14,7 +14,8 @@ from sc2standin.layers.pictures import PicturesView
 from sc2standin.layers.window import Window
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.sight import Snapshot
-from sc2standin.simulation.world import Effect, Unit
+from sc2standin.simulation.units import Unit
+from sc2standin.simulation.world import Effect
 
 
 class ScreensView:

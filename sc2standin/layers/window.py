@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.world import Point
+from sc2standin.simulation.units import Point
 
 Setup = Literal["feature_layer", "render"]
 ClickPart = Literal["action_feature_layer", "action_render"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 from s2clientprotocol import common_pb2 as common
@@ -27,18 +27,29 @@ from sc2standin.replays.playback import Playback
 from sc2standin.replays.recording import Recording
 from sc2standin.simulation.console import Controls
 from sc2standin.simulation.game import Game
-from sc2standin.simulation.world import ENEMY, ME
+from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.status import Status
 from sc2standin.view import View
 from sc2standin.view.crop import Crop
 from sc2standin.view.prepared import PreparedObservation, action_done
 
 if TYPE_CHECKING:
-    from sc2standin.multiplayer.match import Match
     from sc2standin.multiplayer.meeting import Invitation, Meeting
 
 KEPT = 10_000
 """Longest list of what the next observation tells, so that a client may do without observations."""
+
+
+class SharedGame(Protocol):
+    """A game of two clients; see `sc2standin.multiplayer.match.Match`."""
+
+    is_stepping: bool
+
+    def wait_s(self, request: sc_pb.Request | None, loops: int) -> float: ...
+    def end_step(self) -> None: ...
+    def play_to(self, loop: int) -> None: ...
+    def tell(self, request: bytes) -> None: ...
+    def leave(self) -> None: ...
 
 
 class RequestRefused(Exception):
@@ -159,7 +170,7 @@ class State:
     carry out its requests."""
     meeting: Meeting | None = None
     """Set while join_game waits for the other player."""
-    match: Match | None = None
+    match: SharedGame | None = None
     """Set while a game of two clients is played."""
     setup: Setup | None = None
     episodes: int = 0

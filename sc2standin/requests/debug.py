@@ -18,7 +18,7 @@ from sc2standin.data.research import RESEARCH
 from sc2standin.map_reader.scenario import MAX_UNITS
 from sc2standin.process.state import Fate, RequestRefused, State
 from sc2standin.simulation.game import Game
-from sc2standin.simulation.world import ME, NEUTRAL
+from sc2standin.simulation.units import ME, NEUTRAL
 
 MAX_SCORE = 1_000_000_000
 GIFT = 5000

@@ -10,7 +10,7 @@ from sc2standin.data.tables import tables
 from sc2standin.process.state import State
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.paths.blocks import cells_under
-from sc2standin.simulation.world import ENEMY, ME
+from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.version import BASE_BUILD, DATA_VERSION, GAME_VERSION
 
 MOD_NAMES = [f"Mods/{name}.SC2Mod" for name in ("Core", "Liberty", "Swarm", "Void", "VoidMulti")]

@@ -16,7 +16,7 @@ from sc2standin.process.state import RequestRefused, State
 from sc2standin.requests.lifecycle import create, possible, race_of, take_seat
 from sc2standin.requests.perform import perform
 from sc2standin.requests.text import text
-from sc2standin.simulation.world import ENEMY, ME
+from sc2standin.simulation.units import ENEMY, ME
 
 JoinError = sc_pb.ResponseJoinGame.Error
 OBSERVER = 3

@@ -10,7 +10,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.process.state import State
 from sc2standin.simulation.game import OPPOSITE
-from sc2standin.simulation.world import ENEMY, ME
+from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.view.prepared import observation_reply, reply_tail
 
 

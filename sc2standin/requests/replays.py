@@ -22,7 +22,7 @@ from sc2standin.requests.lifecycle import CannotCreate, create, take_seat
 from sc2standin.requests.observe import results
 from sc2standin.requests.perform import perform
 from sc2standin.requests.text import text
-from sc2standin.simulation.world import ME
+from sc2standin.simulation.units import ME
 from sc2standin.status import Status
 from sc2standin.version import BASE_BUILD, DATA_VERSION, GAME_VERSION
 from sc2standin.view.crop import Crop

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sc2standin.simulation.world import Point, Unit, World
+from sc2standin.simulation.units import Point, Unit
+from sc2standin.simulation.world import World
 
 GROUPS = 10
 """Number of control groups."""

@@ -40,7 +40,8 @@ from sc2standin.simulation.rules.towns import found_towns
 from sc2standin.simulation.sight import Sight
 from sc2standin.simulation.spells import Spells
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.world import ENEMY, ME, NEVER, Point, Unit, World
+from sc2standin.simulation.units import ENEMY, ME, NEVER, Point, Unit
+from sc2standin.simulation.world import World
 
 HARD_RESET_LOOPS = 1 << 18
 """Loops since create_game, over all restarts, after which `need_hard_reset` is set."""

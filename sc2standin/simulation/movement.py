@@ -26,7 +26,8 @@ from sc2standin.simulation.fights.pairs import STILL, TINY, Pushes
 from sc2standin.simulation.paths.detours import Detours
 from sc2standin.simulation.paths.routes import Routes
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.world import NEVER, Point, Unit, Way, World, way_to
+from sc2standin.simulation.units import NEVER, Point, Unit, Way, way_to
+from sc2standin.simulation.world import World
 
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""

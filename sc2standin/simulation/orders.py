@@ -6,8 +6,8 @@ Every change makes `movement` plan again.
 from __future__ import annotations
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.simulation.economy.jobs import Errand
-from sc2standin.simulation.world import STOPPED, Order, Unit, World
+from sc2standin.simulation.units import STOPPED, Errand, Order, Unit
+from sc2standin.simulation.world import World
 
 _GATHER = OrderKind.GATHER
 QUEUE_LIMIT = 32

@@ -16,7 +16,8 @@ import numpy as np
 
 from sc2standin.data.unit_types import STRUCTURE, UnitType
 from sc2standin.simulation.terrain import Cells, Terrain
-from sc2standin.simulation.world import NEUTRAL, Unit, World
+from sc2standin.simulation.units import NEUTRAL, Unit
+from sc2standin.simulation.world import World
 
 LOOK_LOOPS = 8
 """Loops between two looks: a unit walks about one cell meanwhile."""

@@ -16,10 +16,10 @@ from sc2standin.data.derived import hallucination_of, type_named
 from sc2standin.data.spells import Aim, Side, Spell
 from sc2standin.data.unit_types import BIOLOGICAL, STRUCTURE, UnitType
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import Site
 from sc2standin.simulation.fights.damage import explode, harm
 from sc2standin.simulation.fights.pairs import hostile
-from sc2standin.simulation.world import NEVER, STOPPED, Effect, Unit, World, way_to
+from sc2standin.simulation.units import NEVER, STOPPED, Site, Unit, way_to
+from sc2standin.simulation.world import Effect, World
 
 
 @dataclass

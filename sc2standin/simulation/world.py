@@ -17,19 +17,16 @@ from random import Random
 from typing import NamedTuple
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.research import Research
-from sc2standin.data.spells import Spell
 from sc2standin.data.unit_types import MULE, SCV, STRUCTURE, UnitType
-from sc2standin.simulation.economy.jobs import Job, Site
 from sc2standin.simulation.terrain import Cells
+from sc2standin.simulation.units import (
+    ENEMY,
+    ME,
+    PLAYERS,
+    Site,
+    Unit,
+)
 from sc2standin.simulation.upgrades import Upgrades
-
-ME, ENEMY, NEUTRAL = 1, 2, 16
-"""Owners: player 1, player 2, and the owner of scenery. Player 1 is a client, unless two computers
-play; player 2 is its opponent, a computer or another client."""
-PLAYERS = (ME, ENEMY)
-
-Point = tuple[float, float]
 
 _FIRST_TAG = (1 << 32) + (1 << 18) + 1
 _TAG_STEP = 1 << 18
@@ -37,79 +34,8 @@ _TAG_STEP = 1 << 18
 DOWN = 1.5 * math.pi
 """The facing of a new unit."""
 
-NEVER = 1 << 60
-"""A loop that never comes."""
-NO_HIT = -1 << 60
-"""The loop of a hit that never was."""
-
-
 MOST_FOOD = 200
 """The game's limit for supply, however much is provided."""
-
-
-class Order(NamedTuple):
-    """One order of a unit: to a point, or to a unit if `target_tag` is not 0."""
-
-    kind: OrderKind
-    x: float
-    y: float
-    target_tag: int
-    makes: UnitType | Research | None = None
-    """What is built, trained or researched."""
-    spell: Spell | None = None
-    """What is cast."""
-
-
-STOPPED = Order(OrderKind.IDLE, 0.0, 0.0, 0)
-
-
-@dataclass(slots=True, eq=False)
-class Unit:
-    """One living unit."""
-
-    tag: int
-    type: UnitType
-    owner: int
-    x: float
-    y: float
-    facing: float
-    life: float
-    shields: float
-    energy: float = 0.0
-    ready_at: float = 0.0
-    """Time at which the weapon may fire again, in loops."""
-    hit_at: int = NO_HIT
-    """Loop of the last hit on its shields or life."""
-    engaged: int = 0
-    """Tag of the unit that the weapon is aimed at, 0 for none."""
-    noticed: int = 0
-    """Tag of the unit that it last chose to fire at by itself, 0 for none."""
-    order: Order = STOPPED
-    queue: list[Order] = field(default_factory=list)
-    """The orders after the current one."""
-    patrol_from: Point = (0.0, 0.0)
-    job: Job | None = None
-    """What it does in an economy."""
-    cargo: tuple[int, int] = (0, 0)
-    """Minerals and gas that a worker carries."""
-    workplace: int = 0
-    """Tag of the deposit that a worker gathers from, 0 for none."""
-    unseen: bool = False
-    """True while it is cloaked and no enemy detects it."""
-    casts_at: int = 0
-    """The loop from which it may cast again."""
-    buffs: dict[int, int] = field(default_factory=dict)
-    """The ids of its buffs, and the loop at which each one ends."""
-
-
-Way = tuple[float, float, float]
-"""The way of a unit to a point: along x, along y, and its length."""
-
-
-def way_to(unit: Unit, x: float, y: float) -> Way:
-    """The straight way of a unit to a point."""
-    way_x, way_y = x - unit.x, y - unit.y
-    return way_x, way_y, math.sqrt(way_x * way_x + way_y * way_y)
 
 
 class Scan(NamedTuple):

@@ -12,7 +12,8 @@ from sc2standin.data.abilities import available_to, needs_target
 from sc2standin.data.spells import ABILITIES_OF
 from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.economy.offers import can_use
-from sc2standin.simulation.world import Unit, World
+from sc2standin.simulation.units import Unit
+from sc2standin.simulation.world import World
 
 
 class CardView:

@@ -6,9 +6,9 @@ from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2standin.data.unit_types import SCV, TOWN_HALLS
 from sc2standin.map_reader.economy import CARRIES_MINERALS, CARRIES_VESPENE
-from sc2standin.simulation.economy.jobs import Deposit, Factory, Job, Site
 from sc2standin.simulation.terrain import GROUND_Z
-from sc2standin.simulation.world import Order, Unit, World, way_to
+from sc2standin.simulation.units import Deposit, Factory, Job, Order, Site, Unit, way_to
+from sc2standin.simulation.world import World
 
 FIELD_CELLS = 14.0
 """How far from a town hall its mineral fields lie at most, in cells."""

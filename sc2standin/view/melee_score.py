@@ -15,7 +15,7 @@ from s2clientprotocol import score_pb2 as score_pb
 from sc2standin.data.research import RESEARCH_BY_ID
 from sc2standin.data.unit_types import STRUCTURE, TYPE_BY_NAME, WORKERS, UnitType
 from sc2standin.simulation.economy.economy import Economy
-from sc2standin.simulation.economy.jobs import Site
+from sc2standin.simulation.units import Site
 from sc2standin.simulation.world import World
 
 CATEGORIES = ("army", "economy", "technology")

@@ -26,7 +26,8 @@ from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.sight import Snapshot
 from sc2standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE, Cells
-from sc2standin.simulation.world import ME, MOST_FOOD, Army, Effect, Point, Unit, World
+from sc2standin.simulation.units import ME, Point, Unit
+from sc2standin.simulation.world import MOST_FOOD, Army, Effect, World
 from sc2standin.view.card import CardView
 from sc2standin.view.effects import EffectsView, seen_effects
 from sc2standin.view.score import ScoreView

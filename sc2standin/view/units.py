@@ -18,11 +18,11 @@ from sc2standin.data.abilities import OrderKind, shown_as
 from sc2standin.data.unit_types import UnitType
 from sc2standin.data.upgrades import Levels
 from sc2standin.layers.window import Window
-from sc2standin.simulation.economy.jobs import Deposit, Factory, Site
 from sc2standin.simulation.fights.cloak import is_detected, is_hidden
 from sc2standin.simulation.sight import SNAPSHOT_TAG, Snapshot
 from sc2standin.simulation.terrain import GROUND_Z, Terrain
-from sc2standin.simulation.world import NEUTRAL, Order, Unit, World
+from sc2standin.simulation.units import NEUTRAL, Deposit, Factory, Order, Site, Unit
+from sc2standin.simulation.world import World
 from sc2standin.view.jobs import buffs_of, show_contents, show_job, show_progress
 
 _WITHOUT_GOAL = (OrderKind.HOLD, OrderKind.RETURN, OrderKind.CHANGE_MODE)

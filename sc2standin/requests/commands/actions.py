@@ -27,7 +27,7 @@ from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.fights.healing import is_wounded
 from sc2standin.simulation.fights.pairs import hostile as are_hostile
 from sc2standin.simulation.game import Game
-from sc2standin.simulation.world import Order, Unit
+from sc2standin.simulation.units import Order, Unit
 from sc2standin.view.crop import Crop
 from sc2standin.view.prepared import action_reply, reply_tail
 

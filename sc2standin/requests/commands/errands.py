@@ -15,14 +15,13 @@ from sc2standin.data.unit_types import MULE, SCV, TYPE_BY_NAME, WORKERS
 from sc2standin.requests.commands import places
 from sc2standin.requests.commands.places import Answer, Asked
 from sc2standin.simulation.economy.economy import Economy
-from sc2standin.simulation.economy.jobs import Errand, Factory, Site
 from sc2standin.simulation.economy.offers import refusal
 from sc2standin.simulation.economy.workers.building import is_geyser
 from sc2standin.simulation.economy.workers.mining import can_gather
 from sc2standin.simulation.economy.workers.repair import can_repair
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.sight import SNAPSHOT_TAG
-from sc2standin.simulation.world import Order, Unit
+from sc2standin.simulation.units import Errand, Factory, Order, Site, Unit
 
 _OTHER_DEPOT = {
     TYPE_BY_NAME[one]: TYPE_BY_NAME[other]

@@ -19,7 +19,7 @@ from sc2standin.simulation.economy.structures.production import QUEUED
 from sc2standin.simulation.economy.workers.building import Known, is_geyser
 from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.game import Game
-from sc2standin.simulation.world import NEUTRAL, Order, Unit
+from sc2standin.simulation.units import NEUTRAL, Order, Unit
 
 Answer: TypeAlias = Order | error_pb.ActionResult.ValueType
 """The order that a command gives, or why it gives none."""

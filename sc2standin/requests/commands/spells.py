@@ -12,7 +12,7 @@ from sc2standin.requests.commands.errands import find
 from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.spells import can_meet, refusal
-from sc2standin.simulation.world import Order, Unit
+from sc2standin.simulation.units import Order, Unit
 
 
 def read_spell(

@@ -16,7 +16,7 @@ from s2clientprotocol import ui_pb2 as ui_pb
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import SCV, STRUCTURE, WORKERS
 from sc2standin.simulation.console import Console
-from sc2standin.simulation.world import Unit
+from sc2standin.simulation.units import Unit
 
 Click = spatial_pb.ActionSpatialUnitSelectionPoint
 Group = ui_pb.ActionControlGroup

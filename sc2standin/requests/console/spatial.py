@@ -29,7 +29,7 @@ from sc2standin.requests.console import selecting
 from sc2standin.simulation.console import Console, Controls
 from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.game import Game
-from sc2standin.simulation.world import Unit
+from sc2standin.simulation.units import Unit
 
 Command = raw_pb.ActionRawUnitCommand
 Result: TypeAlias = error_pb.ActionResult.ValueType

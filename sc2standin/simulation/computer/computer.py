@@ -17,9 +17,9 @@ from sc2standin.simulation import orders
 from sc2standin.simulation.computer.levels import level_of
 from sc2standin.simulation.computer.plan import MOST_QUEUED, Holdings, Step, next_steps
 from sc2standin.simulation.economy.economy import Economy
-from sc2standin.simulation.economy.jobs import Errand, Factory, Site
 from sc2standin.simulation.rules.towns import fields_near
-from sc2standin.simulation.world import ENEMY, ME, Order, Point, Unit, World, way_to
+from sc2standin.simulation.units import ENEMY, ME, Errand, Factory, Order, Point, Site, Unit, way_to
+from sc2standin.simulation.world import World
 
 DEPOT, BARRACKS, MARINE = (TYPE_BY_NAME[name] for name in ("SupplyDepot", "Barracks", "Marine"))
 HOME_CELLS = 15.0

@@ -18,7 +18,6 @@ from sc2standin.data.unit_types import SCV, STRUCTURE, UnitType
 from sc2standin.map_reader.economy import EconomyRules
 from sc2standin.map_reader.scenario import Created, Income, Rule
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import Deposit, Errand, Factory, Site
 from sc2standin.simulation.economy.modes import Modes
 from sc2standin.simulation.economy.morphs import Morphs
 from sc2standin.simulation.economy.stimpacks import Stimpacks
@@ -34,7 +33,8 @@ from sc2standin.simulation.economy.workers.walking import Walking
 from sc2standin.simulation.paths.routes import Routes
 from sc2standin.simulation.rules.towns import fields_near
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.world import ME, MOST_FOOD, Order, Point, Unit, World
+from sc2standin.simulation.units import ME, Deposit, Errand, Factory, Order, Point, Site, Unit
+from sc2standin.simulation.world import MOST_FOOD, World
 
 FAST_LOOPS = 16
 """How long everything takes if the client asked for fast building: a second."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from sc2standin.data.unit_types import MODES
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import Errand
 from sc2standin.simulation.paths.routes import Routes
-from sc2standin.simulation.world import Unit, World
+from sc2standin.simulation.units import Errand, Unit
+from sc2standin.simulation.world import World
 
 
 class Modes:

@@ -12,8 +12,8 @@ from s2clientprotocol import error_pb2 as error_pb
 from sc2standin.data.derived import type_named
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import Site
-from sc2standin.simulation.world import STOPPED, Unit, World
+from sc2standin.simulation.units import STOPPED, Site, Unit
+from sc2standin.simulation.world import World
 
 BANELING = TYPE_BY_NAME["Baneling"]
 COST = (25, 25)

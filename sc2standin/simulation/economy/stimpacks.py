@@ -6,7 +6,8 @@ Rule it keeps: a second one begins the time anew.
 from __future__ import annotations
 
 from sc2standin.data.upgrades import STIMPACK_LOOPS, STIMPACKS
-from sc2standin.simulation.world import Unit, World
+from sc2standin.simulation.units import Unit
+from sc2standin.simulation.world import World
 
 
 class Stimpacks:

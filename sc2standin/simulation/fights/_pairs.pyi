@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Sequence
 
 from sc2standin.simulation.fights.pairs import Pushes
-from sc2standin.simulation.world import Point, Unit
+from sc2standin.simulation.units import Point, Unit
 
 class Geometry:
     def lay_out(

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sc2standin.simulation.fights.pairs import hostile, is_target
-from sc2standin.simulation.world import Unit, World
+from sc2standin.simulation.units import Unit
+from sc2standin.simulation.world import World
 
 
 class Bystanders:

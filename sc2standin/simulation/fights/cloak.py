@@ -10,9 +10,9 @@ Rules it keeps:
 from __future__ import annotations
 
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import Site
 from sc2standin.simulation.fights.pairs import hostile
-from sc2standin.simulation.world import Scan, Unit, World, way_to
+from sc2standin.simulation.units import Site, Unit, way_to
+from sc2standin.simulation.world import Scan, World
 
 
 def detect(world: World) -> None:

@@ -24,7 +24,8 @@ from sc2standin.simulation.fights.bystanders import Bystanders
 from sc2standin.simulation.fights.damage import around, beside, damage_of, explode, harm
 from sc2standin.simulation.fights.pairs import Pairs, is_target
 from sc2standin.simulation.paths.routes import Routes
-from sc2standin.simulation.world import Unit, Way, World, way_to
+from sc2standin.simulation.units import Unit, Way, way_to
+from sc2standin.simulation.world import World
 
 SHORTEST_DELAY_LOOPS, LONGEST_DELAY_LOOPS = -1.0, 2.0
 """Bounds of the random part of a cooldown: -0.0625 s and 0.125 s, the weapon data's defaults."""

@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from sc2standin.data.unit_types import HIT, MIN_HIT
 from sc2standin.data.upgrades import Blows, Levels, blows, upgraded_hit
 from sc2standin.simulation.fights.pairs import TINY, hostile, is_target
-from sc2standin.simulation.world import ME, Unit, World, way_to
+from sc2standin.simulation.units import ME, Unit, way_to
+from sc2standin.simulation.world import World
 
 
 def damage_of(world: World, shooter: Unit, target: Unit) -> float:

@@ -13,7 +13,8 @@ from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import BIOLOGICAL
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.pairs import Pairs
-from sc2standin.simulation.world import Unit, Way, World, way_to
+from sc2standin.simulation.units import Unit, Way, way_to
+from sc2standin.simulation.world import World
 
 SCAN_MARGIN = 2.0
 """Scan range beyond the range of the ability, in cells."""

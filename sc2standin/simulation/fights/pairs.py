@@ -17,7 +17,8 @@ from math import sqrt
 
 import numpy as np
 
-from sc2standin.simulation.world import NEUTRAL, Point, Unit, World
+from sc2standin.simulation.units import NEUTRAL, Point, Unit
+from sc2standin.simulation.world import World
 
 MANY = 26
 """Number of units from which on arrays are faster, in fights of equal sides."""

@@ -6,7 +6,7 @@ Rule it keeps: a sum is taken loop by loop, so that steps of any size give the s
 from __future__ import annotations
 
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from sc2standin.simulation.world import Unit
+from sc2standin.simulation.units import Unit
 
 CALM_LOOPS = 160
 """Loops after the last hit in which shields do not come back: 10 s at 16 loops per second."""

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from sc2standin.data.unit_types import UnitType
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.world import Point, Unit, World
+from sc2standin.simulation.units import Point, Unit
+from sc2standin.simulation.world import World
 
 FREE, NO_GROUND = 0, -1
 NEAR_CELLS = 12

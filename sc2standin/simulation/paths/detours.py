@@ -15,7 +15,7 @@ from sc2standin.map_reader.scenario import Scenario
 from sc2standin.simulation.paths.blocks import Cells
 from sc2standin.simulation.paths.field import FAR, Field
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.world import Point
+from sc2standin.simulation.units import Point
 
 MOST_WAYS = 50_000
 """Largest table of ways, about 10 MB; a full one is begun anew."""

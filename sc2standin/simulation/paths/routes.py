@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from sc2standin.simulation.paths.blocks import FREE, Blocks
 from sc2standin.simulation.paths.field import FAR, STRAIGHT, Field
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.world import Point, Unit, Way, World, way_to
+from sc2standin.simulation.units import Point, Unit, Way, way_to
+from sc2standin.simulation.world import World
 
 FIELDS = 64
 """Most fields that are kept; one takes about 70 KB on a map of 88 x 96 cells."""

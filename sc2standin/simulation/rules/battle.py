@@ -9,7 +9,8 @@ from sc2standin.map_reader.fields import Point
 from sc2standin.map_reader.scenario import Battle, Group
 from sc2standin.simulation import orders
 from sc2standin.simulation.rules.placement import Placement, place_group
-from sc2standin.simulation.world import ENEMY, ME, NEVER, Order, Unit, World, way_to
+from sc2standin.simulation.units import ENEMY, ME, NEVER, Order, Unit, way_to
+from sc2standin.simulation.world import World
 
 REACTION_LOOPS = 4
 """Longest time that a unit needs to aim at a target that it chooses by itself.

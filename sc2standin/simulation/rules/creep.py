@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from sc2standin.simulation.terrain import Cells, Terrain
-from sc2standin.simulation.world import NEVER, World
+from sc2standin.simulation.units import NEVER
+from sc2standin.simulation.world import World
 
 SPREAD_LOOPS = 32
 """Loops between two steps of all creep; our choice."""

@@ -14,7 +14,8 @@ from sc2standin.map_reader.scenario import Hunt
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.pairs import is_target
 from sc2standin.simulation.rules.battle import REACTION_LOOPS
-from sc2standin.simulation.world import ENEMY, ME, Order, Unit, World, way_to
+from sc2standin.simulation.units import ENEMY, ME, Order, Unit, way_to
+from sc2standin.simulation.world import World
 
 
 class HuntRule:

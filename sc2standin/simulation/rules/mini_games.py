@@ -14,7 +14,8 @@ from operator import attrgetter
 
 from sc2standin.map_reader.scenario import Collect, Group, Waves
 from sc2standin.simulation.rules.placement import Placement, place_group
-from sc2standin.simulation.world import ENEMY, ME, NEUTRAL, NEVER, Unit, World
+from sc2standin.simulation.units import ENEMY, ME, NEUTRAL, NEVER, Unit
+from sc2standin.simulation.world import World
 
 
 class CollectRule:

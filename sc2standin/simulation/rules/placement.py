@@ -16,7 +16,8 @@ from sc2standin.map_reader.fields import Point, Region
 from sc2standin.map_reader.places import Circle, Cluster, Column, Points, Ring, Scatter
 from sc2standin.map_reader.scenario import Group
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.world import ME, Unit, World
+from sc2standin.simulation.units import ME, Unit
+from sc2standin.simulation.world import World
 
 Floats = NDArray[np.float64]
 

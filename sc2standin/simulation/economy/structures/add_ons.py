@@ -13,10 +13,10 @@ from collections.abc import Callable
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.research import Research
 from sc2standin.data.unit_types import ADD_ON_OFFSET, ADD_ONS, BARE_ADD_ONS, UnitType
-from sc2standin.simulation.economy.jobs import Factory, Site
 from sc2standin.simulation.economy.workers.building import FIRST_LIFE
 from sc2standin.simulation.economy.workers.walking import Walking
-from sc2standin.simulation.world import STOPPED, Point, Unit, World
+from sc2standin.simulation.units import STOPPED, Factory, Point, Site, Unit
+from sc2standin.simulation.world import World
 
 _WITH_ADD_ONS = {kind for kind, _bare in ADD_ONS}
 

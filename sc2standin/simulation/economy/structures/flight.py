@@ -12,10 +12,10 @@ from s2clientprotocol import error_pb2 as error_pb
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import Factory
 from sc2standin.simulation.economy.workers.building import Building
 from sc2standin.simulation.economy.workers.walking import Walking
-from sc2standin.simulation.world import Unit, World, way_to
+from sc2standin.simulation.units import Factory, Unit, way_to
+from sc2standin.simulation.world import World
 
 LAND_LOOPS = 32
 """Time to land, in loops; the same as to lift off."""

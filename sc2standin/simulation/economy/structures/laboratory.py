@@ -6,8 +6,8 @@ Rules it keeps: an upgrade is researched once, by one structure; a level comes a
 from __future__ import annotations
 
 from sc2standin.data.research import RESEARCH_OF, Research
-from sc2standin.simulation.economy.jobs import Site
-from sc2standin.simulation.world import Unit, World
+from sc2standin.simulation.units import Site, Unit
+from sc2standin.simulation.world import World
 
 
 class Laboratory:

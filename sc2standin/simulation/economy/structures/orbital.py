@@ -10,7 +10,8 @@ from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import MULE
 from sc2standin.simulation import orders
 from sc2standin.simulation.paths.routes import Routes
-from sc2standin.simulation.world import Order, Scan, Unit, World
+from sc2standin.simulation.units import Order, Unit
+from sc2standin.simulation.world import Scan, World
 
 ENERGY = 50.0
 """What a MULE costs, and what a scan costs."""

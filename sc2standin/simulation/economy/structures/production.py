@@ -14,10 +14,10 @@ from sc2standin.data.abilities import OrderKind
 from sc2standin.data.research import Research
 from sc2standin.data.unit_types import BARE_ADD_ONS, REACTOR, TECH_LAB, UnitType
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import Factory, Site
 from sc2standin.simulation.paths.routes import Routes
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.world import STOPPED, Order, Point, Unit, World, way_to
+from sc2standin.simulation.units import STOPPED, Factory, Order, Point, Site, Unit, way_to
+from sc2standin.simulation.world import World
 
 RINGS, PLACES_A_RING = 12, 16
 """Places around a structure that are tried for a new unit."""

@@ -21,10 +21,19 @@ from sc2standin.data.abilities import OrderKind
 from sc2standin.data.research import Research
 from sc2standin.data.unit_types import STRUCTURE, TOWN_HALLS, UnitType
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import LAST_LOOP, Deposit, Errand, Factory, Site
 from sc2standin.simulation.economy.workers.walking import Walking
 from sc2standin.simulation.terrain import Cells, Terrain
-from sc2standin.simulation.world import Order, Point, Unit, World
+from sc2standin.simulation.units import (
+    LAST_LOOP,
+    Deposit,
+    Errand,
+    Factory,
+    Order,
+    Point,
+    Site,
+    Unit,
+)
+from sc2standin.simulation.world import World
 
 FIRST_LIFE = 0.1
 """Share of the hit points that a structure has at first."""

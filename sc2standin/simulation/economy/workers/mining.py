@@ -17,9 +17,9 @@ from collections.abc import Callable
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import MULE, TOWN_HALLS, UnitType
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import Deposit, Errand, Site
 from sc2standin.simulation.economy.workers.walking import Walking
-from sc2standin.simulation.world import Order, Unit, World, way_to
+from sc2standin.simulation.units import Deposit, Errand, Order, Site, Unit, way_to
+from sc2standin.simulation.world import World
 
 MINERALS_A_TRIP, VESPENE_A_TRIP = 5, 4
 MINERALS_A_TRIP_OF_A_MULE = 25

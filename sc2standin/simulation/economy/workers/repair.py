@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from sc2standin.data.unit_types import ADD_ONS, BARRACKS, MECHANICAL, UnitType
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.jobs import Errand, Site
 from sc2standin.simulation.economy.workers.walking import Walking
-from sc2standin.simulation.world import Unit, World
+from sc2standin.simulation.units import Errand, Site, Unit
+from sc2standin.simulation.world import World
 
 COST = 0.25
 """Share of its cost that a unit's whole life costs."""

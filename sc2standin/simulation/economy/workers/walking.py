@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from sc2standin.simulation.economy.jobs import Errand
 from sc2standin.simulation.paths.routes import Routes
-from sc2standin.simulation.world import Point, Unit, World, way_to
+from sc2standin.simulation.units import Errand, Point, Unit, way_to
+from sc2standin.simulation.world import World
 
 START_LOOPS = 13
 """Time to turn and to speed up before each walk, in loops; fitted, see `mining`."""
