@@ -18,7 +18,7 @@ from sc2standin.data.tables import kept
 from sc2standin.data.training import TRAINED_BY_ABILITY
 from sc2standin.data.unit_types import TYPE_BY_ID, TYPE_BY_NAME
 from sc2standin.data.unit_types.bodies import BODIES, Body
-from sc2standin.data.unit_types.kinds import ENERGY_PER_S, UnitType, WeaponType
+from sc2standin.data.unit_types.kinds import UnitType, WeaponType
 from sc2standin.data.unit_types.liberty import LIFE_PER_S
 
 _ORDER = (data_pb.Weapon.Any, data_pb.Weapon.Ground, data_pb.Weapon.Air)
@@ -83,7 +83,6 @@ def _made_from(row: data_pb.UnitTypeData, body: Body) -> UnitType:
         life_per_s=LIFE_PER_S if row.race == common.Zerg else 0.0,
         energy=most,
         energy_at_start=start,
-        energy_per_s=ENERGY_PER_S if most else 0.0,
         flies=body.flies,
         cloaked=body.cloaked,
         detection=body.detection,

@@ -13,9 +13,6 @@ from s2clientprotocol import data_pb2 as data_pb
 
 from sc2standin.game_time import LOOPS_PER_DATA_S
 
-ENERGY_PER_S = 0.5625
-"""Energy that comes back to whatever has some."""
-
 LIGHT, ARMORED = data_pb.Light, data_pb.Armored
 BIOLOGICAL, MECHANICAL, STRUCTURE = data_pb.Biological, data_pb.Mechanical, data_pb.Structure
 MASSIVE, PSIONIC = data_pb.Massive, data_pb.Psionic
@@ -124,7 +121,6 @@ class UnitType:
     energy: float = 0.0
     """The most energy that the unit can have."""
     energy_at_start: float = 0.0
-    energy_per_s: float = 0.0
     heals: HealType | None = None
     flies: bool = False
     rooted: bool = False
@@ -174,7 +170,7 @@ class UnitType:
     @cached_property
     def recovers(self) -> bool:
         """True if shields, life or energy come back by themselves."""
-        return self.shields > 0 or self.life_per_s > 0 or self.energy_per_s > 0
+        return self.shields > 0 or self.life_per_s > 0 or self.energy > 0
 
     @cached_property
     def aloft(self) -> bool:

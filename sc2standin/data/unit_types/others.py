@@ -12,7 +12,6 @@ from s2clientprotocol import data_pb2 as data_pb
 from sc2standin.data.unit_types.kinds import (
     ARMORED,
     BIOLOGICAL,
-    ENERGY_PER_S,
     LIGHT,
     MASSIVE,
     MECHANICAL,
@@ -142,7 +141,6 @@ OTHERS: tuple[UnitType, ...] = (
         build_ability_id=921,
         energy=200,
         energy_at_start=50,
-        energy_per_s=ENERGY_PER_S,
     ),
     UnitType(
         id=82,

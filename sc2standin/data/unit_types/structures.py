@@ -17,7 +17,6 @@ from s2clientprotocol import data_pb2 as data_pb
 
 from sc2standin.data.unit_types.kinds import (
     ARMORED,
-    ENERGY_PER_S,
     MECHANICAL,
     STRUCTURE,
     UnitType,
@@ -77,7 +76,6 @@ ORBITAL_COMMAND = replace(
     build_ability_id=1516,
     energy=200,
     energy_at_start=50,
-    energy_per_s=ENERGY_PER_S,
     tech_requirement_id=21,
     tech_alias_id=18,
     made_from=COMMAND_CENTER,

@@ -11,7 +11,6 @@ from s2clientprotocol import data_pb2 as data_pb
 from sc2standin.data.unit_types.kinds import (
     ARMORED,
     BIOLOGICAL,
-    ENERGY_PER_S,
     LIGHT,
     MASSIVE,
     MECHANICAL,
@@ -118,7 +117,6 @@ TERRAN_UNITS: tuple[UnitType, ...] = (
         build_ability_id=620,
         energy=200,
         energy_at_start=50,
-        energy_per_s=ENERGY_PER_S,
         heals=HealType(range=4, life_per_s=9, life_per_energy=3),
         flies=True,
     ),

@@ -12,6 +12,8 @@ CALM_LOOPS = 160
 """Loops after the last hit in which shields do not come back: 10 s at 16 loops per second."""
 SHIELDS_PER_LOOP = 0.125
 """Shields that come back in a loop: 2 per second."""
+ENERGY_PER_LOOP = 0.5625 / LOOPS_PER_DATA_S
+"""Energy that comes back in a loop."""
 
 
 def recover(units: list[Unit], loop: int, loops: int) -> None:
@@ -24,8 +26,7 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
         if kind.life_per_s and unit.life < kind.life:
             unit.life = _risen(unit.life, kind.life, kind.life_per_s / LOOPS_PER_DATA_S, loops)
         if unit.energy < kind.energy:
-            per_loop = kind.energy_per_s / LOOPS_PER_DATA_S
-            unit.energy = _risen(unit.energy, kind.energy, per_loop, loops)
+            unit.energy = _risen(unit.energy, kind.energy, ENERGY_PER_LOOP, loops)
 
 
 def _risen(value: float, most: float, per_loop: float, loops: int) -> float:
