@@ -17,12 +17,13 @@ from s2clientprotocol import data_pb2 as data_pb
 from sc2standin.data.tables import kept
 from sc2standin.data.training import TRAINED_BY_ABILITY
 from sc2standin.data.unit_types import TYPE_BY_ID, TYPE_BY_NAME
-from sc2standin.data.unit_types.bodies import BODIES, Body
+from sc2standin.data.unit_types.files import BODIES
 from sc2standin.data.unit_types.kinds import UnitType, WeaponType
-from sc2standin.data.unit_types.liberty import LIFE_PER_S
 
 _ORDER = (data_pb.Weapon.Any, data_pb.Weapon.Ground, data_pb.Weapon.Air)
 """Which of two weapons comes first."""
+LIFE_PER_S = 0.2734
+"""Life that comes back to a Zerg unit."""
 
 
 def type_of(type_id: int) -> UnitType | None:
@@ -52,23 +53,22 @@ def trained_by(ability_id: int) -> UnitType | None:
 
 @lru_cache(maxsize=1)
 def _derived() -> dict[int, UnitType]:
-    rows = ((row, BODIES.get(row.name)) for row in kept().units if row.unit_id not in TYPE_BY_ID)
-    return {row.unit_id: _made_from(row, body) for row, body in rows if body is not None}
+    rows = (row for row in kept().units if row.unit_id not in TYPE_BY_ID)
+    return {
+        row.unit_id: replace(_as_in(row), **BODIES[row.name]) for row in rows if row.name in BODIES
+    }
 
 
-def _made_from(row: data_pb.UnitTypeData, body: Body) -> UnitType:
-    start, most = body.energy
+def _as_in(row: data_pb.UnitTypeData) -> UnitType:
+    """What the tables say of a type."""
     return UnitType(
         id=row.unit_id,
         name=row.name,
         race=row.race,
-        life=body.life,
-        shields=body.shields,
         armor=row.armor,
-        radius=body.radius,
         speed_per_s=row.movement_speed,
         sight=row.sight_range,
-        weapon=_weapon(row.weapons) if body.armed else None,
+        weapon=_weapon(row.weapons),
         attributes=tuple(row.attributes),
         minerals=row.mineral_cost,
         vespene=row.vespene_cost,
@@ -77,17 +77,9 @@ def _made_from(row: data_pb.UnitTypeData, body: Body) -> UnitType:
         cargo_size=row.cargo_size,
         build_time_loops=row.build_time,
         build_ability_id=row.ability_id,
-        footprint=(body.half_width, body.half_width),
         tech_requirement_id=row.tech_requirement,
         tech_alias_id=row.tech_alias[0] if row.tech_alias else 0,
         life_per_s=LIFE_PER_S if row.race == common.Zerg else 0.0,
-        energy=most,
-        energy_at_start=start,
-        flies=body.flies,
-        cloaked=body.cloaked,
-        detection=body.detection,
-        creep=body.creep,
-        works=body.works,
     )
 
 

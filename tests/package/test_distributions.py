@@ -89,7 +89,14 @@ def source(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_every_file_of_the_packages(wheel: Path, tmp_path: Path) -> None:
     unpacked = unpack(wheel, tmp_path)
     wanted = {name for package in PACKAGES for name in files(ROOT / package, ROOT)}
-    assert {Path(name).suffix for name in wanted} >= {".py", ".md", ".SC2Map", ".js", ".typed"}
+    assert {Path(name).suffix for name in wanted} >= {
+        ".py",
+        ".md",
+        ".SC2Map",
+        ".jsonc",
+        ".js",
+        ".typed",
+    }
     assert {name for package in PACKAGES for name in files(unpacked / package, unpacked)} == wanted
     for name in wanted:
         assert (unpacked / name).read_bytes() == (ROOT / name).read_bytes(), name

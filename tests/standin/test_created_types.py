@@ -10,7 +10,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.data.derived import type_named, type_of
 from sc2standin.data.tables import read
 from sc2standin.data.unit_types import TYPE_BY_ID
-from sc2standin.data.unit_types.bodies import BODIES
+from sc2standin.data.unit_types.files import BODIES
 
 ROACH, IMMORTAL, MUTALISK, CANNON, PYLON, HATCHERY, LARVA = 110, 83, 108, 66, 60, 86, 151
 BURROWED_ROACH, OVERSEER, MARINE = 118, 129, 48

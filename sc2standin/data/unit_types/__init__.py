@@ -1,17 +1,32 @@
 """Every unit type the stand-in knows, as data.
 
-    kinds        what a type is
-    terran       the Terran units
-    modes        their second modes: sieged, landed, hellbats
-    structures   the Terran structures, lifted off or not, and add-ons
-    others       Protoss, Zerg and scenery
+    kinds    what a type is
+    files    the types, read from the data files beside this one
+    groups   the types that rules name: workers, town halls, add-ons, modes
+    liberty  those of SMAC's scenarios
 
-The numbers are the real game's. The API lacks hit points and radii; these are the unit editor's, if
-the file does not say otherwise.
+The numbers of a type are in the data file of its race.
 """
 
 from __future__ import annotations
 
+from sc2standin.data.unit_types.files import TYPE_BY_ID, TYPE_BY_NAME, UNIT_TYPES
+from sc2standin.data.unit_types.groups import (
+    ADD_ON_OFFSET,
+    ADD_ONS,
+    BARE_ADD_ONS,
+    BARRACKS,
+    COMMAND_CENTER,
+    MODES,
+    MULE,
+    ORBITAL_COMMAND,
+    PLANETARY_FORTRESS,
+    REACTOR,
+    SCV,
+    TECH_LAB,
+    TOWN_HALLS,
+    WORKERS,
+)
 from sc2standin.data.unit_types.kinds import (
     ARMORED,
     BIOLOGICAL,
@@ -27,22 +42,6 @@ from sc2standin.data.unit_types.kinds import (
     WeaponType,
     hit,
 )
-from sc2standin.data.unit_types.modes import MODES, TERRAN_MODES
-from sc2standin.data.unit_types.others import OTHERS
-from sc2standin.data.unit_types.structures import (
-    ADD_ON_OFFSET,
-    ADD_ONS,
-    BARE_ADD_ONS,
-    BARRACKS,
-    COMMAND_CENTER,
-    ORBITAL_COMMAND,
-    PLANETARY_FORTRESS,
-    REACTOR,
-    TECH_LAB,
-    TERRAN_STRUCTURES,
-    TOWN_HALLS,
-)
-from sc2standin.data.unit_types.terran import MULE, SCV, TERRAN_UNITS, WORKERS
 
 __all__ = [
     "ADD_ONS",
@@ -76,7 +75,3 @@ __all__ = [
     "WeaponType",
     "hit",
 ]
-
-UNIT_TYPES: tuple[UnitType, ...] = (*(*TERRAN_UNITS, *TERRAN_MODES, *TERRAN_STRUCTURES, *OTHERS),)
-TYPE_BY_ID = {unit.id: unit for unit in UNIT_TYPES}
-TYPE_BY_NAME = {unit.name: unit for unit in UNIT_TYPES}

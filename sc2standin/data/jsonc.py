@@ -1,0 +1,36 @@
+"""Reads data files: JSON, in which a line that begins with `//` is a comment.
+
+A file has entries by name, and an entry has fields. With `like` it has those of an earlier entry,
+too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+Entry = dict[str, Any]
+Readers = Mapping[str, Callable[[Any], Any]]
+"""What reads a field that JSON writes in another way, by the field's name."""
+
+
+def read(path: Path, readers: Readers) -> Iterator[tuple[str, Entry]]:
+    """The entries of the file, with their names.
+
+    Each is read after the one before it was yielded, so that it can refer to that one.
+    """
+    lines = path.read_text().splitlines()
+    # A comment leaves an empty line, so that an error names the right one.
+    text = "\n".join("" if line.startswith("//") else line for line in lines)
+    entries: dict[str, Entry] = {}
+    for name, entry in json.loads(text).items():
+        base = entries[entry.pop("like")] if "like" in entry else {}
+        entries[name] = base | fields(entry, readers)
+        yield name, entries[name]
+
+
+def fields(entry: Entry, readers: Readers) -> Entry:
+    """The fields of an entry, each read by its reader if it has one."""
+    return {name: readers[name](v) if name in readers else v for name, v in entry.items()}
