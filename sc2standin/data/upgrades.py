@@ -1,7 +1,7 @@
 """What upgrades change: damage and armor by levels, and other numbers of some unit types.
 
-The numbers are the real game's of patch 5.0.3 as far as known, from memory: the API's tables have
-no upgraded values. An upgrade that is named nowhere here can be researched and changes nothing.
+The numbers are in `upgrades.jsonc`, those of stimpacks here: the real game's of patch 5.0.3 as far
+as known, from memory.
 
 Rules they keep: a level adds to each attack of a weapon, and to the armor that each attack meets;
 what else an upgrade changes makes its owner's units of a type of their own, with the same id
@@ -17,66 +17,33 @@ from typing import NamedTuple
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import data_pb2 as data_pb
 
+from sc2standin.data.research import LEVELS, UPGRADES
 from sc2standin.data.unit_types import MIN_HIT, STRUCTURE, UnitType
 
-STIMPACK, STRUCTURE_ARMOR = 15, 6
+STIMPACK, STRUCTURE_ARMOR, PROTOSS_SHIELDS = (
+    UPGRADES[name]["id"] for name in ("Stimpack", "TerranBuildingArmor", "ProtossShields")
+)
 STRUCTURE_ARMOR_POINTS = 2.0
-PROTOSS_SHIELDS = 45
-LEVELS = 3
 
 Gain = tuple[float, float]
 """What a level adds to the damage, and to the bonus against an attribute."""
 
-_ATTACK: dict[int, dict[str, Gain]] = {
-    7: {"Marine": (1, 0), "Reaper": (1, 0), "Marauder": (1, 1), "Ghost": (1, 1)},
-    30: {
-        **{"Hellion": (1, 1), "HellionTank": (2, 0), "Cyclone": (2, 0), "Thor": (3, 0)},
-        **{"SiegeTank": (2, 1), "SiegeTankSieged": (4, 1)},
-    },
-    36: {
-        **{"VikingFighter": (1, 0), "VikingAssault": (1, 1), "Banshee": (1, 0)},
-        **{"Battlecruiser": (1, 0), "Liberator": (1, 0)},
-    },
-    39: {
-        **{"Zealot": (1, 0), "Stalker": (1, 1), "Sentry": (1, 0), "Adept": (1, 1)},
-        **{"HighTemplar": (1, 0), "DarkTemplar": (5, 0), "Archon": (3, 1)},
-        **{"Immortal": (2, 3), "Colossus": (1, 1)},
-    },
-    78: {
-        **{"Phoenix": (1, 0), "VoidRay": (1, 0), "Interceptor": (1, 0), "Tempest": (4, 0)},
-        **{"Mothership": (1, 0)},
-    },
-    53: {"Zergling": (1, 0), "Baneling": (2, 2), "Ultralisk": (3, 0), "Broodling": (1, 0)},
-    59: {"Queen": (1, 0), "Roach": (2, 0), "Ravager": (2, 0), "Hydralisk": (1, 0)},
-    68: {"Mutalisk": (1, 0), "Corruptor": (1, 1), "BroodLord": (2, 0)},
+_ATTACK_OF: dict[str, tuple[int, Gain]] = {
+    name: (entry["id"], (damage, bonus))
+    for entry in UPGRADES.values()
+    for name, (damage, bonus) in entry.get("damage", {}).items()
 }
-"""The first level of each kind of weapons, and what a level adds."""
-_ATTACK_ON_AIR: dict[str, Gain] = {"Thor": (1, 1), "ThorAP": (3, 1), "Tempest": (3, 2)}
+"""The first level of a unit type's weapons, and what a level adds."""
+_ATTACK_ON_AIR: dict[str, Gain] = {
+    name: (damage, bonus)
+    for entry in UPGRADES.values()
+    for name, (damage, bonus) in entry.get("damage_on_air", {}).items()
+}
 """What a level adds to a weapon that only hits air units, if the unit's other one gains another."""
-_ARMOR: dict[int, tuple[str, ...]] = {
-    11: ("SCV", "MULE", "Marine", "Reaper", "Marauder", "Ghost"),
-    116: (
-        *("Hellion", "HellionTank", "Cyclone", "SiegeTank", "SiegeTankSieged", "Thor"),
-        *("WidowMine", "VikingFighter", "VikingAssault", "Medivac", "Banshee", "Battlecruiser"),
-        *("Liberator", "Raven"),
-    ),
-    42: (
-        *("Probe", "Zealot", "Stalker", "Sentry", "Adept", "HighTemplar", "DarkTemplar"),
-        *("Archon", "Immortal", "Colossus", "Disruptor"),
-    ),
-    81: (
-        *("Observer", "WarpPrism", "Phoenix", "VoidRay", "Oracle", "Carrier", "Interceptor"),
-        *("Tempest", "Mothership"),
-    ),
-    56: (
-        *("Drone", "Queen", "Zergling", "Baneling", "Roach", "Ravager", "Hydralisk"),
-        *("LurkerMP", "Infestor", "SwarmHostMP", "Ultralisk", "Broodling"),
-    ),
-    71: ("Overlord", "Overseer", "Mutalisk", "Corruptor", "BroodLord", "Viper"),
+_ARMOR_OF: dict[str, int] = {
+    name: entry["id"] for entry in UPGRADES.values() for name in entry.get("armor_of", ())
 }
-"""The first level of each kind of armor, and whose it is."""
-_ATTACK_OF = {name: (first, gain) for first, of in _ATTACK.items() for name, gain in of.items()}
-_ARMOR_OF = {name: first for first, names in _ARMOR.items() for name in names}
+"""The first level of a unit type's armor."""
 
 
 class Change(NamedTuple):
@@ -91,22 +58,8 @@ class Change(NamedTuple):
     cooldown_s: float = 0.0
 
 
-_CHANGES: dict[int, Change] = {
-    16: Change(("Marine",), life=10),
-    19: Change(("Hellion",), bonus=5),
-    5: Change(("MissileTurret", "AutoTurret"), range=1),
-    136: Change(("Banshee",), speed_per_s=1.0),
-    86: Change(("Zealot",), speed_per_s=1.125),
-    48: Change(("Observer",), speed_per_s=0.9375),
-    50: Change(("Colossus",), range=2),
-    66: Change(("Zergling",), speed_per_s=1.74609375),
-    65: Change(("Zergling",), cooldown_s=-0.199),
-    75: Change(("Baneling",), life=5, speed_per_s=0.453125),
-    2: Change(("Roach",), speed_per_s=0.75),
-    134: Change(("Hydralisk",), range=1),
-    135: Change(("Hydralisk",), speed_per_s=0.5625),
-    88: Change(("Ultralisk",), speed_per_s=0.50390625),
-    4: Change(("Ultralisk",), armor=2),
+_CHANGES = {
+    entry["id"]: Change(**entry["changes"]) for entry in UPGRADES.values() if "changes" in entry
 }
 """What single upgrades change."""
 

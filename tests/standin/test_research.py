@@ -7,7 +7,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 
-from sc2standin.data.research import RESEARCH
+from sc2standin.data.research import RESEARCH, UPGRADES
 from sc2standin.data.tables import read
 
 TECH_LAB, BARRACKS, BAY, ARMORY, BARRACKS_LAB, MARINE = 5, 21, 22, 29, 37, 48
@@ -320,6 +320,9 @@ def test_what_is_researched_agrees_with_the_tables():
         assert min(*one.cost, one.build_time_loops) > 0
         assert set(one.by) | set(one.needs) <= names
     assert len({one.id for one in RESEARCH}) == len(RESEARCH)
+    for name, entry in UPGRADES.items():
+        first = f"{name}Level1" if "general_id" in entry else name
+        assert upgrades[entry["id"]].name == first
 
 
 def test_a_score_counts_what_upgrades_cost(town, command):
