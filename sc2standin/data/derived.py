@@ -1,8 +1,8 @@
 """The unit types that no map has: they are made from the game's tables when a client asks for one.
 
-Such a unit walks, flies, sees, fights with the weapon of its table row, costs and needs what the
-row says, and has no abilities of its own. Rule: types without a body (missiles, bridges, units of
-campaigns) do not exist.
+Such a unit walks, flies, sees, fights with the weapon of its table row, and costs and needs what
+the row says; its body has the rest (`unit_types.files`). Rule: types without a body (missiles,
+bridges, units of campaigns) do not exist.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import data_pb2 as data_pb
 
+from sc2standin.data.abilities import TRAINED_BY_ABILITY
 from sc2standin.data.tables import kept
-from sc2standin.data.training import TRAINED_BY_ABILITY
 from sc2standin.data.unit_types import TYPE_BY_ID, TYPE_BY_NAME
 from sc2standin.data.unit_types.files import BODIES
 from sc2standin.data.unit_types.kinds import UnitType, WeaponType

@@ -42,6 +42,7 @@ READERS: Readers = {
     "heals": lambda entry: HealType(**entry),
     "attributes": lambda names: tuple(map(data_pb.Attribute.Value, names)),
     "footprint": tuple,
+    "commands": tuple,
     "made_from": lambda name: TYPE_BY_NAME[name],
 }
 

@@ -139,6 +139,8 @@ class UnitType:
     """True for a worker: it fires only if it is ordered to attack."""
     hallucination: bool = False
     """True if the unit only looks like one of its type: it takes double damage."""
+    commands: tuple[str, ...] = ()
+    """Names of its abilities (`data.abilities`), if they are not those of any unit that walks."""
     variant_of: UnitType | None = None
     """The type that an upgrade or a buff has changed into this one."""
     buff_id: int = 0

@@ -10,10 +10,9 @@ from __future__ import annotations
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 
-from sc2standin.data.abilities import OrderKind
+from sc2standin.data.abilities import TRAINED_BY_ABILITY, OrderKind
 from sc2standin.data.derived import type_of
 from sc2standin.data.research import Research
-from sc2standin.data.training import TRAINED_BY_ABILITY
 from sc2standin.data.unit_types import SCV, STRUCTURE, UnitType
 from sc2standin.map_reader.economy import EconomyRules
 from sc2standin.map_reader.scenario import Created, Income, Rule
