@@ -323,6 +323,8 @@ def test_what_is_researched_agrees_with_the_tables():
     for name, entry in UPGRADES.items():
         first = f"{name}Level1" if "general_id" in entry else name
         assert upgrades[entry["id"]].name == first
+        changed = entry.get("changes", {"units": ()})["units"]
+        assert {*changed, *entry.get("damage", ()), *entry.get("armor_of", ())} <= names, name
 
 
 def test_a_score_counts_what_upgrades_cost(town, command):
