@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Any
-
-    from sc2pool.envs.vector import SC2VectorEnv
 
 _REGISTRY = "gymnasium.envs.registration"
 
@@ -40,21 +37,9 @@ def _register(registration: ModuleType) -> None:
             registration.register(
                 id=env_id,
                 entry_point="sc2pool.envs.gym:SC2GymEnv",
-                vector_entry_point="sc2pool.envs.registration:make_vector_env",
+                vector_entry_point="sc2pool.envs.vector:SC2VectorEnv",
                 kwargs={"task": name},
             )
-
-
-def make_vector_env(num_envs: int, **keywords: Any) -> SC2VectorEnv:
-    """Make a vector env for `gymnasium.make_vec`.
-
-    Args:
-        num_envs: the n of `SC2VectorEnv`.
-        keywords: the other keywords of `SC2VectorEnv`.
-    """
-    from sc2pool.envs.vector import SC2VectorEnv  # noqa: PLC0415
-
-    return SC2VectorEnv(n=num_envs, **keywords)
 
 
 class _Finder:

@@ -59,6 +59,7 @@ class PoolKeywords(GameKeywords, total=False):
     """Those that classes with several envs have."""
 
     n: int | None
+    num_envs: int | None
     task: TaskChoice | None
     seed: int | None
     spares: int
@@ -165,6 +166,7 @@ def make_players(
     env_fns: EnvFns = None,
     *,
     n: int | None = None,
+    num_envs: int | None = None,
     task: TaskChoice | None = None,
     game: Game = "auto",
     seed: int | None = None,
@@ -191,9 +193,7 @@ def make_players(
         raise ConfigError(f"serial must be True or False, got {serial!r}")
     if serial and render_mode == "human":
         raise ConfigError("render_mode='human' needs workers, and a serial pool has none")
-    env_fns, n, task = sort_first_argument(env_fns, n, task)
-    if n is not None:
-        n = whole_number("n", n, 1)
+    env_fns, n, task = sort_first_argument(env_fns, number_of_envs(n, num_envs), task)
     if seed is not None:
         seed = whole_number("seed", seed, 0)
     spares = whole_number("spares", spares, 0)
@@ -262,6 +262,22 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
             raise TypeError(f"{adapter}() got an unexpected keyword argument {name!r}")
 
 
+def number_of_envs(n: int | None, num_envs: int | None) -> int | None:
+    """The number of envs, which has two names: ours and gymnasium's; None if it is not given.
+
+    Raises:
+        ConfigError: both are given and differ, or it is no whole number of at least 1.
+    """
+    if n is not None:
+        n = whole_number("n", n, 1)
+    if num_envs is None:
+        return n
+    num_envs = whole_number("num_envs", num_envs, 1)
+    if n not in (None, num_envs):
+        raise ConfigError(f"num_envs is another name of n, got n={n} and num_envs={num_envs}")
+    return num_envs
+
+
 def sort_first_argument(
     first: EnvFns, n: int | None, task: TaskChoice | None
 ) -> tuple[Sequence[EnvFn] | None, int | None, TaskChoice | None]:
@@ -271,7 +287,7 @@ def sort_first_argument(
     if isinstance(first, int) and not isinstance(first, bool):
         if n is not None:
             raise ConfigError(f"n is given twice: {first} and n={n!r}")
-        return None, first, task
+        return None, whole_number("n", first, 1), task
     if task is not None:
         raise ConfigError(f"give either env_fns or task, got {first!r} and task={task!r}")
     if isinstance(first, str) or (isinstance(first, type) and issubclass(first, TaskDefinition)):

@@ -13,6 +13,7 @@ from sc2pool.envs.specs import (
     Game,
     TaskChoice,
     gym_specs,
+    number_of_envs,
     sort_first_argument,
     whole_number,
 )
@@ -39,6 +40,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT; None
             as Ray does it.
         n: number of envs of all nodes together; 8 if not given.
+        num_envs: another name of n.
         task: as in `SubprocSC2VecEnv`; a class of a module must be installed on every node.
         game: as in `SubprocSC2VecEnv`, on each node: each finds its own installation.
         seed: makes the run repeatable on the same nodes.
@@ -66,6 +68,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         address: str | None = None,
         *,
         n: int | None = None,
+        num_envs: int | None = None,
         task: TaskChoice | None = None,
         game: Game = "auto",
         seed: int | None = None,
@@ -77,7 +80,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         max_loops: int | None = None,
         node_timeout_s: float = NODE_TIMEOUT_S,
     ) -> None:
-        fns, n, task = sort_first_argument(env_fns, n, task)
+        fns, n, task = sort_first_argument(env_fns, number_of_envs(n, num_envs), task)
         if fns is not None:
             gym_specs(fns)
             n = len(fns) if n is None else n
@@ -86,7 +89,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
                 "render_mode='human' is for games on this machine: `sc2pool watch --ray` shows "
                 "those of a cluster"
             )
-        n = DEFAULT_N if n is None else whole_number("n", n, 1)
+        n = DEFAULT_N if n is None else n
         if fns is not None and n != len(fns):
             raise ConfigError(f"n={n}, but env_fns has {len(fns)} functions; leave n out")
         keywords = {

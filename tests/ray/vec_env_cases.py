@@ -91,7 +91,9 @@ def steps_and_calls() -> dict[str, Any]:
 
 
 def contract() -> dict[str, Any]:
-    check_vec_pool(lambda: make(n=vec_pool.N, task=vec_pool.TASK, render_mode="rgb_array").pool)
+    check_vec_pool(
+        lambda: make(n=None, num_envs=vec_pool.N, task=vec_pool.TASK, render_mode="rgb_array").pool
+    )
     return {}
 
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from gymnasium import spaces
 
-from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
+from sc2pool import DummySC2VecEnv, SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig, ReplayPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
@@ -50,8 +50,8 @@ def env_class(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-@pytest.fixture(params=[SubprocSC2VecEnv, SC2VectorEnv])
-def face_of_many(request: pytest.FixtureRequest) -> Any:
+@pytest.fixture(params=[SubprocSC2VecEnv, DummySC2VecEnv, SC2VectorEnv])
+def class_of_many(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
@@ -106,16 +106,28 @@ def test_executable_that_is_no_program(standin_dir: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True, "8"])
-def test_number_of_envs(face_of_many: Any, standin_dir: Path, n: Any) -> None:
+def test_number_of_envs(class_of_many: Any, standin_dir: Path, n: Any) -> None:
     refused(
-        lambda: face_of_many(n=n, task="MoveToBeacon", game=standin_dir),
+        lambda: class_of_many(n=n, task="MoveToBeacon", game=standin_dir),
         f"n must be a whole number of at least 1, got {n!r}",
     )
 
 
-def test_both_env_fns_and_task(face_of_many: Any) -> None:
-    refused(lambda: face_of_many([dict], task="MoveToBeacon"), "give either env_fns or task")
-    refused(lambda: face_of_many("MoveToBeacon", task="MoveToBeacon"), "give either env_fns or ta")
+def test_num_envs_is_another_name_of_n(class_of_many: Any, standin_dir: Path) -> None:
+    refused(
+        lambda: class_of_many("MoveToBeacon", n=2, num_envs=3, game=standin_dir),
+        "num_envs is another name of n, got n=2 and num_envs=3",
+    )
+    refused(
+        lambda: class_of_many("MoveToBeacon", num_envs=0, game=standin_dir),
+        "num_envs must be a whole number of at least 1, got 0",
+    )
+    refused(lambda: class_of_many([dict], num_envs=3), "n=3, but env_fns has 1 functions")
+
+
+def test_both_env_fns_and_task(class_of_many: Any) -> None:
+    refused(lambda: class_of_many([dict], task="MoveToBeacon"), "give either env_fns or task")
+    refused(lambda: class_of_many("MoveToBeacon", task="MoveToBeacon"), "give either env_fns or ta")
 
 
 def test_a_number_of_envs_in_the_place_of_another_argument() -> None:
@@ -139,8 +151,8 @@ def test_a_number_of_envs_in_the_place_of_another_argument() -> None:
         ([None], "env_fns[0] must be a function that makes an env, got None"),
     ],
 )
-def test_env_fns(face_of_many: Any, env_fns: Any, said: str) -> None:
-    refused(lambda: face_of_many(env_fns), said)
+def test_env_fns(class_of_many: Any, env_fns: Any, said: str) -> None:
+    refused(lambda: class_of_many(env_fns), said)
 
 
 def test_start_method() -> None:
@@ -167,16 +179,16 @@ def test_render_mode(env_class: Any, standin_dir: Path) -> None:
     ],
     ids=str,
 )
-def test_keywords_that_are_for_tasks_only(face_of_many: Any, keyword: dict[str, Any]) -> None:
+def test_keywords_that_are_for_tasks_only(class_of_many: Any, keyword: dict[str, Any]) -> None:
     ((name, given),) = keyword.items()
     refused(
-        lambda: face_of_many([dict], **keyword), f"{name} is for tasks", f"got {name}={given!r}"
+        lambda: class_of_many([dict], **keyword), f"{name} is for tasks", f"got {name}={given!r}"
     )
 
 
-def test_replays_are_for_tasks_only(face_of_many: Any, tmp_path: Path) -> None:
+def test_replays_are_for_tasks_only(class_of_many: Any, tmp_path: Path) -> None:
     config = PoolConfig(replays=ReplayPolicy(tmp_path))
-    refused(lambda: face_of_many([dict], config=config), "replays are of games")
+    refused(lambda: class_of_many([dict], config=config), "replays are of games")
 
 
 @pytest.mark.parametrize("name", ["step_mul", "max_loops"])

@@ -144,7 +144,7 @@ def _make_games(settings: dict[str, Any]) -> Reporting:
         end_with_node(folders)
     keywords = dict(settings)
     run = keywords.pop(RUN)
-    env = SC2VectorEnv(n=keywords.pop("num_envs"), **keywords)
+    env = SC2VectorEnv(**keywords)
     folders.append(env.pool.run_dir)
     return Reporting(env, run)
 
