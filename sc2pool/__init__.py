@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from sc2pool.pool.statistics.stats import PoolStats as PoolStats
     from sc2pool.realtime.async_ppo.learner import AsyncPPO as AsyncPPO
     from sc2pool.realtime.sb3 import PauseDuringTraining as PauseDuringTraining
-    from sc2pool.tasks import commands as commands
+    from sc2pool import commands as commands
     from sc2pool.tasks.bot import RLBotAI as RLBotAI
     from sc2pool.tasks.opponents.snapshots import SnapshotStore as SnapshotStore
     from sc2pool.tasks.policy_bot import PolicyBot as PolicyBot
@@ -98,7 +98,7 @@ _NAMES = {
     "sc2pool.pool.statistics.stats": ("PoolStats",),
     "sc2pool.realtime.async_ppo.learner": ("AsyncPPO",),
     "sc2pool.realtime.sb3": ("PauseDuringTraining",),
-    "sc2pool.tasks.commands": ("commands",),
+    "sc2pool.commands": ("commands",),
     "sc2pool.tasks.bot": ("RLBotAI",),
     "sc2pool.tasks.opponents.snapshots": ("SnapshotStore",),
     "sc2pool.tasks.policy_bot": ("PolicyBot",),

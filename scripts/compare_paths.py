@@ -31,7 +31,7 @@ from sc2pool.errors import FaultKind, GameFault
 from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.sparse import Head
-from sc2pool.tasks.units import Kind, health, select, weapon_cooldown
+from sc2pool.units import Kind, health, select, weapon_cooldown
 from tests.support.fuzz import transitions
 
 ROOT = Path(__file__).parents[1]

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.commands import Commands
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.definition import TaskDefinition
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Task(TaskDefinition):
 
     Attributes:
         lazy_observation: the game's newest observation, which decodes only the parts that are
-            read; the fastest input of `sc2pool.tasks.units.select`.
+            read; the fastest input of `sc2pool.units.select`.
         game_info: the map's description, a `sc2api_pb2.ResponseGameInfo`, fetched once per game.
         action_results: the `ActionResult` values the game gave to the last step's commands.
         game: the running game, for queries and debug requests (`await self.game.request(…)`).
@@ -82,7 +82,7 @@ class Task(TaskDefinition):
 
     @abstractmethod
     def act(self, action: Any) -> Commands | Awaitable[Commands | None] | None:
-        """Turn an action of the action space into unit commands (see `sc2pool.tasks.commands`).
+        """Turn an action of the action space into unit commands (see `sc2pool.commands`).
 
         May be `async`.
 

@@ -8,10 +8,9 @@ import cloudpickle
 import numpy as np
 from gymnasium import spaces
 
-from sc2pool import Task
-from sc2pool.tasks import commands
+from sc2pool import Task, commands
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.units import BEACONS, OWN_MARINES, select
+from sc2pool.units import BEACONS, OWN_MARINES, select
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 

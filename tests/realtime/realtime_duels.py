@@ -12,7 +12,7 @@ from sc2.bot_ai import BotAI
 
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import OWN_MARINES, select
+from sc2pool.units import OWN_MARINES, select
 
 turns: list[int] = []
 """The game loops of the opponent's turns, in this process."""

@@ -10,11 +10,11 @@ from sc2.bot_ai import BotAI
 from sc2.data import Result
 from sc2.units import Units
 
-from sc2pool.tasks import commands
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.bot import RLBotAI
-from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import ENEMY_MARINES, OWN_MARINES, select
+from sc2pool.units import ENEMY_MARINES, OWN_MARINES, select
 
 WAIT, ATTACK = 0, 1
 

@@ -50,7 +50,7 @@ from sc2pool import (
 from sc2pool.errors import FaultKind
 from sc2pool.realtime.gate import PauseGate
 from sc2pool.render.frame import draw
-from sc2pool.tasks.units import (
+from sc2pool.units import (
     BEACONS,
     OWN_MARINES,
     Kind,

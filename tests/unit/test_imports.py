@@ -29,16 +29,19 @@ MAY_IMPORT = {
     "optional": {"errors"},
     "_fast": set(),
     "protocol": FOUNDATIONS,
+    "commands": {"errors"},
+    "units": FOUNDATIONS | {"protocol"},
     "processes": FOUNDATIONS,
     "game": FOUNDATIONS | {"protocol", "processes"},
     "render": FOUNDATIONS | {"protocol"},
-    "tasks": FOUNDATIONS | {"protocol", "processes", "game", "render"},
+    "tasks": FOUNDATIONS | {"protocol", "commands", "units", "processes", "game", "render"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
     "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},
     "cli": FOUNDATIONS
-    | {"protocol", "processes", "game", "render", "tasks", "pool", "envs", "realtime", "ray", ""},
+    | {"protocol", "processes", "game", "render", "tasks", "pool", "envs", "realtime", "ray", ""}
+    | {"commands"},
     "__main__": {"cli"},
     # The public names load lazily, from wherever they live.
     "": FOUNDATIONS | {"tasks", "pool", "envs", "realtime"},

@@ -16,17 +16,17 @@ from typing import Any, Final, NamedTuple
 from s2clientprotocol import debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool import commands
 from sc2pool.cli.doctor import checks
 from sc2pool.cli.doctor.findings import Findings
 from sc2pool.cli.doctor.machine import Playable
+from sc2pool.commands import as_actions
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind
 from sc2pool.pool.statistics.durations import Durations
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.status import Status
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.minigames.geometry import PlayableArea
 
 STEP_MUL: Final = 8

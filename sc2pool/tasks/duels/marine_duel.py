@@ -18,8 +18,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import Commands
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
@@ -27,7 +27,7 @@ from sc2pool.tasks.minigames.geometry import (
     walk_target,
 )
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import (
+from sc2pool.units import (
     ENEMY_MARINES,
     OWN_MARINES,
     Floats,

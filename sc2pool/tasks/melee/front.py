@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import Commands
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.melee.grid import bits_of, bytes_of
-from sc2pool.tasks.units import MARINE
+from sc2pool.units import MARINE
 
 STRUCTURE_RADIUS = 1.1
 """Units with a larger radius are taken for structures: Terran units on foot are smaller."""

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.commands import Commands
 from sc2pool.config import Computer
-from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.melee.front import Front
 from sc2pool.tasks.melee.home import Home
 from sc2pool.tasks.minigames.towns import steps
 from sc2pool.tasks.minigames.towns.town import TOWN_SIZE
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import BARRACKS, MARINE
+from sc2pool.units import BARRACKS, MARINE
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
 ATTACK, DEFEND = 6, 7

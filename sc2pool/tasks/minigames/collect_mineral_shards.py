@@ -12,11 +12,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import Commands
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearing_of, walk_target
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import MINERAL_SHARDS, OWN_MARINES, Floats, Units, distances, select
+from sc2pool.units import MINERAL_SHARDS, OWN_MARINES, Floats, Units, distances, select
 
 N_MARINES = 2
 N_SHARDS_SEEN = 3

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks.units import Floats
+from sc2pool.units import Floats
 
 N_DIRECTIONS = 8
 DIRECTIONS: tuple[tuple[float, float], ...] = tuple(

@@ -17,11 +17,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import Commands
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearing_of, walk_target
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import BEACONS, OWN_MARINES, Floats, Units, select
+from sc2pool.units import BEACONS, OWN_MARINES, Floats, Units, select
 
 
 class MoveToBeacon(Task):

@@ -10,10 +10,10 @@ from typing import Any
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.commands import as_actions
 from sc2pool.game.clock import Tick
 from sc2pool.game.game import Step
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.episode_rules import PLAIN, EpisodeRules, awaited
 from sc2pool.tasks.queue_pair import Transition

@@ -26,8 +26,8 @@ from typing import Any, ClassVar
 
 from gymnasium import spaces
 
+from sc2pool.commands import Commands
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.task import Task
 

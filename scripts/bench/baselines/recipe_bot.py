@@ -9,7 +9,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2.bot_ai import BotAI
 from sc2.data import Result
 
-from sc2pool.tasks.commands import as_actions
+from sc2pool.commands import as_actions
 from sc2pool.tasks.task import Task
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sc2pool.commands import as_actions
 from sc2pool.protocol import requests
 from sc2pool.tasks.bot import RLBotAI
-from sc2pool.tasks.commands import as_actions
 from tests.support.audit.task import HARMS, AuditTask, commands_for, harm_request, stamp_of
 
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from s2clientprotocol import debug_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool import commands
+from sc2pool.commands import Commands, as_actions
 from sc2pool.protocol import requests
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import Commands, as_actions
 from sc2pool.tasks.task import Task
 
 STEP_MUL = 8

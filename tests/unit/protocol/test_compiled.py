@@ -30,6 +30,8 @@ from compare_paths import (
 )
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool import commands
+from sc2pool.commands import as_actions
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game
@@ -38,10 +40,8 @@ from sc2pool.game.wire import frames
 from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.requests import step_burst
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import as_actions
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.units import OWN_MARINES, health, select
+from sc2pool.units import OWN_MARINES, health, select
 from sc2pool.waiting import WorkerLoop
 
 needs_it = pytest.mark.skipif(

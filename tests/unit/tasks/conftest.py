@@ -6,7 +6,7 @@ import lzma
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from s2clientprotocol import raw_pb2
@@ -14,7 +14,6 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import Kind
 
 AnyTask = TypeVar("AnyTask", bound=Task)
 RECORDED = Path(
@@ -26,30 +25,6 @@ RECORDED = Path(
 def area() -> PlayableArea:
     """The playable area of the hand-built states: 24 wide, 20 high."""
     return PlayableArea(10.0, 20.0, 34.0, 40.0)
-
-
-@pytest.fixture
-def unit() -> Callable[..., raw_pb2.Unit]:
-    """Builds one unit; `fields` are any of its message's (`health`, `weapon_cooldown`)."""
-
-    def build(kind: Kind, x: float, y: float, tag: int = 1, **fields: Any) -> raw_pb2.Unit:
-        message = raw_pb2.Unit(unit_type=kind.unit_type, alliance=kind.alliance, tag=tag, **fields)
-        message.pos.x, message.pos.y = x, y
-        return message
-
-    return build
-
-
-@pytest.fixture
-def state() -> Callable[..., sc_pb.Observation]:
-    """Builds the observation that shows some units."""
-
-    def build(*units: raw_pb2.Unit) -> sc_pb.Observation:
-        observation = sc_pb.Observation()
-        observation.raw_data.units.extend(units)
-        return observation
-
-    return build
 
 
 @pytest.fixture

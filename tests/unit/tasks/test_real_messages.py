@@ -30,7 +30,7 @@ from sc2pool.tasks.players.bots.driven_bot import prepare_step, understood
 from sc2pool.tasks.players.bots.unit_sorter import UnitSorter
 from sc2pool.tasks.players.view import map_of, view_of
 from sc2pool.tasks.registry import BUILT_IN, resolve
-from sc2pool.tasks.units import BEACON, MARINE, MINERAL_SHARD, ROACH
+from sc2pool.units import BEACON, MARINE, MINERAL_SHARD, ROACH
 
 Info = sc_pb.ResponseGameInfo
 Seen = sc_pb.ResponseObservation

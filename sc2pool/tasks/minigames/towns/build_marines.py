@@ -11,12 +11,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sc2pool.tasks.commands import Commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.towns import steps
 from sc2pool.tasks.minigames.towns.town import TOWN_SIZE, Town
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import BARRACKS, MARINE
+from sc2pool.units import BARRACKS, MARINE
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
 STEPS = (

@@ -20,7 +20,7 @@ from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE
 from sc2pool.tasks.minigames.towns.build_marines import BuildMarines
 from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import CollectMineralsAndGas
 from sc2pool.tasks.minigames.towns.town import FOOTPRINTS, Town
-from sc2pool.tasks.units import (
+from sc2pool.units import (
     BARRACKS,
     COMMAND_CENTER,
     GEYSER,

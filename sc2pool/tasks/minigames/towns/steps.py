@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import Commands
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.towns.town import Town
-from sc2pool.tasks.units import BARRACKS, COMMAND_CENTER, MINERAL_FIELD, REFINERY, SUPPLY_DEPOT
+from sc2pool.units import BARRACKS, COMMAND_CENTER, MINERAL_FIELD, REFINERY, SUPPLY_DEPOT
 
 N_GEYSERS = 4
 SUPPLY_AHEAD = 3

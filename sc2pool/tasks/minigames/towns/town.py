@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import Commands
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.units import (
+from sc2pool.units import (
     BARRACKS,
     COMMAND_CENTER,
     GEYSER,

@@ -12,8 +12,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import Commands
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
@@ -22,7 +22,7 @@ from sc2pool.tasks.minigames.geometry import (
     walk_target,
 )
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.units import (
+from sc2pool.units import (
     ENEMY_BANELINGS,
     ENEMY_ZERGLINGS,
     OWN_MARINES,

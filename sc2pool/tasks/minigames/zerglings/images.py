@@ -23,7 +23,7 @@ from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import (
     ZERGLING_HEALTH,
     FindAndDefeatZerglings,
 )
-from sc2pool.tasks.units import Floats, Units, health
+from sc2pool.units import Floats, Units, health
 
 UNIT_RADIUS_PX = 1.0
 """Radius of a unit's disc: it covers the centre of at least one pixel, at every position."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sc2pool.tasks.minigames.geometry import DIRECTIONS, PlayableArea
-from sc2pool.tasks.units import Floats, distances
+from sc2pool.units import Floats, distances
 
 BLOCK_SIDE = 4.0
 """Side of a block, in cells; at most, for the last row and column fill the area's edge."""

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sc2pool.tasks import commands
-from sc2pool.tasks.commands import Commands
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
 from sc2pool.tasks.teams.smac.ground import Ground
-from sc2pool.tasks.units import distances
+from sc2pool.units import distances
 
 NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, 4
 FIRST_TARGET = FIRST_MOVE + N_MOVES

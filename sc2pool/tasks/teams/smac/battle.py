@@ -19,7 +19,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.teams.smac.ranges import shoot_range, sight_range
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import MEDIVAC, Contest, Group, Scenario, UnitType
-from sc2pool.tasks.units import Floats, health, shield, weapon_cooldown, with_tags
+from sc2pool.units import Floats, health, shield, weapon_cooldown, with_tags
 
 Bools = NDArray[np.bool_]
 

@@ -14,9 +14,9 @@ import numpy as np
 from gymnasium import spaces
 from s2clientprotocol import sc2api_pb2
 
+from sc2pool.commands import Commands
 from sc2pool.config import Computer
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.commands import Commands
 from sc2pool.tasks.teams.smac import actions, features
 from sc2pool.tasks.teams.smac.battle import LOST, WON, Battle, Bools
 from sc2pool.tasks.teams.smac.features import Features, Sizes

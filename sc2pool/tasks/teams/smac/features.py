@@ -35,7 +35,7 @@ from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
 from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import Contest
-from sc2pool.tasks.units import Floats
+from sc2pool.units import Floats
 
 Features = NDArray[np.float32]
 

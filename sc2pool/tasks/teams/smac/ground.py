@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.tasks.melee.grid import bits_of, bytes_of
-from sc2pool.tasks.units import Floats
+from sc2pool.units import Floats
 
 Bools = NDArray[np.bool_]
 

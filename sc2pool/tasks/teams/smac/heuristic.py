@@ -16,7 +16,7 @@ import numpy as np
 
 from sc2pool.tasks.teams.smac.actions import FIRST_TARGET, NOTHING
 from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
-from sc2pool.tasks.units import Floats, distances
+from sc2pool.units import Floats, distances
 
 NORTH, SOUTH, EAST, WEST = 2, 3, 4, 5
 

@@ -24,7 +24,7 @@ from sc2pool.tasks.teams.smac.battle import Battle, Side, by_type_and_place, uni
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import UnitType
 from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn, RandomTeams
-from sc2pool.tasks.units import Floats
+from sc2pool.units import Floats
 
 _COPIED = sorted({kind for kinds in MAPS.values() for kind in kinds}, key=lambda kind: kind.name)
 """The types of which the map has copies, in their order."""

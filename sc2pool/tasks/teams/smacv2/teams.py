@@ -28,7 +28,7 @@ from sc2pool.tasks.teams.smac.scenarios import (
     ZERGLING,
     UnitType,
 )
-from sc2pool.tasks.units import Floats
+from sc2pool.units import Floats
 
 MAP_NAME = "32x32_flat"
 MAP_CELLS = 32

@@ -6,9 +6,9 @@ import numpy as np
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks import commands
+from sc2pool import commands
 from sc2pool.tasks.melee.home import Home
-from sc2pool.tasks.units import COMMAND_CENTER, GEYSER, MINERAL_FIELD, SCV, SUPPLY_DEPOT, Kind
+from sc2pool.units import COMMAND_CENTER, GEYSER, MINERAL_FIELD, SCV, SUPPLY_DEPOT, Kind
 
 OWN, NEUTRAL = raw_pb2.Self, raw_pb2.Neutral
 

@@ -14,7 +14,7 @@ from sc2pool.tasks.melee.melee import Melee
 from sc2pool.tasks.melee.scripted import play_melee
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.units import (
+from sc2pool.units import (
     BARRACKS,
     COMMAND_CENTER,
     MARINE,

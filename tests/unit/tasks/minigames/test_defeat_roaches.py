@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.tasks import commands
+from sc2pool import commands
 from sc2pool.tasks.minigames.defeat_roaches import (
     FIRST_WALK,
     FOCUS_NEAREST,
@@ -14,7 +14,7 @@ from sc2pool.tasks.minigames.defeat_roaches import (
     DefeatRoaches,
 )
 from sc2pool.tasks.minigames.scripted import defeat_roaches
-from sc2pool.tasks.units import ENEMY_ROACHES, OWN_MARINES
+from sc2pool.units import ENEMY_ROACHES, OWN_MARINES
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 
-from sc2pool.tasks import commands
+from sc2pool import commands
 from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, nearest_direction
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon, beacon_vector
 from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE, MoveToBeaconImage
 from sc2pool.tasks.minigames.scripted import move_to_beacon
-from sc2pool.tasks.units import BEACONS, OWN_MARINES
+from sc2pool.units import BEACONS, OWN_MARINES
 
 
 def test_vector(unit, begin):

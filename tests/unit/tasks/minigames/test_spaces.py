@@ -28,7 +28,7 @@ from sc2pool.tasks.minigames.zerglings.images import (
     FindAndDefeatZerglingsImage,
 )
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.units import (
+from sc2pool.units import (
     BEACONS,
     ENEMY_BANELINGS,
     ENEMY_ROACHES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from s2clientprotocol import raw_pb2
 
-from sc2pool.tasks import commands
+from sc2pool import commands
 from sc2pool.tasks.minigames.scripted import build_marines
 from sc2pool.tasks.minigames.towns.build_marines import (
     BUILD_BARRACKS,
@@ -16,7 +16,7 @@ from sc2pool.tasks.minigames.towns.build_marines import (
     WAIT,
     BuildMarines,
 )
-from sc2pool.tasks.units import BARRACKS, COMMAND_CENTER, MINERAL_FIELD, SCV, SUPPLY_DEPOT, Kind
+from sc2pool.units import BARRACKS, COMMAND_CENTER, MINERAL_FIELD, SCV, SUPPLY_DEPOT, Kind
 
 OWN = raw_pb2.Self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from s2clientprotocol import raw_pb2
 
-from sc2pool.tasks import commands
+from sc2pool import commands
 from sc2pool.tasks.minigames.scripted import collect_minerals_and_gas
 from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import (
     BUILD_DEPOT,
@@ -17,7 +17,7 @@ from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import (
     WAIT,
     CollectMineralsAndGas,
 )
-from sc2pool.tasks.units import COMMAND_CENTER, GEYSER, MINERAL_FIELD, SCV, Kind
+from sc2pool.units import COMMAND_CENTER, GEYSER, MINERAL_FIELD, SCV, Kind
 
 
 @pytest.fixture

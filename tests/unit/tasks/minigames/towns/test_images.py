@@ -7,7 +7,7 @@ import pytest
 from s2clientprotocol import raw_pb2
 
 from sc2pool.tasks.minigames.towns.images import BuildMarinesImage, CollectMineralsAndGasImage
-from sc2pool.tasks.units import BARRACKS, COMMAND_CENTER, GEYSER, SCV, Kind
+from sc2pool.units import BARRACKS, COMMAND_CENTER, GEYSER, SCV, Kind
 
 
 def test_units_and_structures(unit, begin):

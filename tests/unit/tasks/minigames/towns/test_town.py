@@ -6,10 +6,10 @@ import pytest
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks import commands
+from sc2pool import commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.towns.town import FOOTPRINTS, Town
-from sc2pool.tasks.units import (
+from sc2pool.units import (
     BARRACKS,
     COMMAND_CENTER,
     GEYSER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.tasks import commands
+from sc2pool import commands
 from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
     FALL_BACK,
     FIRE_AT_WILL,
@@ -13,7 +13,7 @@ from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
     SPREAD,
     DefeatZerglingsAndBanelings,
 )
-from sc2pool.tasks.units import ENEMY_BANELINGS, ENEMY_ZERGLINGS, OWN_MARINES
+from sc2pool.units import ENEMY_BANELINGS, ENEMY_ZERGLINGS, OWN_MARINES
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.tasks import commands
+from sc2pool import commands
 from sc2pool.tasks.minigames.scripted import find_and_defeat_zerglings
 from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import (
     FIRST_WALK,
@@ -14,7 +14,7 @@ from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import (
     RESCUE_HURT,
     FindAndDefeatZerglings,
 )
-from sc2pool.tasks.units import ENEMY_ZERGLINGS, OWN_MARINES
+from sc2pool.units import ENEMY_ZERGLINGS, OWN_MARINES
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from sc2pool.tasks.minigames.zerglings.images import (
     DefeatZerglingsAndBanelingsImage,
     FindAndDefeatZerglingsImage,
 )
-from sc2pool.tasks.units import ENEMY_BANELINGS, ENEMY_ZERGLINGS, OWN_MARINES
+from sc2pool.units import ENEMY_BANELINGS, ENEMY_ZERGLINGS, OWN_MARINES
 
 
 def _middle_of(plane: np.ndarray) -> tuple[float, float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sc2pool.commands import as_actions, move, stop
 from sc2pool.errors import UserCodeError
-from sc2pool.tasks.commands import as_actions, move, stop
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sc2pool.tasks.units import (
+from sc2pool.units import (
     BEACONS,
     ENEMY_ROACHES,
     MARINE,

@@ -108,4 +108,4 @@ def as_actions(commands: object) -> list[sc_pb.Action]:
     return actions
 
 
-_EXPECTED = "act must return a list of raw_pb2.ActionRawUnitCommand (see sc2pool.tasks.commands)"
+_EXPECTED = "act must return a list of raw_pb2.ActionRawUnitCommand (see sc2pool.commands)"

@@ -1,0 +1,36 @@
+"""Hand-built observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.units import Kind
+
+
+@pytest.fixture
+def unit() -> Callable[..., raw_pb2.Unit]:
+    """Builds one unit; `fields` are any of its message's (`health`, `weapon_cooldown`)."""
+
+    def build(kind: Kind, x: float, y: float, tag: int = 1, **fields: Any) -> raw_pb2.Unit:
+        message = raw_pb2.Unit(unit_type=kind.unit_type, alliance=kind.alliance, tag=tag, **fields)
+        message.pos.x, message.pos.y = x, y
+        return message
+
+    return build
+
+
+@pytest.fixture
+def state() -> Callable[..., sc_pb.Observation]:
+    """Builds the observation that shows some units."""
+
+    def build(*units: raw_pb2.Unit) -> sc_pb.Observation:
+        observation = sc_pb.Observation()
+        observation.raw_data.units.extend(units)
+        return observation
+
+    return build
