@@ -54,9 +54,9 @@ def looked_at() -> dict[str, Any]:
 
         def shows_all() -> bool:
             top.update(run("top", "--ray", NODES.address, "--json"))
-            return top["code"] != 0 or len(json.loads(top["out"])["instances"]) == 4
+            return top["code"] == 0 and len(json.loads(top["out"])["instances"]) == 4
 
-        wait(shows_all)  # a node that starts is left out until it answers
+        wait(shows_all)  # a node that starts, or a pool, is left out until it answers
         table = run("top", "--ray", NODES.address, "--once")
         return {"began": began, "top": top, "table": table, "watch": watched()}
     finally:

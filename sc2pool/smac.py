@@ -1,0 +1,19 @@
+"""SMAC's and SMACv2's tasks with options of your own.
+
+    smac_task("3m", Rules(reward_sparse=True))          a scenario of SMAC
+    smac_duel("3m", ZERO_SUM)                           learners on both sides
+    smacv2_task("10gen_zerg", example_config("10gen_zerg", 5, 8))
+
+They are tasks like any other: `SubprocSC2VecEnv(smac_task(…))`. With SMAC's own options a task's
+name is enough: `SubprocSC2VecEnv("3m")`.
+"""
+
+from __future__ import annotations
+
+from sc2pool.tasks.teams.smac.duel import smac_duel
+from sc2pool.tasks.teams.smac.rules import ZERO_SUM, Rules
+from sc2pool.tasks.teams.smac.task import smac_task
+from sc2pool.tasks.teams.smacv2.config import example_config
+from sc2pool.tasks.teams.smacv2.task import smacv2_task
+
+__all__ = ["ZERO_SUM", "Rules", "example_config", "smac_duel", "smac_task", "smacv2_task"]
