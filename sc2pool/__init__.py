@@ -15,6 +15,7 @@ from sc2pool.envs.registration import register_with_gymnasium
 if TYPE_CHECKING:
     from typing import Any
 
+    from sc2pool import commands as commands, errors as errors, smac as smac, units as units
     from sc2pool.config import (
         Computer as Computer,
         Limits as Limits,
@@ -36,25 +37,11 @@ if TYPE_CHECKING:
     from sc2pool.envs.smac import StarCraft2Env as StarCraft2Env
     from sc2pool.envs.tianshou import SC2TianshouVectorEnv as SC2TianshouVectorEnv
     from sc2pool.envs.vector import SC2VectorEnv as SC2VectorEnv
-    from sc2pool.errors import (
-        ActionError as ActionError,
-        ClosedError as ClosedError,
-        ConfigError as ConfigError,
-        CrashLoopError as CrashLoopError,
-        ForkedPoolError as ForkedPoolError,
-        GameFault as GameFault,
-        InterruptedCallError as InterruptedCallError,
-        LearnerError as LearnerError,
-        ObservationError as ObservationError,
-        PauseError as PauseError,
-        SampleTimeoutError as SampleTimeoutError,
-        SC2PoolError as SC2PoolError,
-        UserCodeError as UserCodeError,
-    )
+    from sc2pool.errors import ConfigError as ConfigError, SC2PoolError as SC2PoolError
     from sc2pool.pool.statistics.stats import PoolStats as PoolStats
+    from sc2pool.ray.vec_env import RaySC2VecEnv as RaySC2VecEnv
     from sc2pool.realtime.async_ppo.learner import AsyncPPO as AsyncPPO
     from sc2pool.realtime.sb3 import PauseDuringTraining as PauseDuringTraining
-    from sc2pool import commands as commands
     from sc2pool.tasks.bot import RLBotAI as RLBotAI
     from sc2pool.tasks.opponents.snapshots import SnapshotStore as SnapshotStore
     from sc2pool.tasks.policy_bot import PolicyBot as PolicyBot
@@ -80,25 +67,11 @@ _NAMES = {
     "sc2pool.envs.smac": ("StarCraft2Env",),
     "sc2pool.envs.tianshou": ("SC2TianshouVectorEnv",),
     "sc2pool.envs.vector": ("SC2VectorEnv",),
-    "sc2pool.errors": (
-        "ActionError",
-        "ClosedError",
-        "ConfigError",
-        "CrashLoopError",
-        "ForkedPoolError",
-        "GameFault",
-        "InterruptedCallError",
-        "LearnerError",
-        "ObservationError",
-        "PauseError",
-        "SampleTimeoutError",
-        "SC2PoolError",
-        "UserCodeError",
-    ),
+    "sc2pool.errors": ("ConfigError", "SC2PoolError"),
     "sc2pool.pool.statistics.stats": ("PoolStats",),
+    "sc2pool.ray.vec_env": ("RaySC2VecEnv",),
     "sc2pool.realtime.async_ppo.learner": ("AsyncPPO",),
     "sc2pool.realtime.sb3": ("PauseDuringTraining",),
-    "sc2pool.commands": ("commands",),
     "sc2pool.tasks.bot": ("RLBotAI",),
     "sc2pool.tasks.opponents.snapshots": ("SnapshotStore",),
     "sc2pool.tasks.policy_bot": ("PolicyBot",),
@@ -106,28 +79,33 @@ _NAMES = {
     "sc2pool.tasks.task": ("Task",),
     "sc2pool.tasks.teams.team_task": ("TeamTask",),
 }
-"""By module the public names that it has; `commands` is a module itself."""
+"""The public names, by the module that defines them."""
+
+_MODULES = ("commands", "errors", "smac", "units")
 
 _HOME = {name: home for home, names in _NAMES.items() for name in names}
 
-# `from sc2pool import *` shall not need tianshou or PettingZoo.
-__all__ = sorted(_HOME.keys() - {"SC2ParallelEnv", "SC2TianshouVectorEnv"})  # noqa: PLE0605
+# `from sc2pool import *` shall not need tianshou, PettingZoo or Ray.
+__all__ = sorted(  # noqa: PLE0605
+    {*_MODULES, *_HOME} - {"RaySC2VecEnv", "SC2ParallelEnv", "SC2TianshouVectorEnv"}
+)
 
 
 register_with_gymnasium()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _HOME and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib  # noqa: PLC0415
+    from importlib import import_module  # noqa: PLC0415
 
     from sc2pool.optional import needed_for  # noqa: PLC0415
 
     with needed_for(f"sc2pool.{name}"):
-        home = importlib.import_module(_HOME[name])
-        return home if _HOME[name].endswith(f".{name}") else getattr(home, name)
+        if name in _MODULES:
+            return import_module(f"sc2pool.{name}")
+        return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *_MODULES, *_HOME])

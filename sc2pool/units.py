@@ -1,6 +1,6 @@
 """Units of one observation as numpy arrays; only the needed parts of the message are decoded.
 
-    marines, roaches = select(task.lazy_observation, OWN_MARINES, ENEMY_ROACHES)
+    marines, roaches = select(task.lazy_observation, Kind("Marine"), Kind("Roach", ENEMY))
     marines.positions          # (n, 2) float64, map coordinates
     health(roaches)            # (n,) float64, hit points
 
@@ -12,15 +12,20 @@ disappears; `with_tags` follows units by their tags instead.
 
 from __future__ import annotations
 
+import difflib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.errors import ConfigError
 from sc2pool.protocol.observed import Observed, UnitColumns, columns_of
 
 if TYPE_CHECKING:
@@ -29,35 +34,65 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 _FLOAT64 = np.dtype(np.float64)
 
-BANELING = 9
-COMMAND_CENTER = 18
-SUPPLY_DEPOT = 19
-REFINERY = 20
-BARRACKS = 21
-SCV = 45
-MARINE = 48
-ZERGLING = 105
-ROACH = 110
-BEACON = 317
-MINERAL_FIELD = 341
-GEYSER = 342
-MINERAL_SHARD = 1680
+OWN, ENEMY, NEUTRAL = raw_pb2.Self, raw_pb2.Enemy, raw_pb2.Neutral
+"""Sides, as `raw_pb2.Alliance` values."""
 
 
-class Kind(NamedTuple):
-    """A unit type on one side; `alliance` is a `raw_pb2.Alliance` value."""
+@cache
+def unit_ids() -> dict[str, int]:
+    """The unit types' ids by their names in the game.
 
+    Source: the game's data tables of patch 5.0.3, as far as python-sc2's `UnitTypeId` has the same
+    ids; dummies are left out. `NaturalMinerals`, which those tables do not name, is python-sc2's.
+    """
+    return dict(json.loads(Path(__file__).with_name("unit_ids.json").read_text()))
+
+
+def unit_id(name: str) -> int:
+    """The id of a unit type.
+
+    Args:
+        name: the game's, such as "Marine", "SiegeTankSieged", "MineralField".
+
+    Raises:
+        ConfigError: no unit type has this name.
+    """
+    found = unit_ids().get(name)
+    if found is None:
+        by_lower = {known.lower(): known for known in unit_ids()}
+        close = difflib.get_close_matches(name.lower().replace("_", ""), by_lower, n=3)
+        hint = f"; similar: {', '.join(by_lower[known] for known in close)}" if close else ""
+        raise ConfigError(f"no unit type is called {name!r}{hint}")
+    return found
+
+
+class _Kind(NamedTuple):
     unit_type: int
     alliance: int
 
 
-OWN_MARINES = Kind(MARINE, raw_pb2.Self)
-ENEMY_MARINES = Kind(MARINE, raw_pb2.Enemy)
-ENEMY_BANELINGS = Kind(BANELING, raw_pb2.Enemy)
-ENEMY_ROACHES = Kind(ROACH, raw_pb2.Enemy)
-ENEMY_ZERGLINGS = Kind(ZERGLING, raw_pb2.Enemy)
-BEACONS = Kind(BEACON, raw_pb2.Neutral)
-MINERAL_SHARDS = Kind(MINERAL_SHARD, raw_pb2.Neutral)
+class Kind(_Kind):
+    """A unit type on one side.
+
+        Kind("Marine")
+        Kind("Roach", ENEMY)
+
+    Args:
+        unit: the unit type's name in the game, or its id.
+        alliance: `OWN`, `ENEMY` or `NEUTRAL`, or another `raw_pb2.Alliance` value.
+
+    Attributes:
+        unit_type: the id.
+        alliance: as given.
+
+    Raises:
+        ConfigError: no unit type has this name.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, unit: str | int, alliance: int = OWN) -> Self:
+        return super().__new__(cls, unit_id(unit) if isinstance(unit, str) else unit, alliance)
 
 
 @dataclass(slots=True)  # not frozen: that would take as long as finding the units

@@ -344,7 +344,7 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         start_method: as in SB3's `SubprocVecEnv`; checked, but without effect, because every worker
             is a new interpreter.
         n: number of games; 8 if not given.
-        num_envs: another name of n.
+        num_envs: number of envs of all games, in place of n.
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`; "MoveToBeacon" if
             neither a task nor `env_fns` is given.
         game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),

@@ -193,7 +193,7 @@ def make_players(
         raise ConfigError(f"serial must be True or False, got {serial!r}")
     if serial and render_mode == "human":
         raise ConfigError("render_mode='human' needs workers, and a serial pool has none")
-    env_fns, n, task = sort_first_argument(env_fns, number_of_envs(n, num_envs), task)
+    env_fns, n, task = sort_first_argument(env_fns, n, task)
     if seed is not None:
         seed = whole_number("seed", seed, 0)
     spares = whole_number("spares", spares, 0)
@@ -210,7 +210,7 @@ def make_players(
             max_loops=max_loops,
             opponent=opponent,
         )
-        n = DEFAULT_N if n is None else n
+        n = number_of_games(n, num_envs, spec.rows) or DEFAULT_N
         if config.envs_per_worker is None and not serial:
             config = replace(config, envs_per_worker=good_envs_per_worker(spec, n, usable_cores()))
         return Players([TaskPlayerSpec(spec)] * n, config, seed, spares, serial)
@@ -230,6 +230,7 @@ def make_players(
                 f"got {name}={value!r}"
             )
     specs = gym_specs(env_fns)
+    n = number_of_games(n, num_envs, 1)
     if n not in (None, len(specs)):
         raise ConfigError(
             f"n={n}, but env_fns has {len(specs)} functions, and each makes one env; leave n out"
@@ -262,20 +263,27 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
             raise TypeError(f"{adapter}() got an unexpected keyword argument {name!r}")
 
 
-def number_of_envs(n: int | None, num_envs: int | None) -> int | None:
-    """The number of envs, which has two names: ours and gymnasium's; None if it is not given.
+def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | None:
+    """The number of games, given as such or as that of all their rows; None if it is not given.
+
+    Args:
+        n: the number of games.
+        num_envs: the number of rows.
+        rows: of each game.
 
     Raises:
-        ConfigError: both are given and differ, or it is no whole number of at least 1.
+        ConfigError: a number is wrong, or the two do not agree.
     """
     if n is not None:
         n = whole_number("n", n, 1)
     if num_envs is None:
         return n
     num_envs = whole_number("num_envs", num_envs, 1)
-    if n not in (None, num_envs):
-        raise ConfigError(f"num_envs is another name of n, got n={n} and num_envs={num_envs}")
-    return num_envs
+    if num_envs % rows:
+        raise ConfigError(f"each game has {rows} envs, so num_envs={num_envs} is not possible")
+    if n not in (None, num_envs // rows):
+        raise ConfigError(f"n={n} games have {n * rows} envs, got num_envs={num_envs}")
+    return num_envs // rows
 
 
 def sort_first_argument(

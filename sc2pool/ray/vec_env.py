@@ -13,7 +13,7 @@ from sc2pool.envs.specs import (
     Game,
     TaskChoice,
     gym_specs,
-    number_of_envs,
+    number_of_games,
     sort_first_argument,
     whole_number,
 )
@@ -40,7 +40,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT; None
             as Ray does it.
         n: number of envs of all nodes together; 8 if not given.
-        num_envs: another name of n.
+        num_envs: the same as n.
         task: as in `SubprocSC2VecEnv`; a class of a module must be installed on every node.
         game: as in `SubprocSC2VecEnv`, on each node: each finds its own installation.
         seed: makes the run repeatable on the same nodes.
@@ -80,7 +80,8 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         max_loops: int | None = None,
         node_timeout_s: float = NODE_TIMEOUT_S,
     ) -> None:
-        fns, n, task = sort_first_argument(env_fns, number_of_envs(n, num_envs), task)
+        fns, n, task = sort_first_argument(env_fns, n, task)
+        n = number_of_games(n, num_envs, 1)
         if fns is not None:
             gym_specs(fns)
             n = len(fns) if n is None else n
@@ -89,7 +90,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
                 "render_mode='human' is for games on this machine: `sc2pool watch --ray` shows "
                 "those of a cluster"
             )
-        n = DEFAULT_N if n is None else n
+        n = n or DEFAULT_N
         if fns is not None and n != len(fns):
             raise ConfigError(f"n={n}, but env_fns has {len(fns)} functions; leave n out")
         keywords = {

@@ -10,7 +10,10 @@ from gymnasium import spaces
 
 from sc2pool import Task, commands
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.units import BEACONS, OWN_MARINES, select
+from sc2pool.units import NEUTRAL, Kind, select
+
+BEACONS = Kind("Beacon_Terran", NEUTRAL)
+OWN_MARINES = Kind("Marine")
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 

@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smacv2.config import example
+from sc2pool.tasks.teams.smacv2.config import example_config
 from sc2pool.tasks.teams.smacv2.task import (
     EXAMPLE_RULES,
     SCENARIOS,
@@ -82,7 +82,9 @@ def compare(
     found = Compared()
     map_name, n_units, n_enemies = SCENARIOS[scenario]
     left = dict(chosen)
-    config = example(map_name, left.pop("n_units", n_units), left.pop("n_enemies", n_enemies))
+    config = example_config(
+        map_name, left.pop("n_units", n_units), left.pop("n_enemies", n_enemies)
+    )
     for key, part in (("observe", "team_gen"), ("dist_type", "start_positions")):
         if key in left:
             config[part][key] = left.pop(key)

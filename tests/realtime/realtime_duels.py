@@ -12,7 +12,9 @@ from sc2.bot_ai import BotAI
 
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.task import Task
-from sc2pool.units import OWN_MARINES, select
+from sc2pool.units import Kind, select
+
+OWN_MARINES = Kind("Marine")
 
 turns: list[int] = []
 """The game loops of the opponent's turns, in this process."""

@@ -14,7 +14,10 @@ from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.task import Task
-from sc2pool.units import ENEMY_MARINES, OWN_MARINES, select
+from sc2pool.units import ENEMY, Kind, select
+
+ENEMY_MARINES = Kind("Marine", ENEMY)
+OWN_MARINES = Kind("Marine")
 
 WAIT, ATTACK = 0, 1
 

@@ -12,7 +12,7 @@ import pytest
 
 from sc2pool import StarCraft2Env
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.teams.smacv2.config import example
+from sc2pool.tasks.teams.smacv2.config import example_config
 from sc2pool.tasks.teams.smacv2.task import EXAMPLE_RULES, smacv2_task
 from tests.tasks.test_smac import random_actions
 
@@ -33,7 +33,7 @@ EXAMPLE_ARGUMENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("map_name", ["10gen_terran", "10gen_protoss", "10gen_zerg"])
 def test_smacv2s_loop_with_the_arguments_of_its_examples(smac, map_name):
-    config = example(map_name, 5, 5)
+    config = example_config(map_name, 5, 5)
     env = smac(map_name, capability_config=config, seed=1, **EXAMPLE_ARGUMENTS)
     info = env.get_env_info()
     rng = np.random.default_rng(1)
@@ -155,7 +155,7 @@ def test_wrong_words(options: dict[str, Any], message: str):
 
 
 def test_medivacs_heal(smac):
-    config = example("10gen_terran", 6, 2)
+    config = example_config("10gen_terran", 6, 2)
     config["team_gen"] |= {"unit_types": ["marine", "medivac"], "weights": [0.5, 0.5]}
     env = smac("10gen_terran", capability_config=config, seed=3, heuristic_ai=True)
     assert env.get_total_actions() == 6 + 6

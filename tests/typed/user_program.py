@@ -50,16 +50,10 @@ from sc2pool import (
 from sc2pool.errors import FaultKind
 from sc2pool.realtime.gate import PauseGate
 from sc2pool.render.frame import draw
-from sc2pool.units import (
-    BEACONS,
-    OWN_MARINES,
-    Kind,
-    Units,
-    distances,
-    health,
-    select,
-    weapon_cooldown,
-)
+from sc2pool.units import NEUTRAL, Kind, Units, distances, health, select, weapon_cooldown
+
+BEACONS = Kind("Beacon_Terran", NEUTRAL)
+OWN_MARINES = Kind("Marine")
 
 Seen = NDArray[np.float32]
 Orders = list[raw_pb2.ActionRawUnitCommand]

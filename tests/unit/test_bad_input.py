@@ -113,14 +113,18 @@ def test_number_of_envs(class_of_many: Any, standin_dir: Path, n: Any) -> None:
     )
 
 
-def test_num_envs_is_another_name_of_n(class_of_many: Any, standin_dir: Path) -> None:
+def test_num_envs_counts_the_rows_of_all_games(class_of_many: Any, standin_dir: Path) -> None:
     refused(
         lambda: class_of_many("MoveToBeacon", n=2, num_envs=3, game=standin_dir),
-        "num_envs is another name of n, got n=2 and num_envs=3",
+        "n=2 games have 2 envs, got num_envs=3",
     )
     refused(
         lambda: class_of_many("MoveToBeacon", num_envs=0, game=standin_dir),
         "num_envs must be a whole number of at least 1, got 0",
+    )
+    refused(
+        lambda: class_of_many("MarineDuel", num_envs=3, game=standin_dir),
+        "each game has 2 envs, so num_envs=3 is not possible",
     )
     refused(lambda: class_of_many([dict], num_envs=3), "n=3, but env_fns has 1 functions")
 

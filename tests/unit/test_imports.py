@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "game": FOUNDATIONS | {"protocol", "processes"},
     "render": FOUNDATIONS | {"protocol"},
     "tasks": FOUNDATIONS | {"protocol", "commands", "units", "processes", "game", "render"},
+    "smac": {"tasks"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
     "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
@@ -44,7 +45,7 @@ MAY_IMPORT = {
     | {"commands"},
     "__main__": {"cli"},
     # The public names load lazily, from wherever they live.
-    "": FOUNDATIONS | {"tasks", "pool", "envs", "realtime"},
+    "": FOUNDATIONS | {"commands", "units", "smac", "tasks", "pool", "envs", "realtime", "ray"},
 }
 POOL_ROOMS = {
     "ipc": set(),

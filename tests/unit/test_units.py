@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+
 import numpy as np
 import pytest
+from s2clientprotocol import raw_pb2
 
+from sc2pool.errors import ConfigError
 from sc2pool.units import (
-    BEACONS,
-    ENEMY_ROACHES,
-    MARINE,
-    OWN_MARINES,
+    ENEMY,
+    NEUTRAL,
     Kind,
     distances,
     health,
     select,
     shield,
+    unit_id,
+    unit_ids,
     weapon_cooldown,
     with_tags,
 )
+
+BEACONS = Kind("Beacon_Terran", NEUTRAL)
+ENEMY_ROACHES = Kind("Roach", ENEMY)
+MARINE = unit_id("Marine")
+OWN_MARINES = Kind("Marine")
 
 ENEMY_MARINES = Kind(MARINE, ENEMY_ROACHES.alliance)
 
@@ -94,3 +104,24 @@ def test_none_of_the_tags_is_there(state):
     there, units = with_tags(state(), [4])
     assert there.tolist() == [False]
     assert units.positions.shape == (0, 2)
+
+
+def test_a_kind_is_named_or_numbered():
+    assert Kind("Marine") == Kind(48, raw_pb2.Self) == (48, raw_pb2.Self)
+    assert Kind("Roach", ENEMY) == (110, raw_pb2.Enemy)
+    assert pickle.loads(pickle.dumps(Kind("SCV"))) == Kind("SCV")
+
+
+def test_a_wrong_name_is_answered_with_similar_ones():
+    with pytest.raises(ConfigError, match="no unit type is called 'Marin'; similar: Marine"):
+        Kind("Marin")
+    with pytest.raises(ConfigError, match="called 'SIEGE_TANK'; similar: SiegeTank"):
+        unit_id("SIEGE_TANK")
+
+
+def test_names_and_ids_are_those_of_python_sc2():
+    ids = pytest.importorskip("sc2.ids.unit_typeid").UnitTypeId
+    theirs = {member.name: member.value for member in ids}
+    ours = {re.sub("[_@]", "", name).upper(): number for name, number in unit_ids().items()}
+    theirs = {name.replace("_", ""): number for name, number in theirs.items()}
+    assert {name: theirs[name] for name in ours} == ours

@@ -17,7 +17,10 @@ from sc2pool.tasks.melee.home import Home
 from sc2pool.tasks.minigames.towns import steps
 from sc2pool.tasks.minigames.towns.town import TOWN_SIZE
 from sc2pool.tasks.task import Task
-from sc2pool.units import BARRACKS, MARINE
+from sc2pool.units import unit_id
+
+BARRACKS = unit_id("Barracks")
+MARINE = unit_id("Marine")
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
 ATTACK, DEFEND = 6, 7

@@ -16,7 +16,10 @@ from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearing_of, walk_target
 from sc2pool.tasks.task import Task
-from sc2pool.units import MINERAL_SHARDS, OWN_MARINES, Floats, Units, distances, select
+from sc2pool.units import NEUTRAL, Floats, Kind, Units, distances, select
+
+MINERAL_SHARDS = Kind("NaturalMinerals", NEUTRAL)
+OWN_MARINES = Kind("Marine")
 
 N_MARINES = 2
 N_SHARDS_SEEN = 3

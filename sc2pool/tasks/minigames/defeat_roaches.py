@@ -22,16 +22,10 @@ from sc2pool.tasks.minigames.geometry import (
     walk_target,
 )
 from sc2pool.tasks.task import Task
-from sc2pool.units import (
-    ENEMY_ROACHES,
-    OWN_MARINES,
-    Floats,
-    Units,
-    distances,
-    health,
-    select,
-    weapon_cooldown,
-)
+from sc2pool.units import ENEMY, Floats, Kind, Units, distances, health, select, weapon_cooldown
+
+ENEMY_ROACHES = Kind("Roach", ENEMY)
+OWN_MARINES = Kind("Marine")
 
 FOCUS_NEAREST = 0
 FOCUS_WEAKEST = 1

@@ -21,7 +21,10 @@ from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearing_of, walk_target
 from sc2pool.tasks.task import Task
-from sc2pool.units import BEACONS, OWN_MARINES, Floats, Units, select
+from sc2pool.units import NEUTRAL, Floats, Kind, Units, select
+
+BEACONS = Kind("Beacon_Terran", NEUTRAL)
+OWN_MARINES = Kind("Marine")
 
 
 class MoveToBeacon(Task):

@@ -18,7 +18,9 @@ from sc2.units import Units
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, walk_target
 from sc2pool.tasks.minigames.move_to_beacon import beacon_vector
-from sc2pool.units import BEACON, Floats
+from sc2pool.units import Floats, unit_id
+
+BEACON = unit_id("Beacon_Terran")
 
 
 class MoveToBeaconBot(RLBotAI):

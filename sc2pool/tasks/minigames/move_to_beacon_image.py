@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.units import BEACONS, OWN_MARINES, select
+from sc2pool.units import NEUTRAL, Kind, select
+
+BEACONS = Kind("Beacon_Terran", NEUTRAL)
+OWN_MARINES = Kind("Marine")
 
 IMAGE_SIZE = 64
 BEACON_RADIUS = 2.5

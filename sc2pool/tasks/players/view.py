@@ -17,7 +17,10 @@ from typing import Any
 from s2clientprotocol import common_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.units import BEACON, MINERAL_SHARD
+from sc2pool.units import unit_id
+
+BEACON = unit_id("Beacon_Terran")
+MINERAL_SHARD = unit_id("NaturalMinerals")
 
 UNITS_SHOWN = 1000
 """More units than this are not shown."""

@@ -18,9 +18,9 @@ import psutil
 import pytest
 from fault_pools import MakeEnv, assert_gone, processes_of, step
 
-from sc2pool import CrashLoopError, SubprocSC2VecEnv
+from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig, RestartPolicy
-from sc2pool.errors import ClosedError
+from sc2pool.errors import ClosedError, CrashLoopError
 
 
 def play_until(env: SubprocSC2VecEnv, kind: str) -> dict[str, Any]:

@@ -41,8 +41,10 @@ from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.requests import step_burst
 from sc2pool.tasks.registry import resolve
-from sc2pool.units import OWN_MARINES, health, select
+from sc2pool.units import Kind, health, select
 from sc2pool.waiting import WorkerLoop
+
+OWN_MARINES = Kind("Marine")
 
 needs_it = pytest.mark.skipif(
     compiled.STEP_PATH != "compiled", reason="the compiled step path is not installed"

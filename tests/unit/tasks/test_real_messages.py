@@ -30,7 +30,12 @@ from sc2pool.tasks.players.bots.driven_bot import prepare_step, understood
 from sc2pool.tasks.players.bots.unit_sorter import UnitSorter
 from sc2pool.tasks.players.view import map_of, view_of
 from sc2pool.tasks.registry import BUILT_IN, resolve
-from sc2pool.units import BEACON, MARINE, MINERAL_SHARD, ROACH
+from sc2pool.units import unit_id
+
+BEACON = unit_id("Beacon_Terran")
+MARINE = unit_id("Marine")
+MINERAL_SHARD = unit_id("NaturalMinerals")
+ROACH = unit_id("Roach")
 
 Info = sc_pb.ResponseGameInfo
 Seen = sc_pb.ResponseObservation

@@ -22,17 +22,11 @@ from sc2pool.tasks.minigames.geometry import (
     walk_target,
 )
 from sc2pool.tasks.task import Task
-from sc2pool.units import (
-    ENEMY_BANELINGS,
-    ENEMY_ZERGLINGS,
-    OWN_MARINES,
-    Floats,
-    Units,
-    distances,
-    health,
-    select,
-    weapon_cooldown,
-)
+from sc2pool.units import ENEMY, Floats, Kind, Units, distances, health, select, weapon_cooldown
+
+ENEMY_BANELINGS = Kind("Baneling", ENEMY)
+ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
+OWN_MARINES = Kind("Marine")
 
 FIRE_AT_WILL = 0
 FOCUS_BANELINGS = 1

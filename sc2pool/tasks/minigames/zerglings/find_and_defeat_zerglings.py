@@ -24,15 +24,10 @@ from sc2pool.tasks.minigames.geometry import (
 )
 from sc2pool.tasks.minigames.zerglings.search import SearchMemory
 from sc2pool.tasks.task import Task
-from sc2pool.units import (
-    ENEMY_ZERGLINGS,
-    OWN_MARINES,
-    Units,
-    distances,
-    health,
-    select,
-    weapon_cooldown,
-)
+from sc2pool.units import ENEMY, Kind, Units, distances, health, select, weapon_cooldown
+
+ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
+OWN_MARINES = Kind("Marine")
 
 FOCUS_NEAREST = 0
 FOCUS_WEAKEST = 1

@@ -38,7 +38,7 @@ _TOLERANCE = 1e-6
 """How far from 1 the sum of the weights may be."""
 
 
-def example(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any]:
+def example_config(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any]:
     """The capability config of SMACv2's example for a map, with these numbers of units."""
     types = [kind.name for kind in MAPS[map_name]]
     # Only Protoss teams may be made of the rare type alone.

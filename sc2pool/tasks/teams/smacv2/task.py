@@ -25,7 +25,7 @@ from sc2pool.tasks.teams.smac.battle_task import BattleTask, made_task
 from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import MEDIVAC
-from sc2pool.tasks.teams.smacv2.config import example, random_teams
+from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
 from sc2pool.tasks.teams.smacv2.spawn import begun, copy_ids, create
 from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn, RandomTeams
 
@@ -115,7 +115,7 @@ def smacv2_task(
     if name not in SCENARIOS:
         raise ConfigError(f"no scenario {name!r}; SMACv2 has {', '.join(SCENARIOS)}")
     map_name, n, m = SCENARIOS[name]
-    return _made(random_teams(name, map_name, example(map_name, n, m)), rules)
+    return _made(random_teams(name, map_name, example_config(map_name, n, m)), rules)
 
 
 @cache

@@ -8,7 +8,10 @@ from s2clientprotocol import common_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.tasks.melee.front import Front
-from sc2pool.units import BARRACKS, MARINE, Kind
+from sc2pool.units import Kind, unit_id
+
+BARRACKS = unit_id("Barracks")
+MARINE = unit_id("Marine")
 
 OWN_MARINE, ENEMY_MARINE = Kind(MARINE, raw_pb2.Self), Kind(MARINE, raw_pb2.Enemy)
 ENEMY_BARRACKS = Kind(BARRACKS, raw_pb2.Enemy)

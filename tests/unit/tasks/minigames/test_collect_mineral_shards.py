@@ -8,7 +8,10 @@ import pytest
 from sc2pool.tasks.minigames.collect_mineral_shards import CollectMineralShards, preferences
 from sc2pool.tasks.minigames.geometry import nearest_direction
 from sc2pool.tasks.minigames.scripted import collect_mineral_shards
-from sc2pool.units import MINERAL_SHARDS, OWN_MARINES
+from sc2pool.units import NEUTRAL, Kind
+
+MINERAL_SHARDS = Kind("NaturalMinerals", NEUTRAL)
+OWN_MARINES = Kind("Marine")
 
 
 def test_preferences_leave_the_other_its_own():

@@ -14,7 +14,10 @@ from sc2pool.tasks.minigames.defeat_roaches import (
     DefeatRoaches,
 )
 from sc2pool.tasks.minigames.scripted import defeat_roaches
-from sc2pool.units import ENEMY_ROACHES, OWN_MARINES
+from sc2pool.units import ENEMY, Kind
+
+ENEMY_ROACHES = Kind("Roach", ENEMY)
+OWN_MARINES = Kind("Marine")
 
 
 @pytest.fixture

@@ -28,14 +28,14 @@ from sc2pool.tasks.minigames.zerglings.images import (
     FindAndDefeatZerglingsImage,
 )
 from sc2pool.tasks.registry import resolve
-from sc2pool.units import (
-    BEACONS,
-    ENEMY_BANELINGS,
-    ENEMY_ROACHES,
-    ENEMY_ZERGLINGS,
-    MINERAL_SHARDS,
-    OWN_MARINES,
-)
+from sc2pool.units import ENEMY, NEUTRAL, Kind
+
+BEACONS = Kind("Beacon_Terran", NEUTRAL)
+ENEMY_BANELINGS = Kind("Baneling", ENEMY)
+ENEMY_ROACHES = Kind("Roach", ENEMY)
+ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
+MINERAL_SHARDS = Kind("NaturalMinerals", NEUTRAL)
+OWN_MARINES = Kind("Marine")
 
 TASKS = [
     *(MoveToBeacon, MoveToBeaconImage, CollectMineralShards, DefeatRoaches),

@@ -12,7 +12,12 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.tasks.players.view import KINDS, UNITS_SHOWN, map_of, view_of
-from sc2pool.units import BEACON, MARINE, MINERAL_SHARD, ROACH
+from sc2pool.units import unit_id
+
+BEACON = unit_id("Beacon_Terran")
+MARINE = unit_id("Marine")
+MINERAL_SHARD = unit_id("NaturalMinerals")
+ROACH = unit_id("Roach")
 
 
 def unit(unit_type: int, alliance: int, **more) -> raw_pb2.Unit:

@@ -16,7 +16,13 @@ from sc2pool.tasks.minigames.towns.build_marines import (
     WAIT,
     BuildMarines,
 )
-from sc2pool.units import BARRACKS, COMMAND_CENTER, MINERAL_FIELD, SCV, SUPPLY_DEPOT, Kind
+from sc2pool.units import Kind, unit_id
+
+BARRACKS = unit_id("Barracks")
+COMMAND_CENTER = unit_id("CommandCenter")
+MINERAL_FIELD = unit_id("MineralField")
+SCV = unit_id("SCV")
+SUPPLY_DEPOT = unit_id("SupplyDepot")
 
 OWN = raw_pb2.Self
 

@@ -7,7 +7,12 @@ import pytest
 from s2clientprotocol import raw_pb2
 
 from sc2pool.tasks.minigames.towns.images import BuildMarinesImage, CollectMineralsAndGasImage
-from sc2pool.units import BARRACKS, COMMAND_CENTER, GEYSER, SCV, Kind
+from sc2pool.units import Kind, unit_id
+
+BARRACKS = unit_id("Barracks")
+COMMAND_CENTER = unit_id("CommandCenter")
+GEYSER = unit_id("VespeneGeyser")
+SCV = unit_id("SCV")
 
 
 def test_units_and_structures(unit, begin):

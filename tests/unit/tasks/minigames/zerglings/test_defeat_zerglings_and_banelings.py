@@ -13,7 +13,11 @@ from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
     SPREAD,
     DefeatZerglingsAndBanelings,
 )
-from sc2pool.units import ENEMY_BANELINGS, ENEMY_ZERGLINGS, OWN_MARINES
+from sc2pool.units import ENEMY, Kind
+
+ENEMY_BANELINGS = Kind("Baneling", ENEMY)
+ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
+OWN_MARINES = Kind("Marine")
 
 
 @pytest.fixture

@@ -14,7 +14,10 @@ from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import (
     RESCUE_HURT,
     FindAndDefeatZerglings,
 )
-from sc2pool.units import ENEMY_ZERGLINGS, OWN_MARINES
+from sc2pool.units import ENEMY, Kind
+
+ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
+OWN_MARINES = Kind("Marine")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from sc2pool.tasks.teams.smac.battle import Battle
 from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import UnitType
-from sc2pool.tasks.teams.smacv2.config import example, random_teams
+from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
 from sc2pool.tasks.teams.smacv2.spawn import begun
 from sc2pool.tasks.teams.smacv2.task import EXAMPLE_RULES
 from sc2pool.tasks.teams.smacv2.teams import MAPS
@@ -58,7 +58,7 @@ def begin() -> Callable[..., Battle]:
         observe: bool = True,
     ) -> Battle:
         n = sum(one.owner == 1 for one in units)
-        config = example(map_name, n, len(units) - n)
+        config = example_config(map_name, n, len(units) - n)
         config["team_gen"]["observe"] = observe
         teams = random_teams("any", map_name, config)
         battle = begun(teams, rules, observed(units), COPIES)

@@ -9,7 +9,7 @@ import pytest
 
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.teams.smac.scenarios import MARAUDER, MARINE, MEDIVAC
-from sc2pool.tasks.teams.smacv2.config import example, random_teams
+from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
 from sc2pool.tasks.teams.smacv2.teams import MAPS
 
 MAP = "10gen_terran"
@@ -17,7 +17,7 @@ MAP = "10gen_terran"
 
 def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[str, Any]:
     """The example's config with one value at a path replaced; None removes it."""
-    config = copy.deepcopy(base or example(MAP, 5, 6))
+    config = copy.deepcopy(base or example_config(MAP, 5, 6))
     *parts, key = path.split(".")
     part = config
     for name in parts:
@@ -31,7 +31,7 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
 
 @pytest.mark.parametrize("map_name", MAPS)
 def test_the_examples(map_name):
-    teams = random_teams("any", map_name, example(map_name, 10, 11))
+    teams = random_teams("any", map_name, example_config(map_name, 10, 11))
     assert (teams.n_agents, teams.n_enemies) == (10, 11)
     assert teams.kinds == teams.drawn_kinds == MAPS[map_name]
     assert teams.weights == (0.45, 0.45, 0.1)
@@ -98,4 +98,4 @@ def test_types_without_a_weight_make_no_team():
 
 def test_an_unknown_race():
     with pytest.raises(ConfigError, match=r"one of 10gen_terran, .*, got '10gen_xelnaga'"):
-        random_teams("any", "10gen_xelnaga", example(MAP, 5, 5))
+        random_teams("any", "10gen_xelnaga", example_config(MAP, 5, 5))

@@ -23,7 +23,7 @@ from sc2pool.tasks.teams.smac.scenarios import (
     ZEALOT,
     ZERGLING,
 )
-from sc2pool.tasks.teams.smacv2.config import example, random_teams
+from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
 from sc2pool.tasks.teams.smacv2.spawn import begun, copy_ids, create
 from sc2pool.tasks.teams.smacv2.task import EXAMPLE_RULES
 from tests.unit.tasks.teams.smacv2.conftest import COPIES, FIRST_COPY, ally, enemy, observed
@@ -54,7 +54,7 @@ def test_copies_are_the_last_nine_types_asked_for_once():
 
 
 def test_units_are_asked_for_in_the_order_of_the_draw():
-    teams = random_teams("any", "10gen_zerg", example("10gen_zerg", 2, 3))
+    teams = random_teams("any", "10gen_zerg", example_config("10gen_zerg", 2, 3))
     drawn = teams.draw(np.random.default_rng(1))
     game = Answering()
     asyncio.run(create(game, drawn, COPIES))
@@ -68,7 +68,7 @@ def test_units_are_asked_for_in_the_order_of_the_draw():
 
 
 def test_a_game_that_refuses():
-    teams = random_teams("any", "10gen_zerg", example("10gen_zerg", 1, 1))
+    teams = random_teams("any", "10gen_zerg", example_config("10gen_zerg", 1, 1))
     drawn = teams.draw(np.random.default_rng(1))
     with pytest.raises(ConfigError, match="does not create the units: Unknown unit type"):
         asyncio.run(create(Answering("Unknown unit type"), drawn, COPIES))
@@ -92,7 +92,7 @@ def test_agents_are_numbered_by_type_and_place_enemies_as_listed(begin):
 
 
 def test_no_battle_until_all_are_there_and_are_what_was_drawn():
-    teams = random_teams("any", "10gen_terran", example("10gen_terran", 1, 1))
+    teams = random_teams("any", "10gen_terran", example_config("10gen_terran", 1, 1))
     both = [ally(1, MARINE, 1, 1), enemy(2, MARINE, 9, 9)]
     assert begun(teams, EXAMPLE_RULES, observed(both), COPIES) is not None
     assert begun(teams, EXAMPLE_RULES, observed(both[:1]), COPIES) is None

@@ -11,7 +11,7 @@ from sc2pool.tasks.registry import SMACV2, resolve
 from sc2pool.tasks.teams.smac.battle import LOST, WON
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import MARINE, MEDIVAC, ZEALOT
-from sc2pool.tasks.teams.smacv2.config import example
+from sc2pool.tasks.teams.smacv2.config import example_config
 from sc2pool.tasks.teams.smacv2.task import (
     EXAMPLE_RULES,
     SCENARIOS,
@@ -48,10 +48,14 @@ def test_sizes_are_smacv2s(name):
 
 
 def test_a_config_of_ones_own():
-    task = smacv2_task("10gen_protoss", example("10gen_protoss", 3, 4), Rules(obs_own_pos=True))
+    task = smacv2_task(
+        "10gen_protoss", example_config("10gen_protoss", 3, 4), Rules(obs_own_pos=True)
+    )
     assert (task.scenario.n_agents, task.scenario.n_enemies) == (3, 4)
     assert not task.rules.use_unit_ranges
-    again = smacv2_task("10gen_protoss", example("10gen_protoss", 3, 4), Rules(obs_own_pos=True))
+    again = smacv2_task(
+        "10gen_protoss", example_config("10gen_protoss", 3, 4), Rules(obs_own_pos=True)
+    )
     assert again is task
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from sc2pool.tasks.teams.smac.scenarios import MARAUDER, MARINE, MEDIVAC, STALKER
-from sc2pool.tasks.teams.smacv2.config import example, random_teams
+from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
 from sc2pool.tasks.teams.smacv2.teams import RandomTeams
 
 
 def teams(
     n: int = 5, m: int = 5, map_name: str = "10gen_terran", placing: str = "surrounded_and_reflect"
 ) -> RandomTeams:
-    config = example(map_name, n, m)
+    config = example_config(map_name, n, m)
     config["start_positions"]["dist_type"] = placing
     return random_teams("any", map_name, config)
 
