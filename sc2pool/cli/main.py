@@ -85,7 +85,17 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sc2pool {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (add_train, add_tasks, add_doctor, add_bench, add_top, add_watch, add_standin):
+    for add in (
+        add_train,
+        add_play,
+        add_replay,
+        add_tasks,
+        add_doctor,
+        add_bench,
+        add_top,
+        add_watch,
+        add_standin,
+    ):
         add(commands)
     return parser
 
@@ -185,6 +195,67 @@ def add_train(commands: Commands) -> None:
         metavar="PORT",
         help="serve the pool's metrics to Prometheus at http://127.0.0.1:PORT/metrics "
         "(default: no metrics)",
+    )
+
+
+def add_play(commands: Commands) -> None:
+    """`sc2pool play`."""
+    play = commands.add_parser(
+        "play",
+        help="let a trained model play",
+        description="Let a trained model play: a game as an ordinary python-sc2 bot, or matches "
+        "against another model or the task's scripted player.",
+    )
+    play.set_defaults(run=run_of("playing.play"))
+    play.add_argument(
+        "model", type=Path, metavar="MODEL", help="what SB3 has saved, such as runs/…/model.zip"
+    )
+    add_task(play, required=True)
+    add_game(play, default="auto")
+    play.add_argument(
+        "--algo", default="ppo", choices=ALGORITHMS, help="that trained it (default: ppo)"
+    )
+    play.add_argument("--seed", type=integer(0), help="of the game (default: a new one each time)")
+    as_bot = play.add_argument_group("as a bot")
+    as_bot.add_argument(
+        "--opponent",
+        nargs=2,
+        metavar=("RACE", "DIFFICULTY"),
+        help="the computer, in python-sc2's words: zerg medium, random veryeasy, …",
+    )
+    as_bot.add_argument("--realtime", action="store_true", help="as fast as people play")
+    as_bot.add_argument(
+        "--stochastic", action="store_true", help="draw actions, as in training and in matches"
+    )
+    matches = play.add_argument_group("in matches")
+    matches.add_argument("--against", metavar="MODEL|scripted", help="who plays the other side")
+    matches.add_argument("--matches", type=integer(1), default=10, help="how many (default: 10)")
+    matches.add_argument("--replay", type=Path, metavar="FILE", help="write the first one's replay")
+    matches.add_argument(
+        "--picture", type=Path, metavar="FILE", help="draw the first one, as a GIF"
+    )
+
+
+def add_replay(commands: Commands) -> None:
+    """`sc2pool replay`."""
+    replay = commands.add_parser(
+        "replay",
+        help="draw a replay as an animated picture",
+        description="Draw a replay as an animated picture. The game must be the one that wrote it: "
+        "the stand-in for a replay of the stand-in.",
+    )
+    replay.set_defaults(run=run_of("playing.replay"))
+    replay.add_argument("replay", type=Path, metavar="REPLAY.SC2Replay")
+    replay.add_argument("picture", type=Path, metavar="PICTURE.gif", help="the file to write")
+    add_game(replay, default="auto")
+    replay.add_argument(
+        "--every", type=integer(1), default=8, help="game loops between two frames (default: 8)"
+    )
+    replay.add_argument(
+        "--player",
+        type=integer(0, 16),
+        default=1,
+        help="whose view is drawn; 0 for the whole map (default: 1)",
     )
 
 
@@ -323,13 +394,16 @@ def add_standin(commands: Commands) -> None:
 # ---- options that several commands have ---------------------------------------------------------
 
 
-def add_task(command: argparse.ArgumentParser, default: str | None = None) -> None:
+def add_task(
+    command: argparse.ArgumentParser, default: str | None = None, *, required: bool = False
+) -> None:
     """Add the option that says what is played."""
     command.add_argument(
         "--task",
         default=default,
+        required=required,
         metavar="NAME|MODULE:CLASS",
-        help="a built-in task, or one of your own (default: MoveToBeacon)",
+        help="a built-in task, or one of your own" + " (default: MoveToBeacon)" * (not required),
     )
 
 

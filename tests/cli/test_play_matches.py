@@ -1,10 +1,9 @@
-"""`scripts/play.py --against`: two models play each other, with a replay and a picture."""
+"""`sc2pool play --against`: two models play each other, with a replay and a picture."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,11 +13,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.tasks.registry import resolve
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "play.py"
-
 
 def play(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, SCRIPT, *map(str, arguments)]
+    command = [sys.executable, "-m", "sc2pool", "play", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 

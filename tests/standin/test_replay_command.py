@@ -1,19 +1,16 @@
-"""`scripts/show_replay.py` draws a replay of the pool's."""
+"""`sc2pool replay` draws a replay of the pool's."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 from PIL import Image
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "show_replay.py"
-
 
 def show(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, SCRIPT, *map(str, arguments)]
+    command = [sys.executable, "-m", "sc2pool", "replay", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 

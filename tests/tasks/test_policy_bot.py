@@ -19,8 +19,6 @@ from sc2pool.tasks.minigames.scripted import SCRIPTED
 from sc2pool.tasks.opponents.policies import action_of
 from sc2pool.tasks.registry import resolve
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "play.py"
-
 
 class Pooled:
     """One game of the pool, played to the episode's end."""
@@ -160,7 +158,7 @@ def test_the_script_plays_a_trained_model(standin_dir, tmp_path):
     options = ["--task", "DefeatRoaches", "--algo", "maskable-ppo", "--game", str(standin_dir)]
     options += ["--seed", str(pooled.seed), "--opponent", "zerg", "easy"]
     done = subprocess.run(
-        [sys.executable, SCRIPT, tmp_path / "model.zip", *options],
+        [sys.executable, "-m", "sc2pool", "play", tmp_path / "model.zip", *options],
         capture_output=True,
         text=True,
         check=False,
