@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.main import AFTER_STOP, main, make_parser
+from sc2pool.cli.main import main
+from sc2pool.cli.parser import AFTER_STOP, make_parser
 from sc2pool.game.installation import find, read_installation
 from sc2standin.process.stops import AfterStop
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.main import make_parser
+from sc2pool.cli.parser import make_parser
 from sc2pool.cli.training.model import check_arguments
 from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
 from sc2pool.game.installation import write_stand_in

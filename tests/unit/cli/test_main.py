@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sc2pool.cli.bench.command import BenchOptions
-from sc2pool.cli.main import main, make_parser
+from sc2pool.cli.main import main
+from sc2pool.cli.parser import make_parser
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.errors import ConfigError

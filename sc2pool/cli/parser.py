@@ -1,0 +1,455 @@
+"""The command's arguments: a parser for each subcommand, with what it runs.
+
+Rule: a command's own modules are imported when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sc2pool import __version__
+from sc2pool.cli.arguments import integer, positive_integers, positive_number
+from sc2pool.cli.top_table import NAMES
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+from sc2pool.cli.training.settings.self_play import MODES
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+AFTER_STOP = ("catch-up", "freeze")
+"""The stand-in's own choices; it is a separate program, so they are not imported."""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command; every subcommand sets `run`."""
+    parser = argparse.ArgumentParser(
+        prog="sc2pool",
+        description="A pool of StarCraft II games behind one vectorised environment.",
+    )
+    parser.add_argument("--version", action="version", version=f"sc2pool {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for add in (
+        add_train,
+        add_play,
+        add_replay,
+        add_tasks,
+        add_doctor,
+        add_bench,
+        add_top,
+        add_watch,
+        add_standin,
+    ):
+        add(commands)
+    return parser
+
+
+def add_train(commands: Commands) -> None:
+    """`sc2pool train`. An option that is not given is None: a resumed run may know it."""
+    train = commands.add_parser(
+        "train",
+        # `scripts/train` sets its own name, so that usage and hints can be copied.
+        prog=os.environ.get("SC2POOL_COMMAND"),
+        help="train a policy",
+        description="Train a policy on a pool of games. Ctrl-C saves and ends.",
+    )
+    train.set_defaults(run=run_train)
+    add_task(train)
+    train.add_argument(
+        "--algo",
+        choices=ALGORITHMS,
+        metavar="NAME",
+        help=f"the algorithm: {', '.join(ALGORITHMS)} (default: ppo)",
+    )
+    train.add_argument(
+        "--hyperparameters",
+        type=Path,
+        metavar="FILE",
+        help="YAML file of hyperparameters, in RL Zoo's format (default: the algorithm's bundled "
+        "ones)",
+    )
+    train.add_argument("--n", type=integer(1), help="number of games (default: 8)")
+    add_pace(train)
+    train.add_argument(
+        "--steps",
+        type=integer(1),
+        help="env steps in total, including those of the resumed run (default: the task's own)",
+    )
+    train.add_argument("--seed", type=integer(0, 2**32 - 1), help="makes the run repeatable")
+    train.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="the run's folder (default: runs/TASK-TIME, or the resumed run's)",
+    )
+    train.add_argument(
+        "--resume",
+        type=Path,
+        metavar="PATH",
+        help="continue the run in this folder, or from this model's zip file",
+    )
+    add_game(train)
+    train.add_argument(
+        "--eval-every",
+        type=integer(1),
+        metavar="STEPS",
+        help="evaluate the policy this often, in games of its own, and keep the best model "
+        "(default: never)",
+    )
+    train.add_argument(
+        "--eval-episodes",
+        type=integer(1),
+        metavar="N",
+        help="episodes of an evaluation (default: 10)",
+    )
+    train.add_argument(
+        "--video",
+        action="store_true",
+        default=None,
+        help="record an episode of each evaluation, the one after the training included",
+    )
+    train.add_argument(
+        "--self-play",
+        nargs="?",
+        const=MODES[0],
+        choices=MODES,
+        metavar="MODE",
+        help="for a task of two players: the policy plays both sides (shared), or one side against "
+        f"its own snapshots ({', '.join(MODES[1:])}) (default: shared)",
+    )
+    train.add_argument(
+        "--snapshot-every",
+        type=integer(1),
+        metavar="STEPS",
+        help="save a snapshot this often, with self-play (default: twenty in a run)",
+    )
+    train.add_argument(
+        "--watch",
+        action="store_true",
+        help="show the games and the training's curves on a local web page",
+    )
+    train.add_argument(
+        "--wandb", action="store_true", default=None, help="log to Weights & Biases, too"
+    )
+    train.add_argument("--device", help="device that computes the policy (default: cpu)")
+    add_ray(train, "play on the nodes of this Ray cluster")
+    train.add_argument(
+        "--metrics-port",
+        type=integer(1, 65535),
+        metavar="PORT",
+        help="serve the pool's metrics to Prometheus at http://127.0.0.1:PORT/metrics "
+        "(default: no metrics)",
+    )
+
+
+def add_play(commands: Commands) -> None:
+    """`sc2pool play`."""
+    play = commands.add_parser(
+        "play",
+        help="let a trained model play",
+        description="Let a trained model play: a game as an ordinary python-sc2 bot, or matches "
+        "against another model or the task's scripted player.",
+    )
+    play.set_defaults(run=run_of("playing.play"))
+    play.add_argument(
+        "model", type=Path, metavar="MODEL", help="what SB3 has saved, such as runs/…/model.zip"
+    )
+    add_task(play, required=True)
+    add_game(play, default="auto")
+    play.add_argument(
+        "--algo", default="ppo", choices=ALGORITHMS, help="that trained it (default: ppo)"
+    )
+    play.add_argument("--seed", type=integer(0), help="of the game (default: a new one each time)")
+    as_bot = play.add_argument_group("as a bot")
+    as_bot.add_argument(
+        "--opponent",
+        nargs=2,
+        metavar=("RACE", "DIFFICULTY"),
+        help="the computer, in python-sc2's words: zerg medium, random veryeasy, …",
+    )
+    as_bot.add_argument("--realtime", action="store_true", help="as fast as people play")
+    as_bot.add_argument(
+        "--stochastic", action="store_true", help="draw actions, as in training and in matches"
+    )
+    matches = play.add_argument_group("in matches")
+    matches.add_argument("--against", metavar="MODEL|scripted", help="who plays the other side")
+    matches.add_argument("--matches", type=integer(1), default=10, help="how many (default: 10)")
+    matches.add_argument("--replay", type=Path, metavar="FILE", help="write the first one's replay")
+    matches.add_argument(
+        "--picture", type=Path, metavar="FILE", help="draw the first one, as a GIF"
+    )
+
+
+def add_replay(commands: Commands) -> None:
+    """`sc2pool replay`."""
+    replay = commands.add_parser(
+        "replay",
+        help="draw a replay as an animated picture",
+        description="Draw a replay as an animated picture. The game must be the one that wrote it: "
+        "the stand-in for a replay of the stand-in.",
+    )
+    replay.set_defaults(run=run_of("playing.replay"))
+    replay.add_argument("replay", type=Path, metavar="REPLAY.SC2Replay")
+    replay.add_argument("picture", type=Path, metavar="PICTURE.gif", help="the file to write")
+    add_game(replay, default="auto")
+    replay.add_argument(
+        "--every", type=integer(1), default=8, help="game loops between two frames (default: 8)"
+    )
+    replay.add_argument(
+        "--player",
+        type=integer(0, 16),
+        default=1,
+        help="whose view is drawn; 0 for the whole map (default: 1)",
+    )
+
+
+def add_tasks(commands: Commands) -> None:
+    """`sc2pool tasks`."""
+    tasks = commands.add_parser(
+        "tasks",
+        help="list the built-in tasks",
+        description="List the built-in tasks: spaces, limits, published scores, and whether their "
+        "maps are installed.",
+    )
+    tasks.set_defaults(run=run_of("tasks"))
+    add_game(tasks, default="auto")
+    tasks.add_argument("--json", action="store_true", help="print the list as JSON")
+
+
+def add_doctor(commands: Commands) -> None:
+    """`sc2pool doctor`."""
+    doctor = commands.add_parser(
+        "doctor",
+        help="find out what is wrong with the game or the machine, and how to fix it",
+        description="Check the installation, the machine and a running game; report what is wrong "
+        "and how to fix it. The exit status is 0 if sc2pool works with the game, else 1.",
+    )
+    doctor.set_defaults(run=run_of("doctor.command"))
+    add_game(doctor, default="auto")
+    doctor.add_argument("--json", action="store_true", help="print the report as JSON")
+    doctor.add_argument("--quick", action="store_true", help="fewer resets and steps")
+    doctor.add_argument(
+        "--timeout",
+        type=positive_number,
+        default=600.0,
+        metavar="SECONDS",
+        help="time limit for examining the games (default: 600)",
+    )
+
+
+def add_bench(commands: Commands) -> None:
+    """`sc2pool bench`."""
+    bench = commands.add_parser(
+        "bench",
+        help="measure how fast a task is on this machine, and with how many games",
+        description="Measure a task on this machine: env steps a second, CPU time and memory for "
+        "several numbers of games, the resets, and what limits the rate.",
+    )
+    bench.set_defaults(run=run_bench)
+    add_task(bench, default="MoveToBeacon")
+    add_game(bench, default="auto")
+    bench.add_argument(
+        "--n",
+        type=positive_integers,
+        default=(1, 2, 4, 8),
+        metavar="N,N,…",
+        help="numbers of games (default: 1,2,4,8)",
+    )
+    bench.add_argument(
+        "--spares",
+        type=integer(0),
+        default=1,
+        help="number of spares when resets with spares are measured (default: 1)",
+    )
+    bench.add_argument(
+        "--seconds",
+        type=positive_number,
+        default=9.0,
+        help="duration of each measurement (default: 9)",
+    )
+    bench.add_argument("--json", action="store_true", help="print all results as JSON")
+    bench.add_argument("--png", type=Path, metavar="FILE", help="draw the results")
+
+
+def add_top(commands: Commands) -> None:
+    """`sc2pool top`."""
+    top = commands.add_parser(
+        "top",
+        help="a live table of a running pool",
+        description="A live table of a pool that runs in another terminal.",
+    )
+    top.set_defaults(run=run_of("top"))
+    add_which_pool(top)
+    top.add_argument("--once", action="store_true", help="print the table once and exit")
+    top.add_argument("--json", action="store_true", help="print all statistics once, as JSON")
+    top.add_argument(
+        "--sort", default="env", choices=NAMES, metavar="COLUMN", help=f"one of {', '.join(NAMES)}"
+    )
+
+
+def add_watch(commands: Commands) -> None:
+    """`sc2pool watch`."""
+    watch = commands.add_parser(
+        "watch",
+        help="a local web page that shows all games of a running pool",
+        description="A local web page that shows all games of a pool that runs in another "
+        "terminal, side by side and live.",
+    )
+    watch.set_defaults(run=run_of("watch"))
+    add_which_pool(watch)
+    watch.add_argument(
+        "--port", type=integer(1, 65535), help="port of the page (default: 8228, or a free one)"
+    )
+    watch.add_argument(
+        "--browser", action="store_true", help="open the page in a browser, if there is a display"
+    )
+    # The descriptor of a socket that listens: from the pool that shows itself.
+    watch.add_argument("--listener", type=integer(0, 1 << 20), help=argparse.SUPPRESS)
+
+
+def add_standin(commands: Commands) -> None:
+    """`sc2pool standin`."""
+    standin = commands.add_parser(
+        "standin",
+        help="the embedded game for machines without SC2",
+        description="The embedded game for machines without StarCraft II. It is the game that auto "
+        "plays if there is no other; python-sc2 and other clients play it with SC2PATH.",
+    )
+    standin_commands = standin.add_subparsers(required=True, metavar="COMMAND")
+    path = standin_commands.add_parser(
+        "path",
+        help="print the folder of the installation that auto plays",
+        description="Print the folder of the installation that auto plays, and write it if "
+        'needed: SC2PATH="$(sc2pool standin path)" python my_bot.py',
+    )
+    path.set_defaults(run=run_standin_path)
+    install = standin_commands.add_parser("install", help="write an installation of the stand-in")
+    install.add_argument("folder", metavar="DIR", help="where to write it")
+    install.add_argument(
+        "--after-stop",
+        choices=AFTER_STOP,
+        default=AFTER_STOP[0],
+        help="what a game in real time does after a pause: catch-up plays the missed loops, freeze "
+        "goes on where it was; the real game's answer is unknown (default: catch-up)",
+    )
+    install.set_defaults(run=run_standin_install)
+
+
+# ---- options that several commands have ---------------------------------------------------------
+
+
+def add_task(
+    command: argparse.ArgumentParser, default: str | None = None, *, required: bool = False
+) -> None:
+    """Add the option that says what is played."""
+    command.add_argument(
+        "--task",
+        default=default,
+        required=required,
+        metavar="NAME|MODULE:CLASS",
+        help="a built-in task, or one of your own" + " (default: MoveToBeacon)" * (not required),
+    )
+
+
+def add_game(command: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add the option that says which game is played."""
+    command.add_argument(
+        "--game",
+        default=default,
+        metavar="auto|real|PATH",
+        help="auto: StarCraft II if it is installed, else the stand-in; real: never the "
+        "stand-in; PATH: this installation (default: auto)",
+    )
+
+
+def add_pace(command: argparse.ArgumentParser) -> None:
+    """Add the options that say how the games are played; one that is not given is None."""
+    command.add_argument(
+        "--realtime",
+        action="store_true",
+        default=None,
+        help="the games run by themselves, 22.4 loops a second",
+    )
+    command.add_argument(
+        "--spares",
+        type=integer(0),
+        help="more games that hold the next episodes ready (default: 0)",
+    )
+
+
+def add_ray(command: argparse._ActionsContainer, what: str) -> None:
+    """Add the option that names a cluster."""
+    command.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help=f"{what}: auto for the one with a node on this machine, or its head's HOST:PORT",
+    )
+
+
+def add_which_pool(command: argparse.ArgumentParser) -> None:
+    """Add the options that choose one of several running pools."""
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--pid", type=integer(1), help="the pool of this process")
+    add_ray(which, "all pools on the nodes of this Ray cluster")
+    which.add_argument(
+        "--run", dest="run_dir", type=Path, metavar="DIR", help="the pool with this run directory"
+    )
+
+
+# ---- running a command --------------------------------------------------------------------------
+
+
+def run_of(module: str) -> Callable[[argparse.Namespace], int]:
+    """The function `run` of this module of the room, imported when it is called."""
+
+    def run(args: argparse.Namespace) -> int:
+        return int(import_module(f"sc2pool.cli.{module}").run(args))
+
+    return run
+
+
+def run_train(args: argparse.Namespace) -> int:
+    """Check the options, then train."""
+    from sc2pool.cli.training.settings.options import TrainOptions, check_extras  # noqa: PLC0415
+
+    check_extras()
+    options = TrainOptions.from_args(args)
+    # torch and SB3 take seconds to import: only now, when the arguments are known to be good.
+    from sc2pool.cli.training.train import run  # noqa: PLC0415
+
+    return run(options)
+
+
+def run_bench(args: argparse.Namespace) -> int:
+    """Check the options, then measure."""
+    from sc2pool.cli.bench.command import BenchOptions, run  # noqa: PLC0415
+
+    options = BenchOptions(
+        args.task, args.game, args.n, args.spares, args.seconds, args.json, args.png
+    )
+    return run(options)
+
+
+def run_standin_install(args: argparse.Namespace) -> int:
+    """Run the stand-in's own program, which writes the installation; nothing imports it."""
+    from sc2pool.game.installation import STAND_IN_S  # noqa: PLC0415
+    from sc2pool.processes.spawn import run_python  # noqa: PLC0415
+
+    arguments = ("install", args.folder, f"--after-stop={args.after_stop}")
+    done = run_python("sc2standin", *arguments, timeout_s=STAND_IN_S)
+    print(done.stdout, end="")
+    print(done.stderr, end="", file=sys.stderr)
+    return done.returncode
+
+
+def run_standin_path(args: argparse.Namespace) -> int:  # noqa: ARG001
+    """Print the folder of the stand-in's installation in the user's cache."""
+    from sc2pool.game.installation import write_stand_in  # noqa: PLC0415
+
+    print(write_stand_in())
+    return 0
