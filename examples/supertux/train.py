@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from examples.supertux.env import SuperTuxEnv
 from examples.supertux.timeliness import Timeliness
-from sc2pool import AsyncPPO, PauseDuringTraining, SubprocSC2VecEnv
+from sc2pool import AsyncPPO, PauseCallback, SubprocSC2VecEnv
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
             device="cpu",
             verbose=1,
         )
-        callback = PauseDuringTraining() if arguments.while_learning == "pause" else None
+        callback = PauseCallback() if arguments.while_learning == "pause" else None
         model.learn(arguments.steps, callback=callback)
         arguments.out.mkdir(parents=True, exist_ok=True)
         model.save(arguments.out / "model.zip")

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from sc2pool.ray.rllib.callback import GamesCallback
     from sc2pool.ray.rllib.configure import configure
     from sc2pool.ray.vec_env import RaySC2VecEnv
-    from sc2pool.realtime.rllib import PauseBetweenSamples
+    from sc2pool.realtime.rllib import RLlibPauseCallback
 
-__all__ = ["GamesCallback", "PauseBetweenSamples", "RaySC2VecEnv", "configure", "connect"]
+__all__ = ["GamesCallback", "RLlibPauseCallback", "RaySC2VecEnv", "configure", "connect"]
 
 _HOME = {
     "GamesCallback": "sc2pool.ray.rllib.callback",
-    "PauseBetweenSamples": "sc2pool.realtime.rllib",
+    "RLlibPauseCallback": "sc2pool.realtime.rllib",
     "RaySC2VecEnv": "sc2pool.ray.vec_env",
     "configure": "sc2pool.ray.rllib.configure",
     "connect": "sc2pool.ray.cluster",

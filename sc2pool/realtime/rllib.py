@@ -1,4 +1,4 @@
-"""`PauseBetweenSamples`: games in real time are paused while RLlib updates the policy.
+"""`RLlibPauseCallback`: games in real time are paused while RLlib updates the policy.
 
     env runner   … step ─► on_sample_end: pause ─┐             ┌─► first step of the next sample:
     algorithm                                    └─► update ─► │   the env resumes its games
@@ -30,10 +30,10 @@ _ANSWER_S = 60.0
 _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 
 
-class PauseBetweenSamples(RLlibCallback):
+class RLlibPauseCallback(RLlibCallback):
     """Pauses an env runner's games from the end of each fragment until the first step of the next.
 
-        config.callbacks(PauseBetweenSamples)
+        config.callbacks(RLlibPauseCallback)
 
     The envs are `SC2GymEnv`s, in any of RLlib's ways to vectorise them, or an `SC2VectorEnv`
     (`gym_env_vectorize_mode="vector_entry_point"`), which steps its games together.
@@ -62,7 +62,7 @@ class PauseBetweenSamples(RLlibCallback):
             _of_each_pool(env, "realtime")
         except AttributeError as error:
             raise ConfigError(
-                f"PauseBetweenSamples needs SC2GymEnvs or an SC2VectorEnv, got {env!r}"
+                f"RLlibPauseCallback needs SC2GymEnvs or an SC2VectorEnv, got {env!r}"
             ) from error
         self._logged = dict.fromkeys(self._logged, 0.0)
 

@@ -1,4 +1,4 @@
-"""`PauseDuringTraining`: games in real time are paused while Stable-Baselines3 updates the policy.
+"""`PauseCallback`: games in real time are paused while Stable-Baselines3 updates the policy.
 
     collect_rollouts ─► on_rollout_end: pause ─► train() ─► first step of the next rollout: resume
 
@@ -16,10 +16,10 @@ from sc2pool.pool.pool import Pool
 from sc2pool.realtime.async_ppo.learner import AsyncPPO
 
 
-class PauseDuringTraining(BaseCallback):
+class PauseCallback(BaseCallback):
     """Pauses the games from the end of each rollout until the first step of the next.
 
-        model.learn(100_000, callback=PauseDuringTraining())
+        model.learn(100_000, callback=PauseCallback())
 
     It logs `pause/paused_s` and `pause/loops_passed`, sums since the pool was made: how long games
     were paused, and how many game loops passed in the pauses, which should be 0.
@@ -39,7 +39,7 @@ class PauseDuringTraining(BaseCallback):
 
     def _on_training_start(self) -> None:
         if isinstance(self.model, AsyncPPO):
-            raise ConfigError("AsyncPPO plays on while it learns: PauseDuringTraining is for PPO")
+            raise ConfigError("AsyncPPO plays on while it learns: PauseCallback is for PPO")
         self._pool()  # raise for a wrong env before the first step, not after the first rollout
 
     def _on_step(self) -> bool:
@@ -66,7 +66,5 @@ class PauseDuringTraining(BaseCallback):
         env = self.training_env.unwrapped
         pool = getattr(env, "pool", None)
         if not isinstance(pool, Pool):
-            raise ConfigError(
-                f"PauseDuringTraining needs a SubprocSC2VecEnv, got {type(env).__name__}"
-            )
+            raise ConfigError(f"PauseCallback needs a SubprocSC2VecEnv, got {type(env).__name__}")
         return pool

@@ -26,7 +26,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from examples.supertux.env import PERIOD_TICKS, SuperTuxEnv
 from examples.supertux.needs import check_installed
 from examples.supertux.timeliness import Timeliness
-from sc2pool import AsyncPPO, PauseDuringTraining, SubprocSC2VecEnv
+from sc2pool import AsyncPPO, PauseCallback, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.realtime.gate import PauseGate
@@ -317,7 +317,7 @@ def test_while_ppo_learns(gate):
         model = SlowPPO(
             "MultiInputPolicy", Still(timeliness), n_steps=4, batch_size=4, n_epochs=1, device="cpu"
         )
-        model.learn(8, callback=PauseDuringTraining() if gate else None)
+        model.learn(8, callback=PauseCallback() if gate else None)
         report = timeliness.report()
         if gate:
             assert report["deaths unattended"] == 0

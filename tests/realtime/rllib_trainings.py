@@ -27,7 +27,7 @@ from realtime_tasks import TellsLoop
 
 from sc2pool import SC2GymEnv, SC2VectorEnv
 from sc2pool.errors import SC2PoolError
-from sc2pool.realtime.rllib import PauseBetweenSamples
+from sc2pool.realtime.rllib import RLlibPauseCallback
 
 TEMP, REPORT, GAME = sys.argv[1:]
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "rllib.py")
@@ -82,7 +82,7 @@ def config(num_env_runners: int = 0, **env_runners: Any) -> Any:
             sample_timeout_s=SAMPLE_TIMEOUT_S,
             **env_runners,
         )
-        .callbacks(PauseBetweenSamples)
+        .callbacks(RLlibPauseCallback)
     )
 
 

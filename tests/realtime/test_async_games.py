@@ -13,7 +13,7 @@ from realtime_tasks import TellsLoop
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecMonitor
 
-from sc2pool import AsyncPPO, PauseDuringTraining, SubprocSC2VecEnv
+from sc2pool import AsyncPPO, PauseCallback, SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, ConfigError
 
 N_STEPS = 6
@@ -85,7 +85,7 @@ def test_games_in_step_mode(make_env):
     env.reset()
     env.step([0, 0])
     with pytest.raises(ConfigError, match="plays on while it learns"):
-        model.learn(64, callback=PauseDuringTraining())
+        model.learn(64, callback=PauseCallback())
     env.step([0, 0])
 
 

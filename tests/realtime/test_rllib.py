@@ -72,7 +72,7 @@ def test_late_samples_alone_are_an_error_within_the_iteration(report):
 def test_another_kind_of_env_is_a_config_error_before_the_first_step(report):
     assert report()["another env"] == [
         "ConfigError",
-        "PauseBetweenSamples needs SC2GymEnvs or an SC2VectorEnv, "
+        "RLlibPauseCallback needs SC2GymEnvs or an SC2VectorEnv, "
         "got SyncVectorEnv(CartPole-v1, num_envs=1)",
     ]
 

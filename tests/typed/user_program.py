@@ -28,7 +28,7 @@ from sc2pool import (
     GameFault,
     Limits,
     ObservationError,
-    PauseDuringTraining,
+    PauseCallback,
     PauseError,
     PolicyBot,
     PoolConfig,
@@ -186,7 +186,7 @@ def with_sb3() -> float:
     masks = env.env_method("action_masks")
     images = env.get_images()
     model = PPO("MlpPolicy", VecMonitor(env))
-    model.learn(10, callback=[PoolStatsCallback(), PauseDuringTraining()])
+    model.learn(10, callback=[PoolStatsCallback(), PauseCallback()])
     for bot in (PolicyBot("MoveToBeacon", model), PolicyBot(Walk, model)):
         print(bot)
     print(dones.any(), infos[0], masks, images, env.stats().env_steps, __version__)

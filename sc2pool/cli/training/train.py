@@ -25,7 +25,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from sc2pool import PauseDuringTraining, PoolStatsCallback
+from sc2pool import PauseCallback, PoolStatsCallback
 from sc2pool.cli.stop import Stop, Stopped, say
 from sc2pool.cli.training.curve import draw_curve, references_for
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
@@ -146,7 +146,7 @@ def train(
                 if isinstance(env.unwrapped, PoolVecEnv):
                     callbacks.append(PoolStatsCallback())
                 if options.realtime and not algorithm.plays_on:
-                    callbacks.append(PauseDuringTraining())
+                    callbacks.append(PauseCallback())
                 if self_play is not None and evaluation_env is not None:
                     callbacks += self_play.callbacks(evaluation_env, stop)
                 elif evaluation_env is not None:

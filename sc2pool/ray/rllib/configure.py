@@ -46,7 +46,7 @@ from sc2pool.ray.cluster import (
 from sc2pool.ray.node_end import end_with_node
 from sc2pool.ray.rllib.callback import RUN, GamesCallback
 from sc2pool.ray.rllib.failure import Reporting
-from sc2pool.realtime.rllib import PauseBetweenSamples
+from sc2pool.realtime.rllib import RLlibPauseCallback
 from sc2pool.tasks.registry import resolve
 
 Config = TypeVar("Config", bound=AlgorithmConfig)
@@ -76,7 +76,7 @@ def configure(
     """Let the env runners of an algorithm play games. Connects to Ray if that has not been done.
 
     Set the numbers of env runners and learners before. Callbacks that the config has are kept.
-    Games in real time are paused while a synchronous algorithm updates (`PauseBetweenSamples`);
+    Games in real time are paused while a synchronous algorithm updates (`RLlibPauseCallback`);
     IMPALA's and APPO's runners act during updates. See `GamesCallback` for what results contain,
     for seeds, and for the check that all runners play the same.
 
@@ -132,7 +132,7 @@ def configure(
     if isinstance(config, IMPALAConfig):
         config.training(timeout_s_sampler_manager=config.timeout_s_sampler_manager or _POLL_S)
     elif realtime:
-        ours.append(PauseBetweenSamples)
+        ours.append(RLlibPauseCallback)
     config.callbacks(callbacks_class=[*_callbacks_of(config), *ours])
     return config
 
@@ -190,4 +190,4 @@ def _callbacks_of(config: AlgorithmConfig) -> list[type]:
     """The classes of callbacks that the user has given, as far as they are not ours."""
     given = config.callbacks_class
     classes = given if isinstance(given, list | tuple) else [given]
-    return [one for one in classes if one not in (GamesCallback, PauseBetweenSamples)]
+    return [one for one in classes if one not in (GamesCallback, RLlibPauseCallback)]

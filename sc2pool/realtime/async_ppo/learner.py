@@ -54,7 +54,7 @@ class AsyncPPO(PPO):
     If the learner is slower than the actor, rollouts are dropped: one complete rollout waits for
     the learner, and the next one replaces it, unless `game_waits`. `num_timesteps` and callbacks
     count the steps that were learned from. A callback must not call the training env, because the
-    actor steps it; `stats()` of a pool is always allowed. `PauseDuringTraining` cannot be used.
+    actor steps it; `stats()` of a pool is always allowed. `PauseCallback` cannot be used.
 
     After each rollout it logs:
 

@@ -14,7 +14,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecMonitor
 
-from sc2pool import PauseDuringTraining, SubprocSC2VecEnv
+from sc2pool import PauseCallback, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
 
 N_STEPS = 4
@@ -66,7 +66,7 @@ def test_no_loop_passes_in_two_updates(make_env, tmp_path):
     env = make_env()
     model = learner(env)
     model.set_logger(configure(str(tmp_path), ["json"]))
-    model.learn(2 * N_STEPS * 2, callback=PauseDuringTraining())
+    model.learn(2 * N_STEPS * 2, callback=PauseCallback())
     assert model.seen == [[True, True]] * 4
     assert stopped(env) == [True, True]
     env.resume()
@@ -92,7 +92,7 @@ def test_without_the_callback_the_games_run_during_updates(make_env):
 def test_a_rollout_that_ends_early(make_env, first):
     env = make_env()
     model = learner(env)
-    callbacks = [PauseDuringTraining(), EndsAfter(N_STEPS + 2)]
+    callbacks = [PauseCallback(), EndsAfter(N_STEPS + 2)]
     if first == "the other":
         callbacks.reverse()
     model.learn(10 * N_STEPS * 2, callback=CallbackList(callbacks))
@@ -110,7 +110,7 @@ def test_an_update_that_raises(make_env):
     env = make_env()
     model = learner(env)
     model.fails = True
-    callback = PauseDuringTraining()
+    callback = PauseCallback()
     with pytest.raises(RuntimeError, match="out of memory"):
         model.learn(N_STEPS * 2, callback=callback)
     assert stopped(env) == [True, True]
@@ -123,4 +123,4 @@ def test_an_update_that_raises(make_env):
 def test_another_kind_of_env_is_a_config_error_before_the_first_step():
     model = PPO("MlpPolicy", make_vec_env("CartPole-v1"), n_steps=8, batch_size=8, device="cpu")
     with pytest.raises(ConfigError, match="needs a SubprocSC2VecEnv, got DummyVecEnv"):
-        model.learn(8, callback=PauseDuringTraining())
+        model.learn(8, callback=PauseCallback())
