@@ -45,6 +45,7 @@ def test_what_is_made_passes_the_checker(standin_dir, name):
     [
         "import gymnasium, sc2pool",
         "import sc2pool, gymnasium",
+        "import gymnasium, sc2pool; gymnasium.register_envs(sc2pool)",
         "import gymnasium, sc2pool, importlib; importlib.reload(sc2pool)",
         "import gymnasium; gymnasium.spec('CartPole-v1'); from sc2pool import Task",
         f"import gymnasium; gymnasium.envs.registration._find_spec('sc2pool:{ID}')",
