@@ -1,8 +1,11 @@
-"""Hand-built observations."""
+"""Hand-built observations, and recorded ones of the real game if there are any."""
 
 from __future__ import annotations
 
+import lzma
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,10 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.units import Kind
+
+RECORDED = Path(
+    os.environ.get("SC2POOL_RECORDED", Path(__file__).parents[3] / "shared" / "recorded")
+)
 
 
 @pytest.fixture
@@ -34,3 +41,21 @@ def state() -> Callable[..., sc_pb.Observation]:
         return observation
 
     return build
+
+
+MAPS = sorted(path.name.partition(".")[0] for path in RECORDED.glob("*.observation.pb.xz"))
+
+
+@pytest.fixture(params=MAPS or ["none"])
+def recorded(request: pytest.FixtureRequest) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
+    """The map description and the first observation of a real game of two players."""
+
+    def read(kind: str) -> bytes:
+        path = RECORDED / f"{request.param}.{kind}.pb.xz"
+        if not path.exists():
+            pytest.skip(f"no recorded messages at {RECORDED}")
+        return lzma.decompress(path.read_bytes())
+
+    game_info = sc_pb.ResponseGameInfo.FromString(read("game_info"))
+    response = sc_pb.ResponseObservation.FromString(read("observation"))
+    return game_info, response.observation

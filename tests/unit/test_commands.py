@@ -42,6 +42,6 @@ def test_arrays_and_scalars_of_numpy(scalar):
     ids=["number", "one command", "tuple in it", "text", "None in it"],
 )
 def test_what_is_no_command(wrong, told):
-    expected = r"act must return a list of raw_pb2.ActionRawUnitCommand \(see sc2pool.tasks.c"
+    expected = r"act must return a list of raw_pb2.ActionRawUnitCommand \(see sc2pool.commands"
     with pytest.raises(UserCodeError, match=f"{expected}.*{told}"):
         as_actions(wrong)

@@ -74,6 +74,7 @@ HEAVY = {
         "cli/",
     ),
     "sc2": (
+        "cli/playing/play.py",
         "tasks/bot.py",
         "tasks/opponents/bots.py",
         "tasks/players/bots/",

@@ -1,11 +1,8 @@
-"""Hand-built game states for tasks, and real recorded ones where there are any."""
+"""Hand-built game states for tasks."""
 
 from __future__ import annotations
 
-import lzma
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -16,9 +13,6 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.task import Task
 
 AnyTask = TypeVar("AnyTask", bound=Task)
-RECORDED = Path(
-    os.environ.get("SC2POOL_RECORDED", Path(__file__).parents[4] / "shared" / "recorded")
-)
 
 
 @pytest.fixture
@@ -42,21 +36,3 @@ def begin(state: Callable[..., sc_pb.Observation], area: PlayableArea) -> Callab
         return task
 
     return build
-
-
-MAPS = sorted(path.name.partition(".")[0] for path in RECORDED.glob("*.observation.pb.xz"))
-
-
-@pytest.fixture(params=MAPS or ["none"])
-def recorded(request: pytest.FixtureRequest) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
-    """The map description and the first observation of a real game of two players."""
-
-    def read(kind: str) -> bytes:
-        path = RECORDED / f"{request.param}.{kind}.pb.xz"
-        if not path.exists():
-            pytest.skip(f"no recorded messages at {RECORDED}")
-        return lzma.decompress(path.read_bytes())
-
-    game_info = sc_pb.ResponseGameInfo.FromString(read("game_info"))
-    response = sc_pb.ResponseObservation.FromString(read("observation"))
-    return game_info, response.observation
