@@ -123,7 +123,7 @@ def standin_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An installation of the stand-in."""
     folder: Path = tmp_path_factory.mktemp("standin") / "StarCraftII"
     command = [sys.executable, "-m", "sc2standin", "install", str(folder)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
     return folder
 
 

@@ -160,6 +160,6 @@ def test_ctrl_c_ends_everything_and_prints_what_was_measured():
             if "steps/s" in line:
                 process.send_signal(signal.SIGINT)
                 break
-        printed, _ = process.communicate(timeout=30)
+        printed, _ = process.communicate(timeout=300)
         assert process.returncode == 130
     assert printed.startswith("| case |")

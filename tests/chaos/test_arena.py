@@ -126,7 +126,7 @@ def test_a_call_that_does_not_end(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert ended.returncode == 1
     assert "Timeout" in ended.stderr

@@ -49,7 +49,7 @@ class PlayingPool:
     def end(self) -> None:
         """Have it close its pool, and wait for that."""
         try:
-            self.process.communicate(timeout=20)
+            self.process.communicate(timeout=300)
         finally:
             self.process.kill()
             self.process.wait()

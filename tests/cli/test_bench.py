@@ -68,7 +68,7 @@ def test_bad_arguments_start_nothing(options, told, standin_dir, tmp_path):
         [sys.executable, "-m", "sc2pool", "bench", "--game", standin_dir, *options],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 2

@@ -215,7 +215,7 @@ def test_an_end_from_outside_leaves_nothing(
         wait_for(lambda: any(map(is_listening, process.children())))
         games = process.children()
         doctor.send_signal(sent)
-        out, err = doctor.communicate(timeout=30)
+        out, err = doctor.communicate(timeout=300)
     assert (doctor.returncode, out, err) == (status, "", "")
     _, alive = psutil.wait_procs(games, timeout=5)
     assert not alive

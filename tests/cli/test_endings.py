@@ -39,7 +39,7 @@ def into_closed_pipe(
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writing}
     try:
         return subprocess.run(
-            [*COMMAND, *arguments], **streams, env=env, text=True, timeout=60, check=False
+            [*COMMAND, *arguments], **streams, env=env, text=True, timeout=300, check=False
         )
     finally:
         os.close(writing)
@@ -83,7 +83,7 @@ def test_ctrl_c_during_an_import_prints_nothing(module):
         [sys.executable, "-c", INTERRUPTED_IMPORT, module],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

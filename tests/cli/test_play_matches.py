@@ -16,7 +16,7 @@ from sc2pool.tasks.registry import resolve
 
 def play(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sc2pool", "play", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.fixture(scope="module")

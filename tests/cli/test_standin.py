@@ -18,7 +18,7 @@ from sc2standin.process.stops import AfterStop
 def standin(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sc2pool", "standin", *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
+        command, capture_output=True, text=True, check=False, timeout=300, stdin=subprocess.DEVNULL
     )
 
 

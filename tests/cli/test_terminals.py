@@ -51,7 +51,7 @@ class Terminal:
             env={**inherited, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"},
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=300,
             check=False,
         )
         return done.stdout

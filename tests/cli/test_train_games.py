@@ -36,7 +36,7 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pool_at(page: str) -> dict[str, Any]:
     """The pool that a page shows; empty until the pool has answered."""
-    with urllib.request.urlopen(f"{page}state", timeout=10) as answer:
+    with urllib.request.urlopen(f"{page}state", timeout=300) as answer:
         return json.load(answer)["pool"] or {}
 
 
@@ -57,7 +57,7 @@ def test_train_stop_and_go_on(
             lines.append(line)
             if "steps/s" in line:
                 break
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300) as answer:
             metrics = answer.read().decode()
         assert trainer.stderr is not None
         (page,) = re.findall(r"shown at (http:\S+)", trainer.stderr.readline())

@@ -46,7 +46,7 @@ class Watching:
 
     def get(self, path: str, host: str | None = None) -> tuple[http.client.HTTPResponse, bytes]:
         """Ask for a page, under this name."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{self.port}"})
             answer = connection.getresponse()
@@ -235,7 +235,7 @@ def in_browser(address: str, folder: Path) -> Games:
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     return Games(done.stdout)
@@ -284,7 +284,7 @@ def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):
             assert game["event"].startswith("game-exited while")
         pool.ask_to_end()
         wait_for(lambda: page.state()["ended"])  # it stays a little to say so
-        said, _ = page.process.communicate(timeout=15)
+        said, _ = page.process.communicate(timeout=300)
         assert said == f"the pool of process {pool.pid} has ended\n"
         assert page.process.returncode == 0
     finally:

@@ -57,7 +57,7 @@ def test_the_tasks_are_registered_whatever_is_imported_first(program):
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=300,
     )
     registered = [name for name in done.stdout.split() if name.startswith("sc2pool/")]
     assert registered == [f"sc2pool/{name}-v0" for name in BUILT_IN]

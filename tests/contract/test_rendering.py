@@ -236,7 +236,7 @@ def test_for_people_a_page_shows_the_games(fixture, task, request, capfd, wait_f
     assert made.render() is None
 
     def page() -> bytes:
-        with suppress(OSError), urllib.request.urlopen(address, timeout=10) as answer:
+        with suppress(OSError), urllib.request.urlopen(address, timeout=300) as answer:
             return answer.read()
         return b""
 

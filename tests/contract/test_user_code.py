@@ -182,7 +182,7 @@ def test_what_the_script_defines_in_main_travels_both_ways(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(MAIN_SCRIPT)
     done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, script], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stdout) == (0, "note 3\n"), done.stderr
 

@@ -30,7 +30,7 @@ def run_pytest(project: Path) -> subprocess.CompletedProcess[str]:
         env={name: value for name, value in os.environ.items() if name != "SC2PATH"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

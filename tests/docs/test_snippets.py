@@ -33,7 +33,7 @@ WITH_PYTHON = [page for page in PAGES if program(page.read_text())[1]]
 WITH_LIBRARIES = [
     (page, library) for page in PAGES for library in sorted(libraries(page.read_text()))
 ]
-PAGE_TIMEOUT_S = 400.0
+PAGE_TIMEOUT_S = 1500.0
 PYTHONS = {"python", ".venv/bin/python"}
 OTHER_PROGRAMS = {"mkdocs", "tensorboard", "unzip", "mkdir", "my_python_sc2_bot.py"}
 """Programs whose arguments are not checked."""

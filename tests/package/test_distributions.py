@@ -37,7 +37,7 @@ def build(kind: str, source: Path, out: Path) -> Path:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     (built,) = out.iterdir()
@@ -149,7 +149,7 @@ def run(arguments: Iterable[str], package: Path) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

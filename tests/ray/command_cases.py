@@ -99,11 +99,11 @@ def watched() -> dict[str, Any]:
         }
     finally:
         watch.send_signal(signal.SIGINT)
-        watch.communicate(timeout=240)
+        watch.communicate(timeout=300)
 
 
 def ask(address: str) -> dict[str, Any]:
-    with urllib.request.urlopen(address, timeout=120) as answer:
+    with urllib.request.urlopen(address, timeout=300) as answer:
         return dict(json.load(answer))
 
 

@@ -67,7 +67,7 @@ def test_the_image_is_made_of_what_is_there() -> None:
 @pytest.mark.parametrize("arguments", [[], ["both"]])
 def test_a_node_is_a_head_or_a_worker(arguments: list[str]) -> None:
     done = subprocess.run(
-        [NODE, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [NODE, *arguments], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 2
     assert done.stderr.startswith("node: expected head or worker, got ")

@@ -22,7 +22,7 @@ def test_the_package_needs_no_ray_but_its_names_do():
         "    print(error)\n"
     )
     said = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=240
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
     )
     expected = "sc2pool.ray.RaySC2VecEnv needs ray[rllib]: pip install 'sc2pool[ray]'\n"
     assert said.stdout == expected
@@ -36,7 +36,7 @@ def test_the_commands_say_what_to_install(command, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 2
@@ -53,7 +53,7 @@ def test_options_of_games_on_this_machine_are_refused(options, python_with_ray, 
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 2

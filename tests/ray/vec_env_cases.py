@@ -409,7 +409,7 @@ def interpreter_ends() -> dict[str, Any]:
         env=os.environ | {"RAY_ADDRESS": NODES.address},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return {"status": done.returncode, "said": done.stdout.splitlines()}

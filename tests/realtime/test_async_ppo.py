@@ -325,7 +325,7 @@ def test_the_update_process_ends_with_the_trainer():
     (updater,) = (psutil.Process(pid) for pid in json.loads(trainer.stdout.readline()))
     trainer.kill()
     trainer.communicate()
-    _, alive = psutil.wait_procs([updater], timeout=10.0)
+    _, alive = psutil.wait_procs([updater], timeout=300)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 

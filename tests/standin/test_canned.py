@@ -319,7 +319,7 @@ def test_python_sc2_plays_it_to_its_end(installation):
             env=os.environ | {"SC2PATH": str(installation), "SC2PF": "Linux"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
     finally:

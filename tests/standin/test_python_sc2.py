@@ -24,7 +24,7 @@ def test_a_bots_helpers(installation, tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])

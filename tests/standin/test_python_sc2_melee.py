@@ -29,7 +29,7 @@ def play(installation):
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr[-3000:]
         assert "Traceback" not in done.stderr, done.stderr[-3000:]

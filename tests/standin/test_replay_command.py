@@ -11,7 +11,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 def show(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sc2pool", "replay", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_a_replay_becomes_a_picture(offline, installation, tmp_path):

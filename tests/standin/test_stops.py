@@ -55,7 +55,7 @@ def test_an_installation_says_it_in_its_start_script(tmp_path):
 def test_an_unknown_choice_is_told_and_nothing_written(tmp_path):
     command = [sys.executable, "-m", "sc2standin", "install", str(tmp_path / "game")]
     done = subprocess.run(
-        [*command, "--after-stop=rewind"], check=False, capture_output=True, text=True, timeout=20
+        [*command, "--after-stop=rewind"], check=False, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 2
     assert "rewind" in done.stderr

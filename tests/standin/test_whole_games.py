@@ -171,7 +171,7 @@ def test_python_sc2_plays_a_whole_episode(installation, arguments, results, leas
         env=os.environ | {"SC2PATH": str(installation), "SC2PF": "Linux"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

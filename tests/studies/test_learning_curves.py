@@ -22,7 +22,7 @@ def test_one_curve(standin_dir, tmp_path):
             [sys.executable, SCRIPT, folder, "--game", standin_dir, *options],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ def test_one_row(standin_dir):
         [sys.executable, SCRIPT, *options],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     header, separator, row, _, game = finished.stdout.splitlines()

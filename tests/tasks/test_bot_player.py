@@ -256,7 +256,7 @@ def test_the_same_class_plays_under_run_game(game_installation, learner):
         env={**os.environ, "SC2PATH": str(game_installation.root)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

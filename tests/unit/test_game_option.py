@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 def collect(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(
-        [*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
 
 

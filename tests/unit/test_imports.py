@@ -163,7 +163,7 @@ def test_no_module_imports_itself_by_way_of_others():
 def test_import_sc2pool_is_light():
     program = "import sys, sc2pool; dir(sc2pool); print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
     )
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert not loaded & {*HEAVY, "numpy", "gymnasium", "s2clientprotocol", "cloudpickle"}

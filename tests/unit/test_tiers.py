@@ -53,7 +53,7 @@ def run(suite: Path, *arguments: str) -> tuple[int, str]:
         env=os.environ | {"PYTHONPATH": f"{TESTS.parent / 'scripts'}:{TESTS.parent}"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout

@@ -41,7 +41,7 @@ def test_each_instance_is_replaced_after_two_episodes(  # noqa: PLR0917
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -385,7 +385,7 @@ def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
         child.suspend()
         with limited(resource.RLIMIT_NOFILE, 0):
             for _ in range(4):
-                assert looks.acquire(timeout=10.0)
+                assert looks.acquire(timeout=300)
         assert next_verdict(dog).kind is FaultKind.STOPPED
     finally:
         dog.close()

@@ -102,4 +102,4 @@ def test_a_program_without_bots_does_not_load_python_sc2():
         "resolve(MarineDuel.scripted, MarineDuel)\n"
         "assert 'sc2' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

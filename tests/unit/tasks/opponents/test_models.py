@@ -39,7 +39,7 @@ def test_the_trainer_reads_the_spaces_without_torch(saved):
         "assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout == "Box(-1.0, 1.0, (3,), float32) Discrete(4)\n"
 
