@@ -153,7 +153,7 @@ cdef inline bint read_field(Cursor* cursor, Field* field) noexcept nogil:
 
 
 cdef inline bint is_new(uint64_t* seen, uint32_t number) noexcept nogil:
-    """Whether a field that may occur once occurs for the first time."""
+    """True if a field that may occur once occurs for the first time."""
     cdef uint64_t bit = <uint64_t>1 << (number & 63)
     if number > 63 or seen[0] & bit:
         return False
@@ -253,7 +253,7 @@ cdef inline bint is_known(int message, const Field* field) noexcept nogil:
 
 
 cdef bint is_valid(Cursor cursor, int message) noexcept nogil:
-    """Whether the bytes are such a message, with known fields only."""
+    """True if the bytes are such a message, with known fields only."""
     cdef Field field
     while cursor.at < cursor.end:
         if not read_field(&cursor, &field) or not is_known(message, &field):
@@ -1112,7 +1112,7 @@ cdef enum:
 
 
 def all_within(numbers, int64_t low, int64_t high):
-    """Whether all whole numbers of an array are in [low, high).
+    """True if all whole numbers of an array are in [low, high).
 
     Args:
         numbers: an array; False if it is not one of 8-byte numbers in one block.
@@ -1138,7 +1138,7 @@ def all_within(numbers, int64_t low, int64_t high):
 
 
 cdef bint is_finite(const Py_buffer* numbers) noexcept nogil:
-    """Whether an array of floats has no NaN and no infinity; False also if it has other elements."""
+    """True if an array of floats has no NaN and no infinity; False also if it has other elements."""
     cdef Py_ssize_t i
     cdef const uint32_t* singles = <const uint32_t*>numbers.buf
     cdef const uint64_t* doubles = <const uint64_t*>numbers.buf
@@ -1155,7 +1155,7 @@ cdef bint is_finite(const Py_buffer* numbers) noexcept nogil:
 
 
 cdef bint is_like(const Py_buffer* given, const Py_buffer* place) noexcept:
-    """Whether an array has elements of the same type in the same shape, aligned in one block."""
+    """True if an array has elements of the same type in the same shape, aligned in one block."""
     cdef int axis
     if given.ndim != place.ndim or strcmp(given.format, place.format) != 0:
         return False

@@ -28,7 +28,7 @@ class Deadline:
         return max(0.0, self.instant_s - time.monotonic())
 
     def expired(self) -> bool:
-        """Whether the instant has passed."""
+        """True if the instant has passed."""
         return time.monotonic() >= self.instant_s
 
 

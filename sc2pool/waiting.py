@@ -104,7 +104,7 @@ class BlockingWait:
 
     @property
     def possible(self) -> bool:
-        """Whether the running loop may be blocked now."""
+        """True if the running loop may be blocked now."""
         loop = self.loop
         return loop is not None and loop.tasks <= loop.own_tasks
 
@@ -160,7 +160,7 @@ class Turn:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a task waits."""
+        """True if a task waits."""
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:

@@ -54,5 +54,5 @@ LEGAL: dict[str, frozenset[Status]] = {
 
 
 def is_legal(request: str, status: Status) -> bool:
-    """Whether `request` (a field name of `Request`) may be sent in `status`."""
+    """True if `request` (a field name of `Request`) may be sent in `status`."""
     return status in LEGAL.get(request, frozenset())

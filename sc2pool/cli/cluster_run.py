@@ -61,7 +61,7 @@ class ClusterRun:
         return f"the Ray cluster at {self._address}, pools on {', '.join(nodes) or 'no node yet'}"
 
     def ended(self) -> bool:
-        """Whether there has been no pool for a while."""
+        """True if there has been no pool for a while."""
         return not self._look() and time.monotonic() - self._seen_s > _ENDED_AFTER_S
 
     def look(self) -> tuple[dict[str, Any], float] | None:

@@ -42,7 +42,7 @@ class Run:
         self.pid = pid
 
     def ended(self) -> bool:
-        """Whether the pool is closed or its trainer is gone."""
+        """True if the pool is closed or its trainer is gone."""
         return trainer_of(self.path) is None
 
     def look(self) -> tuple[dict[str, Any], float] | None:

@@ -39,7 +39,7 @@ def _signals() -> list[signal.Signals]:
 
 
 class Stop:
-    """Whether a signal has asked the program to stop.
+    """The signal that has asked the program to stop, if there was one.
 
     Attributes:
         signal: the number of that signal; None before the first.

@@ -123,17 +123,17 @@ NAMES = [column.name for column in COLUMNS]
 
 
 def is_realtime(pool: Row) -> bool:
-    """Whether its games run by themselves: only then an action can be late."""
+    """True if its games run by themselves: only then an action can be late."""
     return bool(pool["realtime"]["steps"])
 
 
 def is_cluster(pool: Row) -> bool:
-    """Whether its games are on the nodes of a Ray cluster."""
+    """True if its games are on the nodes of a Ray cluster."""
     return any(row.get(NODE) for row in pool["instances"])
 
 
 def has_guests(pool: Row) -> bool:
-    """Whether an instance is a match, which has two games."""
+    """True if an instance is a match, which has two games."""
     return any(row.get("other_games") for row in pool["instances"])
 
 

@@ -33,7 +33,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def is_standin(game_version: str | None) -> bool:
-    """Whether a game says of itself, in its version, that it is the stand-in."""
+    """True if a game says of itself, in its version, that it is the stand-in."""
     return (game_version or "").startswith("standin")
 
 

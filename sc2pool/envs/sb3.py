@@ -202,7 +202,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         return self.pool.call(self._envs(indices), "get_attr", attr_name)
 
     def has_attr(self, attr_name: str) -> bool:
-        """Whether every env has the attribute."""
+        """True if every env has the attribute."""
         return all(self.pool.call(range(self.num_envs), "has_attr", attr_name))
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
@@ -253,7 +253,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
         indices: VecEnvIndices = None,
     ) -> list[bool]:
-        """Whether each of these envs is wrapped in this class or one derived from it."""
+        """True if each of these envs is wrapped in this class or one derived from it."""
         return self.pool.call(self._envs(indices), "is_wrapped", qualified(wrapper_class))
 
     def render(self, mode: str | None = None) -> Array | None:

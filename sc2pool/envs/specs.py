@@ -102,12 +102,12 @@ class Players:
 
     @property
     def is_task(self) -> bool:
-        """Whether the envs play a task on games; if not, they are the user's."""
+        """True if the envs play a task on games; if not, they are the user's."""
         return self.task is not None
 
     @property
     def realtime(self) -> bool:
-        """Whether the games run by themselves."""
+        """True if the games run by themselves."""
         return self.task is not None and self.task.realtime
 
     @property

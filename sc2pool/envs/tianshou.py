@@ -102,7 +102,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` was called."""
+        """True if `close` was called."""
         return self.pool.closed
 
     def reset(

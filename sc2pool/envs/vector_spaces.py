@@ -128,7 +128,7 @@ class VectorSpaces:
 
 
 def is_custom(space: spaces.Space[Any]) -> bool:
-    """Whether the class of the space, or of a part of it, is not one of gymnasium's."""
+    """True if the class of the space, or of a part of it, is not one of gymnasium's."""
     if isinstance(space, spaces.Dict):
         return any(map(is_custom, space.spaces.values()))
     if isinstance(space, spaces.Tuple):

@@ -141,7 +141,7 @@ class Game:
 
     @property
     def recycle_due(self) -> bool:
-        """Whether the game should be replaced at the end of its episode."""
+        """True if the game should be replaced at the end of its episode."""
         return self._needs_hard_reset or self._loops.used_up
 
     def close(self) -> None:
@@ -157,12 +157,12 @@ class Game:
 
     @property
     def has_exited(self) -> bool:
-        """Whether the process has ended."""
+        """True if the process has ended."""
         return self._api.process.exit_code() is not None
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a signal has stopped it."""
+        """True if a signal has stopped it."""
         return self._api.process.is_stopped()
 
     def cpu_seconds(self) -> float:

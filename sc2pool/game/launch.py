@@ -103,7 +103,7 @@ async def _spawn(
 
 
 def _is_being_replaced(executable: Path, error: ConfigError) -> bool:
-    """Whether a program could not be started because an update may be replacing it."""
+    """True if a program could not be started because an update may be replacing it."""
     cause = error.__cause__
     written = isinstance(cause, OSError) and cause.errno == errno.ETXTBSY
     return written or not os.access(executable, os.X_OK)

@@ -30,12 +30,12 @@ class LoopCount:
 
     @property
     def restartable(self) -> bool:
-        """Whether the game may still be restarted."""
+        """True if the game may still be restarted."""
         return self._played < replies.HARD_RESET_LOOP
 
     @property
     def used_up(self) -> bool:
-        """Whether the game should begin no further episode."""
+        """True if the game should begin no further episode."""
         return self._played > replies.LAST_LOOP - _LAST_EPISODE_LOOPS
 
     def created(self) -> None:

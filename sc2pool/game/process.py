@@ -136,11 +136,11 @@ class GameProcess:
         return GameFault(kind, f"the game ended: {how}{self.log_note()}")
 
     def port_refused(self) -> bool:
-        """Whether the game's output says that it could not have its port."""
+        """True if the game's output says that it could not have its port."""
         return _PORT_REFUSED_LINE in self._log_end()
 
     def is_stopped(self) -> bool:
-        """Whether a signal has stopped the game or one of its children."""
+        """True if a signal has stopped the game or one of its children."""
         for process in self.family():
             with suppress(*UNREADABLE):
                 if process.status() == psutil.STATUS_STOPPED:

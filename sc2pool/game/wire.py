@@ -160,7 +160,7 @@ class DirectReader:
 
     @property
     def has_compiled(self) -> bool:
-        """Whether `step` can be called now."""
+        """True if `step` can be called now."""
         return self._compiled is not None and self.between_messages
 
     async def step(

@@ -38,7 +38,7 @@ def count(actions: Any, n: int, each: str = "env") -> None:
 
 
 def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
-    """Whether these are n actions of this shape and dtype, in one array."""
+    """True if these are n actions of this shape and dtype, in one array."""
     return (
         isinstance(actions, np.ndarray)
         and actions.dtype == leaf.dtype

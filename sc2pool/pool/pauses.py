@@ -92,7 +92,7 @@ class Pauses:
 
     @staticmethod
     def _is_held(spare: Seat) -> bool:
-        """Whether its game was stopped at its first observation, before any pause."""
+        """True if its game was stopped at its first observation, before any pause."""
         return spare.instance.holds and spare.instance.state in STOPPED
 
     def _stop(self, seats: Sequence[Seat]) -> None:

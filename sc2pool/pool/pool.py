@@ -375,7 +375,7 @@ class Pool:
 
     @property
     def began(self) -> bool:
-        """Whether an episode has begun in every env."""
+        """True if an episode has begun in every env."""
         return self._lockstep.is_arranged or self._stepping.began
 
     # Pauses.

@@ -34,7 +34,7 @@ class Spares:
 
     @property
     def are_wanting(self) -> bool:
-        """Whether one of them holds no episode."""
+        """True if one of them holds no episode."""
         return len(self._holding) < len(self._supervisor.spare_seats)
 
     def prepare(self) -> None:

@@ -136,7 +136,7 @@ class Stepping(Listener):
 
     @property
     def began(self) -> bool:
-        """Whether every env has been given an episode."""
+        """True if every env has been given an episode."""
         return all(step.stage is not Stage.NEW for step in self._steps)
 
     @property
@@ -237,7 +237,7 @@ class Stepping(Listener):
             ask()
 
     def _at_most_busy(self) -> bool:
-        """Whether as many envs work as may at one time."""
+        """True if as many envs work as may at one time."""
         limit = self._max_busy
         return limit is not None and sum(step.stage in _BUSY for step in self._steps) >= limit
 

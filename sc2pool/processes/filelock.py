@@ -57,7 +57,7 @@ def unlock_and_remove(fd: int, path: Path) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """Whether this user owns the file or folder.
+    """True if this user owns the file or folder.
 
     Raises:
         OSError: there is none.

@@ -47,7 +47,7 @@ def created_at_s(pid: int) -> float | None:
 
 
 def is_alive(pid: int, created_s: float) -> bool:
-    """Whether the process of this pid and creation time still runs; True if that is unknown."""
+    """True if the process of this pid and creation time still runs; True if that is unknown."""
     try:
         process = _find(pid, created_s)
         return process is not None and process.status() != psutil.STATUS_ZOMBIE

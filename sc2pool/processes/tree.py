@@ -180,7 +180,7 @@ class ProcessTree:
 
 
 def _rests(process: psutil.Process) -> bool:
-    """Whether it does nothing: it is stopped, or has ended."""
+    """True if it does nothing: it is stopped, or has ended."""
     try:
         status = process.status()
     except psutil.NoSuchProcess:

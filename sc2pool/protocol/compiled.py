@@ -119,7 +119,7 @@ def headers(columns: tuple[Any, Any, Any, Any], slots: list[int]) -> Headers | N
 
 
 def all_within(numbers: Any, low: int, high: int) -> bool:
-    """Whether all numbers are in [low, high); False also if pure Python must look.
+    """True if all numbers are in [low, high); False also if pure Python must look.
 
     Args:
         numbers: an array.

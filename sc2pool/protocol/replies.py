@@ -138,7 +138,7 @@ def require(reply: sc_pb.Response, kind: str) -> None:
 
 
 def is_game_over(reply: sc_pb.Response) -> bool:
-    """Whether `reply` refuses a request because the game has ended."""
+    """True if `reply` refuses a request because the game has ended."""
     errors = reply.error
     return bool(errors) and any(error.strip(" .").lower() in _GAME_OVER_ERRORS for error in errors)
 

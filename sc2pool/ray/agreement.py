@@ -1,4 +1,4 @@
-"""Whether all pools of a cluster play the same: the games, the task and the package.
+"""Checks that all pools of a cluster play the same: the games, the task and the package.
 
 Each node finds its game and its packages by itself, so they may differ. Rule: pools that differ are
 an error before the first step, which names the nodes.

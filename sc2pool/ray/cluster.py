@@ -230,7 +230,7 @@ def on_each(
 
 
 def declares_games(alive: Sequence[Node]) -> bool:
-    """Whether a node says how many games it can play, so that games go only to nodes that do."""
+    """True if a node says how many games it can play, so that games go only to nodes that do."""
     return any(node.games for node in alive)
 
 

@@ -87,7 +87,7 @@ class Viewer:
         return found
 
     def _is_here(self, trainer: int) -> bool:
-        """Whether a process is of this node's Ray: several nodes may share a machine."""
+        """True if a process is of this node's Ray: several nodes may share a machine."""
         with suppress(psutil.Error):
             return self._raylet in (psutil.Process(trainer).ppid(), trainer)
         return False

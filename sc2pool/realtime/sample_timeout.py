@@ -1,4 +1,4 @@
-"""Whether games in real time play a fragment within RLlib's `sample_timeout_s`.
+"""Checks that games in real time play a fragment within RLlib's `sample_timeout_s`.
 
 RLlib's synchronous algorithms wait `sample_timeout_s` (60 s by default) for their env runners. They
 discard later samples, and the training continues without data and without an error. Two checks find

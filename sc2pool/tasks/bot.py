@@ -61,7 +61,7 @@ class RLBotAI(TaskDefinition, BotAI):
 
     @property
     def episode_over(self) -> bool:
-        """Whether the episode's last transition has been made."""
+        """True if the episode's last transition has been made."""
         return self._rules.over
 
     @abstractmethod

@@ -87,7 +87,7 @@ class TaskDefinition(ABC):
         return self.score_change
 
     def terminated(self) -> bool | Awaitable[bool]:
-        """Whether the task ends the episode here; the game's end is handled anyway."""
+        """True if the task ends the episode here; the game's end is handled anyway."""
         return False
 
     def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:

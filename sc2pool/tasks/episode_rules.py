@@ -90,7 +90,7 @@ class EpisodeRules:
 def how_it_ends(
     game_loop: int, max_loops: int | None, *, game_ended: bool, task_ends: bool
 ) -> tuple[bool, bool]:
-    """Whether a step's observation terminates the episode, and whether it truncates it.
+    """Two flags: a step's observation terminates the episode, truncates it.
 
     Args:
         game_loop: the observation's.

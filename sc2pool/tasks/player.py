@@ -114,7 +114,7 @@ class Player(ABC):
 
     @property
     def recycle_due(self) -> bool:
-        """Whether the game should be replaced once its episode is over."""
+        """True if the game should be replaced once its episode is over."""
         return False
 
     def latest_view(self) -> tuple[Any, Any] | None:

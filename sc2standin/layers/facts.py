@@ -43,7 +43,7 @@ def places(units: Sequence[Unit | Snapshot]) -> tuple[Floats, Floats, Floats]:
 
 
 def relative(owner: int, player: int) -> int:
-    """Whether a unit is the player's own, an enemy's or neutral."""
+    """The alliance of a unit, as the player sees it: own, enemy or neutral."""
     if owner == player:
         return int(raw_pb.Self)
     return int(raw_pb.Neutral if owner == NEUTRAL else raw_pb.Enemy)

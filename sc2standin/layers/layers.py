@@ -110,7 +110,7 @@ class _Image:
             name: getattr(message, name) for name in layers
         }
         self._zero: dict[str, bool] = {}
-        """Whether a layer is all zeros; without an entry before it is drawn."""
+        """By layer: True if it is all zeros; no entry before it is drawn."""
         self._lit: Cells | None = None
         self._lit_drawn = False
         self.window = Window(0.0, 0.0, 0.0, 0, 0)

@@ -41,7 +41,7 @@ class Fields:
         return value
 
     def has(self, key: str) -> bool:
-        """Whether the object has this key, which is not read yet."""
+        """True if the object has this key, which is not read yet."""
         return key in self._left
 
     def flag(self, key: str) -> bool:

@@ -159,7 +159,7 @@ def alternate(
 
 
 def is_certain(measured: Sequence[Rounds]) -> bool:
-    """Whether the ratios of all others to the first have narrow intervals."""
+    """True if the ratios of all others to the first have narrow intervals."""
     for rounds in measured[1:]:
         low, high = rounds.ratio_interval(measured[0])
         if high - low > NARROW * rounds.ratio(measured[0]):

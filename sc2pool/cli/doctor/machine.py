@@ -172,7 +172,7 @@ def probe_limits(findings: Findings) -> None:
 
 
 def listener_is_known() -> bool:
-    """Whether the system reports this process as the listener of a port that it listens on."""
+    """True if the system reports this process as the listener of a port that it listens on."""
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
         try:

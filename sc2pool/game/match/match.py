@@ -54,7 +54,7 @@ class MatchStep(NamedTuple):
     sides: tuple[Step, Step]
     """The host's and the guest's."""
     ended: bool
-    """Whether the game has ended, on either side."""
+    """True if the game has ended, on either side."""
 
 
 class Match:

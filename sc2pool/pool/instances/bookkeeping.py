@@ -1,4 +1,4 @@
-"""Whether the pool's records are whole, or an interrupt has torn them.
+"""The state of the pool's records: whole, or torn by an interrupt.
 
 An interrupt (Ctrl-C in a notebook) may strike between any two instructions of the trainer's thread.
 While the trainer waits, and between its calls, the records are whole, and an interrupt does no
@@ -62,7 +62,7 @@ class Bookkeeping:
             )
 
     def in_another_thread(self) -> bool:
-        """Whether a block is being run, and not by the calling thread."""
+        """True if a block is being run, and not by the calling thread."""
         return self._depth > 0 and self._thread != threading.get_ident()
 
     def begin_anew(self) -> None:

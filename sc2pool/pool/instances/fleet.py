@@ -207,7 +207,7 @@ class Fleet:
         return self._limits.launch_s * (2 if self._first_launch_s is None else 1)
 
     def all_at_rest(self) -> bool:
-        """Whether nothing is to be done for any instance unless it sends a message."""
+        """True if nothing is to be done for any instance unless it sends a message."""
         states = {seat.instance.state for seat in self.seats}
         return states <= AT_REST and time.monotonic() < self.next_wake_s()
 

@@ -1,4 +1,4 @@
-"""Whether a dead instance is replaced: a pure decision over the times of past recycles.
+"""Decides if a dead instance is replaced, from the times of past recycles.
 
 The *intensity* (a term of Erlang's supervisors) is how many recycles are accepted within a
 window, for one env and for the whole pool. Beyond it something is wrong that a new instance cannot

@@ -155,12 +155,12 @@ class Seat:
 
     @property
     def arrived(self) -> bool:
-        """Whether the first observation of its episode is there."""
+        """True if the first observation of its episode is there."""
         return self.instance.state in (State.READY, State.HELD)
 
     @property
     def arrives_soon(self) -> bool:
-        """Whether at most a reset or a pause lies between its instance and that observation."""
+        """True if at most a reset or a pause lies between its instance and that observation."""
         return self.instance.state in _SOON
 
 

@@ -120,12 +120,12 @@ class Worker:
 
     @property
     def alone(self) -> bool:
-        """Whether at most one instance is to live here."""
+        """True if at most one instance is to live here."""
         return len(self.expected) <= 1
 
     @property
     def goes_on(self) -> bool:
-        """Whether it can host another instance."""
+        """True if it can host another instance."""
         return not self.doomed and not self.process.has_ended()
 
     def kill(self) -> None:
@@ -162,7 +162,7 @@ class Worker:
 
     @property
     def is_needless(self) -> bool:
-        """Whether no instance is to live here, and none closes its env."""
+        """True if no instance is to live here, and none closes its env."""
         return not self.expected and not (self._closes and self._leaving)
 
     def dismiss(self, number: int, grace_s: float, *, gently: bool) -> None:
@@ -229,7 +229,7 @@ class Hosting:
     channel: Channel
 
     def has_left(self) -> bool:
-        """Whether the worker has let go of it; what it still says is dropped."""
+        """True if the worker has let go of it; what it still says is dropped."""
         while self.channel.readable(0.0):
             try:
                 self.channel.skip()

@@ -1,4 +1,4 @@
-"""Whether this process can hold the descriptors of a pool, and pass them to its workers.
+"""Checks that this process can hold the descriptors of a pool, and pass them to its workers.
 
 Each worker takes descriptors of the trainer's: a control socket, a lifeline, two doorbells, what
 waits for them, and at most one that it shares (`common_doorbell`). Each of its instances takes one

@@ -51,7 +51,7 @@ class Trainer(NamedTuple):
 
     @property
     def is_here(self) -> bool:
-        """Whether the pid means something in this process."""
+        """True if the pid means something in this process."""
         return self.system == _system()
 
     @property

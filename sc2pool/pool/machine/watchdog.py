@@ -242,7 +242,7 @@ class Watchdog:
 
     @property
     def is_this_thread(self) -> bool:
-        """Whether the caller is the watchdog's own thread."""
+        """True if the caller is the watchdog's own thread."""
         return threading.current_thread() is self._thread
 
     def close(self) -> None:

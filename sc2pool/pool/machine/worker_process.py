@@ -53,7 +53,7 @@ class WorkerProcess:
             self._process.wait(_REAP_TIMEOUT_S)
 
     def has_ended(self) -> bool:
-        """Whether the worker is gone; it is not reaped."""
+        """True if the worker is gone; it is not reaped."""
         if self._process.returncode is not None:
             return True
         return self._created_s is not None and not is_alive(self.pid, self._created_s)

@@ -96,7 +96,7 @@ class SpaceLayout:
 
     @cached_property
     def is_array(self) -> bool:
-        """Whether the value itself is one array (not a Dict or a Tuple)."""
+        """True if the value itself is one array (not a Dict or a Tuple)."""
         return self.leaves is not None and len(self.leaves) == 1 and self.leaves[0].path == ()
 
     def build(self, leaf_value: Callable[[int], Any]) -> Any:

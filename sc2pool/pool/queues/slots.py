@@ -55,7 +55,7 @@ class Slots:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the spaces are known, and the memory has its size."""
+        """True if the spaces are known, and the memory has its size."""
         return self.slot_bytes > 0
 
     def fit(self, layout: SlotLayout) -> None:

@@ -68,7 +68,7 @@ class Waiter(ABC):
         return False
 
     def has_more(self) -> bool:
-        """Whether anything that is no doorbell is ready, or may be; takes nothing."""
+        """True if anything that is no doorbell is ready, or may be; takes nothing."""
         return True
 
     def take_raised(self) -> tuple[BaseException, Any] | None:

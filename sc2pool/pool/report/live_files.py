@@ -52,7 +52,7 @@ def request(run: Path) -> None:
 
 
 def is_requested(run: Path) -> bool:
-    """Whether the files of this run are to be kept fresh."""
+    """True if the files of this run are to be kept fresh."""
     try:
         requested_at_s = (run / _REQUEST_FILE).stat().st_mtime
     except OSError:

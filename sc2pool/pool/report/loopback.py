@@ -14,7 +14,7 @@ REFUSAL = b"ask for 127.0.0.1 or localhost\n"
 
 
 def names_loopback(host: str) -> bool:
-    """Whether a host, as in a URL or a Host header, is the loopback address of this machine."""
+    """True if a host, as in a URL or a Host header, is the loopback address of this machine."""
     name = host.strip().lower()
     if name.startswith("["):
         name = name[1:].partition("]")[0]

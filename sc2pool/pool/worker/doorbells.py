@@ -19,7 +19,7 @@ class Waiting(Protocol):
     """A queue pair's end that waits for a request."""
 
     def is_requested(self) -> bool:
-        """Whether there is something to do."""
+        """True if there is something to do."""
         ...
 
 

@@ -118,7 +118,7 @@ class WorkerEnd(QueuePair):
 
     @property
     def abandoned(self) -> bool:
-        """Whether the running episode is to end before its time."""
+        """True if the running episode is to end before its time."""
         return self._abandoned
 
     def phase(self) -> Phase:
@@ -126,7 +126,7 @@ class WorkerEnd(QueuePair):
         return self._phase
 
     def is_requested(self) -> bool:
-        """Whether a request is in the slot that has not been taken."""
+        """True if a request is in the slot that has not been taken."""
         return self._words[REQUEST_WORD] > self._sequence
 
     def deliver(self, sequence: int, action: Any) -> None:
@@ -168,7 +168,7 @@ class WorkerEnd(QueuePair):
         return actions if self._slot.layout.rows > 1 else [actions]
 
     def _is_plain(self, leaf: Leaf, observation: Any) -> bool:
-        """Whether it can be copied as it is; where not, `write_observation` casts or complains."""
+        """True if it can be copied as it is; otherwise `write_observation` casts or raises."""
         return (
             type(observation) is np.ndarray
             and observation.dtype == leaf.dtype

@@ -184,7 +184,7 @@ def _played(runner: EnvRunner) -> tuple[str, Played] | None:
 
 
 def _made_anew() -> bool:
-    """Whether Ray has restarted the actor that this process is."""
+    """True if Ray has restarted the actor that this process is."""
     context = ray.get_runtime_context()
     with warnings.catch_warnings():  # Ray calls what it has deprecated
         warnings.simplefilter("ignore")

@@ -192,7 +192,7 @@ class MarineDuel(Task):
         return masks
 
     def _foremost_is_hurt(self) -> bool:
-        """Whether few hits would kill the own marine that is shot at first, and others are left."""
+        """True if few hits would kill the own marine that is shot at first, and others are left."""
         if len(self.own) < 2 or not len(self.enemies):
             return False
         return bool(self.own_health[nearest_first(self.own, self.enemies)[0]] <= HURT)

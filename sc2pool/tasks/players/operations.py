@@ -19,7 +19,7 @@ def get_attr(target: Any, name: str) -> Any:
 
 
 def has_attr(target: Any, name: str) -> bool:
-    """Whether `get_attr` would find it."""
+    """True if `get_attr` would find it."""
     try:
         get_attr(target, name)
     except AttributeError:
@@ -47,7 +47,7 @@ def call(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any])
 
 
 def is_wrapped(target: Any, qualified_name: str) -> bool:
-    """Whether a wrapper of the chain is of the class, or derived from it."""
+    """True if a wrapper of the chain is of the class, or derived from it."""
     while hasattr(target, "env"):
         if qualified_name in map(qualified, type(target).__mro__):
             return True

@@ -35,7 +35,7 @@ def with_result(last: Transition, result: int | None, opponent: str | None) -> T
 
 
 def is_last(transition: Transition | None) -> bool:
-    """Whether this transition ends the episode; a side that decides by itself has none."""
+    """True if this transition ends the episode; a side that decides by itself has none."""
     return transition is not None and (transition.terminated or transition.truncated)
 
 

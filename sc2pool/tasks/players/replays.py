@@ -80,7 +80,7 @@ class Chooser:
         self._best_return = -float("inf")
 
     def choose(self, episode: Episode, episode_return: float) -> tuple[bool, bool]:
-        """Whether the episode is chosen by its number, and whether by its return."""
+        """Two flags: the episode is chosen by its number, by its return."""
         every = self._policy.every
         by_number = every is not None and episode.number % every == 0
         by_return = self._policy.best and episode_return > self._best_return

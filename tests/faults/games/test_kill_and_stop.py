@@ -218,7 +218,7 @@ def test_ports_are_free_again(make_env: MakeEnv, wait_for: Callable[..., None]) 
 
 
 def taken_for_a_moment(path: Path) -> bool:
-    """Whether nobody else had the lock."""
+    """True if nobody else had the lock."""
     descriptor = try_lock(path)
     if descriptor is None:
         return False

@@ -37,5 +37,5 @@ class Faulty:
 
     @property
     def done(self) -> bool:
-        """Whether the last order was carried out."""
+        """True if the last order was carried out."""
         return not self.orders.exists()

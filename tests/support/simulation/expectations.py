@@ -62,7 +62,7 @@ class Expectations:
         return sum(stage in (SENT, BEGUN) for stage in self.stages)
 
     def busy(self, envs: Sequence[int]) -> bool:
-        """Whether something of these envs is to be received."""
+        """True if something of these envs is to be received."""
         return any(self.stages[env] in (SENT, BEGUN) for env in envs)
 
     def sent(self, envs: Sequence[int], actions: Sequence[int]) -> None:

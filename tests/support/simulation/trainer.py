@@ -135,7 +135,7 @@ class Trainer:
             raise self._world.broken(f"{name} raises {problem!r}") from problem
 
     def _may_end(self, problem: Exception) -> bool:
-        """Whether this error, which ends the pool, has a reason."""
+        """True if this error, which ends the pool, has a reason."""
         world = self._world
         if isinstance(problem, ClosedError):  # an interrupt has cut short what raised the reason
             return not self._expected.certain and world.harm + world.raised > 0

@@ -246,7 +246,7 @@ class World:
 
 
 def uninterruptible() -> bool:
-    """Whether the trainer's call has given this to the thread that no interrupt reaches."""
+    """True if the trainer's call has given this to the thread that no interrupt reaches."""
     frame = sys._getframe()
     while frame is not None and frame.f_code.co_name != "_call":
         if frame.f_code is DO:

@@ -81,10 +81,10 @@ class UnitSorter:
         self._sets = tuple(name for name, value in empty.items() if type(value) is set)
         names = {name for name in _SORT.__code__.co_names if name.islower()}
         self._is_known = names <= {*_NAMES, *self._groups, *self._sets}
-        """Whether this release of python-sc2 sorts by kind."""
+        """True if this release of python-sc2 sorts by kind."""
 
     def can_sort_for(self, bot: BotAI) -> bool:
-        """Whether `sort` does what the bot's own method would do."""
+        """True if `sort` does what the bot's own method would do."""
         return (
             self._is_known
             and bot.game_data is self._data

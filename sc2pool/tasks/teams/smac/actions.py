@@ -79,7 +79,7 @@ def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Command
 
 
 def _in_range(battle: Battle, targets: Side) -> Bools:
-    """Whether each unit of a side is in range of each agent, (agents, units)."""
+    """True if each unit of a side is in range of each agent, (agents, units)."""
     apart = distances(battle.allies.positions, targets.positions)
     near: Bools = apart <= battle.reach[:, None]
     return near

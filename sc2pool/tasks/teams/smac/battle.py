@@ -83,7 +83,7 @@ class Side:
         return np.where(self.alive, self.health + self.shield, 0.0)
 
     def has_medivacs_alone(self) -> bool:
-        """Whether all of it but its medivacs is dead, if it began with any."""
+        """True if all of it but its medivacs is dead, if it began with any."""
         return bool(self.medivacs.any() and not self.alive[~self.medivacs].any())
 
     def turned(self, places: Floats) -> Floats:
@@ -189,7 +189,7 @@ class Battle:
         return DRAWN if n_allies == n_enemies == 0 else None
 
     def _enemy_medivac_alone(self) -> bool:
-        """Whether of the enemies a medivac alone is left."""
+        """True if of the enemies a medivac alone is left."""
         alive = self.enemies.alive
         return bool(alive.sum() == 1 and self.enemies.medivacs[alive].all())
 

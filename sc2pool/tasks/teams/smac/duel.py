@@ -94,7 +94,7 @@ class SmacDuel(SmacTask):
 
 
 def is_beaten(side: Side) -> bool:
-    """Whether no unit of a side is left, but for medivacs."""
+    """True if no unit of a side is left, but for medivacs."""
     return not side.alive.any() or side.has_medivacs_alone()
 
 

@@ -63,7 +63,7 @@ class Ground:
         return replace(self, walkable=walkable, height=height)
 
     def can_move(self, positions: Floats, length: float) -> Bools:
-        """Whether half of a move leads each unit to ground that it can walk on.
+        """True if half of a move leads each unit to ground that it can walk on.
 
         Args:
             positions: (n, 2).
@@ -77,7 +77,7 @@ class Ground:
         return self._inside(ahead) & self.walkable[self._clipped(ahead)]
 
     def walkable_around(self, positions: Floats, length: int) -> Bools:
-        """Whether units can walk at the 8 places around each unit, (n, 8)."""
+        """True if units can walk at the 8 places around each unit, (n, 8)."""
         places = positions.astype(np.int64)[:, None, :] + _AROUND[:-1] * length
         return ~self._inside(places) | self.walkable[self._clipped(places)]
 

@@ -79,7 +79,7 @@ class Rules:
 
     @property
     def sees_own_health(self) -> bool:
-        """Whether agents see their own health, by either option."""
+        """True if agents see their own health, by either option."""
         return self.obs_own_health or self.obs_all_health
 
 

@@ -91,7 +91,7 @@ class Contest(Protocol):
 
     @property
     def shows_types(self) -> bool:
-        """Whether an agent sees the types of its allies."""
+        """True if an agent sees the types of its allies."""
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class Scenario:
 
     @property
     def is_even(self) -> bool:
-        """Whether both sides have the same units."""
+        """True if both sides have the same units."""
         return sorted(self.allies, key=_by_id) == sorted(self.enemies, key=_by_id)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Whether a dead instance is replaced, and when."""
+"""A dead instance is replaced, or the pool gives up."""
 
 from __future__ import annotations
 
