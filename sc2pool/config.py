@@ -1,4 +1,4 @@
-"""What is played and how long each part of it may take.
+"""Settings of a game, limits of its phases, and the policies of a pool.
 
 Plain frozen dataclasses: they travel to the workers as they are, and every default stands here
 once. Rules: a limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`), and becomes a
@@ -97,7 +97,7 @@ def _number(value: object, name: str, kind: Any, without: tuple[str, ...] = ()) 
 
 @dataclass(frozen=True)
 class GameSetup:
-    """What `create_game` and `join_game` need, except the seed."""
+    """The arguments of `create_game` and `join_game`, except the seed."""
 
     map_name: str
     """A map's file name without suffix (`"MoveToBeacon"`), or a path to a `.SC2Map` file."""

@@ -91,7 +91,7 @@ class ForkedPoolError(SC2PoolError, RuntimeError):
 
 
 class FaultKind(StrEnum):
-    """What was observed when an instance failed."""
+    """The kind of failure that was observed."""
 
     GAME_EXITED = "game-exited"
     WORKER_EXITED = "worker-exited"
@@ -112,7 +112,7 @@ class FaultKind(StrEnum):
 
 
 class Phase(StrEnum):
-    """What the instance was doing when it failed."""
+    """The instance's activity when it failed."""
 
     LAUNCHING = "launching"
     RESETTING = "resetting"

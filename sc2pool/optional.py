@@ -1,4 +1,4 @@
-"""What is said if a package is missing that only some users install.
+"""Errors for missing packages that only some users install.
 
 Rule: the core of sc2pool imports none of these packages; a feature that needs one imports it at
 its first use, inside `needed_for`.

@@ -136,7 +136,7 @@ class BlockingWait:
 
 
 class Turn:
-    """What one task awaits, time after time, until `go_on` lets it go on.
+    """A reusable event: a task awaits it until `go_on`.
 
     It has what asyncio's tasks ask of a future. A future's task goes on in the loop's next pass;
     this one's goes on at once, inside `go_on`, and nothing has to be made for each wait.
@@ -259,7 +259,7 @@ class Turns:
             self._epoll.unregister(descriptor)
 
     def _on_ready(self) -> None:
-        """What asyncio calls."""
+        """The callback of asyncio."""
         own = self._epoll.fileno()
         back_at_s = time.monotonic() + _BACK_AFTER_S
         ready = [own]

@@ -52,7 +52,7 @@ class ClusterRun:
 
     @property
     def name(self) -> str:
-        """What it is, in a message."""
+        """Its name in a message."""
         return f"every pool of the Ray cluster at {self._address}"
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""What all pictures share: the canvas, the colours, plain axes, bars of CPU time.
+"""Parts of all pictures: the canvas, the colours, plain axes, bars of CPU time.
 
 Rules: drawn off screen (no display, no global pyplot state), so it works in any thread of any
 program; the file is replaced in one piece, so a viewer never reads half a picture. The colours are

@@ -87,7 +87,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What it is, in a message."""
+        """Its name in a message."""
         return f"the pool of process {self.pid}"
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""What `sc2pool top` shows, as text: pure functions of the statistics in a pool's live files.
+"""The text of `sc2pool top`: pure functions of the statistics in a pool's live files.
 
     statistics, width ─► fitting: which columns ─► table_lines, head_lines, event_lines
 

@@ -197,7 +197,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         )
 
     def _observations(self, batch: Batch) -> dict[str, Any]:
-        """What each agent sees; keeps the state."""
+        """Each agent's observation; keeps the state."""
         seen = [self.pool.row(batch, row) for row in range(len(self.names))]
         if self._shares_state:
             self._state = seen[0]["state"]

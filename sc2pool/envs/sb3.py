@@ -311,7 +311,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
 
 
 def threads_advice(threads: int, games: int, cores: int) -> str | None:
-    """What to do about torch's threads; None if it is well.
+    """Advice on torch's threads; None if there is nothing to improve.
 
     With PPO's small network and eight games on two cores, two threads cost a quarter of the rate.
 

@@ -199,7 +199,7 @@ class StarCraft2Env:
         return reward, terminated or truncated, info
 
     def _to_first_battle(self, max_reward: float | None) -> float:
-        """What a reward of this battle is multiplied by, as SMACv2 scales by its first battle."""
+        """The factor of this battle's rewards: SMACv2 scales by its first battle."""
         if max_reward is None or not self._task.rules.reward_scale:
             return 1.0
         if self._max_reward is None:
@@ -223,11 +223,11 @@ class StarCraft2Env:
     # What there is to see.
 
     def get_obs(self) -> list[Array]:
-        """What each agent sees, float32."""
+        """Each agent's observation, float32."""
         return [observation.copy() for observation in self._observations]
 
     def get_obs_agent(self, agent_id: int) -> Array:
-        """What one agent sees."""
+        """One agent's observation."""
         return self._observations[agent_id].copy()
 
     def get_obs_size(self) -> int:

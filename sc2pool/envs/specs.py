@@ -73,7 +73,7 @@ MOST_ENVS_PER_WORKER = 8
 
 @dataclass(frozen=True)
 class Players:
-    """What an env class makes its pool of.
+    """The checked keywords of an env class, of which its pool is made.
 
     Attributes:
         specs: a player for each env.

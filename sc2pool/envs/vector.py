@@ -383,7 +383,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         return super().np_random_seed if self._is_task else self.get_attr("np_random_seed")
 
     def render(self) -> tuple[Any, ...] | None:
-        """What each env renders.
+        """The frames of all envs.
 
         For tasks None in the mode `"human"`, whose page shows the games by itself, and, with a
         warning, without a render mode.

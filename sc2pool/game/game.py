@@ -57,7 +57,7 @@ class ResetKind(StrEnum):
 
 
 class Step(NamedTuple):
-    """What one step brought."""
+    """The result of one step."""
 
     observed: Observed
     action_results: list[int]
@@ -152,7 +152,7 @@ class Game:
 
     @property
     def status(self) -> Status:
-        """What the game is doing, as of its newest reply."""
+        """The game's status in its newest reply."""
         return self._api.status
 
     @property
@@ -421,7 +421,7 @@ class Game:
         return (await self._api.ask(requests.data(), *self._time_limit())).data
 
     async def replay(self, deadline: Deadline) -> bytes:
-        """What was played so far, as the content of a replay file; empty if the game refuses.
+        """The content of a replay file of the game so far; empty if the game refuses.
 
         Raises:
             GameFault: the game failed, or did not answer in time.

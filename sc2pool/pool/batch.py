@@ -26,7 +26,7 @@ from sc2pool.pool.queues.trainer_end import TrainerEnd
 
 @dataclass(slots=True)
 class Outcome:
-    """What one step, or the begin of an episode, brought one env.
+    """The result of one step, or of the begin of an episode, for one env.
 
     Attributes:
         rewards: of each of its rows.
@@ -65,7 +65,7 @@ class Outcome:
 
 @dataclass
 class Batch:
-    """What one step, or one reset, of some envs brought.
+    """The results of one step, or one reset, of some envs.
 
     Of k envs that have r rows each, k * r rows: those of envs[0], then those of envs[1], ….
 
@@ -92,7 +92,7 @@ class Batch:
 
 
 def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
-    """What an instance answered to a step.
+    """An instance's reply to a step.
 
     None for a plain reply, as nearly all are: an observation, a reward, and nothing else. In real
     time none is plain, because each says how late it was.

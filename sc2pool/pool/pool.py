@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:
-    """What all players said of their spaces and rows: one batch has one shape.
+    """The spaces and rows of all players, which agree: one batch has one shape.
 
     Raises:
         ConfigError: two of them differ; names both envs and what they said.
@@ -525,7 +525,7 @@ class Pool:
         return self._runtime.fleet.run
 
     def raised(self) -> list[tuple[int, Raised]]:
-        """What the user's code raised, with its env: all that ended the pool."""
+        """The errors of the user's code that ended the pool, with their envs."""
         return [(seat.index, raised) for seat, raised in self._supervisor.raised]
 
     @property

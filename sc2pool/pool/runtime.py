@@ -1,4 +1,4 @@
-"""What a pool has of the operating system: made in order, shown to people, ended in reverse.
+"""A pool's operating system resources: made in order, shown to people, ended in reverse.
 
     waiter, shared memory, instances, watchdog ─► `EventLoop`      metrics, window
 

@@ -479,7 +479,7 @@ class Lockstep:
         self._instances: list[Instance] = []
         """The envs', when they were."""
         self._doorbells: Sequence[Ringable] = []
-        """What wakes their workers."""
+        """The doorbells of their workers."""
         self._actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
         """The newest actions of these instances that their records do not have."""
 

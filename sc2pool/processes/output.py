@@ -38,7 +38,7 @@ the pipe makes it take any time."""
 
 
 class Output:
-    """What one child prints; it gets `writing_end` as its stdout and stderr.
+    """The output of one child, which gets `writing_end` as its stdout and stderr.
 
     Args:
         path: of the ring's file.

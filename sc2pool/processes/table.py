@@ -1,4 +1,4 @@
-"""What the processes below this one do, and what they use: all of them in one pass.
+"""State and resource use of the processes below this one, read in one pass.
 
     read ─► Processes: at(pid), below(pid) ─► rows: stopped, resident memory, CPU time
 

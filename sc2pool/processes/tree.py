@@ -32,7 +32,7 @@ STOPS_WITHIN_S: Final = 2.0
 """Time limit of a stop. Measured: 0.3 to 4 ms; longer in the middle of a slow system call."""
 _POLL_S: Final = 0.0005
 UNREADABLE: Final = (psutil.Error, OSError)
-"""What psutil raises about a process: its own errors, and the system's if no descriptor is free."""
+"""Errors that psutil raises about a process: its own, and the system's if no descriptor is free."""
 _STOPPED = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 
 

@@ -41,7 +41,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """What `subprocess.Popen` must run in the child (`preexec_fn`); None if the system cannot."""
+    """The `preexec_fn` of a child that must not outlive its parent; None if the system has none."""
     if _prctl is None:
         return None
     parent_pid = os.getpid()

@@ -40,7 +40,7 @@ def observation(payload: bytes, request_id: int) -> Plain | None:
 
 
 def wire(sock: int, loop: int) -> Wire | None:
-    """What sends a step's requests and waits for the replies; None if pure Python does.
+    """The compiled exchange of a step's requests and replies; None if pure Python does it.
 
     Args:
         sock: the descriptor of a game's socket.
@@ -74,7 +74,7 @@ def step_replies(data: bytes, first_id: int, acts: bool) -> Plain | None:
 
 
 def row(words: Any, places: Sequence[tuple[Any, Any]], **at: Any) -> Row | None:
-    """What writes a worker's plain transitions into its slot; None if pure Python does.
+    """The compiled writer of a worker's plain transitions; None if pure Python does it.
 
     Args:
         words: the slot's header, as an array.
@@ -88,7 +88,7 @@ def row(words: Any, places: Sequence[tuple[Any, Any]], **at: Any) -> Row | None:
 
 
 def requests(words: Any, request: int) -> Requests | None:
-    """What waits for the trainer's next request; None if pure Python does.
+    """The compiled wait for the trainer's next request; None if pure Python does it.
 
     Args:
         words: the slot's header, as an array.
@@ -98,7 +98,7 @@ def requests(words: Any, request: int) -> Requests | None:
 
 
 def ringing(doorbell: int, again: Callable[[], None], later: Callable[[], None]) -> Ringing | None:
-    """What wakes the trainer; None if pure Python does.
+    """The compiled ring of the trainer's doorbell; None if pure Python does it.
 
     Args:
         doorbell: the descriptor to write to.

@@ -20,7 +20,7 @@ from sc2pool.ray.commit import installed_commit
 
 @dataclass(frozen=True)
 class Played:
-    """What a pool plays.
+    """A pool's game, task and package.
 
     Attributes:
         sc2pool_version: of the package there.
@@ -44,7 +44,7 @@ class Played:
     def of(
         cls, stats: PoolStats, observation: spaces.Space[Any], action: spaces.Space[Any]
     ) -> Played:
-        """What a pool of this process plays, by its figures and the spaces of one env."""
+        """The game, task and package of a pool of this process."""
         return cls(
             sc2pool.__version__,
             installed_commit(),

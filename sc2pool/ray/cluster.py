@@ -45,7 +45,7 @@ _AGAIN_S = 0.2
 _HEAD_S = 30.0
 """For the cluster's head to answer; it does within milliseconds."""
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000")
-"""What a client of gRPC says first (RFC 9113, 3.4): the server answers with its settings."""
+"""The connection preface of a gRPC client (RFC 9113, 3.4): the server answers with its settings."""
 _connected_by: set[str | None] = set()
 """Addresses that this process has connected by: a cluster may be known by several names."""
 
@@ -71,7 +71,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Need:
-    """What some actors take of a cluster.
+    """The resources that some actors take of a cluster.
 
     Attributes:
         name: what they are.
@@ -151,7 +151,7 @@ def _probe(address: str | None) -> None:
 
 
 def answered(call: Callable[[], T]) -> T:
-    """What a call of Ray's returns that asks the cluster's head, and has no limit of its own.
+    """The result of a call of Ray's that asks the cluster's head and has no time limit of its own.
 
     Raises:
         NodeLostError: it has not returned in time.
@@ -199,7 +199,7 @@ def nodes() -> list[Node]:
 def on_each(
     chosen: Sequence[Node], call: Callable[..., Any], *arguments: Any
 ) -> list[tuple[Node, Any]]:
-    """What a call gives on each of these nodes that is alive, in a process there.
+    """The result of a call in a process of each of these nodes that is alive.
 
     Raises:
         ConfigError: it raised, as if a module of the user is missing there; or no answer came.

@@ -1,4 +1,4 @@
-"""What `sc2pool top --ray` and `watch --ray` see: the pools of a cluster's nodes, by their files.
+"""The pools of a cluster's nodes, read from their files, for `sc2pool top --ray` and `watch --ray`.
 
     node: Viewer ─► the live files of the pools of Ray's processes there ─► driver: all of them
 

@@ -129,7 +129,7 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
 
 
 def _fragment(runner: EnvRunner) -> Fragment | None:
-    """What an env runner plays per sample; None if its games are not in real time."""
+    """An env runner's games per sample; None if they are not in real time."""
     env = runner.env.unwrapped
     if not any(_of_each_pool(env, "realtime")):
         return None

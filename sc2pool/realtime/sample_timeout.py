@@ -28,7 +28,7 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True)
 class Fragment:
-    """What one env runner plays per sample.
+    """An env runner's games per sample.
 
     Attributes:
         steps: env steps in each of its envs; 1 if it plays whole episodes, of unknown length.

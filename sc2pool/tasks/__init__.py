@@ -1,1 +1,1 @@
-"""What is played and how it looks to the learner: tasks, bots, the mini-games, the players."""
+"""Tasks, bots, the mini-games, and the players that play them."""

@@ -1,4 +1,4 @@
-"""What `Task` and `RLBotAI` have in common: the class attributes that name a game and its spaces.
+"""The class attributes that `Task` and `RLBotAI` share: they name a game and its spaces.
 
 Rules: a definition is read from the class before a game is launched, so all of it is class
 attributes; an instance lives for one episode.
@@ -75,7 +75,7 @@ class TaskDefinition(ABC):
 
     @abstractmethod
     def observe(self) -> Any:
-        """What the learner sees. May be `async`.
+        """Return the learner's observation. May be `async`.
 
         Returns:
             An element of the observation space: its shape and dtype, no NaN. Anything else is

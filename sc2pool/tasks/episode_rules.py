@@ -108,7 +108,7 @@ PLAIN = frozenset({np.ndarray, np.float64, float, int, bool, dict, list, tuple, 
 
 
 async def awaited(value: Any) -> Any:
-    """What a hook returned; a hook that is `async` is awaited."""
+    """The value that a hook returned; an `async` hook is awaited."""
     if type(value) in PLAIN:
         return value
     return await value if inspect.isawaitable(value) else value

@@ -1,4 +1,4 @@
-"""What a worker runs behind its queue pair.
+"""The players that a worker runs behind its queue pair.
 
 A player plays whole episodes: `play(episode, pair)` puts the first observation, then for each
 action it gets puts one transition, and returns when the episode is over. One coroutine per
@@ -47,7 +47,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class GameFacts:
-    """What the trainer records about a launched game.
+    """The facts that the trainer records about a launched game.
 
     Attributes:
         pid: of the process that listens.
@@ -183,7 +183,7 @@ class Player(ABC):
 
 
 class PlayerSpec(Protocol):
-    """What is pickled and sent to a worker, which makes its player from it."""
+    """The pickled form of a player: the worker makes the player from it."""
 
     def player(self) -> Player:
         """Make the player; called once, in the worker."""

@@ -32,7 +32,7 @@ Masks = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Transition(NamedTuple):
-    """What the learner gets after one env step."""
+    """The result of one env step for the learner."""
 
     observation: Any
     """An element of the task's observation space."""

@@ -110,7 +110,7 @@ def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 def _imported(task: str) -> object:
-    """What a name means; an error in the user's own module is raised as it is."""
+    """The object with this name; an error in the user's own module is raised unchanged."""
     if task not in _PLACES and ":" not in task:
         close = difflib.get_close_matches(task, _PLACES, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]!r}?" if close else "."

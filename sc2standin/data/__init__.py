@@ -1,1 +1,1 @@
-"""What is the same in every game: unit types, abilities, spells, research, and the data tables."""
+"""Data of every game: unit types, abilities, spells, research, and the data tables."""

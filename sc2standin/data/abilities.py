@@ -61,14 +61,14 @@ class OrderKind(IntEnum):
 
 
 class Ability(NamedTuple):
-    """What the simulation needs of a row of the game's ability data."""
+    """The part of a row of the game's ability data that the simulation needs."""
 
     id: int
     target: data_pb.AbilityData.Target.ValueType = NO_TARGET
     remaps_to: int = 0
     """The general id, 0 for none."""
     order: OrderKind | None = None
-    """What a unit does that is ordered to use it."""
+    """The kind of order that it gives a unit."""
     makes: str = ""
     """The name of the type that it trains, for types that no map has."""
 

@@ -39,14 +39,14 @@ def type_named(name: str) -> UnitType | None:
 
 @cache
 def hallucination_of(kind: UnitType) -> UnitType:
-    """What looks like a unit of this type, and neither fights, costs nor detects."""
+    """A unit type that looks like this one, and neither fights, costs nor detects."""
     return replace(
         kind, hallucination=True, weapon=None, minerals=0, vespene=0, food=0.0, detection=0.0
     )
 
 
 def trained_by(ability_id: int) -> UnitType | None:
-    """What an ability of a Protoss or Zerg structure trains, None for all others."""
+    """The unit type that an ability of a Protoss or Zerg structure trains; None for all others."""
     name = TRAINED_BY_ABILITY.get(ability_id)
     return None if name is None else type_named(name)
 
@@ -60,7 +60,7 @@ def _derived() -> dict[int, UnitType]:
 
 
 def _as_in(row: data_pb.UnitTypeData) -> UnitType:
-    """What the tables say of a type."""
+    """The tables' row of a type."""
     return UnitType(
         id=row.unit_id,
         name=row.name,

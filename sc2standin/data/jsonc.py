@@ -13,7 +13,7 @@ from typing import Any
 
 Entry = dict[str, Any]
 Readers = Mapping[str, Callable[[Any], Any]]
-"""What reads a field that JSON writes in another way, by the field's name."""
+"""Readers of fields that JSON writes in another way, by the field's name."""
 
 
 def read(path: Path, readers: Readers) -> Iterator[tuple[str, Entry]]:

@@ -1,4 +1,4 @@
-"""What structures research: which one, by which ability, and what has to be there first.
+"""Research: the structure, its ability, and the requirements.
 
 `upgrades.jsonc` has ids and requirements. Costs and times are those of the game's upgrade table
 (`tables`), which is read when the first of them is asked for.
@@ -83,4 +83,4 @@ RESEARCH_OF: dict[str, tuple[Research, ...]] = {
     name: tuple(one for one in RESEARCH if name in one.by)
     for name in dict.fromkeys(name for one in RESEARCH for name in one.by)
 }
-"""What each structure researches, by its name."""
+"""The research of each structure, by its name."""

@@ -1,4 +1,4 @@
-"""What units cast, for energy or with a cooldown: the spells of `spells.jsonc`.
+"""Spells, cast for energy or with a cooldown; the data is `spells.jsonc`.
 
 Times are in seconds of the players' clock. `simulation.spells` carries the spells out.
 """
@@ -15,7 +15,7 @@ from sc2standin.game_time import LOOPS_PER_S
 
 
 class Aim(Enum):
-    """What a spell is cast on."""
+    """The target of a spell."""
 
     SELF = "no target"
     POINT = "a point"
@@ -56,11 +56,11 @@ class Spell:
     """Time from then on, for which its buffs, its effect and its damage over time last."""
     radius: float = 0.0
     effect_id: int = 0
-    """What an observation shows on the ground, until the spell is over; 0 for nothing."""
+    """The effect's id in observations, until the spell is over; 0 for none."""
     marker: str = ""
     """The type of the unit that lies there until the spell takes effect."""
     buffs: tuple[int, ...] = ()
-    """What an observation shows of the units."""
+    """The buff's id in observations of the units."""
     damage: float = 0.0
     """Taken once, when the spell takes effect."""
     damage_over_time: float = 0.0

@@ -1,4 +1,4 @@
-"""What upgrades change: damage and armor by levels, and other numbers of some unit types.
+"""Upgrades: damage and armor by levels, and other numbers of some unit types.
 
 The numbers are in `upgrades.jsonc`, those of stimpacks here: the real game's of patch 5.0.3 as far
 as known, from memory.
@@ -26,7 +26,7 @@ STIMPACK, STRUCTURE_ARMOR, PROTOSS_SHIELDS = (
 STRUCTURE_ARMOR_POINTS = 2.0
 
 Gain = tuple[float, float]
-"""What a level adds to the damage, and to the bonus against an attribute."""
+"""A level's addition to the damage, and to the bonus against an attribute."""
 
 _ATTACK_OF: dict[str, tuple[int, Gain]] = {
     name: (entry["id"], (damage, bonus))
@@ -39,7 +39,7 @@ _ATTACK_ON_AIR: dict[str, Gain] = {
     for entry in UPGRADES.values()
     for name, (damage, bonus) in entry.get("damage_on_air", {}).items()
 }
-"""What a level adds to a weapon that only hits air units, if the unit's other one gains another."""
+"""A level's addition to a weapon that only hits air units, if it differs from the other one's."""
 _ARMOR_OF: dict[str, int] = {
     name: entry["id"] for entry in UPGRADES.values() for name in entry.get("armor_of", ())
 }
@@ -47,7 +47,7 @@ _ARMOR_OF: dict[str, int] = {
 
 
 class Change(NamedTuple):
-    """What is added to numbers of a unit type."""
+    """Additions to numbers of a unit type."""
 
     units: tuple[str, ...]
     life: float = 0.0
@@ -61,11 +61,11 @@ class Change(NamedTuple):
 _CHANGES = {
     entry["id"]: Change(**entry["changes"]) for entry in UPGRADES.values() if "changes" in entry
 }
-"""What single upgrades change."""
+"""The changes of single upgrades."""
 
 
 class Stimpack(NamedTuple):
-    """What a stimpack does to a unit."""
+    """The effect of a stimpack on a unit."""
 
     ability_id: int
     buff_id: int
@@ -86,7 +86,7 @@ class Levels(NamedTuple):
     armor: int
     shields: int
     armor_points: float
-    """What is added to the armor."""
+    """The addition to the armor."""
 
 
 def levels(kind: UnitType, done: frozenset[int]) -> Levels:

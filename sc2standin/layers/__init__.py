@@ -1,1 +1,1 @@
-"""What a player of the feature layer interface sees: images of the map, and panels."""
+"""The feature layer interface: images of the map, and panels."""

@@ -1,4 +1,4 @@
-"""What an observation has for a client with a screen: layers, pictures and panels."""
+"""An observation's part for a client with a screen: layers, pictures and panels."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _GREETING: Final = 0x53432D31
 
 @dataclass(frozen=True)
 class Invitation:
-    """What a process knows of the game before it has met the other one."""
+    """A process's knowledge of the game before it has met the other one."""
 
     address: str
     port: int
@@ -45,7 +45,7 @@ class Invitation:
 
 @dataclass
 class Meeting:
-    """What a process knows of the game after it has met the other one."""
+    """A process's knowledge of the game after it has met the other one."""
 
     is_host: bool
     done: bool = False

@@ -61,7 +61,7 @@ class Client(WSListener):
         self._waiting: deque[tuple[sc_pb.Request | None, bytes]] = deque()
         """The requests that are not answered yet, and the bytes of each."""
         self._timer: asyncio.Handle | None = None
-        """What answers the waiting requests next; None if they wait for another player."""
+        """The timer of the next answer; None if the requests wait for another player."""
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         """The handshake has succeeded; from now on other clients are refused."""
@@ -146,7 +146,7 @@ class GameServer:
         self._after_stop = after_stop
         self._client: Client | None = None
         self._origins: set[str] = set()
-        """What a client of this server may state as its `Origin`; a page cannot."""
+        """Values of `Origin` that a client of this server may state; a web page cannot."""
         self._ended = asyncio.Event()
 
     async def serve(self, host: str, port: int) -> int:

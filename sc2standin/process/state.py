@@ -146,7 +146,7 @@ CENTRED_AT = 2
 
 @dataclass
 class Hooks:
-    """What a state needs of its process: the socket of another player, a signal to go on."""
+    """A state's access to its process: the socket of another player, a signal to go on."""
 
     meet: Callable[[Invitation], Meeting] | None = None
     """Begins to look for the other player of a game."""
@@ -177,9 +177,9 @@ class State:
     """Episodes begun since create_game."""
     game: Game | None = None
     view: View | None = None
-    """What the client sees of the episode, after its first observation."""
+    """The client's view of the episode, after its first observation."""
     crop: Crop | None = None
-    """What moves the coordinates, if the interface asks for it."""
+    """The shift of coordinates, if the interface asks for it."""
     clock: RealtimeClock | None = None
     """Set while a real-time episode runs."""
     options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
@@ -196,7 +196,7 @@ class State:
     results_sent: bool = False
     """True if an observation had the results of this episode."""
     recording: Recording | None = None
-    """What a replay of the episode needs; set with `setup`."""
+    """The recording of the episode; set with `setup`."""
     playback: Playback | None = None
     """Set while a replay is watched."""
     provenance: Provenance = field(default_factory=Provenance)
@@ -232,13 +232,13 @@ class State:
         return self.setup
 
     def seen(self) -> View:
-        """What the client sees of the current episode. Raises RequestRefused if there is none."""
+        """The client's view of the current episode. Raises RequestRefused if there is none."""
         if self.view is None:
             self.view = View(self.playing(), self.options)
         return self.view
 
     def crop_for(self, options: sc_pb.InterfaceOptions) -> Crop | None:
-        """What moves the coordinates, if an interface asks for it."""
+        """The shift of coordinates, if an interface asks for it."""
         wanted = options.raw and options.raw_crop_to_playable_area
         return Crop(self.playing().terrain) if wanted else None
 

@@ -1,4 +1,4 @@
-"""What a game in real time does after a stop (SIGSTOP, later SIGCONT).
+"""A real-time game's behaviour after a stop (SIGSTOP, later SIGCONT).
 
 The real game's behaviour is unknown, so there are two:
 
@@ -24,7 +24,7 @@ _BEAT_S: Final = 0.01
 
 
 class AfterStop(StrEnum):
-    """What happens to the loops that were due while the process was stopped."""
+    """The fate of the loops that were due while the process was stopped."""
 
     CATCH_UP = "catch-up"
     FREEZE = "freeze"

@@ -1,4 +1,4 @@
-"""What a replay consists of, and the file that holds it.
+"""The content of a replay, and the file that holds it.
 
 An episode is determined by how its game was created and joined, its number, and the requests that
 changed it, each of a player and at its loop. The file is an MPQ archive:
@@ -33,7 +33,7 @@ from sc2standin.game_time import LOOPS_PER_S
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests that change an episode, apart from steps."""
 _PLAYABLE = RECORDED | {"leave_game"}
-"""What a file may hold: one of two players may leave."""
+"""Requests that a file may hold: one of two players may leave."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Largest record of an episode, in memory: a command every loop for three hours."""
 _ENTRY_BYTES: Final = 150
@@ -189,7 +189,7 @@ def _entries(log: bytes) -> list[Entry]:
 
 
 def _metadata(info: sc_pb.ResponseReplayInfo) -> dict[str, object]:
-    """What clients read of any replay to find the version of the game that plays it."""
+    """The part of a replay from which clients learn the version of the game that plays it."""
     return {
         "Title": info.map_name,
         "GameVersion": f"{info.game_version}.{info.base_build}",

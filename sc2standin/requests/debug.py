@@ -22,7 +22,7 @@ from sc2standin.simulation.units import ME, NEUTRAL
 
 MAX_SCORE = 1_000_000_000
 GIFT = 5000
-"""What a client gets of a resource that it asks for."""
+"""The amount of a resource that a client gets if it asks for it."""
 _CHEATS = frozenset({debug_pb.food, debug_pb.free, debug_pb.tech_tree, debug_pb.fast_build})
 """Rules of an economy that are lifted, and hold again with the next such command."""
 _FATES = {

@@ -22,7 +22,7 @@ JoinError = sc_pb.ResponseJoinGame.Error
 OBSERVER = 3
 """The player id of one who watches two computers."""
 NAME_LENGTH = 32
-"""What the game keeps of a player's name."""
+"""Length of a player's name that the game keeps."""
 LOCAL_HOST = "127.0.0.1"
 """Where the host of a game of two clients is, if join_game does not name an address."""
 
@@ -73,7 +73,7 @@ def _begin_match(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> 
 
 
 def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
-    """What a process knows of its other player: enough to carry out that player's requests."""
+    """A process's state of the other player: enough to carry out that player's requests."""
     other = State(
         state.data_dir,
         player_id=player,
@@ -93,7 +93,7 @@ def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
 
 
 def invitation(state: State, request: sc_pb.RequestJoinGame) -> Invitation | None:
-    """What is needed to meet the other player's process; None if there is none to meet."""
+    """The invitation for the other player's process; None if there is none to meet."""
     if not _needs_other(state) or _join_problem(state, request) is not None:
         return None
     return Invitation(

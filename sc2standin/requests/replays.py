@@ -69,7 +69,7 @@ def save_replay(state: State, _request: sc_pb.RequestSaveReplay, response: sc_pb
 
 
 def replay_info(state: State, request: sc_pb.RequestReplayInfo, response: sc_pb.Response) -> None:
-    """What a replay file says about its game."""
+    """The description of the game in a replay file."""
     reply = response.replay_info
     reply.SetInParent()
     try:

@@ -1,4 +1,4 @@
-"""What a player looks at and has selected: the camera, the selection, the control groups.
+"""A player's console: the camera, the selection, the control groups.
 
 Rules it keeps: a `Console` never changes, each action makes a new one; it takes effect with the
 next loop, like every action, while later actions of the same loop already build on it; a unit that

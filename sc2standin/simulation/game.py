@@ -63,7 +63,7 @@ _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
 
 
 class Started(Protocol):
-    """What happens by itself in an episode: rules, economies, computers, spells."""
+    """Automatic events of an episode: rules, economies, computers, spells."""
 
     def start(self) -> None:
         """Begin, before the first loop."""
@@ -73,7 +73,7 @@ class Started(Protocol):
 
 
 class _Asked(NamedTuple):
-    """What a player asked for, and the loop at whose end it takes effect."""
+    """A player's request, and the loop at whose end it takes effect."""
 
     due: int
     player: int
@@ -117,7 +117,7 @@ class Game:
         # The returns of SMAC's players were taken with it; the real game has it on no map.
         self.world.armored_shields = scenario.is_battle
         self._asked: list[_Asked] = []
-        """What takes effect in later loops."""
+        """The requests that take effect in later loops."""
         self.units_asked: Counter[int] = Counter()
         """Units that will be created, for each player that asked for them."""
         self._ending: sc_pb.Result.ValueType | None = None
@@ -207,7 +207,7 @@ class Game:
         return economies
 
     def sight_of(self, player: int) -> Sight | None:
-        """What a player sees, None without fog. A command may depend on it, after a look.
+        """A player's sight, None without fog. A command may depend on it, after a scan.
 
         It must then be the same in the processes of both players, and each has its own viewer.
         """

@@ -23,7 +23,7 @@ LOOK_LOOPS = 8
 """Loops between two looks: a unit walks about one cell meanwhile."""
 
 SNAPSHOT_TAG = (1 << 32) + 2
-"""What a remembered unit's tag has more than the unit's own; the real game's tags differ, too."""
+"""Offset of a remembered unit's tag from the unit's own; the real game's tags differ, too."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Snapshot:
 
     unit: Unit
     kind: UnitType
-    """What it was then: a structure may have become another one."""
+    """The type that was seen: a structure may have become another one."""
     x: float
     y: float
 

@@ -33,9 +33,9 @@ class Order(NamedTuple):
     y: float
     target_tag: int
     makes: UnitType | Research | None = None
-    """What is built, trained or researched."""
+    """The unit type or research that is made."""
     spell: Spell | None = None
-    """What is cast."""
+    """The spell that is cast."""
 
 
 STOPPED = Order(OrderKind.IDLE, 0.0, 0.0, 0)
@@ -61,7 +61,7 @@ LAST_LOOP = 1 << 60
 
 @dataclass(slots=True)
 class Deposit:
-    """What is left in a mineral field, a geyser or a refinery."""
+    """The remaining content of a mineral field, a geyser or a refinery."""
 
     left: int
     free_at: int = 0
@@ -125,7 +125,7 @@ class Unit:
     """The orders after the current one."""
     patrol_from: Point = (0.0, 0.0)
     job: Job | None = None
-    """What it does in an economy."""
+    """Its job in an economy."""
     cargo: tuple[int, int] = (0, 0)
     """Minerals and gas that a worker carries."""
     workplace: int = 0

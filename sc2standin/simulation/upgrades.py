@@ -7,7 +7,7 @@ from sc2standin.data.upgrades import Levels, levels, variant
 
 
 class Upgrades:
-    """What is researched.
+    """A player's finished research.
 
     Attributes:
         count: the number of all upgrades; nothing of this file matters while it is 0.
@@ -29,7 +29,7 @@ class Upgrades:
         self._levels.clear()
 
     def kind_for(self, owner: int, kind: UnitType, *, stimmed: bool = False) -> UnitType:
-        """What a player's units of a type are, with a stimpack or without one."""
+        """The type of a player's units with its upgrades, with a stimpack or without one."""
         if not self.count and not stimmed:
             return kind.variant_of or kind
         return variant(kind, frozenset(self.of(owner)), stimmed=stimmed)

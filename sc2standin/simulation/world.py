@@ -49,7 +49,7 @@ class Scan(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What a spell shows on the ground."""
+    """A spell's effect on the ground."""
 
     id: int
     owner: int
@@ -144,7 +144,7 @@ class World:
         self.casting = False
         """True while a unit has an order to cast."""
         self.effects: list[Effect] = []
-        """What spells show on the ground now."""
+        """The effects of spells on the ground now."""
         self.creep: Cells | None = None
         """The cells with creep, as (y, x), None if there is none; a change makes a new array."""
         self.gods: set[int] = set()

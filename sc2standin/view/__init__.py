@@ -1,4 +1,4 @@
-"""What the client sees of an episode: one message, in which only what has changed is set."""
+"""The client's view of an episode: one message, in which only changed fields are set anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What spells show on the ground: in the raw interface, and which of it a player sees."""
+"""Effects of spells on the ground: in the raw interface, and the part that a player sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the units of an economy show: progress, harvesters, contents, cargo."""
+"""Economy fields of observed units: progress, harvesters, contents, cargo."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _ECONOMY = {
 
 
 def category(kind: UnitType) -> str:
-    """What a unit is for."""
+    """The purpose of a unit."""
     if kind in _ECONOMY:
         return "economy"
     return "technology" if STRUCTURE in kind.attributes else "army"

@@ -124,7 +124,7 @@ class View:
         )
 
     def _look(self, *, fog: bool) -> tuple[Sequence[Unit | Snapshot], Grid | None, Cells | None]:
-        """What the client sees or remembers: units, the visibility of each cell in a fog, creep."""
+        """The client's sight and memory: units, the visibility of each cell in a fog, creep."""
         sight = self._game.sight if fog else None
         if sight is None:
             return self._game.world.units, None, self._game.world.creep

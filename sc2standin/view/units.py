@@ -248,7 +248,7 @@ def _show_cloak(message: raw_pb.Unit, unit: Unit, player: int) -> None:
 
 
 def _alliance(owner: int, player: int) -> raw_pb.Alliance.ValueType:
-    """What an owner's units are to a player."""
+    """The alliance of an owner's units to a player."""
     if owner == player:
         return raw_pb.Self
     return raw_pb.Neutral if owner == NEUTRAL else raw_pb.Enemy

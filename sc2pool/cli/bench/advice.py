@@ -1,4 +1,4 @@
-"""What the figures mean: which number of games looks best, and what limits it.
+"""Advice from the figures: the best number of games, and its bottleneck.
 
 Rules: pure functions from figures to sentences; each sentence names the figures it comes from.
 """
@@ -24,7 +24,7 @@ MUCH_ELSE_CORES = 0.25
 
 
 class Limit(StrEnum):
-    """What keeps a pool from being faster."""
+    """The bottleneck of a pool."""
 
     MEMORY = "memory"
     CORES = "cores"
@@ -39,7 +39,7 @@ def best(measured: Sequence[Measured]) -> Measured:
 
 
 def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_bytes: int) -> Limit:
-    """What limits the chosen pool.
+    """The bottleneck of the chosen pool.
 
     Args:
         chosen: the best of `measured`.

@@ -1,4 +1,4 @@
-"""What `sc2pool bench` has measured, as data; light, so that bad arguments are answered at once."""
+"""The results of `sc2pool bench`, as data; light, so that bad arguments are answered at once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Resets:
-    """What resets take with this number of spares."""
+    """The duration of resets with this number of spares."""
 
     n: int
     spares: int

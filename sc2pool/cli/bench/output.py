@@ -1,4 +1,4 @@
-"""What a measurement prints and writes: progress, Markdown tables, a JSON file.
+"""The output of a measurement: progress, Markdown tables, a JSON file.
 
 Rule: progress goes to stderr, so that stdout holds the result alone.
 """

@@ -64,7 +64,7 @@ def _is_game(process: psutil.Process) -> bool:
 
 @dataclass(frozen=True)
 class Used:
-    """What one process has used so far."""
+    """The resources that one process has used so far."""
 
     role: str
     cpu_s: float

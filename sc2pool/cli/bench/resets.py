@@ -1,4 +1,4 @@
-"""What a reset takes, by its kind, and what it costs the batch that waits for it.
+"""The duration of resets, by kind, and their cost to the batch that waits for them.
 
 Episodes are made short and of random length, so that they end one after the other as in a long run.
 The batches in which one ends are compared with all the others.
@@ -66,7 +66,7 @@ class ShortEpisodes:
         return None if took is None else 1000.0 * float(took.p50)
 
     def cost_percent(self) -> list[float]:
-        """What each reset added to its batch, in percent of a median batch without one."""
+        """The time that each reset added to its batch, in percent of a median batch without one."""
         if not self._plain_ms:
             return []
         usual_ms = median(self._plain_ms)

@@ -1,4 +1,4 @@
-"""What a check is, the findings of one run, and the report: text for people, JSON for programs.
+"""Checks, the findings of one run, and the report: text for people, JSON for programs.
 
 A check holds a pure function: its parameters are what was measured, its result is the judgement.
 `Findings.note` calls it and keeps both, so the type checker compares each measurement with its
@@ -53,13 +53,13 @@ class Grade(StrEnum):
 
 
 class Judgement(NamedTuple):
-    """What a measurement means."""
+    """The verdict on a measurement."""
 
     outcome: Grade
     figure: str
-    """What was measured, in words and with units."""
+    """The measurement, in words and with units."""
     advice: str = ""
-    """What it means and what to do about it; empty if nothing has to be done."""
+    """The consequence and the remedy; empty if nothing has to be done."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Check(Generic[P]):
     judge: Callable[P, Judgement]
     """A pure function from the measurement to the judgement."""
     remedy: str = ""
-    """What to do if the measurement itself failed, and not because of a game's fault."""
+    """The remedy if the measurement itself failed, and not because of a game's fault."""
 
 
 class Finding(NamedTuple):
@@ -113,7 +113,7 @@ FAULT_ADVICE: Final[dict[FaultKind, str]] = {
         "way"
     ),
 }
-"""What to do, by what the game did."""
+"""Remedies, by the game's fault."""
 
 
 class Findings:
@@ -178,7 +178,7 @@ class Findings:
             self.note_failure(self._under_way, detail, FaultKind.DEADLINE)
 
     def measured(self, check: Check[...]) -> Mapping[str, Any] | None:
-        """What was measured for this check; None if it was not looked at."""
+        """The measurement for this check; None if there is none."""
         finding = self._by_name.get(check.name)
         return None if finding is None else finding.measured
 

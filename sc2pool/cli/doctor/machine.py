@@ -31,7 +31,7 @@ _SHARED_MEMORY: Final = Path("/dev/shm")
 _CGROUP: Final = Path("/sys/fs/cgroup")
 
 Playable = tuple[GameSetup, Path]
-"""What is played in the examination, and its map."""
+"""The task of the examination, and its map."""
 
 
 # ---- the installation ---------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class _StopAskedForError(Exception):
 
 @dataclass
 class _Watch:
-    """What `evaluate_policy` calls after every step of every env.
+    """The callback of `evaluate_policy`, called after every step of every env.
 
     Attributes:
         whole: for each ended episode, in order, whether no fault cut it short.

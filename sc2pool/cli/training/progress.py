@@ -29,7 +29,7 @@ _BAR_WIDTH = 16
 
 @dataclass(frozen=True)
 class Figures:
-    """What is shown."""
+    """The figures to show."""
 
     steps: int
     total_steps: int
@@ -51,7 +51,7 @@ class Figures:
 
     @property
     def how_well(self) -> str:
-        """What has come of the steps."""
+        """The results of the steps."""
         how_good = f"mean return {score(self.mean_return)}"
         if self.win_rates:
             won = (f"{rate:.0%} against {name}" for name, rate in self.win_rates.items())

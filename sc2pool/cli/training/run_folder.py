@@ -127,7 +127,7 @@ def read_steps(model: Path, algo: str) -> int:
 
 
 def _why_not(algorithm: Algorithm, data: Any, parts: Set[str]) -> str:
-    """What the algorithm would miss in a saved model; empty for nothing.
+    """The parts that a saved model lacks for the algorithm; empty for none.
 
     Args:
         algorithm: that shall go on with it.

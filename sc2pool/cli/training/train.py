@@ -168,7 +168,7 @@ def train(
 
 
 def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
-    """What `config.json` says of the run."""
+    """The content of `config.json`."""
     versions = {name: metadata.version(name) for name in RECORDED_VERSIONS}
     values = asdict(options)
     return {
@@ -181,7 +181,7 @@ def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
 
 
 def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes: str = "") -> str:
-    """What the run will do, printed when it starts.
+    """The banner, printed when the run starts.
 
     Args:
         options: of the run.
@@ -221,7 +221,7 @@ def closing_words(
     evaluation: Evaluation | None,
     self_play: SelfPlay | None = None,
 ) -> str:
-    """What was saved and where, and how to continue a run that was stopped."""
+    """The files that were saved, and how to continue a run that was stopped."""
     how_well = f"mean return {score(episodes.mean_return())} over the last {WINDOW} episodes"
     if self_play is not None:
         how_well = self_play.outcome()

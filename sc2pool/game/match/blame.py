@@ -34,7 +34,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the system shows of a game from which a reply was awaited."""
+    """The operating system's view of a game whose reply was awaited."""
 
     answered: bool = False
     """All of its replies are there."""
@@ -62,7 +62,7 @@ _SIGNS: Sequence[tuple[str, Callable[[Evidence], bool]]] = (
     ("it computes, and the other one waits", lambda seen: seen.cpu_share >= BUSY_CPU_SHARE),
     ("it uses no CPU time, the other one does", lambda seen: seen.cpu_share < IDLE_CPU_SHARE),
 )
-"""What can be seen of a game that hangs, the gravest first."""
+"""Symptoms of a game that hangs, the gravest first."""
 
 
 def judge(evidence: Mapping[Side, Evidence]) -> Verdict:

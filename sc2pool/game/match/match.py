@@ -49,7 +49,7 @@ _OPPOSITE: Final[dict[int, int]] = {
 
 
 class MatchStep(NamedTuple):
-    """What one step brought both sides."""
+    """The result of one step for both sides."""
 
     sides: tuple[Step, Step]
     """The host's and the guest's."""

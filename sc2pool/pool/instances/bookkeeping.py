@@ -31,7 +31,7 @@ class Bookkeeping:
         NoAsyncCallError,
         multiprocessing.TimeoutError,
     )
-    """What the pool raises itself, where its records are whole."""
+    """Errors that the pool raises itself while its records are whole."""
 
     def __init__(self) -> None:
         self.torn = False

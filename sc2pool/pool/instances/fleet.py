@@ -88,7 +88,7 @@ class Fleet:
         return instance
 
     def doorbells_of(self, instances: Sequence[Instance]) -> Sequence[Ringable]:
-        """What to ring to wake these instances' workers; good until a worker comes or goes."""
+        """The fewest doorbells that wake these instances; valid until a worker comes or goes."""
         return self._common.fewest(instance.queue.request_doorbell for instance in instances)
 
     def due(self) -> list[Seat]:
@@ -222,7 +222,7 @@ class Fleet:
         return min(times)
 
     def watched(self) -> list[Watched]:
-        """What the watchdog looks at; runs in its thread, so it only reads."""
+        """The processes that the watchdog inspects; runs in its thread, so it only reads."""
         limits = self._limits
         limits_s = {
             State.LAUNCHING: self._launch_timeout_s(),

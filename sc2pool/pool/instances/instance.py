@@ -340,7 +340,7 @@ class Instance:
         return None
 
     def phase(self) -> Phase:
-        """What it does, as faults name it."""
+        """Its phase, as faults name it."""
         return _PHASES.get(self.state, Phase.IDLE)
 
     def launched(self, games: Sequence[GameFacts]) -> None:

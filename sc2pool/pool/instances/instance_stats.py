@@ -16,7 +16,7 @@ _EXCHANGE_S = 0.001
 
 
 def instance_stats(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list[InstanceStats]:
-    """What each seat's instance is and does.
+    """The statistics of each seat's instance.
 
     Args:
         seats: of the pool.
@@ -39,7 +39,7 @@ def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
 
 
 def stats_of(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceStats:
-    """What one seat's instance is and does."""
+    """The statistics of one seat's instance."""
     games, episode = instance.games, instance.episode
     first = games[0] if games else None
     progress = instance.queue.progress()

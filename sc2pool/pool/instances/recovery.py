@@ -1,4 +1,4 @@
-"""What follows when an instance fails: what is recorded, and whether another takes its place.
+"""Failed instances: the record of the fault, and the successor.
 
     fault ─► report, counters, log ─► hopeless? ─ no ─► a new instance, same seat, same episode
     the user's code raised ─► report ────┴ yes ─► the error that ends the pool
@@ -139,7 +139,7 @@ class Recovery:
 
 
 def successor_of(games: int) -> str:
-    """What takes the place of an instance with this many games, in words."""
+    """The successor of an instance with this many games, in words."""
     if games > 1:
         return f"{games} new games take over"
     return "a new game takes over" if games else "a new instance takes over"

@@ -62,7 +62,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What happened to an instance."""
+    """An event in an instance's life."""
 
     __hash__ = str.__hash__
 

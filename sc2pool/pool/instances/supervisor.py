@@ -1,4 +1,4 @@
-"""What follows from what an instance says, or fails to say.
+"""Reactions to an instance's messages, and to missing ones.
 
     reply, message, end of file, deadline, verdict ─► state, counters, listener ─► reset, replace
 
@@ -48,7 +48,7 @@ class Listener:
 
 
 def read(instance: Instance) -> list[Any]:
-    """What the instance has sent; a message that cannot be unpickled is an error of the user's.
+    """The instance's message; one that cannot be unpickled is an error of the user's.
 
     Raises:
         ChannelClosedError: it has ended.

@@ -1,4 +1,4 @@
-"""What a pool takes from the operating system, in one place: a simulation has a system of its own.
+"""The operating system as a pool uses it; a simulation has a system of its own.
 
     REAL       processes, descriptors, shared memory, files, a thread
     simulated  `tests/support/simulation`: all of these in one process, for millions of rare faults

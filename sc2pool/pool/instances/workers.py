@@ -218,7 +218,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Hosting:
-    """What a worker holds of one instance.
+    """A worker's resources for one instance.
 
     Attributes:
         directory: the folder for its temporary files.

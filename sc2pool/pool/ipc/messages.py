@@ -174,7 +174,7 @@ class NotHeld:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a worker knows of a fault: the logs of its games, its traceback, the replay."""
+    """A worker's evidence of a fault: the logs of its games, its traceback, the replay."""
 
     log_tail: str = ""
     traceback: str = ""

@@ -1,4 +1,4 @@
-"""What the user's code raises: as data on its way from a worker, then as what the trainer raises.
+"""Errors of the user's code: as data on the way from a worker, then as exceptions of the trainer.
 
 Rule: the user's own error is what is raised: nothing here fails because of the way in which the
 user's exception is made, shown or pickled.
@@ -65,7 +65,7 @@ def original(raised: Raised) -> BaseException | None:
 
 
 def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2PoolError:
-    """What ends a pool: an error of ours that names the env, else `UserCodeError`."""
+    """The exception that ends a pool: an error of ours that names the env, else `UserCodeError`."""
     error = original(raised)
     ours: SC2PoolError
     if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):

@@ -1,1 +1,1 @@
-"""What a pool has on the machine: worker processes, the folder of a run, a watchdog over all."""
+"""A pool's worker processes, run folder and watchdog."""

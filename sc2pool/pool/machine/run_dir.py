@@ -157,7 +157,7 @@ def _runs_below(temp: Path) -> list[Path]:
 
 
 def _named(run: Path) -> Trainer | None:
-    """What the folder's name says; None if it is no folder of a run."""
+    """The run that the folder's name says; None if it is no folder of a run."""
     parts = run.name.removeprefix(_PREFIX).split("-")
     with suppress(ValueError):
         system, pid, created_s, pools_before, _ = parts

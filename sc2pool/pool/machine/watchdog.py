@@ -86,7 +86,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is wrong with an instance.
+    """A watchdog's verdict on an instance.
 
     Attributes:
         kind: of the fault; None if it is only due for a soft recycle.

@@ -34,7 +34,7 @@ def most_members(envs_per_worker: int) -> int:
 
 
 class Ringable(Protocol):
-    """What can be rung."""
+    """A doorbell, or one that several workers hear."""
 
     def ring(self) -> None: ...
 
@@ -86,7 +86,7 @@ class CommonDoorbells:
                 return
 
     def fewest(self, doorbells: Iterable[Doorbell]) -> Sequence[Ringable]:
-        """What to ring for all of these to be heard; good until a doorbell joins or leaves."""
+        """The fewest doorbells that wake all of these; valid until a doorbell joins or leaves."""
         asked = dict.fromkeys(doorbells)
         fewest: list[Ringable] = []
         for common, members in self._groups:

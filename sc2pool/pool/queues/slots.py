@@ -136,7 +136,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Columns:
-    """What a step of all envs needs of every slot, each as one array: (slots, …).
+    """The parts of all slots that a step of all envs needs, each as one array: (slots, …).
 
     Actions and rewards of envs with several rows are (slots, rows, …). Observations are (slots, 2,
     …), or (slots, 2, rows, …): each has two places, see `SlotLayout`.

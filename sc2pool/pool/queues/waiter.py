@@ -72,7 +72,7 @@ class Waiter(ABC):
         return True
 
     def take_raised(self) -> tuple[BaseException, Any] | None:
-        """What the user's code has raised in the newest wait, and the tag of its instance.
+        """The error of the user's code in the newest wait, and the tag of its instance.
 
         Always None but in a serial pool, whose waits run the user's code.
         """

@@ -1,1 +1,1 @@
-"""What a pool shows and keeps: live files, metrics, a window, logs, replays, fault reports."""
+"""A pool's output: live files, metrics, a window, logs, replays, fault reports."""

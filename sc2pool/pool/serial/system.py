@@ -1,4 +1,4 @@
-"""What a serial pool takes in place of worker processes; see `sc2pool.pool.instances.system`.
+"""A serial pool's system, without worker processes; see `sc2pool.pool.instances.system`.
 
 The pool is the same, so episodes, seeds and observations are. What is missing is supervision: no
 worker can be killed, nothing watches memory and hung code, and a deadline passes as it will, since

@@ -1,1 +1,1 @@
-"""What a pool counts and measures."""
+"""A pool's counters and measurements."""

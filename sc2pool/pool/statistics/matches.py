@@ -18,7 +18,7 @@ from typing import Final
 MOST_OPPONENTS: Final = 50
 """Opponents listed by name; as many as a `SnapshotStore` keeps by default."""
 OTHERS: Final = "others"
-"""What the opponents without an entry of their own are called."""
+"""Name of the opponents without an entry of their own."""
 
 
 @dataclass(frozen=True)

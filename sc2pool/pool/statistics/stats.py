@@ -168,7 +168,7 @@ class InstanceStats:
 
 @dataclass(frozen=True)
 class PoolStats:
-    """What a pool has counted since it was made, and what its instances are doing.
+    """A pool's counters since it was made, and the state of its instances.
 
     Attributes:
         at_s: when these figures were read, in the trainer's monotonic time.

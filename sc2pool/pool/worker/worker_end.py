@@ -122,7 +122,7 @@ class WorkerEnd(QueuePair):
         return self._abandoned
 
     def phase(self) -> Phase:
-        """What the trainer waits for: the answer to a reset, to a step, or nothing."""
+        """The phase: resetting or stepping while the trainer waits, otherwise idle."""
         return self._phase
 
     def is_requested(self) -> bool:

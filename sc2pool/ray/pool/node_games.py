@@ -28,7 +28,7 @@ from sc2pool.ray.node_end import end_with_node
 
 @dataclass(frozen=True)
 class About:
-    """What a node's pool says of itself.
+    """A node's description of its pool.
 
     Attributes:
         played: what must be the same on all nodes.

@@ -46,7 +46,7 @@ class NoPlaceError(SC2PoolError):
 
 @dataclass
 class Reborn:
-    """What an actor that was made anew has brought so far.
+    """The first reply of an actor that was made anew.
 
     Attributes:
         fault: for the infos.

@@ -175,7 +175,7 @@ def _all_played(algorithm: Algorithm) -> list[tuple[str, Played]]:
 
 
 def _played(runner: EnvRunner) -> tuple[str, Played] | None:
-    """What an env runner plays, and where; None if it has no env."""
+    """An env runner's games and their node; None if it has no env."""
     if runner.env is None:
         return None
     pool = runner.env.unwrapped.pool

@@ -138,7 +138,7 @@ def configure(
 
 
 def _make_games(settings: dict[str, Any]) -> Reporting:
-    """What RLlib calls in each env runner."""
+    """Make the env of an env runner; RLlib calls it."""
     folders: list[Path] = []
     if ray.get_runtime_context().get_actor_id() is not None:  # not with RLlib's runner in a driver
         end_with_node(folders)

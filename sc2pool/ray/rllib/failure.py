@@ -63,7 +63,7 @@ class Reporting(VectorWrapper):
 
 
 def failure_of(run: str) -> str:
-    """What has ended a pool of this training, in words; empty if nothing has.
+    """The error that has ended a pool of this training, in words; empty if none has.
 
     Raises:
         NodeLostError: the cluster's head does not answer.

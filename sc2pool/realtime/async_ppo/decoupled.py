@@ -75,7 +75,7 @@ def policy_loss(
 
 
 class _Terms(NamedTuple):
-    """What is logged of one minibatch."""
+    """The logged figures of one minibatch."""
 
     entropy_loss: float
     policy_gradient_loss: float

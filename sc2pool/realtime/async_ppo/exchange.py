@@ -1,4 +1,4 @@
-"""What the actor and the learner pass to each other, from thread to thread.
+"""The messages between the actor's and the learner's threads.
 
     actor ── Step ──► RolloutStore ──► learner      what was observed and done
     actor ◄─ WeightVersion ◄─ Weights ◄── learner   the newest policy
@@ -53,7 +53,7 @@ class Step(NamedTuple):
     version: int
     """Version of the weights that chose the actions."""
     observations: Any
-    """What the actions were chosen for: an array with a first axis of n, or a dict of such."""
+    """The observations that were acted on: an array with a first axis of n, or a dict of such."""
     episode_starts: NDArray[np.bool_]
     actions: NDArray[Any]
     """As the policy gave them."""

@@ -29,7 +29,7 @@ STEPS = (
     *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
     *(steps.BUILD_DEPOT, steps.BUILD_BARRACKS, steps.TRAIN_MARINE),
 )
-"""What each action before ATTACK does."""
+"""The effect of each action before ATTACK."""
 OBSERVATION_SIZE = TOWN_SIZE + 9
 HOME_CELLS = 20.0
 """Enemies nearer to the command centre than this threaten it."""

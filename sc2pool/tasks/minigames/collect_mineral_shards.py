@@ -62,7 +62,7 @@ class CollectMineralShards(Task):
 
 
 def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArray[np.float32]:
-    """What the learner sees of the first two marines and the shards around each.
+    """The observation: the first two marines and the shards around each.
 
     Args:
         marines: (n, 2) positions of the learner's marines, in the order of their tags.

@@ -61,7 +61,7 @@ class MoveToBeacon(Task):
 
 
 def beacon_vector(marines: Floats, beacons: Floats, area: PlayableArea) -> NDArray[np.float32]:
-    """What the learner sees of the first marine and the first beacon.
+    """The observation: the first marine and the first beacon.
 
     Args:
         marines: (n, 2) positions of the learner's marines, n may be 0.

@@ -17,7 +17,7 @@ from sc2pool.tasks.queue_pair import PolicyPair, QueuePair, Transition
 
 
 class Policy(Protocol):
-    """What every SB3 model has: PPO, A2C, DQN, SAC, MaskablePPO, RecurrentPPO and others."""
+    """The methods of every SB3 model: PPO, A2C, DQN, SAC, MaskablePPO, RecurrentPPO and others."""
 
     def predict(
         self,

@@ -162,6 +162,6 @@ def _predicting(opponent: Any, task: type[TaskDefinition]) -> Opponent:
 
 
 def _name(opponent: Any) -> str:
-    """What an opponent is called in infos and logs."""
+    """The opponent's name in infos and logs."""
     name = getattr(opponent, "__name__", None)
     return name if isinstance(name, str) else type(opponent).__name__

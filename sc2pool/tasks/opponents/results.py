@@ -19,7 +19,7 @@ RESULT = "sc2pool.result"
 
 _POINTS = {"win": 1.0, "loss": 0.0, "tie": 0.5, "undecided": 0.5}
 _KEPT = 0.99
-"""What a game still counts when another one has been played against the same opponent."""
+"""Weight of a game after one more game against the same opponent."""
 UNKNOWN_RATE = 0.5
 """The win rate against an opponent that has not been met."""
 

@@ -63,7 +63,7 @@ class DrivenTask:
         )
 
     async def turn(self, action: Any) -> list[sc_pb.Action]:
-        """What the task makes of this action."""
+        """The commands that the task makes of this action."""
         task = self._task
         acts = task.act(action)
         commands = as_actions(acts if type(acts) in PLAIN else await awaited(acts))

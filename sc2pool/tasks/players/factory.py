@@ -1,4 +1,4 @@
-"""What is pickled of a task and sent to a worker, which makes its player from it."""
+"""The pickled form of a task: a worker makes its player from it."""
 
 from __future__ import annotations
 

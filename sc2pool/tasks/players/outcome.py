@@ -18,7 +18,7 @@ _NAMES: Mapping[int | None, str] = {
     sc_pb.Defeat: "loss",
     sc_pb.Tie: "tie",
 }
-"""What an info calls the results of a game; every other is undecided."""
+"""Names of a game's results in an info; every other result is undecided."""
 
 
 def with_result(last: Transition, result: int | None, opponent: str | None) -> Transition:
@@ -60,5 +60,5 @@ def as_one_episode(
 
 
 def name_of(computer: Computer) -> str:
-    """What the game's own player is called as an opponent."""
+    """The opponent's name of the game's own player."""
     return f"computer-{sc_pb.Difficulty.Name(computer.difficulty)}"

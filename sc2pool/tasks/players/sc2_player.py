@@ -37,7 +37,7 @@ millisecond."""
 
 
 class SC2Player(Player):
-    """What the players of tasks and of bots share: a game, and a new task object per episode."""
+    """The part that players of tasks and bots share: a game, a new task object per episode."""
 
     strict = True
 
@@ -229,7 +229,7 @@ class SC2Player(Player):
 
 
 def facts_of(game: Game) -> GameFacts:
-    """What the trainer records about this game."""
+    """The facts that the trainer records about this game."""
     return GameFacts(
         game.pid,
         game.root_pid,
@@ -291,7 +291,7 @@ class TaskPlayer(SC2Player):
             await self.put(pair, task, await driven.see(step, game.tick))
 
     def taking(self, pair: QueuePair) -> Callable[[], Awaitable[Any]]:
-        """What to call for the next action, as the task's `act` takes it."""
+        """The call for the next action, in the form that the task's `act` takes."""
         return pair.get_action
 
     async def put(self, pair: QueuePair, task: Task, transition: Transition) -> None:  # noqa: ARG002

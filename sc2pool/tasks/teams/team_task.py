@@ -58,7 +58,7 @@ class TeamTask(Task):
 
     @abstractmethod
     def observe(self) -> Any:
-        """What each agent sees: for each, an element of the observation space. May be `async`."""
+        """Return each agent's observation, an element of the observation space. May be `async`."""
 
     def state(self) -> Any:
         """The whole battle as the newest observation shows it, an element of the state space."""

@@ -29,7 +29,7 @@ RACES = {
 
 TYPE_BY_NAME: dict[str, UnitType] = {}
 BODIES: dict[str, Entry] = {}
-"""What the files say of the types that only debug commands create, by their names in the tables."""
+"""Entries of the types that only debug commands create, by their names in the tables."""
 
 _OF_WEAPONS: Readers = {
     "targets": data_pb.Weapon.TargetType.Value,

@@ -1,4 +1,4 @@
-"""What a unit type is: the fields that the simulation knows, and the damage of a hit.
+"""Unit types: the fields that the simulation knows, and the damage of a hit.
 
 Numbers are at normal speed: a second here is 16 game loops, as in the API's `UnitTypeData`.
 """
@@ -41,7 +41,7 @@ class WeaponType:
     """Circles around the target in which other units, own ones too, take a share of the damage:
     the radius and the share of each, the smallest one first."""
     other: WeaponType | None = None
-    """What the unit fires at those that this weapon cannot hit, or hits less hard."""
+    """The weapon against units that this one cannot hit, or hits less hard."""
 
     @cached_property
     def reach(self) -> float:
@@ -70,7 +70,7 @@ class WeaponType:
 
 @dataclass(frozen=True)
 class HealType:
-    """What heals wounded biological units of the same owner."""
+    """The healing of wounded biological units of the same owner."""
 
     range: float
     life_per_s: float

@@ -93,7 +93,7 @@ def _set_rally(unit: Unit, order: Order) -> None:
 
 
 def _smart(unit: Unit, target: Unit | None) -> OrderKind:
-    """What a right click means for this unit."""
+    """The order that a right click gives this unit."""
     if not unit.type.mobile:
         return OrderKind.MOVE if unit.type.afloat else OrderKind.RALLY
     if unit.type in WORKERS and target is not None:

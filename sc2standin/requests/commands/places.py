@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 def known_to(game: Game, player: int) -> Known:
-    """What a player knows: it may build where units stand that it does not see or detect."""
+    """A player's knowledge: it may build where units stand that it does not see or detect."""
     others = [unit for unit in game.world.units if unit.owner not in (player, NEUTRAL)]
     hidden = {unit for unit in others if is_hidden(unit, player)}
     sight = game.sight_of(player)

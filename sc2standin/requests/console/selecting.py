@@ -1,4 +1,4 @@
-"""What a click or a button selects: from one console to the next.
+"""Selection by clicks and buttons: from one console to the next.
 
 Rules it keeps: a click on nothing changes nothing; only the client's own units are selected
 together, a unit of another player alone; a rectangle with units in it selects no structures.

@@ -38,7 +38,7 @@ _ALONE = (OrderKind.BUILD, OrderKind.TRAIN)
 
 @dataclass(frozen=True)
 class Screen:
-    """What the client sees when it acts."""
+    """The client's view when it acts."""
 
     game: Game
     controls: Controls

@@ -13,7 +13,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 @dataclass(frozen=True)
 class Level:
-    """What one difficulty does."""
+    """The behaviour of one difficulty."""
 
     thinks_every_loops: int
     workers: int

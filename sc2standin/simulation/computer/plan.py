@@ -1,4 +1,4 @@
-"""What a computer player does next, from what it has: pure, so that a test can ask anything."""
+"""A computer player's next steps, from its possessions: pure, so that a test can ask anything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Step(Enum):
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a computer player has."""
+    """The possessions of a computer player."""
 
     loop: int
     minerals: int
@@ -47,7 +47,7 @@ class Holdings:
 
 
 def next_steps(have: Holdings, level: Level) -> list[Step]:
-    """What to do now, in order of importance; each step is paid for before the next is chosen."""
+    """The steps to take now, in order of importance; each is paid for before the next is chosen."""
     steps: list[Step] = []
     minerals = have.minerals
 

@@ -17,7 +17,7 @@ from sc2standin.simulation.world import World
 
 BANELING = TYPE_BY_NAME["Baneling"]
 COST = (25, 25)
-"""What a baneling costs more than its zergling."""
+"""The extra cost of a baneling over its zergling."""
 
 
 class Morphs:

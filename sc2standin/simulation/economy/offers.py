@@ -1,4 +1,4 @@
-"""What a unit can do in an economy now: asked by commands, queries and the command card.
+"""The abilities of a unit in an economy now, for commands, queries and the command card.
 
 Rule it keeps: places and targets are not looked at; a command's are checked when it is read.
 """
@@ -47,7 +47,7 @@ from sc2standin.simulation.units import Errand, Site, Unit
 Result: TypeAlias = error_pb.ActionResult.ValueType
 
 _BY_ITSELF = (OrderKind.UPGRADE, OrderKind.ADD_ON, OrderKind.LIFT)
-"""What a structure makes by itself, if it makes nothing else."""
+"""Products that a structure makes by itself, while it makes nothing else."""
 _MAKES = (OrderKind.BUILD, *QUEUED, *_BY_ITSELF)
 _TOO_EXPENSIVE = (
     *(error_pb.NotEnoughMinerals, error_pb.NotEnoughVespene, error_pb.NotEnoughFood),
@@ -58,14 +58,14 @@ MADE_BY: dict[int, UnitType] = {
     for unit in UNIT_TYPES
     if KIND_BY_ABILITY.get(unit.build_ability_id) in _MAKES
 }
-"""What an ability makes."""
+"""The product of each ability, by its id."""
 
 
 _CANCELS_UPGRADE = {CANCEL_ORBITAL: ORBITAL_COMMAND, CANCEL_FORTRESS: PLANETARY_FORTRESS}
 
 
 def made_by(ability_id: int) -> UnitType | Research:
-    """What an ability makes or researches."""
+    """The product or research of an ability."""
     return RESEARCH_BY_ABILITY.get(ability_id) or trained_by(ability_id) or MADE_BY[ability_id]
 
 
@@ -162,7 +162,7 @@ _REFUSALS: dict[OrderKind, Callable[[Economy, Unit, int], Result]] = {
     OrderKind.MORPH: _refusal_to_morph,
     **dict.fromkeys(_MAKES, _refusal_to_make),
 }
-"""What else can stand in the way of an order, by its kind."""
+"""Further obstacles of an order, by its kind."""
 
 
 def _cancels(unit: Unit, ability_id: int) -> bool:

@@ -1,4 +1,4 @@
-"""What comes back by itself: shields when a unit was not hit for a while, life and energy always.
+"""Regeneration: shields when a unit was not hit for a while, life and energy always.
 
 Rule it keeps: a sum is taken loop by loop, so that steps of any size give the same numbers.
 """

@@ -1,4 +1,4 @@
-"""What a map file rules: where units are placed, and what happens then.
+"""The rules of a map file: where units are placed, and what happens then.
 
 placement    from the places of a map file to points
 mini_games   targets to collect, waves of enemies

@@ -17,7 +17,7 @@ SPREAD_LOOPS = 32
 
 
 class Creep:
-    """What changes the creep of one episode (`World.creep`)."""
+    """The growth and decay of the creep of one episode (`World.creep`)."""
 
     def __init__(self, world: World, terrain: Terrain) -> None:
         self._world, self._terrain = world, terrain

@@ -50,7 +50,7 @@ class SelfPlay:
             ) from error
 
     def callbacks(self, evaluation_env: VecEnv, stop: Stop) -> list[BaseCallback]:
-        """What happens beside the learning."""
+        """The callbacks beside the learning."""
         options = self._options
         assert options.snapshot_every is not None, "a run with self-play has it"
         names = list(yardsticks(options))
@@ -75,7 +75,7 @@ class SelfPlay:
 
 
 def how(mode: str) -> str:
-    """What a mode means, for the banner."""
+    """A mode in words, for the banner."""
     if mode == SHARED:
         return "both sides of each match"
     return f"against its own snapshots, {mode}"

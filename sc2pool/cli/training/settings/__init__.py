@@ -1,1 +1,1 @@
-"""What a run does, checked before anything heavy starts."""
+"""The settings of a run, checked before anything heavy starts."""

@@ -32,9 +32,9 @@ class Algorithm:
     """The package that has the class."""
     class_name: str
     attributes: tuple[str, ...]
-    """What a saved model has that tells it from most others."""
+    """Attributes that its saved models have and most others lack."""
     lacks: tuple[str, ...] = ()
-    """What those others have that it does not."""
+    """Attributes that those others have and its saved models lack."""
     policy_module: str = "stable_baselines3.common.policies"
     """Where the class of a saved model's policy is."""
     optimizers: tuple[str, ...] = ("policy",)

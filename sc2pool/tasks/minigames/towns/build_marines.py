@@ -26,7 +26,7 @@ STEPS = (
     *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
     *(steps.BUILD_DEPOT_IN_TIME, steps.BUILD_BARRACKS, steps.TRAIN_MARINE),
 )
-"""What each action does."""
+"""The effect of each action."""
 OBSERVATION_SIZE = TOWN_SIZE + 5
 
 

@@ -26,7 +26,7 @@ STEPS = (
     *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
     *(steps.BUILD_DEPOT, steps.BUILD_REFINERY, steps.GATHER_GAS),
 )
-"""What each action does."""
+"""The effect of each action."""
 OBSERVATION_SIZE = TOWN_SIZE + 5
 
 

@@ -1,4 +1,4 @@
-"""What a town may do next. A task's actions are some of these steps.
+"""The next steps of a town. A task's actions are some of these steps.
 
 Rules: a step that is not possible is masked, and gives no orders. A step that is possible but
 useless now is masked too, in tasks that say so; it gives its orders if it is chosen all the same.

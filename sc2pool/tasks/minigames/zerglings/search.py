@@ -1,4 +1,4 @@
-"""What a searching group remembers of a dark map: when each part of it was last seen.
+"""A searching group's memory of a dark map: when each part of it was last seen.
 
 The map is divided into blocks. A block counts as seen if its middle is near a unit; the game's own
 visibility grid says the same in more detail, and takes longer to read.

@@ -77,7 +77,7 @@ _NO_MAP = sc_pb.ResponseGameInfo()
 
 
 class SharedData:
-    """What python-sc2 takes long to read or to find out: once for all episodes.
+    """Data that python-sc2 is slow to read or derive, kept for all episodes.
 
     Attributes:
         sorter: of the bots' units, once the data are known.

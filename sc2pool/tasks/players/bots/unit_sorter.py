@@ -150,7 +150,7 @@ class UnitSorter:
         return Place(groups, tags, vars(unit).get("_type_data"))
 
     def _sorted(self, race: Race, *shown: raw_pb2.Unit) -> dict[str, Any]:
-        """What python-sc2 sets on a bot that sees these units."""
+        """The attributes that python-sc2 sets on a bot that sees these units."""
         bot = _Nobody()
         bot.race, bot.game_data, bot.distance_calculation_method = race, self._data, 0
         raw = SimpleNamespace(units=shown)

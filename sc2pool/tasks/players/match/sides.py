@@ -28,7 +28,7 @@ from sc2pool.tasks.teams.team_task import agents_of
 
 
 class PlayedSide(ABC):
-    """What a match asks of each of its sides.
+    """The interface of a match's sides.
 
     Attributes:
         game: of this side.

@@ -206,7 +206,7 @@ def units_of(observed: Observed, alliance: int) -> list[raw_pb2.Unit]:
 
 
 def by_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
-    """What agents are numbered by."""
+    """The sort key that numbers the agents."""
     return unit.unit_type, unit.pos.x, unit.pos.y
 
 

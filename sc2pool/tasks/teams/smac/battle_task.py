@@ -118,7 +118,7 @@ class BattleTask(TeamTask):
         )
 
     def reward(self) -> float:
-        """What the step earned.
+        """The step's reward.
 
         The damage dealt (health and shield), `reward_death_value` for each kill and `reward_win` at
         a victory, divided by the best return and multiplied by `reward_scale_rate`. Without

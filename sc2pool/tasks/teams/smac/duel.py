@@ -122,7 +122,7 @@ def begun(
 
 
 def _turned_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
-    """What the agents of the second player are numbered by."""
+    """The sort key that numbers the second player's agents."""
     unit_type, x, y = by_type_and_place(unit)
     return unit_type, -x, -y
 

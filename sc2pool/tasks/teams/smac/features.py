@@ -1,4 +1,4 @@
-"""What SMAC's agents see, and the state of the whole battle.
+"""Observations of SMAC's agents, and the state of the whole battle.
 
 An agent's observation, each part only as far as its options are on:
 
@@ -66,25 +66,25 @@ class Sizes:
 
     @cached_property
     def move(self) -> int:
-        """What an agent sees of where it can move."""
+        """An agent's observation of its moves."""
         rules = self.rules
         return N_MOVES + _N_AROUND * rules.obs_pathing_grid + _N_HEIGHTS * rules.obs_terrain_height
 
     @cached_property
     def enemy(self) -> int:
-        """What an agent sees of each enemy."""
+        """An agent's observation of each enemy."""
         seen = self.rules.obs_all_health * (1 + self.shield_of_enemies)
         return 4 + seen + self.scenario.n_types
 
     @cached_property
     def ally(self) -> int:
-        """What an agent sees of each ally."""
+        """An agent's observation of each ally."""
         seen = self.rules.obs_all_health * (1 + self.shield_of_allies)
         return 4 + seen + self.scenario.n_types + self.rules.obs_last_action * self.n_actions
 
     @cached_property
     def own(self) -> int:
-        """What an agent sees of itself."""
+        """An agent's observation of itself."""
         rules = self.rules
         seen = rules.sees_own_health * (1 + self.shield_of_allies)
         place = 2 * rules.obs_own_pos
@@ -112,7 +112,7 @@ class Sizes:
 def observations(
     battle: Battle, ground: Ground, masks: Bools, last_actions: Features, elapsed: float
 ) -> Features:
-    """What each agent sees.
+    """The observation of each agent.
 
     Args:
         masks: which actions each has.
@@ -178,7 +178,7 @@ def state(
 
 
 def _seen(battle: Battle, others: Side, first: Bools | Floats, types: Floats) -> Floats:
-    """What each agent sees of each unit of a side, (agents, units, numbers).
+    """Each agent's observation of each unit of a side, (agents, units, numbers).
 
     Args:
         first: the number that comes first.

@@ -12,7 +12,7 @@ from sc2pool.errors import ConfigError
 
 @dataclass(frozen=True)
 class Rules:
-    """What agents see, what they are rewarded for, and whether they play by themselves.
+    """Options of observations, rewards and the scripted player.
 
     Attributes:
         move_amount: how far a move leads, in cells; a whole number.
@@ -84,4 +84,4 @@ class Rules:
 
 
 ZERO_SUM = Rules(reward_only_positive=False, reward_negative_scale=1.0, reward_defeat=-200.0)
-"""What one side of a duel earns the other loses: damage, deaths, and the end of the battle."""
+"""A zero-sum duel: damage, deaths and the battle's end count for one side and against the other."""

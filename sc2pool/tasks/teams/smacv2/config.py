@@ -63,7 +63,7 @@ def example_config(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any
 
 
 def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomTeams:
-    """What a capability config says.
+    """The random teams of a capability config.
 
     Args:
         name: the task's.

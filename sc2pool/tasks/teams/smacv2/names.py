@@ -1,4 +1,4 @@
-"""What each number of an observation and of the state is, in SMACv2's words.
+"""Names of the numbers of an observation and of the state, in SMACv2's words.
 
 Source: `StarCraft2Env.build_obs_feature_names` and `build_state_feature_names`. Rules: the order is
 that of `sc2pool.tasks.teams.smac.features`; an observation is named as agent 0 sees it.
@@ -57,7 +57,7 @@ def state_names(sizes: Sizes) -> list[str]:
 
 
 def _seen(whose: str, first: str, i: int, sizes: Sizes, *, shield: int) -> Iterator[str]:
-    """What an agent sees of another unit."""
+    """An agent's observation of another unit."""
     for word in (first, "distance", "relative_x", "relative_y"):
         yield f"{whose}_{word}_{i}"
     if sizes.rules.obs_all_health:

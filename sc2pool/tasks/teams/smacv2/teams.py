@@ -56,7 +56,7 @@ Placing = Literal["surrounded_and_reflect", "reflect_position", "surrounded"]
 
 @dataclass(frozen=True)
 class Drawn:
-    """What was drawn for a battle.
+    """The draw for a battle.
 
     Attributes:
         allies: the type of each of the team's units.

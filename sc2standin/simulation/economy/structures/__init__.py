@@ -1,1 +1,1 @@
-"""What structures do: make units, add-ons and upgrades, lift off and land, call down MULEs."""
+"""Activities of structures: make units, add-ons, upgrades, lift off, land, call down MULEs."""

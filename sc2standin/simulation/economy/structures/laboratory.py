@@ -36,7 +36,7 @@ class Laboratory:
         return upgrade_id in self._world.upgrades.of(self._owner)
 
     def next_level(self, structure: Unit, general_id: int) -> Research | None:
-        """What a structure means by a general ability: the first level that is not begun.
+        """The research that a general ability stands for: the first level that is not begun.
 
         The last one if all are, None if it has no such levels.
         """
@@ -49,7 +49,7 @@ class Laboratory:
         return next(iter(left or levels[-1:]), None)
 
     def _begun(self) -> set[Research]:
-        """What structures research, or have queued."""
+        """The research in progress or queued."""
         return {
             order.makes
             for unit in self._world.structures[self._owner]

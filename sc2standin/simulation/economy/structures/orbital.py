@@ -14,7 +14,7 @@ from sc2standin.simulation.units import Order, Unit
 from sc2standin.simulation.world import Scan, World
 
 ENERGY = 50.0
-"""What a MULE costs, and what a scan costs."""
+"""Energy of a MULE and of a scan."""
 MULE_LOOPS = 1434
 """How long a MULE works: 64 s of 22.4 loops."""
 SCAN_LOOPS = 220
@@ -24,7 +24,7 @@ SCAN_CELLS = 13.0
 
 
 class Orbital:
-    """What a player's orbital commands have called for, in one episode."""
+    """The MULEs and scans of a player's orbital commands in one episode."""
 
     def __init__(self, world: World, routes: Routes, owner: int) -> None:
         self._world, self._routes, self._owner = world, routes, owner

@@ -26,7 +26,7 @@ RING_SPACING = 2.2
 PLACES, PLACES_WITH_REACTOR = 5, 8
 """Units that a structure trains and has queued at most."""
 QUEUED = (OrderKind.TRAIN, OrderKind.RESEARCH)
-"""What structures make one after the other."""
+"""The products that structures make one after the other."""
 
 
 class Production:

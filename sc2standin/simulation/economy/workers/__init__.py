@@ -1,1 +1,1 @@
-"""What workers do: gather, build, repair, and walk from one place to the next."""
+"""Activities of workers: gather, build, repair, and walk from one place to the next."""

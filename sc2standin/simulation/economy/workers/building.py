@@ -45,7 +45,7 @@ REFUND = 0.75
 
 
 class Known(NamedTuple):
-    """What a player knows of the map when it chooses a place."""
+    """A player's knowledge of the map when it chooses a place."""
 
     hidden: Container[Unit] = ()
     """The units that it does not see: they do not count."""
@@ -248,7 +248,7 @@ def can_be_resumed(site: Unit) -> bool:
 
 
 def _stay(_worker: Unit) -> None:
-    """What a worker does at the end of a construction: `Building.grow` ends it."""
+    """A worker's errand until the end of a construction, which `Building.grow` ends."""
 
 
 def _constructs(worker: Unit) -> bool:

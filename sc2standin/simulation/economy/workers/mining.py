@@ -33,7 +33,7 @@ NEAR_CELLS = 10.0
 """How far from its deposit a worker looks for another one, in cells."""
 
 MINERALS_LEFT, VESPENE_LEFT = 1800, 2250
-"""What a mineral field and a geyser hold at first."""
+"""Initial content of a mineral field and of a geyser."""
 
 
 class Mining:
@@ -159,7 +159,7 @@ class Mining:
 
 
 def _amount(worker: Unit, *, minerals: bool) -> int:
-    """What a worker takes from a deposit that has enough."""
+    """The load of a worker from a deposit that has enough."""
     if worker.type is MULE:
         return MINERALS_A_TRIP_OF_A_MULE
     return MINERALS_A_TRIP if minerals else VESPENE_A_TRIP
