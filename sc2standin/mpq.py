@@ -55,8 +55,15 @@ def pack(files: Mapping[str, bytes]) -> bytes:
     hashes_at = _HEADER.size + len(contents)
     blocks_at = hashes_at + len(hash_table)
     header = _HEADER.pack(
-        *(MAGIC, _HEADER.size, blocks_at + len(block_table), _VERSION, _SECTOR_SHIFT),
-        *(hashes_at, blocks_at, len(hashes), len(blocks)),
+        MAGIC,
+        _HEADER.size,
+        blocks_at + len(block_table),
+        _VERSION,
+        _SECTOR_SHIFT,
+        hashes_at,
+        blocks_at,
+        len(hashes),
+        len(blocks),
     )
     return header + contents + hash_table + block_table
 

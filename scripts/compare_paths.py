@@ -379,8 +379,15 @@ def run_sanitized(arguments: list[str]) -> int:
         flags = "-fsanitize=address -fno-omit-frame-pointer -g -O1"
         subprocess.run(
             [
-                *(sys.executable, "setup.py", "-q", "build_ext", "--force"),
-                *("--build-lib", folder, "--build-temp", f"{folder}/temp"),
+                sys.executable,
+                "setup.py",
+                "-q",
+                "build_ext",
+                "--force",
+                "--build-lib",
+                folder,
+                "--build-temp",
+                f"{folder}/temp",
             ],
             cwd=ROOT,
             env=os.environ | {"CFLAGS": flags, "LDFLAGS": "-fsanitize=address"},

@@ -49,8 +49,13 @@ GROWTH_BYTES = 16_000_000
 REPORTS_KEPT = 50
 VIOLATIONS_KEPT = 100
 SHOWN = {
-    *("game_version", "env_steps", "episodes", "launches"),
-    *("recovery_s", "reset_s", "watchdog_cpu_s"),
+    "game_version",
+    "env_steps",
+    "episodes",
+    "launches",
+    "recovery_s",
+    "reset_s",
+    "watchdog_cpu_s",
 }
 """The pool's statistics in the figures."""
 

@@ -56,9 +56,17 @@ class VirtualDisplay:
 
     def _start(self, folder: Path, number_fd: int) -> subprocess.Popen[bytes]:
         command = [
-            *(program(DISPLAY_SERVER), "-displayfd", str(number_fd)),
-            *("-screen", "0", f"{WIDTH}x{HEIGHT}x24"),
-            *("-nolisten", "unix", "-nolisten", "tcp", "-nolock"),
+            program(DISPLAY_SERVER),
+            "-displayfd",
+            str(number_fd),
+            "-screen",
+            "0",
+            f"{WIDTH}x{HEIGHT}x24",
+            "-nolisten",
+            "unix",
+            "-nolisten",
+            "tcp",
+            "-nolock",
             "-r",  # no auto-repeat of a key that is held down
         ]
         with self._log.open("wb") as log:

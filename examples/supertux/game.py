@@ -92,8 +92,13 @@ class SuperTux:
         self._write_episode()
         command = [
             program(GAME),
-            *("--disable-sound", "--disable-music"),
-            *("-w", "-g", f"{WIDTH}x{HEIGHT}", "--renderer", "sdl"),
+            "--disable-sound",
+            "--disable-music",
+            "-w",
+            "-g",
+            f"{WIDTH}x{HEIGHT}",
+            "--renderer",
+            "sdl",
             str(LEVEL),
         ]
         own = {

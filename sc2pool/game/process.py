@@ -66,11 +66,16 @@ def command_line(installation: Installation, port: int, temp_dir: Path) -> list[
     """How a game is started. Without `-verbose`, which logs every message."""
     return [
         str(installation.executable),
-        *("-listen", HOST),
-        *("-port", str(port)),
-        *("-dataDir", str(installation.root)),
-        *("-tempDir", str(temp_dir)),
-        *("-displayMode", "0"),
+        "-listen",
+        HOST,
+        "-port",
+        str(port),
+        "-dataDir",
+        str(installation.root),
+        "-tempDir",
+        str(temp_dir),
+        "-displayMode",
+        "0",
     ]
 
 

@@ -33,8 +33,13 @@ _BYTES: Final = "bytes"
 _COLUMN: Final = "column"
 
 _UNIT_COLUMNS: Final = (
-    *("tag", "unit_type", "alliance"),
-    *("health", "shield", "energy", "weapon_cooldown"),
+    "tag",
+    "unit_type",
+    "alliance",
+    "health",
+    "shield",
+    "energy",
+    "weapon_cooldown",
 )
 
 _TYPES: Final[dict[str, tuple[Any, dict[str, str]]]] = {

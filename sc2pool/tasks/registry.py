@@ -46,10 +46,10 @@ BUILT_IN: dict[str, str] = {
     "MeleeImage": "sc2pool.tasks.melee.images:MeleeImage",
 }
 
-SMAC = (
-    *("3m", "8m", "25m", "5m_vs_6m", "8m_vs_9m", "10m_vs_11m", "27m_vs_30m", "MMM", "MMM2"),
-    *("2s3z", "3s5z", "3s5z_vs_3s6z", "3s_vs_3z", "3s_vs_4z", "3s_vs_5z", "1c3s5z", "2m_vs_1z"),
-    *("corridor", "6h_vs_8z", "2s_vs_1sc", "so_many_baneling", "bane_vs_bane", "2c_vs_64zg"),
+SMAC = tuple(
+    "3m 8m 25m 5m_vs_6m 8m_vs_9m 10m_vs_11m 27m_vs_30m MMM MMM2 2s3z 3s5z 3s5z_vs_3s6z 3s_vs_3z "
+    "3s_vs_4z 3s_vs_5z 1c3s5z 2m_vs_1z corridor 6h_vs_8z 2s_vs_1sc so_many_baneling bane_vs_bane "
+    "2c_vs_64zg".split()
 )
 """SMAC's scenarios: tasks of teams, so gymnasium's registry, which is for one agent, has none."""
 
@@ -65,7 +65,9 @@ SMACV2 = (
         for race in ("terran", "protoss", "zerg")
         for sizes in ("5_vs_5", "10_vs_10", "10_vs_11", "20_vs_20", "20_vs_23")
     ),
-    *("10gen_terran", "10gen_protoss", "10gen_zerg"),
+    "10gen_terran",
+    "10gen_protoss",
+    "10gen_zerg",
 )
 """SMACv2's scenarios of random teams, and its maps: ten units on either side."""
 

@@ -22,9 +22,19 @@ Floats = NDArray[np.float64]
 FULL = 255
 """The value of a ratio of 1."""
 COLUMNS = (
-    *("player_id", "player_relative", "unit_type", "selected"),
-    *("unit_hit_points", "unit_hit_points_ratio", "unit_shields", "unit_shields_ratio"),
-    *("unit_energy", "buffs", "active", "build_progress", "cloaked"),
+    "player_id",
+    "player_relative",
+    "unit_type",
+    "selected",
+    "unit_hit_points",
+    "unit_hit_points_ratio",
+    "unit_shields",
+    "unit_shields_ratio",
+    "unit_energy",
+    "buffs",
+    "active",
+    "build_progress",
+    "cloaked",
 )
 """The layers that show units, in the order of a row."""
 

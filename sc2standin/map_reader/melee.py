@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from sc2standin.map_reader.fields import Fields, Point
 
 OFFSETS = (
-    *((-3.0, -3.0), (-3.0, -2.0), (-3.0, -1.0), (-3.0, 0.0), (-3.0, 1.0), (-3.0, 2.0)),
-    *((-3.0, 3.0), (-2.0, 3.0), (-1.0, 3.0), (0.0, 3.0), (1.0, 3.0), (2.0, 3.0)),
+    (-3.0, -3.0),
+    (-3.0, -2.0),
+    (-3.0, -1.0),
+    (-3.0, 0.0),
+    (-3.0, 1.0),
+    (-3.0, 2.0),
+    (-3.0, 3.0),
+    (-2.0, 3.0),
+    (-1.0, 3.0),
+    (0.0, 3.0),
+    (1.0, 3.0),
+    (2.0, 3.0),
 )
 """Where the first workers stand, from the command centre, if minerals lie to the left and above."""
 

@@ -53,8 +53,10 @@ class Terrain:
     def _walkable_bounds(self) -> tuple[int, int, int, int]:
         rows, columns = self.open_cells.nonzero()
         return (
-            *(int(columns.min()), int(rows.min())),
-            *(int(columns.max()) + 1, int(rows.max()) + 1),
+            int(columns.min()),
+            int(rows.min()),
+            int(columns.max()) + 1,
+            int(rows.max()) + 1,
         )
 
     @cached_property

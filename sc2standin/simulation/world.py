@@ -200,8 +200,15 @@ class World:
         kind = self.upgrades.kind_for(owner, kind)
         for x, y in points:
             unit = Unit(
-                *(self._next_tag, kind, owner, float(x), float(y), DOWN),
-                *(kind.life, kind.shields, kind.energy_at_start),
+                self._next_tag,
+                kind,
+                owner,
+                float(x),
+                float(y),
+                DOWN,
+                kind.life,
+                kind.shields,
+                kind.energy_at_start,
             )
             unit.unseen = kind.cloaked
             self._next_tag += _TAG_STEP

@@ -142,8 +142,19 @@ class _Changing:
     """A unit that is not scenery, and its message."""
 
     __slots__ = (
-        *("_armed", "_buffs", "_engaged", "_growing", "_hidden", "_hills", "_message", "_mine"),
-        *("_order", "_pos", "_queue", "_unit", "_world"),
+        "_armed",
+        "_buffs",
+        "_engaged",
+        "_growing",
+        "_hidden",
+        "_hills",
+        "_message",
+        "_mine",
+        "_order",
+        "_pos",
+        "_queue",
+        "_unit",
+        "_world",
     )
 
     def __init__(

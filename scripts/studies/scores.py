@@ -28,8 +28,13 @@ Policy = Callable[[Any], Any]
 PLAYERS: dict[str, Policy] = SCRIPTED | {"Melee": play_melee}
 
 HEAD = (
-    *("task", "random mean (max)", "scripted mean (min–max)", "human", "grandmaster"),
-    *("scripted in bounds", "random in bounds"),
+    "task",
+    "random mean (max)",
+    "scripted mean (min–max)",
+    "human",
+    "grandmaster",
+    "scripted in bounds",
+    "random in bounds",
 )
 
 

@@ -164,7 +164,8 @@ class Evaluation(BaseCallback):
             return None
         return EvaluationRow(
             self.num_timesteps,
-            *(round(float(whole.mean()), 6), round(float(whole.std()), 6)),
+            round(float(whole.mean()), 6),
+            round(float(whole.std()), 6),
             round(float(np.array(lengths)[watch.whole].mean()), 2),
             whole.size,
         )

@@ -100,7 +100,8 @@ def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
             ALGORITHMS[options.algo]
             .load_class()
             .load(
-                *(options.resume, env),
+                options.resume,
+                env,
                 device=options.device,
                 seed=seed_of_this_part(options),
             )

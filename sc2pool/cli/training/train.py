@@ -80,7 +80,8 @@ def run(options: TrainOptions) -> int:
             opened.callback(others.close)
         version = env.stats().game_version or ""
         saved = train(
-            *(env, options),
+            env,
+            options,
             game_version=version,
             stop=stop,
             evaluation_env=others,
@@ -140,7 +141,7 @@ def train(
                 win_rates = dict if self_play is None else self_play.win_rates
                 callbacks: list[BaseCallback] = [
                     Recorder(
-                        *(options.steps, episodes, stop, display, saver.save), win_rates=win_rates
+                        options.steps, episodes, stop, display, saver.save, win_rates=win_rates
                     )
                 ]
                 if isinstance(env.unwrapped, PoolVecEnv):

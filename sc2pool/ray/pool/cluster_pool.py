@@ -314,7 +314,9 @@ class ClusterPool:
                 log.warning(
                     "%s; its %d games start anew, on a node that has room or comes back within "
                     "%.0f s",
-                    *(error, games.n, self._node_timeout_s),
+                    error,
+                    games.n,
+                    self._node_timeout_s,
                 )
                 try:
                     games.place_anew(deadline)

@@ -26,8 +26,12 @@ WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = ra
 ATTACK, DEFEND = 6, 7
 N_ACTIONS = 8
 STEPS = (
-    *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
-    *(steps.BUILD_DEPOT, steps.BUILD_BARRACKS, steps.TRAIN_MARINE),
+    steps.WAIT,
+    steps.GATHER_MINERALS,
+    steps.TRAIN_SCV,
+    steps.BUILD_DEPOT,
+    steps.BUILD_BARRACKS,
+    steps.TRAIN_MARINE,
 )
 """The effect of each action before ATTACK."""
 OBSERVATION_SIZE = TOWN_SIZE + 9
@@ -91,11 +95,15 @@ class Melee(Task):
         town, front = self.town, self.front
         barracks = town.finished(BARRACKS)
         more = (
-            *(len(barracks) / 10, town.coming(BARRACKS) / 4),
-            *(sum(not one.orders for one in barracks) / 10, len(town.all(MARINE)) / 100),
+            len(barracks) / 10,
+            town.coming(BARRACKS) / 4,
+            sum(not one.orders for one in barracks) / 10,
+            len(town.all(MARINE)) / 100,
             sum(not one.orders for one in front.marines) / 100,
-            *(len(front.enemies) / 50, front.near(town.centre, HOME_CELLS) / 20),
-            *(len(front.enemy_structures) / 20, town.loop / 20160),
+            len(front.enemies) / 50,
+            front.near(town.centre, HOME_CELLS) / 20,
+            len(front.enemy_structures) / 20,
+            town.loop / 20160,
         )
         vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])
         return vector.clip(0.0, 1.0, out=vector)

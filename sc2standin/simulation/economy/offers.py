@@ -50,7 +50,9 @@ _BY_ITSELF = (OrderKind.UPGRADE, OrderKind.ADD_ON, OrderKind.LIFT)
 """Products that a structure makes by itself, while it makes nothing else."""
 _MAKES = (OrderKind.BUILD, *QUEUED, *_BY_ITSELF)
 _TOO_EXPENSIVE = (
-    *(error_pb.NotEnoughMinerals, error_pb.NotEnoughVespene, error_pb.NotEnoughFood),
+    error_pb.NotEnoughMinerals,
+    error_pb.NotEnoughVespene,
+    error_pb.NotEnoughFood,
     error_pb.NotEnoughEnergy,
 )
 MADE_BY: dict[int, UnitType] = {

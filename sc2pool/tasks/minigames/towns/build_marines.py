@@ -23,8 +23,12 @@ MARINE = unit_id("Marine")
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
 STEPS = (
-    *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
-    *(steps.BUILD_DEPOT_IN_TIME, steps.BUILD_BARRACKS, steps.TRAIN_MARINE),
+    steps.WAIT,
+    steps.GATHER_MINERALS,
+    steps.TRAIN_SCV,
+    steps.BUILD_DEPOT_IN_TIME,
+    steps.BUILD_BARRACKS,
+    steps.TRAIN_MARINE,
 )
 """The effect of each action."""
 OBSERVATION_SIZE = TOWN_SIZE + 5
@@ -76,8 +80,10 @@ class BuildMarines(Task):
         town.look(self.observation)
         barracks = town.finished(BARRACKS)
         more = (
-            *(len(barracks) / 10, town.coming(BARRACKS) / 4),
-            *(sum(not one.orders for one in barracks) / 10, len(town.all(MARINE)) / 200),
+            len(barracks) / 10,
+            town.coming(BARRACKS) / 4,
+            sum(not one.orders for one in barracks) / 10,
+            len(town.all(MARINE)) / 200,
             town.loop / 14400,
         )
         vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])

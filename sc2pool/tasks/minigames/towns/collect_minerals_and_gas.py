@@ -23,8 +23,12 @@ REFINERY = unit_id("Refinery")
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_REFINERY, GATHER_GAS = range(6)
 STEPS = (
-    *(steps.WAIT, steps.GATHER_MINERALS, steps.TRAIN_SCV),
-    *(steps.BUILD_DEPOT, steps.BUILD_REFINERY, steps.GATHER_GAS),
+    steps.WAIT,
+    steps.GATHER_MINERALS,
+    steps.TRAIN_SCV,
+    steps.BUILD_DEPOT,
+    steps.BUILD_REFINERY,
+    steps.GATHER_GAS,
 )
 """The effect of each action."""
 OBSERVATION_SIZE = TOWN_SIZE + 5
@@ -75,12 +79,11 @@ class CollectMineralsAndGas(Task):
         refineries = town.finished(REFINERY)
         places = sum(max(0, one.ideal_harvesters - one.assigned_harvesters) for one in refineries)
         more = (
-            *(
-                town.vespene / 1000,
-                len(refineries) / steps.N_GEYSERS,
-                town.coming(REFINERY) / steps.N_GEYSERS,
-            ),
-            *(places / (3 * steps.N_GEYSERS), town.loop / 6720),
+            town.vespene / 1000,
+            len(refineries) / steps.N_GEYSERS,
+            town.coming(REFINERY) / steps.N_GEYSERS,
+            places / (3 * steps.N_GEYSERS),
+            town.loop / 6720,
         )
         vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])
         return vector.clip(0.0, 1.0, out=vector)

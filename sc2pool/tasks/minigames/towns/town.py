@@ -137,10 +137,15 @@ class Town:
         coming = self.coming(SUPPLY_DEPOT)
         training = sum(len(unit.orders) for unit in self.all(COMMAND_CENTER))
         shares = (
-            *(self.minerals / 1000, self.food_used / 200),
-            *(self.food_cap / 200, self.free_supply / 20),
-            *(len(self.workers) / 50, len(self.idle) / 12, training / QUEUE_PLACES),
-            *(len(self.finished(SUPPLY_DEPOT)) / 20, coming / 4),
+            self.minerals / 1000,
+            self.food_used / 200,
+            self.food_cap / 200,
+            self.free_supply / 20,
+            len(self.workers) / 50,
+            len(self.idle) / 12,
+            training / QUEUE_PLACES,
+            len(self.finished(SUPPLY_DEPOT)) / 20,
+            coming / 4,
         )
         return np.clip(np.array(shares, dtype=np.float32), 0.0, 1.0)
 

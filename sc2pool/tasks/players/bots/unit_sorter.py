@@ -30,14 +30,12 @@ from sc2.units import Units
 
 _SORT: Final = BotAI._prepare_units
 _NAMES: Final = frozenset(
-    {
-        *("is_blip", "unit_type", "display_type", "alliance", "tag"),
-        *("type_id", "is_structure"),  # of the type
-        *("vespene_contents", "mineral_ids", "geyser_ids", "race_townhalls"),
-        *("state", "observation_raw", "effects", "race", "base_build"),
-        *("distance_calculation_method", "_pdist", "_cdist"),
-        *("append", "add", "set"),
-    }
+    "is_blip unit_type display_type alliance tag "
+    "type_id is_structure "  # of the type
+    "vespene_contents mineral_ids geyser_ids race_townhalls "
+    "state observation_raw effects race base_build "
+    "distance_calculation_method _pdist _cdist "
+    "append add set".split()
 )
 """The names in python-sc2's code in small letters, besides those of a bot's groups. One that is not
 among them may be something else that it looks at."""
