@@ -27,7 +27,7 @@ from contextvars import Context
 from functools import cached_property
 from typing import Any
 
-_LOOK_EVERY_S = 0.1
+_POLL_INTERVAL_S = 0.1
 """How often deadlines are looked at while tasks take turns."""
 _BACK_AFTER_S = 0.02
 """How long tasks take turns before asyncio comes by, for its timers and all else it watches."""
@@ -305,10 +305,10 @@ class Turns:
         turn.deadline_s = deadline_s
         self._limited.add(turn)
         if self._late is None:
-            self._late = self._loop.call_later(_LOOK_EVERY_S, self._look)
+            self._late = self._loop.call_later(_POLL_INTERVAL_S, self._poll)
         return turn
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """One timer for all that wait: most go on long before it."""
         now_s = time.monotonic()
         self._late = None
@@ -316,7 +316,7 @@ class Turns:
         for turn in [turn for turn in self._limited if now_s >= turn.deadline_s]:
             turn.go_on(in_time=False)
         if self._limited and self._late is None:
-            self._late = self._loop.call_later(_LOOK_EVERY_S, self._look)
+            self._late = self._loop.call_later(_POLL_INTERVAL_S, self._poll)
 
     def close(self) -> None:
         """Give the descriptor back; the watched ones are the callers'."""

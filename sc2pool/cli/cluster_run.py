@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sc2pool.ray.viewer import Seen
 
 _AGAIN_S = 0.3
-"""Requests within this time share one look."""
+"""Requests within this time share one reading."""
 _ALL_ANSWER_S = 1.5
 """A pool looks once a second whether it is asked."""
 _ENDED_AFTER_S = 10.0
@@ -46,7 +46,7 @@ class ClusterRun:
         self._address = address
         self._closely = closely
         self._pools: list[Seen] = []
-        self._looked_s = 0.0
+        self._read_at_s = 0.0
         self._seen_s = time.monotonic()
         self._lock = threading.Lock()
 
@@ -57,24 +57,24 @@ class ClusterRun:
 
     def describe(self) -> str:
         """One line that identifies the pools."""
-        nodes = dict.fromkeys(pool.node for pool in self._look())
+        nodes = dict.fromkeys(pool.node for pool in self._read_pools())
         return f"the Ray cluster at {self._address}, pools on {', '.join(nodes) or 'no node yet'}"
 
     def ended(self) -> bool:
         """True if there has been no pool for a while."""
-        return not self._look() and time.monotonic() - self._seen_s > _ENDED_AFTER_S
+        return not self._read_pools() and time.monotonic() - self._seen_s > _ENDED_AFTER_S
 
-    def look(self) -> tuple[dict[str, Any], float] | None:
+    def poll(self) -> tuple[dict[str, Any], float] | None:
         """The statistics of all pools as those of one, and their age; None without any."""
         from sc2pool.ray.stats import from_dict, merge  # noqa: PLC0415
 
-        pools = self._look()
+        pools = self._read_pools()
         if not pools:
             return None
         merged = merge([(pool.node, from_dict(pool.stats)) for pool in pools])
         return merged.as_dict(), max(pool.age_s for pool in pools)
 
-    def first_look(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
+    def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
         """The statistics, once pools have answered.
 
         Raises:
@@ -82,7 +82,7 @@ class ClusterRun:
         """
         began_s = time.monotonic()
         while time.monotonic() - began_s < timeout_s:
-            seen = self.look()
+            seen = self.poll()
             # A file written for an earlier reader is older than this call.
             waited_s = time.monotonic() - began_s
             if seen is not None and seen[1] < waited_s and waited_s > _ALL_ANSWER_S:
@@ -96,8 +96,8 @@ class ClusterRun:
         )
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
-        """What `Run.read` returns: a file of an instance, numbered as in `look`, or the curves."""
-        pools = self._look()
+        """What `Run.read` returns: a file of an instance, numbered as in `poll`, or the curves."""
+        pools = self._read_pools()
         if instance is None:
             return self._curves(pools)
         if not pools:
@@ -118,12 +118,12 @@ class ClusterRun:
         ]
         return (merge_curves(parts), 0.0) if parts else None
 
-    def _look(self) -> list[Seen]:
+    def _read_pools(self) -> list[Seen]:
         with self._lock:
             now_s = time.monotonic()
-            if now_s - self._looked_s > _AGAIN_S:
-                self._pools = self._viewers.look(closely=self._closely)
-                self._looked_s = time.monotonic()
+            if now_s - self._read_at_s > _AGAIN_S:
+                self._pools = self._viewers.read(closely=self._closely)
+                self._read_at_s = time.monotonic()
             if self._pools:
                 self._seen_s = now_s
             return self._pools

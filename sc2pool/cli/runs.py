@@ -45,7 +45,7 @@ class Run:
         """True if the pool is closed or its trainer is gone."""
         return trainer_of(self.path) is None
 
-    def look(self) -> tuple[dict[str, Any], float] | None:
+    def poll(self) -> tuple[dict[str, Any], float] | None:
         """The pool's statistics and their age in seconds; None if there are none yet.
 
         It also requests them; they stay fresh for `live_files.FRESH_FOR_S` after the last call.
@@ -54,7 +54,7 @@ class Run:
             live_files.request(self.path)
         return self.read(live_files.POOL_FILE)
 
-    def first_look(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
+    def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
         """The pool's statistics, written after this call began; None if the pool has ended.
 
         Raises:
@@ -62,7 +62,7 @@ class Run:
         """
         asked_at_s = time.monotonic()
         while not self.ended():
-            seen = self.look()
+            seen = self.poll()
             waited_s = time.monotonic() - asked_at_s
             # A file written for an earlier reader is older than this call.
             if seen is not None and seen[1] < waited_s:

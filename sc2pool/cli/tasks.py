@@ -23,7 +23,7 @@ from sc2pool.game.installation import Installation, find
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
 from sc2pool.tasks.registry import available, resolve
 
-LOOKS = ("task", "observation", "action", "step_mul", "max loops", "masks")
+SPACES = ("task", "observation", "action", "step_mul", "max loops", "masks")
 SCORES = ("task", "map", "installed", "random (max)", "human", "grandmaster", "FullyConv")
 SOURCE = (
     "Loops are game loops, 22.4 a second; an env step is step_mul of them.\n"
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         print(as_json(rows, installation, note))
         return 0
     console = open_console()
-    for header, cells in ((LOOKS, cells_of_looks), (SCORES, cells_of_scores)):
+    for header, cells in ((SPACES, cells_of_spaces), (SCORES, cells_of_scores)):
         console.print(make_table(header, map(cells, rows)))
         console.print()
     console.print(SOURCE)
@@ -101,7 +101,7 @@ def space_in_words(space: spaces.Space[Any]) -> str:
     return str(space)
 
 
-def cells_of_looks(row: TaskRow) -> tuple[str, ...]:
+def cells_of_spaces(row: TaskRow) -> tuple[str, ...]:
     """One line of the first table: what a learner needs to know."""
     return (
         row.task,

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     once = args.json or args.once
     if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError("a live table needs a terminal: give --once or --json")
-    stats = pool.first_look()
+    stats = pool.first_poll()
     console = open_console()
     if stats is not None and args.json:
         print(json.dumps(stats, indent=2))
@@ -166,7 +166,7 @@ def show(pool: Run | ClusterRun, view: TableView, console: Console) -> bool:
         while True:
             if pool.ended():
                 return False
-            seen = pool.look()
+            seen = pool.poll()
             if seen is not None:
                 view.stats, view.age_s = seen
             live.update(view.draw(console.width, console.height), refresh=True)

@@ -33,7 +33,7 @@ from sc2pool.pool.report import live_files
 from sc2pool.pool.report.loopback import REFUSAL, names_loopback
 from sc2pool.pool.report.window import HOST, listen
 
-_LOOK_EVERY_S = 0.5
+_POLL_INTERVAL_S = 0.5
 _LAST_WORDS_S = 2.0
 """After the pool's end, how long the pages can still ask and learn of it."""
 _IDLE_CONNECTION_S = 10.0
@@ -74,7 +74,7 @@ class Watch:
         """
         if self._pool.ended():
             return {"ended": True, "pool": None, "is_standin": False, "age_s": None, "views": {}}
-        seen = self._pool.look()
+        seen = self._pool.poll()
         if seen is None:
             return {"ended": False, "pool": None, "is_standin": False, "age_s": None, "views": {}}
         pool, age_s = seen
@@ -231,7 +231,7 @@ def run(args: argparse.Namespace) -> int:
         if args.browser:
             show_in_browser(server.address)
         while not pool.ended():
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_INTERVAL_S)
         print(f"{pool.name} has ended", flush=True)
         time.sleep(_LAST_WORDS_S)
         server.shutdown()

@@ -49,7 +49,7 @@ class ElasticClock:
     def __init__(self, loops_per_s: float) -> None:
         self._loops_per_s = loops_per_s
         self.begun_at = 0
-        self._looked_at = 0
+        self._seen_loop = 0
         """The newest loop known."""
         self._moved_loops = 0
         self.delay_loops = 0
@@ -78,7 +78,7 @@ class ElasticClock:
         """
         self._gap_s = max(0.0, now_s - self._observed_s - self._paused_s)
         self._loops = loops
-        late = self._looked_at - self.begun_at
+        late = self._seen_loop - self.begun_at
         self._moved_loops = late if late >= loops else 0
         self.begun_at += self._moved_loops + self.delay_loops
         return self.begun_at + loops
@@ -98,9 +98,9 @@ class ElasticClock:
         delay, self.delay_loops = self.delay_loops, 0
         return Tick(self._gap_s, lost_periods, self._moved_loops + delay + late)
 
-    def look(self, loop: int) -> None:
+    def note_loop(self, loop: int) -> None:
         """The game was seen at this loop, and no action follows."""
-        self._looked_at = loop
+        self._seen_loop = loop
 
     def pause(self, now_s: float) -> None:
         """The game is paused from now on."""
@@ -113,7 +113,7 @@ class ElasticClock:
             self._paused_at_s = None
 
     def _seen(self, loop: int, now_s: float) -> None:
-        self._looked_at = max(loop, self.begun_at)
+        self._seen_loop = max(loop, self.begun_at)
         self._observed_s = now_s
         self._paused_s = 0.0
 

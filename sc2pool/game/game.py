@@ -320,7 +320,7 @@ class Game:
             self._clock.begin(observed.game_loop, time.monotonic())
         return self._events.deliver(observed)
 
-    async def look(self) -> int:
+    async def current_loop(self) -> int:
         """The game loop now. Its events are delivered with the next observation.
 
         Raises:
@@ -328,7 +328,7 @@ class Game:
         """
         observed = await self._see()
         self._events.keep(observed)
-        self._clock.look(observed.game_loop)
+        self._clock.note_loop(observed.game_loop)
         return observed.game_loop
 
     def keep_events(self, observed: Observed) -> None:

@@ -35,10 +35,10 @@ from sc2pool.game.process import GameProcess
 from sc2pool.game.wire import NotReadyError, connect
 
 _POLL_S: Final = 0.004
-"""Time between two looks whether the game listens: half of it is how long, on average, another
+"""Poll interval until the game listens: half of it is how long, on average, another
 program could connect before us. Looking this often takes 3 % of a core."""
-_SEAT_LOOK_S: Final = 0.25
-"""Time between two looks who has the seat, while the game does not answer the handshake."""
+_SEAT_POLL_S: Final = 0.25
+"""Poll interval for the owner of the port, while the game does not answer the handshake."""
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
 _PORT_TRIES: Final = 5
@@ -165,7 +165,7 @@ async def _take_seat(
     own_port: int = sock.getsockname()[1]
     opening = asyncio.ensure_future(Connection.open(port, deadline, sock))
     try:
-        while not (await asyncio.wait([opening], timeout=_SEAT_LOOK_S))[0]:
+        while not (await asyncio.wait([opening], timeout=_SEAT_POLL_S))[0]:
             _require_free_seat(process, port, own_port)
         connection = opening.result()
     except NotReadyError:

@@ -34,7 +34,7 @@ from sc2pool.processes.uninterrupted import submit, uninterrupted
 _CLOSE_GRACE_S = 2.0
 _LEAVES_WITHIN_S = 2.0
 """How long `close` waits for the end of another thread's call."""
-_LOOK_AGAIN_S = 0.01
+_POLL_INTERVAL_S = 0.01
 
 
 class Runtime:
@@ -74,7 +74,7 @@ class Runtime:
                 self.fleet.watched,
                 config.recycle,
                 config.watchdog_interval_s,
-                lambda samples: snapshots.after_look(instance_stats(seats, samples)),
+                lambda samples: snapshots.after_sample(instance_stats(seats, samples)),
             )
             owned.callback(self._watchdog.close)
             self._waiter.add(self._watchdog.doorbell.listening, None)
@@ -128,7 +128,7 @@ class Runtime:
         loop, deadline = self.loop, Deadline.after(_LEAVES_WITHIN_S)
         while loop.bookkeeping.in_another_thread() and not self._ended and not deadline.expired():
             loop.wake()
-            time.sleep(_LOOK_AGAIN_S)
+            time.sleep(_POLL_INTERVAL_S)
 
     def _end_all(self, grace: Deadline | None) -> None:
         hurry = threading.Event()

@@ -29,7 +29,7 @@ from sc2pool.ray.cluster import nodes
 _ANSWER_S = 5.0
 """For all nodes to answer; one that does not is left out until it does."""
 _NODES_EVERY_S = 2.0
-"""Time between two looks for nodes that are new."""
+"""Poll interval for new nodes."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Viewer:
         self._node = node
         self._raylet = os.getppid()
 
-    def look(self, *, closely: bool) -> list[Seen]:
+    def read(self, *, closely: bool) -> list[Seen]:
         """The pools that have answered; asks all of them to keep their files fresh.
 
         Args:
@@ -82,7 +82,7 @@ class Viewer:
             if seen is not None:
                 pool = Seen(self._node, str(run), *seen)
                 if closely:
-                    _look_closely(run, pool)
+                    _read_details(run, pool)
                 found.append(pool)
         return found
 
@@ -93,7 +93,7 @@ class Viewer:
         return False
 
 
-def _look_closely(run: Path, pool: Seen) -> None:
+def _read_details(run: Path, pool: Seen) -> None:
     curves = live_files.read(run / live_files.CURVE_FILE)
     pool.curves = None if curves is None else curves[0]
     for row in pool.stats["instances"]:
@@ -113,11 +113,11 @@ class Viewers:
         self._actors: dict[str, Any] = {}
         self._next_nodes_s = 0.0
 
-    def look(self, *, closely: bool) -> list[Seen]:
+    def read(self, *, closely: bool) -> list[Seen]:
         """The pools of all nodes that answer, in the order of the nodes."""
         self._follow_nodes()
         asked = {
-            node_id: actor.look.remote(closely=closely) for node_id, actor in self._actors.items()
+            node_id: actor.read.remote(closely=closely) for node_id, actor in self._actors.items()
         }
         ray.wait(list(asked.values()), num_returns=len(asked), timeout=_ANSWER_S)
         found: list[Seen] = []

@@ -33,7 +33,7 @@ _FIELD: Corners = ((-0.9, 0), (-0.55, -0.45), (0.55, -0.45), (0.9, 0), (0.55, 0.
 """The shape of a mineral field, whose radius reaches the corners of its two cells."""
 _SHARD: Corners = ((0, -1), (0.7, 0), (0, 1), (-0.7, 0))
 
-_HIDDEN_LOOKS = frozenset({raw_pb2.Cloaked, raw_pb2.CloakedDetected})
+_HIDDEN = frozenset({raw_pb2.Cloaked, raw_pb2.CloakedDetected})
 
 
 class Shape(NamedTuple):
@@ -108,7 +108,7 @@ def _draw_body(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
             _draw_polygon(draw, shape, _SHARD, edge)
             return
     fill: tuple[int, ...] | None = shape.colour
-    if unit.cloak in _HIDDEN_LOOKS or unit.is_burrowed or unit.is_hallucination:
+    if unit.cloak in _HIDDEN or unit.is_burrowed or unit.is_hallucination:
         fill = (*shape.colour, 70)
         edge = shape.colour
     elif unit.display_type == raw_pb2.Placeholder or unit.is_blip:

@@ -61,7 +61,7 @@ class LayersView:
         self._setup = setup
         self._screen = _Image(shown.renders, SCREEN, terrain)
         self._minimap = _Image(shown.minimap_renders, MINIMAP, terrain)
-        self._minimap.look_at(window.minimap(setup, terrain))
+        self._minimap.move_to(window.minimap(setup, terrain))
         cheating = ("unit_type",) if setup.allow_cheating_layers else ()
         self._on_minimap = (*_ON_MINIMAP, *cheating)
 
@@ -82,7 +82,7 @@ class LayersView:
         """
         screen, minimap = self._screen, self._minimap
         camera = window.screen(self._setup, console.camera)
-        if screen.look_at(camera):
+        if screen.move_to(camera):
             minimap.draw("camera", _covered(minimap.window, camera))
         table = facts.rows(units, frozenset(unit.tag for unit in selected), console.player, loop)
         places = facts.places(units)
@@ -115,7 +115,7 @@ class _Image:
         self._lit_drawn = False
         self.window = Window(0.0, 0.0, 0.0, 0, 0)
 
-    def look_at(self, seen: Window) -> bool:
+    def move_to(self, seen: Window) -> bool:
         """Show this part of the map; False if it is shown already."""
         if seen == self.window:
             return False

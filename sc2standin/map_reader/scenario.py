@@ -28,7 +28,7 @@ FORMAT = "sc2pool-standin-scenario/1"
 MAX_UNITS = 700
 MAX_PLAYERS = 2
 MAX_HUNT_LOOPS = 1 << 10
-"""The longest time between two looks of a hunt, in loops."""
+"""The longest time between two scans of a hunt, in loops."""
 
 Taken = Literal["moves", "vanishes"]
 Survivors = Literal["stay", "rejoin"]

@@ -248,7 +248,7 @@ class Game:
             else:
                 self._run_loop()
             if sight is not None and world.loop >= sight.next_look:
-                sight.look()
+                sight.scan()
             if world.recovering:
                 recover(world.recovering, world.loop, world.loop - began)
 

@@ -33,7 +33,7 @@ ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
 """In a crowd of n, a pushed unit has arrived within this many cells times the square root of n."""
-LOOK_LOOPS = 4
+SEARCH_INTERVAL_LOOPS = 4
 """Loops in which units that can attack bystanders look for them once."""
 _MOVE, _ATTACK, _CAST = OrderKind.MOVE, OrderKind.ATTACK, OrderKind.CAST
 
@@ -97,7 +97,7 @@ class Mover:
             velocities = {unit: (vx, vy) for unit, vx, vy in self._moving}
             loops = min(loops, pairs.loops_until_contact(velocities))
         if bystanders is not None:
-            loops = min(loops, LOOK_LOOPS)
+            loops = min(loops, SEARCH_INTERVAL_LOOPS)
         world.plan_until = world.loop + max(1, int(min(loops, NEVER)))
 
     def _ways(self, units: list[Unit], pushes: Pushes | None) -> list[Way | None]:

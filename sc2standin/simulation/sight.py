@@ -4,8 +4,8 @@ Buildings and scenery stay where they are, so the player remembers them where it
 creep too; the neutral ones it knows from the start, as in the real game. Only an episode with fog
 has a `Sight`.
 
-Rules it keeps: a look is taken every LOOK_LOOPS loops, in steps of any size; an observation between
-two looks is one more look.
+Rules it keeps: it scans every SCAN_INTERVAL_LOOPS loops, in steps of any size, and once more for an
+observation between two scans.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sc2standin.simulation.terrain import Cells, Terrain
 from sc2standin.simulation.units import NEUTRAL, Unit
 from sc2standin.simulation.world import World
 
-LOOK_LOOPS = 8
-"""Loops between two looks: a unit walks about one cell meanwhile."""
+SCAN_INTERVAL_LOOPS = 8
+"""Loops between two scans: a unit walks about one cell meanwhile."""
 
 SNAPSHOT_TAG = (1 << 32) + 2
 """Offset of a remembered unit's tag from the unit's own; the real game's tags differ, too."""
@@ -42,10 +42,10 @@ class Sight:
 
     def __init__(self, world: World, terrain: Terrain, player: int) -> None:
         self._world, self._terrain, self._player = world, terrain, player
-        self._looked_at = (-1, -1)
+        self._scanned_at = (-1, -1)
         """Loop and population of the last look."""
-        self.next_look = LOOK_LOOPS
-        """The loop at which a look is due."""
+        self.next_look = SCAN_INTERVAL_LOOPS
+        """The loop at which a scan is due."""
         self.lit: Cells = np.zeros((terrain.height, terrain.width), dtype=np.bool_)
         """The cells in sight, as (y, x)."""
         self.explored = self.lit.copy()
@@ -69,17 +69,17 @@ class Sight:
 
     def sees(self, x: float, y: float) -> bool:
         """True if a point is in sight."""
-        self.look()
+        self.scan()
         return self._is_lit_at(x, y)
 
-    def look(self) -> None:
+    def scan(self) -> None:
         """See what there is to see at this loop."""
         world = self._world
-        self.next_look = world.loop - world.loop % LOOK_LOOPS + LOOK_LOOPS
+        self.next_look = world.loop - world.loop % SCAN_INTERVAL_LOOPS + SCAN_INTERVAL_LOOPS
         now = world.loop, world.population_version
-        if self._looked_at == now:
+        if self._scanned_at == now:
             return
-        self._looked_at = now
+        self._scanned_at = now
         mine = self._player
         eyes = [(unit.x, unit.y, unit.type.sight) for unit in world.owned_by(mine)]
         eyes += [(scan.x, scan.y, scan.radius) for scan in world.scans if scan.owner == mine]

@@ -82,7 +82,7 @@ class View:
         self._card.update(selected)
         if self._raw is not None or self._screens is not None:
             in_fog = self._in_fog() if lifted else _NO_UNITS
-            self._show_map(*self._look(fog=fog), selected, in_fog)
+            self._show_map(*self._seen_units(fog=fog), selected, in_fog)
         world.dead_tags.clear()
         return seen
 
@@ -115,7 +115,7 @@ class View:
         sight = self._game.sight
         if sight is None:
             return _NO_UNITS
-        sight.look()
+        sight.scan()
         seen = set(sight.in_sight)
         return frozenset(
             unit
@@ -123,12 +123,14 @@ class View:
             if unit not in seen and not unit.type.invulnerable
         )
 
-    def _look(self, *, fog: bool) -> tuple[Sequence[Unit | Snapshot], Grid | None, Cells | None]:
+    def _seen_units(
+        self, *, fog: bool
+    ) -> tuple[Sequence[Unit | Snapshot], Grid | None, Cells | None]:
         """The client's sight and memory: units, the visibility of each cell in a fog, creep."""
         sight = self._game.sight if fog else None
         if sight is None:
             return self._game.world.units, None, self._game.world.creep
-        sight.look()
+        sight.scan()
         grid = np.where(sight.lit, VISIBLE, np.where(sight.explored, FOGGED, HIDDEN))
         return [*sight.in_sight, *sight.snapshots], grid.astype(np.uint8), sight.creep
 

@@ -84,7 +84,7 @@ def test_a_period_longer_than_the_limit_of_a_step_is_waited_for(play):
     play(played, replace(LIMITS, step_s=0.4))
 
 
-def test_what_a_look_takes_of_the_events_is_told_with_the_next_observation(play):
+def test_what_current_loop_takes_of_the_events_is_told_with_the_next_observation(play):
     async def played(game: Game) -> None:
         seen = await game.observe()
         (marine,) = [unit.tag for unit in seen.observation.raw_data.units if unit.owner == 1]
@@ -96,7 +96,7 @@ def test_what_a_look_takes_of_the_events_is_told_with_the_next_observation(play)
         kill.debug.add().kill_unit.tag.append(marine)
         await game.request(sc_pb.Request(debug=kill))
         await asyncio.sleep(2 / LOOPS_PER_S)
-        assert await game.look() > seen.game_loop
+        assert await game.current_loop() > seen.game_loop
         assert game.status is Status.ENDED, "with its last unit"
         step = await game.step([NOOP], PERIOD_LOOPS)
         told = step.observed.response

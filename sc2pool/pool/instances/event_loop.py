@@ -27,9 +27,9 @@ from sc2pool.pool.queues.waiter import Waiter
 
 _HEARING_S = 1.0
 """How long other envs may still report their errors after one env's code has raised."""
-_LOOK_AGAIN_S = 0.01
-_LOOK_INTERVAL_S = 0.02
-"""How often spares, messages and verdicts are looked at while nothing but plain replies come."""
+_RETRY_INTERVAL_S = 0.01
+_POLL_INTERVAL_S = 0.02
+"""Interval for spares, messages and verdicts while nothing but plain replies come."""
 
 
 class EventLoop:
@@ -53,7 +53,7 @@ class EventLoop:
         self.fleet = supervisor.fleet
         self.bookkeeping = Bookkeeping()
         self.closed = False
-        self._next_look_s = 0.0
+        self._next_poll_s = 0.0
 
     def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
         """Handle what happens until `condition()` holds, or the deadline has passed.
@@ -64,17 +64,17 @@ class EventLoop:
         """
         with self.bookkeeping:
             for seat in self.supervisor.seats:  # rings of before, or whose wait was interrupted
-                self.supervisor.look(seat)
-            if time.monotonic() >= self._next_look_s:
+                self.supervisor.check_replies(seat)
+            if time.monotonic() >= self._next_poll_s:
                 self._begin_what_is_due()
-                self._look(0.0)
+                self._poll(0.0)
             plan = True
             wake_s = 0.0
             while not condition() and not deadline.expired():
                 if plan:
                     self._begin_what_is_due()
                     wake_s = min(self.fleet.next_wake_s(), deadline.instant_s)
-                plan = self._look(wake_s)
+                plan = self._poll(wake_s)
 
     def _begin_what_is_due(self) -> None:
         """Start workers and launch games whose turn it is."""
@@ -107,25 +107,25 @@ class EventLoop:
             self._raise_failure()
 
     def has_more_than_replies(self) -> bool:
-        """True if it is time for a look, and `wait_until` has more to handle than replies."""
+        """True if it is time for a poll, and `wait_until` has more to handle than replies."""
         now_s = time.monotonic()
-        if now_s < self._next_look_s:
+        if now_s < self._next_poll_s:
             return False
         if self._waiter.has_more() or not self.fleet.all_at_rest():
             return True
-        self._next_look_s = now_s + _LOOK_INTERVAL_S
+        self._next_poll_s = now_s + _POLL_INTERVAL_S
         return False
 
     def wait_for_ring(self, instance: Instance) -> bool:
         """Wait for one instance's doorbell, as cheaply as possible.
 
         Returns:
-            False if something else has happened, or it is time for a look: call `wait_until`.
+            False if something else has happened, or it is time for a poll: call `wait_until`.
         """
         assert instance.worker is not None, "an action was sent there"
-        return self._waiter.wait_for(instance.worker.reply_doorbell, _LOOK_INTERVAL_S)
+        return self._waiter.wait_for(instance.worker.reply_doorbell, _POLL_INTERVAL_S)
 
-    def _look(self, until_s: float) -> bool:
+    def _poll(self, until_s: float) -> bool:
         """Wait until something happens, at the latest until then, and handle it.
 
         Returns:
@@ -149,16 +149,16 @@ class EventLoop:
             if isinstance(tag, Worker):
                 for seat in supervisor.seats:
                     if seat.instance.worker is tag:
-                        supervisor.look(seat)
+                        supervisor.check_replies(seat)
                 continue
             plan = True
             if isinstance(tag, Leaving):
-                self.fleet.look_who_left(tag.worker)
+                self.fleet.remove_departed(tag.worker)
                 continue
             seat_of_channel = self.fleet.seat_of(tag)
             if seat_of_channel is not None:  # else replaced while this batch was handled
                 supervisor.receive(seat_of_channel)
-        self._next_look_s = time.monotonic() + _LOOK_INTERVAL_S
+        self._next_poll_s = time.monotonic() + _POLL_INTERVAL_S
         if not ready:
             supervisor.check_deadlines()
         self._raise_failure()
@@ -203,7 +203,7 @@ class EventLoop:
                 and instance.queue.reply() is None
                 and not deadline.expired()
             ):
-                if not instance.channel.readable(_LOOK_AGAIN_S):
+                if not instance.channel.readable(_RETRY_INTERVAL_S):
                     continue
                 try:
                     received = read(instance)

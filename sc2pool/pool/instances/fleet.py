@@ -129,9 +129,9 @@ class Fleet:
                 return seat
         return None
 
-    def look_who_left(self, worker: Worker) -> None:
+    def remove_departed(self, worker: Worker) -> None:
         """One that was told to leave this worker may have left."""
-        uninterrupted(partial(self._workers.look_who_left, worker))
+        uninterrupted(partial(self._workers.remove_departed, worker))
 
     def replace(self, seat: Seat, *, gently: bool = False) -> None:
         """Retire the seat's instance and seat a new one; the seat's episode stays.

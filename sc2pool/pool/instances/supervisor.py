@@ -192,8 +192,8 @@ class Supervisor:
             detail = f"the worker cannot be started: {error}"
             self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail))
 
-    def look(self, seat: Seat) -> None:
-        """Look whether the seat's instance has replied."""
+    def check_replies(self, seat: Seat) -> None:
+        """Handle the reply of the seat's instance, if there is one."""
         instance = seat.instance
         if instance.state not in AWAITED:
             return
@@ -228,7 +228,7 @@ class Supervisor:
         try:
             received = read(instance)
         except ChannelClosedError:
-            self.look(seat)  # its last reply may be there
+            self.check_replies(seat)  # its last reply may be there
             self._fault(seat, instance.exit_fault(), of_worker=True)
             return
         for message in received:
@@ -272,7 +272,7 @@ class Supervisor:
         except Exception as error:
             self._on_raised(seat, describe(error, "its info was unpickled"))
             return
-        self.look(seat)
+        self.check_replies(seat)
 
     def _on_answer(self, seat: Seat, message: messages.Answer) -> None:
         self.answers[message.number] = message
@@ -322,7 +322,7 @@ class Supervisor:
             if verdict.kind is None:
                 instance.too_large(verdict.detail)
                 continue
-            self.look(seat)  # it may have replied since
+            self.check_replies(seat)  # it may have replied since
             if verdict.kind is not FaultKind.HUNG or instance.state in AWAITED:
                 fault = Fault(verdict.kind, instance.phase(), verdict.detail)
                 self._fault(seat, fault, of_worker=verdict.of_worker)
@@ -337,7 +337,7 @@ class Supervisor:
         for seat in self.seats:
             instance = seat.instance
             if instance.deadline.expired():
-                self.look(seat)  # the reply may be there although its ring was not noticed
+                self.check_replies(seat)  # the reply may be there although its ring was not noticed
             instance.extend_stalled_deadlines(grace_s)
             if instance.deadline.expired():
                 detail = f"the worker did not answer in time in state {instance.state}"

@@ -191,7 +191,7 @@ class Worker:
         except (OSError, ChannelClosedError):  # it has ended, or does not read any more
             self.kill()
 
-    def look_who_left(self) -> None:
+    def remove_departed(self) -> None:
         """Give back what belonged to those that have left by now."""
         for number, leaving in list(self._leaving.items()):
             if leaving.hosting.has_left():
@@ -305,9 +305,9 @@ class Workers:
             worker.dismiss(number, self._leave_s, gently=gently)
             self._end_if_needless(worker)
 
-    def look_who_left(self, worker: Worker) -> None:
+    def remove_departed(self, worker: Worker) -> None:
         """One that was told to leave this worker may have left."""
-        worker.look_who_left()
+        worker.remove_departed()
         self._end_if_needless(worker)
 
     def _end_if_needless(self, worker: Worker) -> None:

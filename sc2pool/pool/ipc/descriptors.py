@@ -17,7 +17,7 @@ from sc2pool.errors import ConfigError
 PER_WORKER = 6
 PER_INSTANCE = 1
 PER_POOL = 16
-"""Its own, and those it needs for a moment: a spawn, a look at a process."""
+"""Its own, and those it needs for a moment: a spawn, the inspection of a process."""
 
 
 def require_descriptors(instances: int, per_worker: int) -> None:

@@ -200,10 +200,10 @@ class Watchdog:
     """The watching thread.
 
     Args:
-        watched: what to look at; called in the watchdog's thread, it must only read.
+        watched: the processes to inspect; called in the watchdog's thread, it must only read.
         policy: memory limits.
-        interval_s: between two looks.
-        after_look: called in the watchdog's thread with the newest sample of each instance.
+        interval_s: between two samples.
+        after_sample: called in the watchdog's thread with the newest sample of each instance.
     """
 
     def __init__(
@@ -211,12 +211,12 @@ class Watchdog:
         watched: Callable[[], list[Watched]],
         policy: RecyclePolicy,
         interval_s: float,
-        after_look: Callable[[Mapping[int, Sample]], None] = lambda _: None,
+        after_sample: Callable[[Mapping[int, Sample]], None] = lambda _: None,
     ) -> None:
         self._watched = watched
         self._policy = policy
         self._interval_s = interval_s
-        self._after_look = after_look
+        self._after_look = after_sample
         self._first: dict[int, Sample] = {}
         self._previous: dict[int, Sample] = {}
         self._verdicts: queue.SimpleQueue[Verdict] = queue.SimpleQueue()
@@ -260,25 +260,25 @@ class Watchdog:
             gap = now_s - looked_at_s > _GAP_FACTOR * self._interval_s
             looked_at_s = now_s
             try:
-                self._look(after_gap=gap or blind)
+                self._sample(after_gap=gap or blind)
                 self._after_look(self._previous)
                 blind = False
             except OSError as error:
                 if not blind:
-                    log.warning("the watchdog cannot look at the processes: %s", str(error))
+                    log.warning("the watchdog cannot inspect the processes: %s", str(error))
                 blind = True
             except Exception:  # a watchdog that dies would be missed too late
-                log.exception("the watchdog could not look")
+                log.exception("the watchdog has failed to take a sample")
             self.cpu_s = time.thread_time()
 
-    def _look(self, *, after_gap: bool) -> None:
+    def _sample(self, *, after_gap: bool) -> None:
         first: dict[int, Sample] = {}
         newest: dict[int, Sample] = {}
         found = False
         all_watched = self._watched()
         processes = self._table.read()
         for watched in all_watched:
-            now = look_at(watched, processes)
+            now = take_sample(watched, processes)
             number = watched.instance
             newest[number] = now
             first[number] = self._first.get(number, now)
@@ -292,7 +292,7 @@ class Watchdog:
             self.doorbell.ring()
 
 
-def look_at(watched: Watched, processes: Processes) -> Sample:
+def take_sample(watched: Watched, processes: Processes) -> Sample:
     """Sample an instance; all below a worker without a game counts as its own."""
     worker = processes.at(watched.worker_pid)
     if not watched.alone:

@@ -16,7 +16,7 @@ from sc2pool.processes.identity import created_at_s, is_alive
 from sc2pool.processes.tree import kill_group
 
 _REAP_TIMEOUT_S = 5.0
-_LOOK_AGAIN_S = 0.005
+_POLL_INTERVAL_S = 0.005
 
 
 class WorkerProcess:
@@ -43,7 +43,7 @@ class WorkerProcess:
             hurry: ends it earlier.
         """
         while not self.has_ended() and not deadline.expired():
-            if hurry.wait(_LOOK_AGAIN_S):
+            if hurry.wait(_POLL_INTERVAL_S):
                 return
 
     def end(self) -> None:

@@ -2,7 +2,7 @@
 
     sc2pool-run-…/
         requested       touched by a reader to request the other files
-        pool.json       `PoolStats`, by the trainer's watchdog thread at every look
+        pool.json       `PoolStats`, by the trainer's watchdog thread at every sample
         curve.json      the run so far as curves, see `history`, by the same thread
         12/view.json    the newest observation of instance 12, by its worker, a few times a second
         12/map.json     the map of instance 12, each time it changes

@@ -1,7 +1,7 @@
 """A pool's statistics at one moment, read in any thread; with rates, from the watchdog's thread.
 
     take        ─► PoolStats: `Pool.stats`, Prometheus
-    after_look  ─► rates, `history`, and the run's live files while they are requested
+    after_sample  ─► rates, `history`, and the run's live files while they are requested
 
 Why it needs no lock on the step path: the trainer's thread is the only writer; what the step path
 writes (a state, two counters, an instance's sequence number) are single values, each read once and
@@ -76,7 +76,7 @@ class Snapshots:
             watchdog_cpu_s=watchdog_cpu_s,
         )
 
-    def after_look(self, instances: Sequence[InstanceStats]) -> None:
+    def after_sample(self, instances: Sequence[InstanceStats]) -> None:
         """Compute the rates, note the history, and write the files if they are requested.
 
         In the watchdog's thread.

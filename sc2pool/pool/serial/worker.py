@@ -28,7 +28,7 @@ from sc2pool.tasks.player import PlayerSpec
 
 _ENDS_WITHIN_S = 2.0
 """How long the user's code may take to end, once it is cancelled."""
-_LOOK_AGAIN_S = 0.01
+_POLL_INTERVAL_S = 0.01
 
 
 class GivenSpec:
@@ -128,7 +128,7 @@ class SerialWorker(workers.Worker):
             if hurries or deadline.expired() or loop.is_closed() or loop.is_running():
                 return
             # One that was told to close may begin to end meanwhile.
-            run(loop, deadline.remaining_s() if self._ending else _LOOK_AGAIN_S)
+            run(loop, deadline.remaining_s() if self._ending else _POLL_INTERVAL_S)
 
 
 class Orders:

@@ -1,6 +1,6 @@
 """The course of a pool over time: its figures as curves, for those who open a page later.
 
-    watchdog's looks ─► note ─► at most `POINTS` samples ─► the run's `curve.json`
+    watchdog's samples ─► note ─► at most `POINTS` samples ─► the run's `curve.json`
 
 Rule: the memory is bounded. When the history is full, every second sample is dropped and the
 interval between samples doubles, so it always covers the whole run at an even resolution.

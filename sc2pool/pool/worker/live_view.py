@@ -23,7 +23,7 @@ from sc2pool.tasks.player import Player
 
 log = logging.getLogger("sc2pool")
 
-_LOOK_EVERY_S = 1.0
+_POLL_INTERVAL_S = 1.0
 _WRITE_EVERY_S = 0.25
 
 
@@ -46,11 +46,11 @@ class LiveView:
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to look for requests; it goes on until the process ends."""
         thread = threading.Thread(
-            target=self._look, args=(loop,), name="sc2pool-live-view", daemon=True
+            target=self._poll, args=(loop,), name="sc2pool-live-view", daemon=True
         )
         thread.start()
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._broken:
             requested = live_files.is_requested(self._run)
             if requested and not self._under_way.is_set():  # a busy loop is not called twice
@@ -59,7 +59,7 @@ class LiveView:
                     loop.call_soon_threadsafe(self._write)
                 except RuntimeError:
                     return  # the loop is closed: the worker ends
-            time.sleep(_WRITE_EVERY_S if requested else _LOOK_EVERY_S)
+            time.sleep(_WRITE_EVERY_S if requested else _POLL_INTERVAL_S)
 
     def _write(self) -> None:
         try:

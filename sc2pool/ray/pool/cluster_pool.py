@@ -50,7 +50,7 @@ from sc2pool.ray.pool.remote_games import (
     RemoteGames,
     all_of,
     close_all,
-    look_at_all,
+    update_stats,
 )
 from sc2pool.ray.pool.spread import spread
 from sc2pool.ray.stats import merge
@@ -136,7 +136,7 @@ class ClusterPool:
             raise ConfigError(f"a node died while its games were launched: {error}") from error
         for games, about in zip(self._every, abouts, strict=True):
             games.about = about
-        look_at_all(self._every)
+        update_stats(self._every)
         self._check_agreement()
         about = self._every[0].about
         assert about is not None
@@ -340,7 +340,7 @@ class ClusterPool:
                     error = again
                 else:
                     self._recoveries.add(time.monotonic() - lost_at_s)
-                    look_at_all([games])
+                    update_stats([games])
                     return
         except NoPlaceError:
             raise NodeLostError(
@@ -454,7 +454,7 @@ class ClusterPool:
 
     def stats(self) -> PoolStats:
         """Counters of all nodes together; see `merge` for what an approximation is."""
-        look_at_all(self._every)
+        update_stats(self._every)
         parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
         past = [stats for games in self._every for stats in games.past]
         merged = merge(parts, past, self._losses, figures(self._recoveries))

@@ -27,7 +27,7 @@ from sc2pool.ray.pool.node_games import About, NodeGames, Reply
 
 _CLOSE_S = 4.0
 """For all actors together to end their games by themselves."""
-_LOOK_S = 2.0
+_STATS_TIMEOUT_S = 2.0
 """For an actor's statistics."""
 _POLL_S = 0.2
 _ANSWER_S = 10.0
@@ -261,11 +261,11 @@ def all_of(every: Sequence[RemoteGames], call: Callable[[RemoteGames], Any]) -> 
     return results
 
 
-def look_at_all(every: Sequence[RemoteGames]) -> None:
+def update_stats(every: Sequence[RemoteGames]) -> None:
     """Bring the statistics of these actors up to date, as far as they answer soon."""
     with suppress(RayError):
         references = [games.submit("stats") for games in every]
-        ray.wait(references, num_returns=len(references), timeout=_LOOK_S)
+        ray.wait(references, num_returns=len(references), timeout=_STATS_TIMEOUT_S)
         for games, one in zip(every, references, strict=True):
             with suppress(RayError):
                 games.stats = ray.get(one, timeout=_POLL_S)

@@ -39,7 +39,7 @@ _SILENT_S: Final = 60.0
 """How long a process that is to answer may use no CPU time."""
 _READS_WITHIN_S: Final = 120.0
 """How long it may take to read a message: it may still be importing torch."""
-_LOOKS: Final = 20
+_CHECKS: Final = 20
 """Looks at its CPU time within `_SILENT_S`."""
 _EXITS_WITHIN_S: Final = 5.0
 """How long a process that has closed its socket may take to exit."""
@@ -170,10 +170,10 @@ class UpdateProcess:
         """
         silent = 0
         used_s = self._cpu_s()
-        while not wait_readable([self._channel.fileno()], _SILENT_S / _LOOKS):
+        while not wait_readable([self._channel.fileno()], _SILENT_S / _CHECKS):
             before_s, used_s = used_s, self._cpu_s()
             silent = silent + 1 if used_s == before_s else 0
-            if silent == _LOOKS:
+            if silent == _CHECKS:
                 raise LearnerError(
                     f"the process that computes the updates (pid {self._process.pid}) has used no "
                     f"CPU time for {_SILENT_S:g} s, although an update is awaited"

@@ -52,7 +52,7 @@ class Front:
         """Where the opponent began, if the game says it."""
         return self._starts[0] if self._starts else None
 
-    def look(self, observation: sc_pb.Observation) -> None:
+    def update(self, observation: sc_pb.Observation) -> None:
         """Read an observation."""
         units = observation.raw_data.units
         enemies = [unit for unit in units if unit.alliance == raw_pb2.Enemy]

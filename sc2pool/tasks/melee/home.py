@@ -53,8 +53,8 @@ class Home(Town):
         )
         super().__init__(near, bits_of(game_info.start_raw.placement_grid), PASSAGE_CELLS)
 
-    def look(self, observation: sc_pb.Observation) -> None:
-        super().look(observation)
+    def update(self, observation: sc_pb.Observation) -> None:
+        super().update(observation)
         for name, types in ((MINERAL_FIELD, MINERAL_FIELDS), (GEYSER, GEYSERS)):
             found = [unit for kind in sorted(types) for unit in self._units.get(kind, ())]
             self._units[name] = [

@@ -51,7 +51,7 @@ class MeleeImage(Melee):
         self._terrain = self._canvas.terrain(self.game_info)
 
     def observe(self) -> NDArray[np.generic]:
-        self.look()
+        self.read_observation()
         town, front, canvas = self.town, self.front, self._canvas
         image = np.zeros((N_PLANES, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
         groups: tuple[Iterable[Unit], ...] = (

@@ -91,7 +91,7 @@ class Melee(Task):
             14: enemy units that are seen / 50, 15: those of them near the command centre / 20,
             16: enemy structures that are known / 20, 17: loops played / 20160.
         """
-        self.look()
+        self.read_observation()
         town, front = self.town, self.front
         barracks = town.finished(BARRACKS)
         more = (
@@ -108,10 +108,10 @@ class Melee(Task):
         vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])
         return vector.clip(0.0, 1.0, out=vector)
 
-    def look(self) -> None:
+    def read_observation(self) -> None:
         """Read the newest observation."""
-        self.town.look(self.observation)
-        self.front.look(self.observation)
+        self.town.update(self.observation)
+        self.front.update(self.observation)
 
     def reward(self) -> float:
         details = self.observation.score.score_details

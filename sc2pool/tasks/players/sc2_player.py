@@ -31,9 +31,8 @@ from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
 
-_LOOKS: Final = 20
-"""How often a game of a match is looked at that is behind the other one; each takes less than a
-millisecond."""
+_MOST_READS: Final = 20
+"""Reads of a game of a match that is behind the other one; each takes less than a millisecond."""
 
 
 class SC2Player(Player):
@@ -179,7 +178,7 @@ class SC2Player(Player):
 
     async def pause(self) -> None:
         if self.realtime:
-            await self._look()
+            await self._newest_loop()
             self.note_seen()
         await super().pause()
 
@@ -197,21 +196,21 @@ class SC2Player(Player):
         super().resume_now()
         if not self.realtime:
             return 0  # the game advances only when it is asked to
-        loop = await self._look()
+        loop = await self._newest_loop()
         ran_s = self._ran_around_pause_s + time.monotonic() - began_s
         return loops_passed(self._loop_before_pause, loop, ran_s)
 
-    async def _look(self) -> int:
-        """Look at the games in real time; the newest loop.
+    async def _newest_loop(self) -> int:
+        """The newest game loop of the games in real time.
 
         In a match one may wait until the other has come as far, after a pause above all, so those
-        that are behind are looked at again.
+        that are behind are read again.
         """
-        loops = [await game.look() for game in self.games]
-        for _ in range(_LOOKS):
+        loops = [await game.current_loop() for game in self.games]
+        for _ in range(_MOST_READS):
             behind = [i for i, loop in enumerate(loops) if loop < max(loops) - 1]
             for i in behind:
-                loops[i] = await self.games[i].look()
+                loops[i] = await self.games[i].current_loop()
             if not behind:
                 break
         return max(loops)

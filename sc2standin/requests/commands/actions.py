@@ -74,7 +74,7 @@ def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.Value
             on_screen.select(state, raw.unit_command.unit_tags)
         return result
     if kind == "camera_move":
-        return on_screen.look_at(state, one)
+        return on_screen.move_camera(state, one)
     if kind is None:
         return error_pb.Error
     # Autocast toggles have no effect on these maps.

@@ -49,7 +49,7 @@ def known_to(game: Game, player: int) -> Known:
     sight = game.sight_of(player)
     if sight is None:
         return Known(hidden)
-    sight.look()
+    sight.scan()
     return Known(hidden | (set(others) - set(sight.in_sight)), sight.lit)
 
 

@@ -40,7 +40,7 @@ def act(state: State, one: sc_pb.Action) -> Result | sc_pb.Action:
     return error_pb.NotSupported
 
 
-def look_at(state: State, one: sc_pb.Action) -> Result:
+def move_camera(state: State, one: sc_pb.Action) -> Result:
     """Move the camera to a point of the map, as a raw action asks for."""
     game, to = state.playing(), one.action_raw.camera_move.center_world_space
     if not game.terrain.on_map(to.x, to.y):

@@ -104,7 +104,7 @@ def read(screen: Screen, sent: spatial_pb.ActionSpatial) -> Console | Command | 
     if kind == "unit_command":
         return _command(screen, sent.unit_command)
     if kind == "camera_move":
-        return _look_at(screen, sent.camera_move.center_minimap)
+        return _camera_at(screen, sent.camera_move.center_minimap)
     if kind == "unit_selection_point":
         clicked = sent.unit_selection_point
         pixel = clicked.selection_screen_coord
@@ -117,7 +117,7 @@ def read(screen: Screen, sent: spatial_pb.ActionSpatial) -> Console | Command | 
     return error_pb.Error
 
 
-def _look_at(screen: Screen, pixel: common.PointI) -> Console | Result:
+def _camera_at(screen: Screen, pixel: common.PointI) -> Console | Result:
     if not screen.minimap.has(pixel.x, pixel.y):
         return error_pb.Error
     point = screen.game.terrain.clamp(*screen.minimap.point(pixel.x, pixel.y))

@@ -26,7 +26,7 @@ CHASE_CELLS = 24
 """Longest detour to a unit that moves, in cells."""
 LEG_LOOPS = 32
 """Loops after which a leg is drawn anew: other units may have pushed the walker aside."""
-LONGEST_LOOK = 24
+LONGEST_LOOKAHEAD = 24
 """Cells of the way among which the end of a leg is chosen."""
 
 
@@ -94,7 +94,7 @@ class Routes:
         if field.distance(cell, CHASE_CELLS * STRAIGHT if chase else FAR) == FAR:
             return free
         ahead: list[int] = []
-        while len(ahead) < LONGEST_LOOK and (cell := field.next(cell)):
+        while len(ahead) < LONGEST_LOOKAHEAD and (cell := field.next(cell)):
             ahead.append(cell)
         if not ahead:  # beside the target, or as near to the goal as can be
             return free

@@ -27,17 +27,17 @@ class HuntRule:
         world.reaction_loops = REACTION_LOOPS
 
     def start(self) -> None:
-        """The first look is at the first loop that is due."""
+        """The first scan is at the first loop that is due."""
 
     def apply(self) -> int:
         """Look if this loop is due; returns the next one that is."""
         world = self._world
         since = world.loop % self._every_loops
         if since == 0:
-            self._look()
+            self._scan()
         return world.loop + self._every_loops - since
 
-    def _look(self) -> None:
+    def _scan(self) -> None:
         world = self._world
         prey = world.owned_by(ME)
         for unit in world.owned_by(ENEMY) if prey else ():

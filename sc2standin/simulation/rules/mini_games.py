@@ -28,7 +28,7 @@ class CollectRule:
         self._placement = placement
         self._version = -1
         self._mine: list[Unit] = []
-        self._looks: list[tuple[int, int, Unit]] = []
+        self._scans: list[tuple[int, int, Unit]] = []
         """A heap: the earliest loop at which a target can be reached, its tag, the target."""
 
     def start(self) -> None:
@@ -41,7 +41,7 @@ class CollectRule:
         if self._version != world.population_version:
             self._version = world.population_version
             self._mine = [unit for unit in world.walkers if unit.owner == ME]
-            self._looks = [(0, unit.tag, unit) for unit in world.units if unit.type is rule.target]
+            self._scans = [(0, unit.tag, unit) for unit in world.units if unit.type is rule.target]
         if not self._mine:
             return NEVER
         taken = self._reached()
@@ -50,7 +50,7 @@ class CollectRule:
             world.minerals += rule.minerals * len(taken)
             self._replace(taken)
             return world.loop + 1
-        return self._looks[0][0] if self._looks else NEVER
+        return self._scans[0][0] if self._scans else NEVER
 
     def _reached(self) -> list[Unit]:
         """The targets within reach of a unit, the oldest first."""
@@ -60,8 +60,8 @@ class CollectRule:
         if len(self._world.walkers) > 1:
             fastest *= 1.5  # a unit that another one pushes moves up to half a step farther
         reached = []
-        while self._looks and self._looks[0][0] <= loop:
-            _, tag, target = self._looks[0]
+        while self._scans and self._scans[0][0] <= loop:
+            _, tag, target = self._scans[0]
             target_x, target_y = target.x, target.y
             nearest = math.inf
             for x, y in places:
@@ -71,7 +71,7 @@ class CollectRule:
             if distance <= reach:
                 reached.append(target)
             earliest = loop + max(1, int((distance - reach) / fastest))
-            heapreplace(self._looks, (earliest, tag, target))
+            heapreplace(self._scans, (earliest, tag, target))
         reached.sort(key=attrgetter("tag"))
         return reached
 

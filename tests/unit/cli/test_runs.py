@@ -112,11 +112,11 @@ def test_one_that_does_not_answer(runs: list[RunDir]) -> None:
     live_files.write(runs[0].path / live_files.POOL_FILE, {"old": True})
     os.utime(runs[0].path / live_files.POOL_FILE, (0, 0))
     with pytest.raises(NoAnswerError, match=f"process {os.getpid()} .*has not answered for 0 s"):
-        Run(runs[0].path, os.getpid()).first_look(timeout_s=0.2)
+        Run(runs[0].path, os.getpid()).first_poll(timeout_s=0.2)
 
 
 def test_one_that_ends_before_it_answers(runs: list[RunDir]) -> None:
     run = Run(runs[0].path, os.getpid())
     runs[0].close()
     assert run.ended()
-    assert run.first_look() is None
+    assert run.first_poll() is None

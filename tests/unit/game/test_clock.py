@@ -67,7 +67,7 @@ def test_a_pause_is_no_delay(clock):
 def test_a_game_that_went_on_in_a_pause_has_lost_what_it_has_lost(clock):
     clock.pause(50.1)
     clock.resume(52.1)
-    clock.look(122)
+    clock.note_loop(122)
     assert clock.act(PERIOD, 52.2) == 126, "the action gets a whole period"
     assert clock.observe(126, 52.6) == Tick(pytest.approx(0.2), 5, 22)
     assert clock.act(PERIOD, 52.7) == 130
@@ -75,13 +75,13 @@ def test_a_game_that_went_on_in_a_pause_has_lost_what_it_has_lost(clock):
 
 
 def test_a_look_within_the_period_moves_nothing(clock):
-    clock.look(103)
+    clock.note_loop(103)
     assert clock.act(PERIOD, 50.3) == 104
     assert clock.observe(104, 50.4) == Tick(pytest.approx(0.3), 0, 0)
 
 
 def test_late_twice(clock):
-    clock.look(104)
+    clock.note_loop(104)
     assert clock.act(PERIOD, 50.4) == 108
     assert clock.observe(112, 51.2) == Tick(pytest.approx(0.4), 3, 8)
     assert clock.act(PERIOD, 51.2) == 116

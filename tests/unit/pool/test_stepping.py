@@ -139,7 +139,7 @@ class Simulation:
 
         def happen() -> None:
             self.instance(env).answer(value, **how)
-            self.supervisor.look(self.seats[env])
+            self.supervisor.check_replies(self.seats[env])
 
         return happen
 
@@ -390,7 +390,9 @@ def test_the_fast_path_takes_nothing_if_one_reply_is_not_plain(simulation):
     assert one.stepping.pending == 2
     lockstep.sync()
     assert stages(one) == [Stage.SENT] * 2
-    one.script.extend([lambda env=env: one.supervisor.look(one.seats[env]) for env in range(2)])
+    one.script.extend(
+        [lambda env=env: one.supervisor.check_replies(one.seats[env]) for env in range(2)]
+    )
     assert one.stepping.recv(None, None).infos == [{}, {"told": True}]
 
 

@@ -77,7 +77,7 @@ class BuildMarines(Task):
             / 10, 12: marines / 200, 13: loops played / 14400.
         """
         town = self.town
-        town.look(self.observation)
+        town.update(self.observation)
         barracks = town.finished(BARRACKS)
         more = (
             len(barracks) / 10,

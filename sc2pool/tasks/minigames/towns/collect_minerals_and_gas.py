@@ -75,7 +75,7 @@ class CollectMineralsAndGas(Task):
             12: places for SCVs at refineries that are free / 12, 13: loops played / 6720.
         """
         town = self.town
-        town.look(self.observation)
+        town.update(self.observation)
         refineries = town.finished(REFINERY)
         places = sum(max(0, one.ideal_harvesters - one.assigned_harvesters) for one in refineries)
         more = (

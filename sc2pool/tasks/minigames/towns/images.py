@@ -49,7 +49,7 @@ class CollectMineralsAndGasImage(CollectMineralsAndGas):
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
 
     def observe(self) -> NDArray[np.generic]:
-        self.town.look(self.observation)
+        self.town.update(self.observation)
         kinds = ((SCV,), (COMMAND_CENTER, SUPPLY_DEPOT), (MINERAL_FIELD,), (GEYSER, REFINERY))
         return town_image(self.town, kinds)
 
@@ -67,7 +67,7 @@ class BuildMarinesImage(BuildMarines):
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
 
     def observe(self) -> NDArray[np.generic]:
-        self.town.look(self.observation)
+        self.town.update(self.observation)
         kinds = ((SCV,), (COMMAND_CENTER, SUPPLY_DEPOT), (BARRACKS,), (MARINE,))
         return town_image(self.town, kinds)
 

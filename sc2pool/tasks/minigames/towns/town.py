@@ -78,9 +78,9 @@ class Town:
         self._ground, self._passage = ground, passage_cells
         self._reserved: list[tuple[int, float, float, int]] = []
         """Places of structures that were ordered: the loop at which it ends, x, y, the type."""
-        self.look(sc_pb.Observation())
+        self.update(sc_pb.Observation())
 
-    def look(self, observation: sc_pb.Observation) -> None:
+    def update(self, observation: sc_pb.Observation) -> None:
         """Read an observation."""
         player = observation.player_common
         self.loop = observation.game_loop

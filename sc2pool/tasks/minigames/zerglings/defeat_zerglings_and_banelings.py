@@ -91,7 +91,7 @@ class DefeatZerglingsAndBanelings(Task):
             (x, y) towards it and its distance in lengths of the longer side,
             22 to 33: the same of the banelings.
         """
-        self._look()
+        self._read_units()
         vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
         places = self.marines.positions
         n_marines = len(places)
@@ -133,7 +133,7 @@ class DefeatZerglingsAndBanelings(Task):
         masks[[FIRE_AT_WILL, FOCUS_BANELINGS, FALL_BACK]] = len(self.marines) > 0 and enemies > 0
         return masks
 
-    def _look(self) -> None:
+    def _read_units(self) -> None:
         """Read the units."""
         self.marines, self.zerglings, self.banelings = select(
             self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS, ENEMY_BANELINGS

@@ -94,7 +94,7 @@ class FindAndDefeatZerglings(Task):
             27 to 34: how long the map in each of the eight directions was not seen, on average up
             to 12 cells away: 0 is now, 1 is 50 seconds or never.
         """
-        self._look()
+        self._read_units()
         vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
         n_marines, n_zerglings = len(self.marines), len(self.zerglings)
         vector[:2] = n_marines / 3, n_zerglings / 8
@@ -146,10 +146,10 @@ class FindAndDefeatZerglings(Task):
         x, y = self.marines.positions.mean(axis=0).tolist()
         return x, y
 
-    def _look(self) -> None:
+    def _read_units(self) -> None:
         """Read the units, and remember what is seen now."""
         self.marines, self.zerglings = select(self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS)
-        self.memory.look(self.marines.positions, self.lazy_observation.game_loop)
+        self.memory.note_seen(self.marines.positions, self.lazy_observation.game_loop)
 
     def _by_distance(self) -> NDArray[np.intp]:
         """Indices of the zerglings, the nearest to the group's centre first."""

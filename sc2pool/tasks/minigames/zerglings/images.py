@@ -49,7 +49,7 @@ class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
     observation_space = spaces.Box(0, 255, (3, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
 
     def observe(self) -> NDArray[np.generic]:
-        self._look()
+        self._read_units()
         image = np.zeros((3, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
         if len(self.marines):
             middle = np.array(self.centre())
@@ -80,7 +80,7 @@ class DefeatZerglingsAndBanelingsImage(DefeatZerglingsAndBanelings):
     observation_space = spaces.Box(0, 255, (4, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
 
     def observe(self) -> NDArray[np.generic]:
-        self._look()
+        self._read_units()
         image = np.zeros((4, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
         if len(self.marines):
             x, y = self.marines.positions.mean(axis=0).tolist()

@@ -18,8 +18,8 @@ CLEAR_SIGHT = 8.0
 """Distance up to which a marine surely sees a whole unit, in cells; its sight is 9."""
 FORGOTTEN_LOOPS = 800
 """Age at which a sight is worth nothing: a unit may have come back, or a new wave."""
-LOOKED_AT = 12.0
-"""How far the ages by direction look, in cells."""
+SURVEYED_CELLS = 12.0
+"""Range of the ages by direction, in cells."""
 
 
 class SearchMemory:
@@ -36,7 +36,7 @@ class SearchMemory:
         self._seen_at = np.full(len(self.middles), -float(FORGOTTEN_LOOPS))
         self._loop = 0
 
-    def look(self, eyes: Floats, loop: int) -> None:
+    def note_seen(self, eyes: Floats, loop: int) -> None:
         """Units at these places see the blocks around them, at this loop."""
         self._loop = loop
         if len(eyes):
@@ -59,7 +59,7 @@ class SearchMemory:
         offsets = self.middles - (x, y)
         lengths = np.hypot(offsets[:, 0], offsets[:, 1])
         towards = np.argmax(offsets @ np.array(DIRECTIONS).T, axis=1)
-        near = lengths <= LOOKED_AT
+        near = lengths <= SURVEYED_CELLS
         count = np.bincount(towards[near], minlength=len(DIRECTIONS))
         total = np.bincount(towards[near], self.ages()[near], minlength=len(DIRECTIONS))
         return (total / np.maximum(count, 1)).astype(np.float32)

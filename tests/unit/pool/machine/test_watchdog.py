@@ -20,8 +20,8 @@ from sc2pool.pool.machine.watchdog import (
     Watchdog,
     Watched,
     decide,
-    look_at,
     memory_warning,
+    take_sample,
 )
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.table import Processes, ProcessRow
@@ -65,8 +65,8 @@ SOFT = "soft"
 # What it is, first sample, previous sample, newest sample, policy, verdict.
 TABLE = [
     ("all is well", BEFORE, BEFORE, NOW, POLICY, NONE),
-    ("the very first look", NOW, NONE, NOW, POLICY, NONE),
-    # Stopped: at two looks in a row, and the same process.
+    ("the very first sample", NOW, NONE, NOW, POLICY, NONE),
+    # Stopped: at two samples in a row, and the same process.
     ("game stopped once", BEFORE, BEFORE, game(NOW, stopped=True), POLICY, NONE),
     (
         "game stopped twice",
@@ -286,12 +286,12 @@ def test_the_thread_sees_an_idle_process_hang(child):
         dog.close()
 
 
-def test_the_thread_survives_what_it_cannot_look_at(child, caplog):
-    looks = iter([RuntimeError("as if")])
+def test_the_thread_survives_what_it_cannot_inspect(child, caplog):
+    samples = iter([RuntimeError("as if")])
     again = threading.Event()
 
     def watched() -> list[Watched]:
-        for error in looks:
+        for error in samples:
             raise error
         again.set()
         return [Watched(0, child.pid, [], None, 0.0)]
@@ -301,7 +301,7 @@ def test_the_thread_survives_what_it_cannot_look_at(child, caplog):
         assert again.wait(10.0)
     finally:
         dog.close()
-    assert "could not look" in caplog.text
+    assert "has failed to take a sample" in caplog.text
 
 
 @pytest.mark.timing
@@ -328,7 +328,7 @@ ROWS = {
 
 def sampled(game_pids: list[int], stopped: int = 0) -> Sample:
     rows = {pid: row._replace(stopped=pid == stopped) for pid, row in ROWS.items()}
-    return look_at(Watched(7, WORKER_PID, game_pids, None, 0.0), Processes(rows))
+    return take_sample(Watched(7, WORKER_PID, game_pids, None, 0.0), Processes(rows))
 
 
 def test_a_game_is_all_below_its_worker():
@@ -357,7 +357,7 @@ def test_a_match_is_both_of_its_games():
     rows = ROWS | {OTHER_PID: ProcessRow(WORKER_PID, True, 30 * MB, 1.0)}
     for alone, game in ((True, (131 * MB, 6.25)), (False, (130 * MB, 6.0))):
         watched = Watched(7, WORKER_PID, [GAME_PID, OTHER_PID], None, 0.0, alone=alone)
-        sample = look_at(watched, Processes(rows))
+        sample = take_sample(watched, Processes(rows))
         assert sample.game == ProcessSample(True, *game), "the guest is stopped"
         policy = replace(UNLIMITED, hard_memory_bytes=66 * MB)
         verdict = decide(sample, None, sample, policy)
@@ -368,16 +368,16 @@ def test_a_match_is_both_of_its_games():
 
 
 def test_what_has_ended_has_no_sample():
-    sample = look_at(Watched(7, 999, [1000], None, 0.0), Processes(ROWS))
+    sample = take_sample(Watched(7, 999, [1000], None, 0.0), Processes(ROWS))
     assert (sample.worker, sample.game) == (None, None)
 
 
 def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
-    """It says so once, and looks again."""
-    looks = threading.Semaphore(0)
+    """It says so once, and samples again."""
+    samples = threading.Semaphore(0)
 
     def watched() -> list[Watched]:
-        looks.release()
+        samples.release()
         return [Watched(3, child.pid, [], None, 0.0)]
 
     dog = Watchdog(watched, UNLIMITED, interval_s=0.02)
@@ -385,11 +385,11 @@ def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
         child.suspend()
         with limited(resource.RLIMIT_NOFILE, 0):
             for _ in range(4):
-                assert looks.acquire(timeout=300)
+                assert samples.acquire(timeout=300)
         assert next_verdict(dog).kind is FaultKind.STOPPED
     finally:
         dog.close()
-    assert caplog.text.count("the watchdog cannot look at the processes: [Errno 24]") == 1
+    assert caplog.text.count("the watchdog cannot inspect the processes: [Errno 24]") == 1
 
 
 @pytest.mark.parametrize(
@@ -433,5 +433,5 @@ def test_which_game_is_stopped():
     rows = {1: row(0, False), 2: row(1, False), 3: row(1, False), 4: row(3, True)}
     processes = Processes(rows)
     for alone in (True, False):
-        assert look_at(replace(MATCH, alone=alone), processes).stopped_games == [1]
-    assert look_at(replace(WATCHED, game_pids=[3]), processes).stopped_games == ()
+        assert take_sample(replace(MATCH, alone=alone), processes).stopped_games == [1]
+    assert take_sample(replace(WATCHED, game_pids=[3]), processes).stopped_games == ()

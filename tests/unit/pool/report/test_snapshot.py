@@ -36,14 +36,14 @@ def now_s(monkeypatch) -> list[float]:
     return now_s
 
 
-def test_rates_come_with_the_second_look(tmp_path, now_s):
+def test_rates_come_with_the_second_sample(tmp_path, now_s):
     counters = Counters()
     snapshots = Snapshots(counters, tmp_path)
-    snapshots.after_look([replace(ROW, cpu_s=1.0)])
+    snapshots.after_sample([replace(ROW, cpu_s=1.0)])
     assert snapshots.take([ROW], 0.0).steps_per_s is None
     now_s[0] += 2.0
     counters.env_steps = 100
-    snapshots.after_look([replace(ROW, steps=50, cpu_s=2.0)])
+    snapshots.after_sample([replace(ROW, steps=50, cpu_s=2.0)])
     told = snapshots.take([ROW, replace(ROW, instance=5)], 0.25)
     known, new = told.instances
     assert told.steps_per_s == pytest.approx(50)
@@ -74,12 +74,12 @@ def test_the_file_is_written_only_while_it_is_requested(tmp_path):
     counters = Counters()
     snapshots = Snapshots(counters, tmp_path)
     file = tmp_path / live_files.POOL_FILE
-    snapshots.after_look([ROW])
+    snapshots.after_sample([ROW])
     assert not file.exists()
     for number in range(EVENTS_IN_FILE + 1):
         counters.count_launch("env 0", number, [])
     live_files.request(tmp_path)
-    snapshots.after_look([ROW])
+    snapshots.after_sample([ROW])
     seen = live_files.read(file)
     assert seen is not None
     assert len(seen[0]["events"]) == EVENTS_IN_FILE
@@ -96,16 +96,16 @@ def test_who_looks_late_sees_the_whole_curve(tmp_path, now_s, monkeypatch):
     for steps, loss in ((0, 3.0), (100, 2.0), (200, 1.0)):
         counters.env_steps = steps
         counters.learner = {"loss": loss}
-        snapshots.after_look([])
+        snapshots.after_sample([])
         now_s[0] += 1.0
     assert not file.exists()
     live_files.request(tmp_path)
-    snapshots.after_look([])
+    snapshots.after_sample([])
     seen = live_files.read(file)
     assert seen is not None
     assert seen[0]["steps"] == [0, 100, 200, 200]
     assert seen[0]["figures"]["loss"] == [3.0, 2.0, 1.0, 1.0]
     assert seen[0]["figures"]["steps/s"][1:3] == [100.0, 100.0]
     file.unlink()
-    snapshots.after_look([])
+    snapshots.after_sample([])
     assert not file.exists(), "it has not changed since"

@@ -28,7 +28,7 @@ def front() -> Front:
 
 
 def _target(front: Front, seen: sc_pb.Observation) -> tuple[float, float]:
-    front.look(seen)
+    front.update(seen)
     (command,) = front.attack()
     return command.target_world_space_pos.x, command.target_world_space_pos.y
 
@@ -64,8 +64,8 @@ def test_dark_ground_is_looked_at_when_nothing_is_known(front, unit, state):
 def test_only_idle_marines_are_sent_but_all_come_home(front, unit, state):
     busy = unit(OWN_MARINE, 3, 3, tag=5)
     busy.orders.add(ability_id=23)
-    front.look(state(unit(OWN_MARINE, 2, 2, tag=1), busy))
+    front.update(state(unit(OWN_MARINE, 2, 2, tag=1), busy))
     assert [list(command.unit_tags) for command in front.attack()] == [[1]]
     assert [list(command.unit_tags) for command in front.defend((1, 1))] == [[1, 5]]
-    front.look(state(busy))
+    front.update(state(busy))
     assert list(front.attack()) == []

@@ -38,7 +38,7 @@ def _home(state, unit, *more: raw_pb2.Unit, cliff_from_x: int = 64) -> Home:
     )
     seen.player_common.minerals = 500
     home = Home(_info(cliff_from_x), seen)
-    home.look(seen)
+    home.update(seen)
     return home
 
 

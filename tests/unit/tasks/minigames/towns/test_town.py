@@ -38,7 +38,7 @@ def town(unit, state):
         seen.game_loop = loop
         seen.player_common.CopyFrom(sc_pb.PlayerCommon(**player))
         found = Town(PlayableArea(10, 20, 34, 40))
-        found.look(seen)
+        found.update(seen)
         return found
 
     return build

@@ -21,25 +21,25 @@ def test_blocks_fill_the_area(memory):
 
 def test_what_is_near_was_seen_now_and_grows_old(memory):
     assert (memory.ages() == 1).all()
-    memory.look(np.array([(12.0, 22.0)]), 100)
+    memory.note_seen(np.array([(12.0, 22.0)]), 100)
     seen = memory.ages() == 0
     assert (np.hypot(*(memory.middles[seen] - (12, 22)).T) <= 8).all()
     assert (memory.ages()[~seen] == 1).all()
-    memory.look(np.empty((0, 2)), 100 + FORGOTTEN_LOOPS // 2)
+    memory.note_seen(np.empty((0, 2)), 100 + FORGOTTEN_LOOPS // 2)
     assert (memory.ages()[seen] == 0.5).all()
 
 
 def test_the_nearest_forgotten_block_comes_first_then_the_oldest(memory):
-    memory.look(np.array([(12.0, 22.0)]), 1)
+    memory.note_seen(np.array([(12.0, 22.0)]), 1)
     there = memory.nearest_forgotten(12, 22)
     assert np.hypot(*(there - (12, 22))) == pytest.approx(np.hypot(8, 4))
     for loop, middle in enumerate(memory.middles):
-        memory.look(middle[None, :], 10 * loop)
+        memory.note_seen(middle[None, :], 10 * loop)
     assert memory.nearest_forgotten(32, 38).tolist() == [12, 22]
 
 
 def test_ages_by_direction(memory):
-    memory.look(np.array([(30.0, 30.0)]), 10)
+    memory.note_seen(np.array([(30.0, 30.0)]), 10)
     ages = memory.ages_by_direction(22, 30)
     assert ages.shape == (8,)
     assert ages[0] < ages[4] == 1, "east was seen, west was not"
