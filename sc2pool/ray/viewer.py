@@ -28,6 +28,8 @@ from sc2pool.ray.cluster import nodes
 
 _ANSWER_S = 5.0
 """For all nodes to answer; one that does not is left out until it does."""
+_FIRST_ANSWER_S = 60.0
+"""The same for a new viewer, whose process has to start: `top --once` asks it only once."""
 _NODES_EVERY_S = 2.0
 """Poll interval for new nodes."""
 
@@ -111,6 +113,7 @@ class Viewers:
 
     def __init__(self) -> None:
         self._actors: dict[str, Any] = {}
+        self._asked: set[str] = set()
         self._next_nodes_s = 0.0
 
     def read(self, *, closely: bool) -> list[Seen]:
@@ -119,7 +122,9 @@ class Viewers:
         asked = {
             node_id: actor.read.remote(closely=closely) for node_id, actor in self._actors.items()
         }
-        ray.wait(list(asked.values()), num_returns=len(asked), timeout=_ANSWER_S)
+        timeout_s = _ANSWER_S if asked.keys() <= self._asked else _FIRST_ANSWER_S
+        self._asked.update(asked)
+        ray.wait(list(asked.values()), num_returns=len(asked), timeout=timeout_s)
         found: list[Seen] = []
         for node_id in sorted(asked):
             with suppress(RayError):
@@ -135,6 +140,7 @@ class Viewers:
         alive = {node.node_id: node for node in nodes()}
         for gone in self._actors.keys() - alive.keys():
             del self._actors[gone]
+            self._asked.discard(gone)
         for node_id in alive.keys() - self._actors.keys():
             self._actors[node_id] = (
                 ray.remote(Viewer)
