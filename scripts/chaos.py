@@ -5,7 +5,7 @@
     python scripts/chaos.py interrupts --count 2000      Ctrl-C at random instants in one session
     python scripts/chaos.py kills --count 200            the trainer killed at random instants
 
-Each round makes a pool on one of the faces, plays it under a list of attacks, and closes it. The
+Each round makes a pool on one of the adapters, plays it under a list of attacks, and closes it. The
 transitions are checked by `tests.support.audit.checker`. A round that fails is printed as JSON,
 which `shrink` and `run --rounds-from` take. Exit status 1 if anything is wrong.
 """
@@ -125,7 +125,7 @@ class Run:
 
     def __init__(self) -> None:
         self.attacks: Counter[str] = Counter()
-        self.faces: Counter[str] = Counter()
+        self.adapters: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
         self.transitions = 0
         self.wrong = 0
@@ -146,7 +146,7 @@ class Run:
             case "begins":
                 self._round = line["round"]
                 self.next = line["number"] + 1
-                self.faces[line["round"]["face"]] += 1
+                self.adapters[line["round"]["adapter"]] += 1
             case "played":
                 result = line["result"]
                 self.attacks.update(result["attacks"])
@@ -183,8 +183,8 @@ class Run:
             kinds[ATTACKS[name].kind] += count
         by_kind = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())
         return (
-            f"{kinds.total():,} attacks ({by_kind}) in {self.faces.total():,} rounds"
-            f" on {len(self.faces)} faces; {self.transitions:,} transitions checked;"
+            f"{kinds.total():,} attacks ({by_kind}) in {self.adapters.total():,} rounds"
+            f" on {len(self.adapters)} adapters; {self.transitions:,} transitions checked;"
             f" {self.wrong} wrong, {self.stuck} stuck, {self.left} left;"
             f" memory {self.growth('rss_bytes') / 1e6:+.1f} MB,"
             f" descriptors {self.growth('descriptors'):+d}, threads {self.growth('threads'):+d}"
@@ -196,7 +196,7 @@ class Run:
         return {
             "summary": str(self),
             "attacks": dict(self.attacks.most_common()),
-            "faces": dict(self.faces),
+            "adapters": dict(self.adapters),
             "counts": dict(self.counts.most_common()),
             "transitions": self.transitions,
             "wrong": self.wrong,
@@ -227,16 +227,16 @@ def run(options: argparse.Namespace) -> int:
         for line in played(orders):
             seen.take(line)
             if line["event"] == "played":
-                face, took_s = line_of(seen, line)
-                print(f"{seen.next:5}  {took_s:6.1f} s  {face:40}  {seen}", flush=True)
+                adapter, took_s = line_of(seen, line)
+                print(f"{seen.next:5}  {took_s:6.1f} s  {adapter:40}  {seen}", flush=True)
     write(options, {"passed": seen.passed, **seen.figures()})
     print(("passed: " if seen.passed else "FAILED: ") + str(seen))
     return 0 if seen.passed else 1
 
 
 def line_of(seen: Run, line: Line) -> tuple[str, float]:
-    """The face and the duration of the round that was just played."""
-    return seen._round["face"], line["result"]["took_s"]
+    """The adapter and the duration of the round that was just played."""
+    return seen._round["adapter"], line["result"]["took_s"]
 
 
 def rounds_in(report: Path) -> list[dict[str, Any]]:
@@ -259,7 +259,7 @@ def shrink_all(options: argparse.Namespace) -> int:
             return bool(seen.failed)
 
         if not any(fails(whole.strikes) for _ in range(options.repeat)):
-            print(f"passes now, {options.repeat} times: {whole.face}")
+            print(f"passes now, {options.repeat} times: {whole.adapter}")
             continue
         shortest = whole.with_strikes(shrink(whole.strikes, fails, options.repeat))
         print(f"shortest list that fails: {json.dumps(shortest.as_dict(), indent=1)}")
@@ -268,7 +268,7 @@ def shrink_all(options: argparse.Namespace) -> int:
 
 def interrupts(options: argparse.Namespace) -> int:
     """Interrupt one session; 0 if every reset worked or said that the pool is closed."""
-    wanted = {name: getattr(options, name) for name in ("count", "face", "n", "spares", "seed")}
+    wanted = {name: getattr(options, name) for name in ("count", "adapter", "n", "spares", "seed")}
     result: dict[str, Any] = {"problems": ["the session died"]}
     for line in played({"interrupts": wanted}):
         if line["event"] == "interrupted":
@@ -328,7 +328,7 @@ def parse() -> argparse.Namespace:
     command = commands.add_parser("interrupts", help="Ctrl-C at random instants in one session")
     command.set_defaults(act=interrupts)
     command.add_argument("--count", type=int, default=2000)
-    command.add_argument("--face", default="sb3")
+    command.add_argument("--adapter", default="sb3")
     command.add_argument("--n", type=int, default=2)
     command.add_argument("--spares", type=int, default=1)
     command.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""All known attacks on a pool, drawn from a seed, on every face; see `scripts/chaos.py`.
+"""All known attacks on a pool, drawn from a seed, on every adapter; see `scripts/chaos.py`.
 
 rounds (pure: what is drawn) ─► play ─► arena (a checked pool) ◄─ attacks (a table, and folders)
                                  │

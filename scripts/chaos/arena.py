@@ -25,7 +25,7 @@ from typing import Any
 import gymnasium.error
 import psutil
 
-from chaos.faces import FACES, Face, Setting
+from chaos.adapters import ADAPTERS, Adapter, Setting
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy, RestartPolicy
 from sc2pool.errors import ClosedError, PauseError, SC2PoolError
 from sc2pool.pool.statistics.stats import InstanceStats
@@ -71,10 +71,10 @@ class UnplayableError(Exception):
 
 
 class Arena:
-    """One face of a round.
+    """One adapter of a round.
 
     Attributes:
-        face: the env under attack; None before it is made and after it has ended.
+        adapter: the env under attack; None before it is made and after it has ended.
         games: the installation whose games do harm on order.
         may: what the attacks so far allow.
         problems: all that is wrong.
@@ -85,7 +85,7 @@ class Arena:
     """
 
     def __init__(self, name: str, n: int, spares: int, games: Faulty, reports: Path) -> None:
-        self.kind = FACES[name]
+        self.kind = ADAPTERS[name]
         n = 1 if self.kind.one else n
         self.games = games
         self._setting = Setting(
@@ -100,7 +100,7 @@ class Arena:
                 fault_report_dir=reports,
             ),
         )
-        self.face: Face | None = None
+        self.adapter: Adapter | None = None
         self.may = May.NOTHING
         self.problems: list[str] = []
         self.transitions = 0
@@ -125,12 +125,12 @@ class Arena:
             UnplayableError: it is not possible.
         """
         give_up_s = time.monotonic() + REOPENED_WITHIN_S
-        while self.face is None:
+        while self.adapter is None:
             if time.monotonic() > give_up_s:
                 self.problems.append("no pool can be made any more")
                 raise UnplayableError
             self.construct()
-            if self.face is None:
+            if self.adapter is None:
                 time.sleep(0.2)
             else:
                 self.reset()
@@ -140,35 +140,35 @@ class Arena:
         self._new_books()
         try:
             with bounded():
-                self.face = self.kind.make(self._setting)
+                self.adapter = self.kind.make(self._setting)
         except Exception as error:
             self._judge("the construction", error)
 
     def reset(self) -> None:
         """Reset the env; make it if there is none."""
-        if self.face is None:
+        if self.adapter is None:
             self.open()
         else:
-            self._call("reset", self.face.reset)
+            self._call("reset", self.adapter.reset)
 
     def step(self) -> None:
         """Step the env; make it if there is none."""
-        if self.face is None:
+        if self.adapter is None:
             self.open()
         else:
-            self._call("step", self.face.step)
+            self._call("step", self.adapter.step)
 
     def close(self) -> None:
         """Close the env and look at what it says of its faults."""
-        face, self.face = self.face, None
-        if face is None:
+        adapter, self.adapter = self.adapter, None
+        if adapter is None:
             return
         try:
-            self._take_events(face)
+            self._take_events(adapter)
             self.problems += self._ledger.misreported()
         finally:
             with bounded():
-                face.env.close()
+                adapter.env.close()
 
     def aside(self, what: str, call: Callable[[], object]) -> None:
         """A call that is no step; that it cannot be done does not end the env."""
@@ -191,9 +191,9 @@ class Arena:
         self.wait_for_attacks()
         for _ in range(SETTLE_STEPS):
             self.step()
-            if self.face is not None:
-                self._take_events(self.face)
-            if self.face is not None and not self._ledger.unreported():
+            if self.adapter is not None:
+                self._take_events(self.adapter)
+            if self.adapter is not None and not self._ledger.unreported():
                 return
         if not self._interrupted:
             self.problems += [
@@ -218,17 +218,17 @@ class Arena:
             return
         self._interrupted = True
         self._checker.interrupted(2 * (self._setting.n + self._setting.spares))
-        face = self.face
-        if face is None:
+        adapter = self.adapter
+        if adapter is None:
             return
         if rng.random() < 0.3:
             with bounded():
-                self._refused(face)
+                self._refused(adapter)
         try:
             with bounded():
-                records = face.reset()
+                records = adapter.reset()
         except CLOSED as error:
-            if not face.pool.closed and self.may < May.ENDED:
+            if not adapter.pool.closed and self.may < May.ENDED:
                 self.problems.append(f"after an interrupt reset() says {error!r}")
             self.counts["closed by interrupts"] += 1
             self.close()
@@ -237,9 +237,9 @@ class Arena:
         else:
             self._take(records)
 
-    def _refused(self, face: Face) -> None:
+    def _refused(self, adapter: Adapter) -> None:
         try:
-            face.step()
+            adapter.step()
         except REFUSED:
             self.counts["steps refused"] += 1
         except Exception:
@@ -264,9 +264,9 @@ class Arena:
                     self.problems.append(f"nothing may follow, but {record.mark} is a truncation")
         self._ledger.take_marks(marks_of(records), time.monotonic())
 
-    def _take_events(self, face: Face) -> None:
+    def _take_events(self, adapter: Adapter) -> None:
         with suppress(OSError):  # no descriptor is free
-            self._ledger.take_events(face.pool.stats().events)
+            self._ledger.take_events(adapter.pool.stats().events)
 
     def _judge(self, what: str, error: Exception) -> None:
         """The env has ended with an error."""
@@ -302,8 +302,8 @@ class Arena:
 
     def instances(self) -> Sequence[InstanceStats]:
         """The pool's instances now; none if there is no pool."""
-        face = self.face
-        return () if face is None else face.pool.stats().instances
+        adapter = self.adapter
+        return () if adapter is None else adapter.pool.stats().instances
 
     def beside(self, act: Callable[..., None], *arguments: Any) -> None:
         """Act in a thread of its own; what has gone meanwhile is no matter."""

@@ -16,9 +16,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from chaos.adapters import ADAPTERS, Kind
 from chaos.arena import Arena, UnplayableError
 from chaos.attacks import ATTACKS
-from chaos.faces import FACES, Kind
 from chaos.rounds import Round
 from sc2pool.pool.machine.run_dir import sweep
 from tests.support.audit.belongings import Belongings
@@ -26,20 +26,20 @@ from tests.support.audit.faulty import Faulty
 
 
 def possible(kind: Kind, available: set[str]) -> set[str]:
-    """The attacks that can be made on a face, on a machine that has what is `available`."""
+    """The attacks that can be made on a adapter, on a machine that has what is `available`."""
     has = available | ({"games"} if kind.games else set()) | (set() if kind.one else {"pending"})
     return {name for name, attack in ATTACKS.items() if attack.needs <= has}
 
 
-def attacks_by_face(available: set[str]) -> dict[str, set[str]]:
+def attacks_by_adapter(available: set[str]) -> dict[str, set[str]]:
     """What can be drawn on this machine."""
-    return {name: possible(kind, available) for name, kind in FACES.items()}
+    return {name: possible(kind, available) for name, kind in ADAPTERS.items()}
 
 
 def play(given: Round, games: Faulty, reports: Path) -> dict[str, Any]:
     """Play a round, and report it as plain data."""
     before = Belongings(Path(tempfile.gettempdir()))
-    arena = Arena(given.face, given.n, given.spares, games, reports)
+    arena = Arena(given.adapter, given.n, given.spares, games, reports)
     done: Counter[str] = Counter()
     began_s = time.monotonic()
     with all_exceptions(arena.problems):

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from chaos.attacks import ATTACKS
 from chaos.attacks.resources import CGROUP, DISK
-from chaos.play import attacks_by_face, play
+from chaos.play import attacks_by_adapter, play
 from chaos.rounds import Round, draw
 from chaos.session import interrupt_often
 from sc2standin.install import install
@@ -73,7 +73,7 @@ def sample() -> dict[str, int]:
 def play_rounds(orders: dict[str, Any], games: Faulty, reports: Path, available: set[str]) -> None:
     """The rounds that are given, or those of a seed until the time or their number is over."""
     weights = {name: attack.weight for name, attack in ATTACKS.items()}
-    faces = attacks_by_face(available)
+    adapters = attacks_by_adapter(available)
     end_s = time.monotonic() + 60.0 * orders["minutes"]
     given = [Round.of(one) for one in orders.get("given", [])]
     number = orders["first"]
@@ -86,7 +86,7 @@ def play_rounds(orders: dict[str, Any], games: Faulty, reports: Path, available:
                 orders["seed"],
                 number,
                 orders["n"],
-                faces=faces,
+                adapters=adapters,
                 weights=weights,
                 mean_strikes=orders["strikes"],
             )
@@ -100,7 +100,7 @@ def main(root: str) -> None:
     orders = json.loads(sys.stdin.read())
     games, reports, available = prepare(Path(root))
     missing = {name for name, attack in ATTACKS.items() if attack.needs & {"mount", "pids"}}
-    possible = set().union(*attacks_by_face(available).values())
+    possible = set().union(*attacks_by_adapter(available).values())
     say("prepared", available=sorted(available), skipped=sorted(missing - possible))
     if "interrupts" in orders:
         result = interrupt_often(**orders["interrupts"], games=games, reports=reports)

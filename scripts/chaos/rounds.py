@@ -1,4 +1,4 @@
-"""What is drawn from a seed: rounds, each a face and the attacks on it. Pure, and plain data.
+"""What is drawn from a seed: rounds, each a adapter and the attacks on it. Pure, and plain data.
 
 Each strike has a seed of its own, so a list with some strikes left out draws the same for the rest.
 """
@@ -34,7 +34,7 @@ class Strike:
 class Round:
     """A pool from construction to close."""
 
-    face: str
+    adapter: str
     n: int
     spares: int
     steps: int
@@ -60,7 +60,7 @@ def draw(
     number: int,
     n: int,
     *,
-    faces: Mapping[str, Collection[str]],
+    adapters: Mapping[str, Collection[str]],
     weights: Mapping[str, float],
     mean_strikes: float = MEAN_STRIKES,
 ) -> Round:
@@ -69,21 +69,23 @@ def draw(
     Args:
         seed: of the run.
         number: counts the rounds.
-        n: envs; a face with one env has one.
-        faces: for each face, the attacks that are possible on it.
+        n: envs; a adapter with one env has one.
+        adapters: for each adapter, the attacks that are possible on it.
         weights: how often each attack is drawn.
     """
     rng = random.Random(f"{seed} {number}")
-    # One face after the other, in an order that is drawn anew each time they all were played.
-    order = random.Random(f"{seed} {number // len(faces)}").sample(sorted(faces), len(faces))
-    face = order[number % len(faces)]
+    # One adapter after the other, in an order that is drawn anew each time they all were played.
+    order = random.Random(f"{seed} {number // len(adapters)}").sample(
+        sorted(adapters), len(adapters)
+    )
+    adapter = order[number % len(adapters)]
     count = 1 + min(int(rng.expovariate(1.0 / mean_strikes)), int(4 * mean_strikes))
     steps = STEPS_PER_STRIKE * count + 8
-    possible = sorted(faces[face])
+    possible = sorted(adapters[adapter])
     chosen = rng.choices(possible, [weights[name] for name in possible], k=count)
     places = sorted(rng.randrange(steps) for _ in chosen)
     strikes = tuple(
         Strike(name, place, rng.randrange(2**32))
         for name, place in zip(chosen, places, strict=True)
     )
-    return Round(face, n, rng.randint(0, MOST_SPARES), steps, strikes)
+    return Round(adapter, n, rng.randint(0, MOST_SPARES), steps, strikes)

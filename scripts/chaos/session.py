@@ -18,10 +18,10 @@ CALLS = ("step", "step", "step", "reset", "pause", "method")
 
 
 def interrupt_often(
-    *, count: int, face: str, n: int, spares: int, seed: int, games: Faulty, reports: Path
+    *, count: int, adapter: str, n: int, spares: int, seed: int, games: Faulty, reports: Path
 ) -> dict[str, Any]:
     """Interrupt one session at this many random instants."""
-    arena = Arena(face, n, spares, games, reports)
+    arena = Arena(adapter, n, spares, games, reports)
     arena.may = May.TRUNCATION
     rng = Random(seed)
     shown = 0

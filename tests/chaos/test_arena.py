@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from chaos import arena as arenas
+from chaos.adapters import ADAPTERS, Adapter, Kind
 from chaos.arena import Arena, May
-from chaos.faces import FACES, Face, Kind
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import CrashLoopError
@@ -24,14 +24,14 @@ Play = Callable[..., Arena]
 
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    """Plays some steps on a face of two envs, and closes it."""
+    """Plays some steps on a adapter of two envs, and closes it."""
 
-    def run(face: type[Face], may: May = May.NOTHING) -> Arena:
+    def run(adapter: type[Adapter], may: May = May.NOTHING) -> Arena:
         kind = Kind(
-            lambda given: face(SubprocSC2VecEnv([AuditEnv] * given.n, config=given.config)),
+            lambda given: adapter(SubprocSC2VecEnv([AuditEnv] * given.n, config=given.config)),
             games=False,
         )
-        monkeypatch.setitem(FACES, "under test", kind)
+        monkeypatch.setitem(ADAPTERS, "under test", kind)
         arena = Arena("under test", 2, 0, Faulty(tmp_path, tmp_path / "orders"), tmp_path)
         arena.may = may
         arena.open()
@@ -43,7 +43,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     return run
 
 
-class Raises(Face):
+class Raises(Adapter):
     """The third step raises an error of this class's."""
 
     error: Exception
@@ -63,7 +63,7 @@ class RaisesOurs(Raises):
     error = CrashLoopError("too many")
 
 
-class SwapsRewards(Face):
+class SwapsRewards(Adapter):
     """Two envs' rewards change places."""
 
     def step(self) -> list[Record]:
@@ -77,7 +77,7 @@ class SwapsRewards(Face):
 
 
 def test_a_sound_pool_has_no_problems(play: Play) -> None:
-    arena = play(Face)
+    arena = play(Adapter)
     assert arena.problems == []
     assert arena.transitions == 10
 
@@ -104,7 +104,7 @@ def test_an_error_after_which_processes_live(play: Play, monkeypatch: pytest.Mon
 
 
 def test_a_truncation_that_no_attack_allows(play: Play) -> None:
-    class HarmsItself(Face):
+    class HarmsItself(Adapter):
         def reset(self) -> list[Record]:
             self.harm = 3
             return super().reset()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 
+from chaos.adapters import ADAPTERS
 from chaos.attacks import ATTACKS
-from chaos.faces import FACES
-from chaos.play import attacks_by_face, possible
+from chaos.play import attacks_by_adapter, possible
 from chaos.rounds import Round, draw
 
-ALL = attacks_by_face({"mount", "pids"})
+ALL = attacks_by_adapter({"mount", "pids"})
 WEIGHTS = {name: attack.weight for name, attack in ATTACKS.items()}
 
 
 def drawn(seed: int, number: int) -> Round:
-    return draw(seed, number, 8, faces=ALL, weights=WEIGHTS)
+    return draw(seed, number, 8, adapters=ALL, weights=WEIGHTS)
 
 
 def test_a_seed_draws_the_same_and_another_does_not() -> None:
@@ -25,8 +25,8 @@ def test_a_seed_draws_the_same_and_another_does_not() -> None:
 
 
 def test_every_face_and_every_attack_is_drawn() -> None:
-    rounds = [drawn(3, number) for number in range(20 * len(FACES))]
-    assert {one.face for one in rounds[: len(FACES)]} == set(FACES)
+    rounds = [drawn(3, number) for number in range(20 * len(ADAPTERS))]
+    assert {one.adapter for one in rounds[: len(ADAPTERS)]} == set(ADAPTERS)
     assert {strike.attack for one in rounds for strike in one.strikes} == set(ATTACKS)
     assert {one.spares for one in rounds} == {0, 1, 2, 3}
 
@@ -35,12 +35,12 @@ def test_a_round_survives_json_and_keeps_the_seeds_of_what_is_left_in() -> None:
     one = max((drawn(4, number) for number in range(10)), key=lambda round: len(round.strikes))
     assert Round.of(json.loads(json.dumps(one.as_dict()))) == one
     part = one.with_strikes(one.strikes[::2])
-    assert (part.face, part.steps) == (one.face, one.steps)
+    assert (part.adapter, part.steps) == (one.adapter, one.steps)
     assert set(part.strikes) < set(one.strikes)
 
 
 def test_attacks_need_what_they_harm() -> None:
-    assert "game KILL" not in possible(FACES["sb3, envs"], set())
-    assert "worker KILL" in possible(FACES["sb3, envs"], set())
-    assert "full disk" not in possible(FACES["sb3"], set())
-    assert "full disk" in possible(FACES["sb3"], {"mount"})
+    assert "game KILL" not in possible(ADAPTERS["sb3, envs"], set())
+    assert "worker KILL" in possible(ADAPTERS["sb3, envs"], set())
+    assert "full disk" not in possible(ADAPTERS["sb3"], set())
+    assert "full disk" in possible(ADAPTERS["sb3"], {"mount"})

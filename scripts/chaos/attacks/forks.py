@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from chaos.adapters import Adapter
 from chaos.arena import TYPED, Arena, May
 from chaos.attacks import files
 from chaos.attacks.attack import Attack, needs
 from chaos.attacks.signals import kill_a_worker
-from chaos.faces import Face
 from chaos.kills import STAGES, Trainee
 
 CHILD_S = 30
@@ -27,7 +27,9 @@ REFUSED, STEPPED, UNTYPED = 0, 1, 2
 SAID = {STEPPED: "could step its parent's env", UNTYPED: "got an error that is not sc2pool's"}
 
 
-def fork(arena: Arena, rng: Random, act: Callable[[Face], None], *, pending: bool = False) -> None:
+def fork(
+    arena: Arena, rng: Random, act: Callable[[Adapter], None], *, pending: bool = False
+) -> None:
     """A child uses the env; the parent goes on.
 
     Args:
@@ -35,17 +37,17 @@ def fork(arena: Arena, rng: Random, act: Callable[[Face], None], *, pending: boo
         pending: fork after the actions are sent.
     """
     del rng
-    face = arena.face
-    if face is None:
+    adapter = arena.adapter
+    if adapter is None:
         return
-    do = partial(_fork, arena, face, act)
+    do = partial(_fork, arena, adapter, act)
     if pending:
-        face.between = do
+        adapter.between = do
     else:
         do()
 
 
-def _fork(arena: Arena, face: Face, act: Callable[[Face], None]) -> None:
+def _fork(arena: Arena, adapter: Adapter, act: Callable[[Adapter], None]) -> None:
     try:
         child = os.fork()
     except OSError:
@@ -53,7 +55,7 @@ def _fork(arena: Arena, face: Face, act: Callable[[Face], None]) -> None:
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(CHILD_S)
-        os._exit(_use(face, act))
+        os._exit(_use(adapter, act))
     arena.helpers.add(child)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -61,9 +63,9 @@ def _fork(arena: Arena, face: Face, act: Callable[[Face], None]) -> None:
         arena.report([f"a child that {act.__name__} {SAID.get(code, f'ended with {code}')}"])
 
 
-def _use(face: Face, act: Callable[[Face], None]) -> int:
+def _use(adapter: Adapter, act: Callable[[Adapter], None]) -> int:
     try:
-        act(face)
+        act(adapter)
     except TYPED:
         return REFUSED
     except BaseException:
@@ -71,27 +73,27 @@ def _use(face: Face, act: Callable[[Face], None]) -> int:
     return STEPPED if act in (steps, receives) else REFUSED
 
 
-def steps(face: Face) -> None:
-    face.step()
+def steps(adapter: Adapter) -> None:
+    adapter.step()
 
 
-def receives(face: Face) -> None:
-    face.pool.recv()
+def receives(adapter: Adapter) -> None:
+    adapter.pool.recv()
 
 
-def closes(face: Face) -> None:
-    face.env.close()
+def closes(adapter: Adapter) -> None:
+    adapter.env.close()
 
 
-def drops(face: Face) -> None:
+def drops(adapter: Adapter) -> None:
     """The garbage collector takes it."""
-    face.env = face.pool = None
+    adapter.env = adapter.pool = None
     gc.collect()
 
 
-def exits(face: Face) -> None:
+def exits(adapter: Adapter) -> None:
     """As the interpreter does at its end."""
-    del face
+    del adapter
     atexit._run_exitfuncs()
 
 

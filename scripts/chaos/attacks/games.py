@@ -40,8 +40,8 @@ AT_THE_LAUNCH = {"exit": 1.0, "hang": 0.2}
 def by_action(arena: Arena, rng: Random, harm: int) -> None:
     """The next action of an env does it."""
     del rng
-    if arena.face is not None:
-        arena.face.harm = harm
+    if arena.adapter is not None:
+        arena.adapter.harm = harm
 
 
 def at_a_reply(arena: Arena, rng: Random, harm: str) -> None:

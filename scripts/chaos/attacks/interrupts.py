@@ -77,16 +77,16 @@ def reset(arena: Arena) -> None:
 
 
 def pause(arena: Arena) -> None:
-    face = arena.face
-    if face is not None:
-        arena.aside("pause", face.pause)
-    if face is not None and face is arena.face:
-        arena.aside("resume", face.resume)
+    adapter = arena.adapter
+    if adapter is not None:
+        arena.aside("pause", adapter.pause)
+    if adapter is not None and adapter is arena.adapter:
+        arena.aside("resume", adapter.resume)
 
 
 def method(arena: Arena) -> None:
-    if arena.face is not None:
-        arena.aside("method", arena.face.method)
+    if arena.adapter is not None:
+        arena.aside("method", arena.adapter.method)
 
 
 def close(arena: Arena) -> None:
@@ -99,10 +99,10 @@ def make(arena: Arena) -> None:
 
 def in_close(arena: Arena, rng: Random) -> None:
     """Interrupt the closing; then close again, after which nothing lives."""
-    face = arena.face
+    adapter = arena.adapter
     in_call(arena, rng, "close")
-    if face is not None:
-        face.env.close()
+    if adapter is not None:
+        adapter.env.close()
         arena.report(f"after close {process} lives" for process in arena.alive())
 
 
@@ -110,7 +110,7 @@ def in_construction(arena: Arena, rng: Random) -> None:
     """Close, and interrupt the construction of the next; nothing of it lives then."""
     arena.close()
     in_call(arena, rng, "make")
-    if arena.face is None:
+    if arena.adapter is None:
         arena.report(f"after a construction {process} lives" for process in arena.alive())
     else:
         arena.reset()

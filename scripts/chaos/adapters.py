@@ -26,7 +26,7 @@ from tests.support.audit.recording import from_batch, from_reset, from_step, mar
 from tests.support.audit.task import AuditTask, Stamp
 
 
-class Face:
+class Adapter:
     """An env, and how it is played.
 
     Attributes:
@@ -75,7 +75,7 @@ class Face:
         self.env.env_method("__repr__")
 
 
-class FirstReady(Face):
+class FirstReady(Adapter):
     """Half of the envs at a time: those that are ready first."""
 
     def reset(self) -> list[Record]:
@@ -99,7 +99,7 @@ class FirstReady(Face):
         self.env.resume(self._envs)
 
 
-class Vector(Face):
+class Vector(Adapter):
     """gymnasium's vector env, in any of its autoreset modes."""
 
     def reset(self) -> list[Record]:
@@ -173,7 +173,7 @@ class Vector(Face):
         self.env.call("__repr__")
 
 
-class Gym(Face):
+class Gym(Adapter):
     """One env without autoreset."""
 
     def reset(self) -> list[Record]:
@@ -246,7 +246,7 @@ class Kind:
         one: whether there is only one env, and no spare.
     """
 
-    make: Callable[[Setting], Face]
+    make: Callable[[Setting], Adapter]
     games: bool = True
     realtime: bool = False
     one: bool = False
@@ -263,17 +263,19 @@ def keywords(given: Setting, task: Any) -> dict[str, Any]:
     }
 
 
-def sb3(face: type[Face] = Face, task: Any = AuditTask, **more: Any) -> Callable[[Setting], Face]:
+def sb3(
+    adapter: type[Adapter] = Adapter, task: Any = AuditTask, **more: Any
+) -> Callable[[Setting], Adapter]:
     """Makes Stable-Baselines3's env."""
-    return lambda given: face(SubprocSC2VecEnv(**keywords(given, task), **more))
+    return lambda given: adapter(SubprocSC2VecEnv(**keywords(given, task), **more))
 
 
-def vector(mode: AutoresetMode, task: Any = AuditTask) -> Callable[[Setting], Face]:
+def vector(mode: AutoresetMode, task: Any = AuditTask) -> Callable[[Setting], Adapter]:
     """Makes gymnasium's vector env."""
     return lambda given: Vector(SC2VectorEnv(**keywords(given, task), autoreset_mode=mode))
 
 
-def vector_of_envs(mode: AutoresetMode, at_once: int | None) -> Callable[[Setting], Face]:
+def vector_of_envs(mode: AutoresetMode, at_once: int | None) -> Callable[[Setting], Adapter]:
     """Makes gymnasium's vector env of a user's envs."""
     return lambda given: Vector(
         SC2VectorEnv(
@@ -285,18 +287,18 @@ def vector_of_envs(mode: AutoresetMode, at_once: int | None) -> Callable[[Settin
     )
 
 
-def gym(task: Any) -> Callable[[Setting], Face]:
+def gym(task: Any) -> Callable[[Setting], Adapter]:
     """Makes gymnasium's env."""
     return lambda given: Gym(SC2GymEnv(task=task, game=given.game, config=given.config))
 
 
-FACES = {
+ADAPTERS = {
     "sb3": Kind(sb3()),
     "sb3, first ready": Kind(sb3(FirstReady)),
     "sb3, bot": Kind(sb3(task=AuditBot)),
     "sb3, real time": Kind(sb3(realtime=True, step_mul=2), realtime=True),
     "sb3, envs": Kind(
-        lambda given: Face(SubprocSC2VecEnv([AuditEnv] * given.n, config=given.config)),
+        lambda given: Adapter(SubprocSC2VecEnv([AuditEnv] * given.n, config=given.config)),
         games=False,
     ),
     "vector, next step": Kind(vector(AutoresetMode.NEXT_STEP)),
@@ -313,4 +315,4 @@ FACES = {
     "gym": Kind(gym(AuditTask), one=True),
     "gym, bot": Kind(gym(AuditBot), one=True),
 }
-"""Every face and mode, by name."""
+"""Every adapter and mode, by name."""
