@@ -77,21 +77,23 @@ class Kind(_Kind):
         Kind("Marine")
         Kind("Roach", ENEMY)
 
-    Args:
-        unit: the unit type's name in the game, or its id.
-        alliance: `OWN`, `ENEMY` or `NEUTRAL`, or another `raw_pb2.Alliance` value.
-
     Attributes:
-        unit_type: the id.
-        alliance: as given.
-
-    Raises:
-        ConfigError: no unit type has this name.
+        unit_type: the unit type's id.
+        alliance: a `raw_pb2.Alliance` value.
     """
 
     __slots__ = ()
 
     def __new__(cls, unit: str | int, alliance: int = OWN) -> Self:
+        """Name a unit type and a side.
+
+        Args:
+            unit: the unit type's name in the game, or its id.
+            alliance: `OWN`, `ENEMY` or `NEUTRAL`, or another `raw_pb2.Alliance` value.
+
+        Raises:
+            ConfigError: no unit type has this name.
+        """
         return super().__new__(cls, unit_id(unit) if isinstance(unit, str) else unit, alliance)
 
 

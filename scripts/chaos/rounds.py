@@ -1,4 +1,4 @@
-"""What is drawn from a seed: rounds, each a adapter and the attacks on it. Pure, and plain data.
+"""What is drawn from a seed: rounds, each an adapter and the attacks on it. Pure, and plain data.
 
 Each strike has a seed of its own, so a list with some strikes left out draws the same for the rest.
 """
@@ -69,7 +69,7 @@ def draw(
     Args:
         seed: of the run.
         number: counts the rounds.
-        n: envs; a adapter with one env has one.
+        n: envs; an adapter with one env has one.
         adapters: for each adapter, the attacks that are possible on it.
         weights: how often each attack is drawn.
     """

@@ -1,7 +1,7 @@
 """A training program that is ended from outside: `trainee.py GAME N`.
 
 It constructs a pool, plays and closes it, again and again, and prints where it is. It uses the pool
-without a adapter, because Stable-Baselines3 takes seconds to import.
+without an adapter, because Stable-Baselines3 takes seconds to import.
 """
 
 from __future__ import annotations

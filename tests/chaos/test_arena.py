@@ -24,7 +24,7 @@ Play = Callable[..., Arena]
 
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    """Plays some steps on a adapter of two envs, and closes it."""
+    """Plays some steps on an adapter of two envs, and closes it."""
 
     def run(adapter: type[Adapter], may: May = May.NOTHING) -> Arena:
         kind = Kind(

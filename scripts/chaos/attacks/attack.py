@@ -21,9 +21,9 @@ class Attack:
         kind: for counting.
         do: does it, or arranges that it happens soon.
         may: what is allowed to follow.
-        needs: what must be there: "games", "pending" (a adapter that can be attacked between sending
-            and receiving), "mount" (a file system of the run's own), "pids" (a control group of the
-            run's own).
+        needs: what must be there: "games", "guests" (matches), "pending" (an adapter that can be
+            attacked between sending and receiving), "mount" (a file system of the run's own),
+            "pids" (a control group of the run's own).
         weight: how often it is drawn; slow ones seldom.
     """
 
