@@ -16,7 +16,7 @@ SLOW = (
     *("audit", "faults/endings", "faults/pools", "examples", "standin"),
 )
 """The longest first, so that no core is idle at the end."""
-LONG = ("studies", "benchmark", "chaos", "soak", "peers", "simulation", "ray", "faults/classes")
+LONG = ("studies", "benchmark", "chaos", "peers", "simulation", "ray", "faults/classes")
 """The last three have longer forms, see LONGER."""
 FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG}
 """Of each tier, in the order in which they run."""

@@ -21,6 +21,7 @@ from sc2pool.config import PoolConfig
 from tests.support.audit.bot import AuditBot
 from tests.support.audit.checker import Began, Mark, Received, Record, Sent
 from tests.support.audit.env import AuditEnv
+from tests.support.audit.match_task import AuditMatch
 from tests.support.audit.playing import next_actions, no_harm
 from tests.support.audit.recording import from_batch, from_reset, from_step, mark_in
 from tests.support.audit.task import AuditTask, Stamp
@@ -38,6 +39,7 @@ class Adapter:
         self.env = env
         self.pool = env.pool
         self.n: int = self.pool.n
+        self.rows: int = self.pool.rows
         self.numbers = itertools.count()
         self.harm = 0
         self.between: Callable[[], None] | None = None
@@ -56,16 +58,16 @@ class Adapter:
         if between is not None:
             between()
 
-    def harms(self, envs: Iterable[int]) -> list[int]:
-        """For the next action of each of these envs."""
+    def harms(self, rows: Iterable[int]) -> list[int]:
+        """For the next action of each of these rows."""
         harm, self.harm = self.harm, 0
-        return [harm if place == 0 else 0 for place, _ in enumerate(envs)]
+        return [harm if place == 0 else 0 for place, _ in enumerate(rows)]
 
     def reset(self) -> list[Record]:
         return list(from_reset(self.env.reset(), self.env.reset_infos))
 
     def step(self) -> list[Record]:
-        sent, actions = next_actions(range(self.n), self.numbers, self.harms)
+        sent, actions = next_actions(range(self.env.num_envs), self.numbers, self.harms)
         self.env.step_async(actions)
         self.pending()
         return [*sent, *from_step(self.env.step_wait(), self.env.reset_infos)]
@@ -83,20 +85,20 @@ class FirstReady(Adapter):
         return super().reset()
 
     def step(self) -> list[Record]:
-        sent, actions = next_actions(self._envs, self.numbers, self.harms)
+        sent, actions = next_actions(self.pool.rows_of(self._envs), self.numbers, self.harms)
         self.pool.send(actions, self._envs)
         self.pending()
         batch = self.pool.recv(min_ready=max(1, self.n // 2))
         self._envs = batch.envs.tolist()
-        return [*sent, *from_batch(batch)]
+        return [*sent, *from_batch(batch, self.rows)]
 
     def pause(self) -> None:
         """Pause the games of the envs that are at rest; the others' steps are pending."""
-        self.env.pause(self._envs)
+        self.pool.pause(self._envs)
 
     def resume(self) -> None:
         """Let them go on."""
-        self.env.resume(self._envs)
+        self.pool.resume(self._envs)
 
 
 class Vector(Adapter):
@@ -244,12 +246,14 @@ class Kind:
         games: whether games are played, and not a user's envs.
         realtime: whether the games run by themselves.
         one: whether there is only one env, and no spare.
+        rows: of an env; the two players of a match.
     """
 
     make: Callable[[Setting], Adapter]
     games: bool = True
     realtime: bool = False
     one: bool = False
+    rows: int = 1
 
 
 def keywords(given: Setting, task: Any) -> dict[str, Any]:
@@ -296,6 +300,8 @@ ADAPTERS = {
     "sb3": Kind(sb3()),
     "sb3, first ready": Kind(sb3(FirstReady)),
     "sb3, bot": Kind(sb3(task=AuditBot)),
+    "sb3, matches": Kind(sb3(task=AuditMatch), rows=2),
+    "sb3, matches, first ready": Kind(sb3(FirstReady, AuditMatch), rows=2),
     "sb3, real time": Kind(sb3(realtime=True, step_mul=2), realtime=True),
     "sb3, envs": Kind(
         lambda given: Adapter(SubprocSC2VecEnv([AuditEnv] * given.n, config=given.config)),

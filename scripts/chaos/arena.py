@@ -112,7 +112,9 @@ class Arena:
 
     def _new_books(self) -> None:
         ahead = self._setting.n + self._setting.spares
-        self._checker = Checker(ahead, book=self.kind.games, realtime=self.kind.realtime)
+        self._checker = Checker(
+            ahead, book=self.kind.games, realtime=self.kind.realtime, rows=self.kind.rows
+        )
         self._ledger = Ledger()
         self._interrupted = False
 
@@ -262,7 +264,7 @@ class Arena:
                 self.counts["synthetic"] += record.synthetic
                 if record.synthetic and self.may < May.TRUNCATION:
                     self.problems.append(f"nothing may follow, but {record.mark} is a truncation")
-        self._ledger.take_marks(marks_of(records), time.monotonic())
+        self._ledger.take_marks(marks_of(records, self.kind.rows), time.monotonic())
 
     def _take_events(self, adapter: Adapter) -> None:
         with suppress(OSError):  # no descriptor is free

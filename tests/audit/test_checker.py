@@ -27,12 +27,12 @@ from sc2pool.pool.queues.slots import SlotBatch
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.statistics.stats import PoolEvent
 from tests.support.audit.checker import Checker, Mark, Received, Record, check
-from tests.support.audit.injector import pid_of
 from tests.support.audit.ledger import Ledger
 from tests.support.audit.match_task import AuditMatch
 from tests.support.audit.playing import first_ready, in_sync
 from tests.support.audit.recording import marks_of
 from tests.support.audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask
+from tests.support.audit.victims import pid_of
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 

@@ -31,7 +31,7 @@ SETUP = GameSetup("MarineDuel", participants=2)
 LIMITS = Limits(launch_s=30, create_join_s=30, reset_s=30, step_s=20)
 SHORT = Limits(launch_s=30, create_join_s=2.0, reset_s=2.0, step_s=1.0)
 ROUNDS = 5
-"""Pairs in a row; `scripts/soak.py` plays more."""
+"""Pairs in a row; `scripts/chaos.py` plays more."""
 
 
 class matching:  # used as a context manager only

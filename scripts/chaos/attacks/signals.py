@@ -13,16 +13,18 @@ import psutil
 
 from chaos.arena import Arena, May
 from chaos.attacks.attack import Attack, needs, soon
-from tests.support.audit.injector import pid_of
+from tests.support.audit.victims import pid_of
 
 NAMES = ("KILL", "STOP", "STOP+CONT", "TERM", "SEGV", "ABRT")
+NEEDS = {"game": ("games",), "guest": ("guests",)}
+"""Of a match `game` is the host's."""
 LONGEST_STOP_S = 6.0
 """Longer than a step may take."""
 STORM = 50
 
 
 def strike(arena: Arena, rng: Random, target: str, name: str) -> None:
-    """A signal to the game, the worker or the tree of any instance, in a moment."""
+    """A signal to a game, the worker or the tree of any instance, in a moment."""
     which, delay_s, stopped_s = rng.random(), soon(rng), rng.uniform(0.0, 1.5)
     arena.beside(_strike, arena, which, delay_s, target, name.split("+"), stopped_s)
 
@@ -35,7 +37,7 @@ def _strike(  # noqa: PLR0917
     if not instances:
         return
     victim = instances[int(which * len(instances))]
-    pid = pid_of(victim, "worker" if target == "tree" else target)
+    pid = pid_of(victim, "worker" if target == "tree" else target, arena.kind.rows)
     if pid is None:
         return
     pids = [pid]
@@ -83,9 +85,9 @@ ATTACKS = {
     f"{target} {name}": Attack(
         "signal",
         partial(strike, target=target, name=name),
-        needs=needs("games") if target == "game" else needs(),
+        needs=needs(*NEEDS.get(target, ())),
     )
-    for target in ("game", "worker", "tree")
+    for target in ("game", "guest", "worker", "tree")
     for name in NAMES
 } | {
     "trainer STOP+CONT": Attack("signal", stop_trainer, May.NOTHING),

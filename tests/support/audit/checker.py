@@ -7,7 +7,7 @@ step after the last in the same episode of the same game; a transition that is n
 is a truncation with reward 0, and its episode's last observation is the last good one; every
 episode is played once, in one env. If the two players of a match are envs, all of that holds for
 each of them, and the two agree on the episode, its loop, its end and its faults. Rules: no I/O, no
-clock; memory does not grow with the length of the recording, so a soak can feed it for hours.
+clock; memory does not grow with the length of the recording, so it can be fed for hours.
 """
 
 from __future__ import annotations

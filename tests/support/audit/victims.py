@@ -1,0 +1,31 @@
+"""The processes of an instance that can be harmed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import psutil
+
+from sc2pool.pool.statistics.stats import InstanceStats
+
+
+def pid_of(instance: InstanceStats, target: str, games: int = 1) -> int | None:
+    """The worker's or a game's process, also while it launches; None if there is none yet.
+
+    Args:
+        instance: whose.
+        target: "worker", "game" or, of a match, "guest".
+        games: how many the instance has.
+    """
+    with suppress(psutil.Error):
+        worker = psutil.Process(instance.worker_pid)
+        if worker.ppid() != os.getpid() or worker.status() == psutil.STATUS_ZOMBIE:
+            return None
+        if target == "worker":
+            return worker.pid
+        pids = [instance.pid, *(game["pid"] for game in instance.other_games)]
+        if instance.pid is None:
+            pids = [child.pid for child in worker.children()]
+        return pids[target == "guest"] if len(pids) == games else None
+    return None
