@@ -46,6 +46,7 @@ CASES = {
     "whole-stack": ("whole_stack", "whole_stack"),
     "game-cost": ("game_cost", "burning", "sleeping", "scaling"),
     "resets": ("resets", "resets"),
+    "recovery": ("recovery", "recovery"),
     "memory": ("memory", "memory"),
     "training": ("training", "training"),
 }

@@ -107,6 +107,21 @@ def test_goals_are_judged_by_their_bounds():
     assert goals_table([]) == ""
 
 
+def test_recovery_after_deaths_and_slow_resets(tmp_path):
+    command = [sys.executable, SCRIPT, "--quick", "--case", "recovery", "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(tmp_path, "recovery", "ms")
+    assert set(rows) == {
+        "death detected",
+        "batch with a death",
+        "sc2pool, spares=2",
+        "sc2pool, spares=0",
+        "SubprocVecEnv over SC2GymEnv",
+    }
+    assert 0 < rows["death detected"]["figure"] < rows["batch with a death"]["figure"]
+
+
 def test_an_earlier_commit_is_one_more_side(tmp_path):
     options = ["--case", "pool-only", "whole-stack", "--sides", "SubprocSC2VecEnv,Task"]
     command = [sys.executable, SCRIPT, "--quick", *options, "--against", "HEAD", "--out", tmp_path]

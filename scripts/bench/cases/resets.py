@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lenient import lenient
 
+from bench.lenient import lenient
 from bench.report import Row, value_row
 from bench.settings import Settings
 from bench.tasks import task_on

@@ -1,7 +1,4 @@
-"""Replacing instances again and again leaves nothing of those before.
-
-The long form, a hundred recycles, is `scripts/recovery.py`.
-"""
+"""Replacing instances again and again leaves nothing of those before."""
 
 from __future__ import annotations
 

@@ -1,0 +1,147 @@
+"""Case *recovery*: how long the trainer waits when a game dies in a step, or resets slowly.
+
+a death     a game is killed while its step is pending: the time until the pool has detected it,
+            and until the trainer has its batch, with a spare and without
+stalls      resets take a second, episodes end one after the other: batches with two spares,
+            without, and with SB3's SubprocVecEnv over `SC2GymEnv`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
+
+from bench.lenient import lenient
+from bench.report import Row, value_row
+from bench.settings import Settings
+from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool.cli.bench.output import tell
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+CASE = "recovery"
+N = 8
+KILLS_PER_ROUND = 4
+N_WALKS = 8
+LINGER, LINGER_S = N_WALKS, 0.3
+INTO_THE_STEP_S = 0.03
+RESET_S = 1.0
+STEP_S = 0.02
+EPISODE_STEPS = 400
+
+
+class Lingering(MoveToBeacon):
+    """Its last action takes 0.3 s, so that a game can be killed in the middle of a step."""
+
+    action_space = spaces.Discrete(N_WALKS + 1)
+
+    async def act(self, action: int) -> Any:  # type: ignore[override]
+        if action == LINGER:
+            await asyncio.sleep(LINGER_S)
+        return super().act(action % N_WALKS)
+
+
+class SlowToReset(MoveToBeacon):
+    """As slow as the real game: to begin an episode, and in each step."""
+
+    async def on_start(self) -> None:  # type: ignore[override]
+        super().on_start()
+        self.max_loops = self.step_mul * self.options.get("steps", EPISODE_STEPS)
+        await asyncio.sleep(RESET_S)
+
+    async def act(self, action: int) -> Any:  # type: ignore[override]
+        await asyncio.sleep(STEP_S)
+        return super().act(action)
+
+
+def recovery(settings: Settings) -> list[Row]:
+    """Both parts."""
+    return [
+        row for n in settings.ns or (N,) for row in (*deaths(settings, n), *stalls(settings, n))
+    ]
+
+
+def deaths(settings: Settings, n: int) -> list[Row]:
+    """Milliseconds from the SIGKILL of a game."""
+    rows = []
+    for spares in (1, 0):
+        tell(f"{CASE}: deaths, {spares} spares")
+        detected_ms, batch_ms = _kill_and_step(settings, n, spares)
+        setting = f"n={n}, spares={spares}"
+        rows.append(value_row(CASE, setting, "death detected", detected_ms, unit="ms"))
+        rows.append(value_row(CASE, setting, "batch with a death", batch_ms, unit="ms"))
+    return rows
+
+
+def _kill_and_step(settings: Settings, n: int, spares: int) -> tuple[list[float], list[float]]:
+    """Times until each death was detected, and until its batch was there."""
+    detected_ms, batch_ms = [], []
+    with tempfile.TemporaryDirectory(prefix="faults-") as reports:
+        env = SubprocSC2VecEnv(
+            n=n, task=Lingering, game=settings.root, spares=spares, config=lenient(Path(reports))
+        )
+        try:
+            env.reset()
+            for kill in range(KILLS_PER_ROUND * settings.rounds):
+                while any(instance.state != "ready" for instance in env.stats().instances[n:]):
+                    env.step(np.zeros(n, np.int64))
+                victim = kill % n
+                env.step_async([LINGER if index == victim else 0 for index in range(n)])
+                time.sleep(INTO_THE_STEP_S)
+                killed_s = time.monotonic()
+                os.kill(env.stats().instances[victim].pid, signal.SIGKILL)
+                _, _, dones, _ = env.step_wait()
+                batch_ms.append(1000 * (time.monotonic() - killed_s))
+                assert dones[victim]
+                faults = [event for event in env.stats().events if event.event == "fault"]
+                detected_ms.append(1000 * (faults[-1].at_s - killed_s))
+        finally:
+            env.close()
+    return detected_ms, batch_ms
+
+
+def stalls(settings: Settings, n: int) -> list[Row]:
+    """Milliseconds of a median batch, and of the slowest hundredth."""
+    game = settings.root
+    sides: dict[str, Callable[[], VecEnv]] = {
+        "sc2pool, spares=2": lambda: SubprocSC2VecEnv(n=n, task=SlowToReset, game=game, spares=2),
+        "sc2pool, spares=0": lambda: SubprocSC2VecEnv(n=n, task=SlowToReset, game=game),
+        "SubprocVecEnv over SC2GymEnv": lambda: SubprocVecEnv(
+            [lambda: SC2GymEnv(SlowToReset, game=game)] * n, "spawn"
+        ),
+    }
+    rows = []
+    for side, make in sides.items():
+        tell(f"{CASE}: resets of {RESET_S:g} s, {side}")
+        times_ms = [_batches_ms(make(), settings.seconds) for _ in range(settings.rounds)]
+        for name, percent in (("median", 50), ("p99", 99)):
+            values = [float(np.percentile(one, percent)) for one in times_ms]
+            rows.append(value_row(CASE, f"n={n}, {name} batch", side, values, unit="ms"))
+    return rows
+
+
+def _batches_ms(env: VecEnv, seconds: float) -> list[float]:
+    """The time of each step; the first episodes end one after the other."""
+    n = env.num_envs
+    actions = np.zeros(n, np.int64)
+    times_ms = []
+    try:
+        env.set_options([{"steps": EPISODE_STEPS * (index + 1) // n} for index in range(n)])
+        env.reset()
+        until_s = time.monotonic() + seconds
+        while time.monotonic() < until_s:
+            began_s = time.monotonic()
+            env.step(actions)
+            times_ms.append(1000 * (time.monotonic() - began_s))
+    finally:
+        env.close()
+    return times_ms
