@@ -119,7 +119,7 @@ def test_trains_with_box_actions(walks, algorithm, wrapped, settings):
     assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), 3072)
 
 
-def test_trains_on_what_make_vec_env_makes(pools, standin_dir):
+def test_trains_on_the_env_of_make_vec_env(pools, standin_dir):
     env = make_vec_env(
         "sc2pool/MoveToBeacon-v0",
         n_envs=2,

@@ -85,7 +85,7 @@ def test_a_wrapper_is_known_by_its_class_or_one_derived_from_it(vec):
     assert made.env_is_wrapped(Counting) == [False, False, False]
 
 
-def test_what_cannot_travel_can_be_asked_for_and_refused(vec):
+def test_unpicklable_attribute_is_refused_with_an_error(vec):
     def with_a_lock() -> Counting:
         env = Counting()
         env.lock = threading.Lock()
@@ -100,7 +100,7 @@ def test_what_cannot_travel_can_be_asked_for_and_refused(vec):
     assert made.step([0])[0].tolist() == [[1.0]]
 
 
-def test_what_a_call_raises_is_raised_here_and_the_pool_goes_on(vec):
+def test_exception_of_a_call_is_raised_here_and_the_pool_goes_on(vec):
     made = vec(Counting, Counting)
     made.reset()
     with pytest.raises(AttributeError, match="no_such_thing"):
@@ -212,7 +212,7 @@ class TestActionMasks:
             masked.env_method("action_masks", indices=[1])
         assert masked.get_attr("times_asked") == [1, 1]
 
-    def test_what_was_handed_out_is_not_written_again(self, masked):
+    def test_returned_arrays_are_not_written_again(self, masked):
         masked.reset()
         (mask,) = masked.env_method("action_masks", indices=0)
         masked.step([0, 0])
@@ -230,7 +230,7 @@ class TestActionMasks:
         with pytest.raises(ResetNeeded, match="reset"):
             masked.env_method("action_masks")
 
-    def test_what_is_set_before_the_first_reset_is_kept(self, masked):
+    def test_attribute_set_before_the_first_reset_is_kept(self, masked):
         masked.set_attr("mood", "calm", indices=1)
         masked.reset()
         assert masked.get_attr("mood", indices=1) == ["calm"]

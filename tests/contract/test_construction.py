@@ -91,7 +91,7 @@ def test_step_mul_and_max_loops_are_the_pools(vec_task, gym_env, task):
     assert [single.step(0)[3] for _ in range(2)] == [False, True]
 
 
-def test_repr_says_what_it_is(vec, vec_task, gym_env):
+def test_repr(vec, vec_task, gym_env):
     made = vec_task(n=1, spares=1)
     version = made.stats().game_version
     told = f"task=MoveToBeacon, n=1, spares=1, realtime=False, game_version={version!r}"

@@ -59,7 +59,7 @@ def test_a_seed_repeats_this_and_the_later_episodes(gym_env):
     assert not np.array_equal(first[0], env.reset(seed=5)[0])
 
 
-def test_what_was_returned_is_not_written_again(gym_env):
+def test_returned_observations_are_not_written_again(gym_env):
     env = gym_env()
     observation, _ = env.reset(seed=1)
     was = observation.copy()

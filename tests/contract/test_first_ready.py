@@ -34,7 +34,7 @@ def pool(vec, gate):
     gate.touch()
 
 
-def test_who_is_ready_comes_back_and_goes_on_alone(pool, gate):
+def test_ready_env_is_received_and_steps_alone(pool, gate):
     pool.send([0, 0, 0])
     seen = []
     while len(seen) < 4 or len({env for env, _ in seen}) < 2:
@@ -115,7 +115,7 @@ def test_as_many_actions_as_envs(pool, gate, actions):
     assert pool.recv().envs.tolist() == [0, 2]
 
 
-def test_a_reset_drops_what_is_pending(pool, gate):
+def test_reset_drops_pending_steps(pool, gate):
     pool.send([0, 0], [0, 1])
     assert pool.recv(min_ready=1).envs.tolist() == [0]
     gate.touch()

@@ -17,7 +17,7 @@ def folder_of(env, index: int):
 
 
 @pytest.mark.parametrize("task", ["MoveToBeacon", MoveToBeaconBot], ids=["task", "bot"])
-def test_a_game_is_shown_to_who_asks(vec_task, task, wait_for):
+def test_live_view_is_written_on_request(vec_task, task, wait_for):
     env = vec_task(task, n=1)
     env.reset()
     folder = folder_of(env, 0)

@@ -80,7 +80,7 @@ def same_run(one: list[Any], other: list[Any], rows: Any = slice(None)) -> None:
 
 
 @pytest.mark.parametrize("victim", ["host", "guest", "worker"])
-def test_a_fault_truncates_both_players_and_nobody_else(matches, victim):
+def test_fault_truncates_both_players_of_its_match_only(matches, victim):
     whole = played(matches(n=2, seed=5), 6)
     env = matches(n=2, seed=5)
     first = env.reset()

@@ -29,7 +29,7 @@ def test_each_task_is_registered_under_its_name(name):
 
 
 @pytest.mark.parametrize("name", ["MoveToBeacon", "DefeatRoaches"])
-def test_what_is_made_passes_the_checker(standin_dir, name):
+def test_registered_env_passes_the_checker(standin_dir, name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         env = gymnasium.make(f"sc2pool/{name}-v0", game=standin_dir)
@@ -51,7 +51,7 @@ def test_what_is_made_passes_the_checker(standin_dir, name):
         f"import gymnasium; gymnasium.envs.registration._find_spec('sc2pool:{ID}')",
     ],
 )
-def test_the_tasks_are_registered_whatever_is_imported_first(program):
+def test_tasks_are_registered_in_any_import_order(program):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"{program}\nprint(*gymnasium.registry)"],
         capture_output=True,

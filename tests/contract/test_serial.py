@@ -52,7 +52,7 @@ def steps_of(env: Any) -> Iterator[Any]:
     ],
     ids=str,
 )
-def test_it_plays_what_a_pool_with_workers_plays(standin_dir, keywords):
+def test_serial_pool_plays_the_same_as_workers(standin_dir, keywords):
     runs = []
     for kind in (SubprocSC2VecEnv, DummySC2VecEnv):
         game = {} if "env_fns" in keywords else {"game": standin_dir}
@@ -112,14 +112,14 @@ class Raising(MoveToBeacon):
         return ValueError("of the user's own")
 
 
-def test_what_a_hook_raises_is_raised_unchanged_and_a_reset_begins_anew(serial):
+def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(serial):
     env = serial(Raising)
     env.reset()
     for _ in range(8):  # more often than a pool replaces games in a minute
         with pytest.raises(ValueError, match="of the user's own") as raised:
             env.step([0, 7])
         names = [frame.name for frame in traceback.extract_tb(raised.tb)]
-        assert names[0] == "test_what_a_hook_raises_is_raised_unchanged_and_a_reset_begins_anew"
+        assert names[0] == "test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew"
         assert names[-1] == "act"
         assert raised.value.__notes__[-1] == "env 1: raised while stepping"
         assert env.reset().shape == (2, 5)

@@ -41,7 +41,7 @@ from .envs import (
 @pytest.mark.parametrize(
     ("when", "phase"), [("init", "launching"), ("reset", "resetting"), ("step", "stepping")]
 )
-def test_what_an_env_raises_ends_the_pool_with_its_traceback(vec, when, phase, harm, told):
+def test_exception_of_an_env_ends_the_pool_with_its_traceback(vec, when, phase, harm, told):
     begin_s = time.monotonic()
     with pytest.raises(UserCodeError) as raised:
         made = vec(Counting, partial(Mischief, when, harm))
@@ -138,7 +138,7 @@ def test_an_info_that_cannot_travel_is_the_users_error(vec):
         made.step([0])
 
 
-def test_an_info_may_hold_what_only_cloudpickle_takes(vec):
+def test_info_may_hold_values_that_only_cloudpickle_takes(vec):
     made = vec(partial(Answering, info={"double": lambda x: 2 * x}))
     made.reset()
     assert made.step([0])[3][0]["double"](4) == 8
@@ -176,7 +176,7 @@ def test_observations_larger_than_a_pipe(vec):
     assert made.reset().shape == (2, 3, 512, 512)
 
 
-def test_what_the_script_defines_in_main_travels_both_ways(tmp_path):
+def test_classes_of_main_travel_both_ways(tmp_path):
     import subprocess
 
     script = tmp_path / "script.py"

@@ -56,7 +56,7 @@ def test_the_next_step_resets_by_default(vector):
     assert made.stats().episodes == 3
 
 
-def test_the_same_step_resets_and_keeps_what_was_last(vector):
+def test_same_step_mode_resets_and_keeps_the_last_observation(vector):
     made = counting(vector, AutoresetMode.SAME_STEP)
     made.reset()
     for step in range(1, 7):
@@ -116,7 +116,7 @@ def test_the_first_reset_must_be_one_of_all(vector):
     made.reset(options={"reset_mask": np.array([True, True])})
 
 
-def test_what_is_no_mask_is_told_and_resets_nothing(vector):
+def test_invalid_mask_is_an_error_and_resets_nothing(vector):
     made = counting(vector, AutoresetMode.DISABLED)
     made.reset()
     made.step([0, 0])
@@ -133,7 +133,7 @@ def test_what_is_no_mask_is_told_and_resets_nothing(vector):
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-def test_it_shows_what_gymnasiums_own_shows(vector, mode):
+def test_same_results_as_gymnasiums_own_class(vector, mode):
     def env():
         return Counting(length=4, end="truncated")
 

@@ -51,7 +51,7 @@ def test_one_call_at_a_time(two):
 
 
 @pytest.mark.parametrize("pending", ["reset", "step"])
-def test_what_comes_too_late_is_still_owed(vector, tmp_path, pending):
+def test_late_reply_is_delivered_on_next_wait(vector, tmp_path, pending):
     gate = tmp_path / "gate"
     gate.touch()
     made = vector(partial(Gated, str(gate), length=9), Counting)
@@ -97,7 +97,7 @@ def test_a_pending_step_that_ends_an_episode_too_late_is_dropped_whole(vector, t
     assert not terminations.any()
 
 
-def test_what_is_no_batch_of_two_is_told_and_nothing_is_sent(two):
+def test_wrong_batch_is_an_error_and_nothing_is_sent(two):
     for wrong in ([0], [0, 0, 0]):
         for actions in (wrong, np.array(wrong)):
             with pytest.raises(ValueError, match="expected 2 actions, one per env"):
@@ -162,7 +162,7 @@ def test_a_tasks_attributes_are_kept_and_without_pictures_it_says_so(vector_task
     assert isinstance(made.np_random, np.random.Generator)
 
 
-def test_what_envs_raise_is_raised_as_it_is_and_told_of_all(vector):
+def test_exceptions_of_envs_are_raised_unchanged_and_all_are_named(vector):
     harm = partial(int, "no number")
     made = vector(*[partial(Mischief, "step", harm)] * 2, Counting)
     made.reset()
@@ -186,7 +186,7 @@ def test_what_envs_raise_is_raised_as_it_is_and_told_of_all(vector):
         made.close()
 
 
-def test_what_an_env_raises_when_it_is_made(vector):
+def test_exception_of_an_envs_constructor(vector):
     with pytest.raises(ZeroDivisionError):
         vector(Counting, partial(Mischief, "init", partial(divmod, 1, 0)))
 
@@ -213,7 +213,7 @@ def test_closed_is_closed(two):
 @pytest.mark.parametrize(
     "keywords", [{}, {"terminate": True}, {"timeout": 0.2}], ids=["default", "terminate", "timeout"]
 )
-def test_closing_is_bounded_whatever_is_pending(vector, keywords):
+def test_close_is_bounded_with_a_pending_call(vector, keywords):
     made = vector(partial(Mischief, "step", partial(time.sleep, 60)))
     made.reset()
     made.step_async([0])

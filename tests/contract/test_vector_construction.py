@@ -169,7 +169,7 @@ def test_step_mul_and_max_loops_are_the_pools(vector_task):
     assert [bool(made.step([0])[3][0]) for _ in range(3)] == [False, False, True]
 
 
-def test_repr_says_what_it_is(vector, vector_task):
+def test_repr(vector, vector_task):
     assert repr(vector(Counting)) == "SC2VectorEnv(env_fns, n=1, closed=False)"
     made = vector_task(n=1, realtime=True)
     told = "task=MoveToBeacon, n=1, spares=0, realtime=True, game_version='standin"

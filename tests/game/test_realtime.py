@@ -62,7 +62,7 @@ def test_each_step_ends_at_the_loop_that_is_due(play):
     play(played)
 
 
-def test_who_comes_too_late_is_answered_at_once_and_the_next_period_begins_there(play):
+def test_late_step_is_answered_at_once_and_begins_the_next_period(play):
     async def played(game: Game) -> None:
         loop = (await game.observe()).game_loop
         await asyncio.sleep(3 * PERIOD_LOOPS / LOOPS_PER_S)
@@ -84,7 +84,7 @@ def test_a_period_longer_than_the_limit_of_a_step_is_waited_for(play):
     play(played, replace(LIMITS, step_s=0.4))
 
 
-def test_what_current_loop_takes_of_the_events_is_told_with_the_next_observation(play):
+def test_events_of_current_loop_come_with_the_next_observation(play):
     async def played(game: Game) -> None:
         seen = await game.observe()
         (marine,) = [unit.tag for unit in seen.observation.raw_data.units if unit.owner == 1]
@@ -125,7 +125,7 @@ def test_each_step_says_how_late_it_was(play):
     play(played)
 
 
-def test_who_is_a_little_late_has_the_less_of_the_next_period(play):
+def test_slightly_late_step_shortens_the_next_period(play):
     async def played(game: Game) -> None:
         begun = (await game.observe()).game_loop
         await asyncio.sleep(1.5 * PERIOD_LOOPS / LOOPS_PER_S)

@@ -117,7 +117,7 @@ def test_a_team(make):
     assert not np.array_equal(state, env.state())
 
 
-def test_it_sees_what_smacs_interface_shows(make):
+def test_same_observations_as_smacs_interface(make):
     env = make("2s3z")
     smac = StarCraft2Env("2s3z", seed=4)
     try:

@@ -65,7 +65,7 @@ def test_it_is_a_vector_env_of_tianshou(make):
     assert envs.ready_id == [0, 1]
 
 
-def test_it_does_what_tianshous_own_does(make):
+def test_same_results_as_tianshous_own_class(make):
     fns = [partial(Counting, length) for length in (2, 3, 4)]
     ours, theirs = make(*fns), DummyVectorEnv(fns)
     random = np.random.default_rng(0)
@@ -119,7 +119,7 @@ def test_ready_envs_go_on_while_one_is_waited_for(gated, gate):
         gated.step(None)
 
 
-def test_what_a_pending_step_forbids(gated, gate):
+def test_calls_that_a_pending_step_forbids(gated, gate):
     gated.step([0], [0])
     gated.step([0, 0], [0, 1])
     with pytest.raises(AlreadyPendingCallError):

@@ -223,7 +223,7 @@ class PickyBot(PlainDuelBot):
         (PickyBot, TypeError, "favourite"),
     ],
 )
-def test_what_a_bot_does_wrong_is_user_code(standin_dir, bot, error, told):
+def test_error_of_a_bot_is_user_code_error(standin_dir, bot, error, told):
     with (
         player_of(standin_dir, DuelTask, opponent=resolve(bot, DuelTask)) as player,
         pytest.raises(error, match=told) as raised,

@@ -171,7 +171,7 @@ def test_none_is_no_command(vec):
         (SeesNaN, ObservationError, "env 0, resetting: observation is not finite"),
     ],
 )
-def test_what_a_task_does_wrong_is_raised(vec, task, error, told):
+def test_error_of_a_task_is_raised(vec, task, error, told):
     made = vec(task)
     with pytest.raises(error, match=told):
         made.reset()

@@ -111,7 +111,7 @@ def test_the_time_limit(smac):
     assert env.get_stats()["timeouts"] == 1
 
 
-def test_what_is_not_available_is_an_assertion_error(smac):
+def test_unavailable_action_is_an_assertion_error(smac):
     env = smac("3m")
     env.reset()
     with pytest.raises(AssertionError, match="Agent 1 cannot perform action 6"):

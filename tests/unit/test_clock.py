@@ -50,7 +50,7 @@ def inside(file: Path) -> str:
 
 
 @pytest.mark.parametrize("file", FILES, ids=inside)
-def test_no_file_looks_at_the_wall_clock(file):
+def test_no_file_reads_the_wall_clock(file):
     used = {(inside(file), name) for name in looks_at_the_wall_clock(file.read_text())}
     assert used <= set(ALLOWED)
 

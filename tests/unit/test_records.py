@@ -63,7 +63,7 @@ def test_a_property_changes_nothing(file: Path) -> None:
     assert changing_properties(file.read_text()) == []
 
 
-def test_what_breaks_these_rules_is_found() -> None:
+def test_violations_of_these_rules_are_found() -> None:
     assert changed_records("step.seat.fault, x = None, 1\ninstance.pauses += 1") == [
         "step.seat.fault",
         "instance.pauses",

@@ -60,7 +60,7 @@ def test_a_child_is_refused_and_the_parent_gets_its_own_transition(make_env: Mak
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_what_the_child_is_told(make_env: MakeEnv) -> None:
+def test_forked_child_gets_forked_pool_error(make_env: MakeEnv) -> None:
     env = make_env()
     env.reset()
     forking = multiprocessing.get_context("fork")

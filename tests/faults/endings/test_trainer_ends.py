@@ -165,7 +165,7 @@ def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float
 
 
 @pytest.mark.timing
-def test_close_ends_what_is_stopped(make_env: MakeEnv) -> None:
+def test_close_ends_stopped_processes(make_env: MakeEnv) -> None:
     env = make_env()
     env.reset()
     children = [process for index in range(2) for process in processes_of(env, index).values()]
@@ -179,7 +179,7 @@ def test_close_ends_what_is_stopped(make_env: MakeEnv) -> None:
     env.close()
 
 
-def test_close_ends_what_envs_have_started_and_left() -> None:
+def test_close_ends_processes_that_envs_left() -> None:
     env = SubprocSC2VecEnv([StartsPrograms] * 2)
     env.reset()
     children = psutil.Process().children(recursive=True)

@@ -37,7 +37,7 @@ def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) 
     assert said["env_steps"] > 0
 
 
-def test_a_full_disk_stops_nobody(
+def test_full_disk_stops_no_trainer(
     trainer: Callable[..., Trainer], installation: Callable[[str], Path]
 ) -> None:
     """A limit on the size of files stands in for it: no fault report or log can be written."""

@@ -56,7 +56,7 @@ def test_a_hook_raises(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, hook:
 
 @pytest.mark.timing
 @pytest.mark.parametrize("kind", ["task", "bot"])
-def test_a_hook_awaits_what_is_cancelled(make_env: MakeEnv, kind: str) -> None:
+def test_hook_awaits_a_cancelled_task(make_env: MakeEnv, kind: str) -> None:
     from fault_bots import CancelledBot
 
     env = make_env(task=Cancelled if kind == "task" else CancelledBot)

@@ -43,7 +43,7 @@ class FailingLearner(DuelBot):
         (FailingLearner, None, "env 0.*stepping: LookupError: no such view"),
     ],
 )
-def test_what_a_bot_raises_is_user_code(make_env, task, opponent, told):
+def test_exception_of_a_bot_is_user_code_error(make_env, task, opponent, told):
     env = make_env(task=task, n=1, opponent=opponent)
     with pytest.raises(UserCodeError, match=f"(?s){told}"):
         env.reset()

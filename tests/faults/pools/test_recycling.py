@@ -107,7 +107,7 @@ def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
     [({"episodes": 2}, {"soft-episodes": 2}), ({"age_s": 0.0}, {"soft-age": 4})],
     ids=str,
 )
-def test_after_so_many_episodes_or_so_long(
+def test_recycled_after_episodes_or_seconds(
     make_env: MakeEnv, quiet_run: Recording, policy: dict[str, Any], recycles: dict[str, int]
 ) -> None:
     env = make_env(task=Short, config=config(**policy))

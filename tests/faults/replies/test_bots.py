@@ -15,7 +15,7 @@ TOLD = f"python-sc2 cannot read the {{}}: ValueError: {UNHEARD_OF} is not a vali
 
 
 @pytest.mark.parametrize("phase", ["stepping", "resetting"])
-def test_a_unit_of_a_type_nobody_knows(faulty: Faulty, phase: str) -> None:
+def test_unit_of_an_unknown_type(faulty: Faulty, phase: str) -> None:
     env = SubprocSC2VecEnv(
         n=1, task=ShortBot, game=faulty.installation, config=PoolConfig(restart=LENIENT)
     )

@@ -30,7 +30,7 @@ def test_in_time(clock):
     assert clock.act(PERIOD, 50.4) == 108
 
 
-def test_who_is_late_by_less_than_a_period_has_the_less_of_the_next(clock):
+def test_action_late_by_less_than_a_period_shortens_the_next(clock):
     assert clock.act(PERIOD, 50.6) == 104
     assert clock.observe(106, 50.6) == Tick(pytest.approx(0.6), 1, 0)
     assert clock.act(PERIOD, 50.6) == 108, "the grid has not moved"
@@ -64,7 +64,7 @@ def test_a_pause_is_no_delay(clock):
     assert clock.observe(108, 70.8).gap_s == pytest.approx(0.1), "and is counted once"
 
 
-def test_a_game_that_went_on_in_a_pause_has_lost_what_it_has_lost(clock):
+def test_loops_that_pass_in_a_pause_are_lost(clock):
     clock.pause(50.1)
     clock.resume(52.1)
     clock.note_loop(122)
@@ -74,7 +74,7 @@ def test_a_game_that_went_on_in_a_pause_has_lost_what_it_has_lost(clock):
     assert clock.observe(130, 53.0) == Tick(pytest.approx(0.1), 0, 0), "and it is counted once"
 
 
-def test_a_look_within_the_period_moves_nothing(clock):
+def test_current_loop_within_the_period_moves_nothing(clock):
     clock.note_loop(103)
     assert clock.act(PERIOD, 50.3) == 104
     assert clock.observe(104, 50.4) == Tick(pytest.approx(0.3), 0, 0)

@@ -70,7 +70,7 @@ def test_a_result_is_told_once():
     assert [result.result for result in told.player_result] == [sc_pb.Victory], "the newest"
 
 
-def test_what_tells_nothing_costs_nothing():
+def test_observation_without_events_is_not_copied():
     assert events_of(seen(1).response) is None
     events = PendingEvents()
     events.keep(seen(1))

@@ -111,7 +111,7 @@ def test_a_flood_takes_no_room(spawn):
     assert game.log_tail(1) == "flood flood flood flood"
 
 
-def test_what_the_system_refuses_is_no_error_of_the_users(tmp_path, limited):
+def test_refusal_of_the_system_is_no_error_of_the_user(tmp_path, limited):
     lease = PortLease.acquire(tmp_path)
     installation = Installation(Path("/"), Path("/bin/true"), 1, None, None)
     refused = pytest.raises(GameFault, match="launch-failed: the system refuses what a game needs")

@@ -63,7 +63,7 @@ def test_a_killed_worker_is_replaced(pool):
     assert not pool.recv().truncated.any()
 
 
-def test_a_look_that_finds_nothing_leaves_the_records_alone(pool, variant, monkeypatch):
+def test_poll_without_replies_leaves_the_records_alone(pool, variant, monkeypatch):
     pool.reset([1, 2])
     pool.send(np.zeros(2, np.int64))
     pool.recv()

@@ -24,7 +24,7 @@ def test_a_stopped_guard_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not process.is_running()
 
 
-def test_a_stopped_guard_holds_nobody_up() -> None:
+def test_stopped_guard_blocks_no_caller() -> None:
     before = set(psutil.Process().children())
     guard = Guard()
     (stopped,) = set(psutil.Process().children()) - before

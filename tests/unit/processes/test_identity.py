@@ -54,7 +54,7 @@ def test_a_step_of_the_wall_clock_loses_no_process(child, monkeypatch):
     psutil.Process(int(child.stdout.readline())).kill()
 
 
-def test_what_is_gone_is_gone(child):
+def test_ended_process_is_gone(child):
     created_s = created_at_s(child.pid)
     psutil.Process(int(child.stdout.readline())).kill()
     child.wait(5)

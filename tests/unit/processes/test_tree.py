@@ -159,7 +159,7 @@ def test_no_child_slips_through_while_the_tree_grows(breeder):
         tree.resume()
 
 
-def test_who_was_stopped_by_someone_else_is_left_to_them(family):
+def test_process_stopped_by_others_stays_stopped(family):
     grandchild = family.children(recursive=True)[-1]
     grandchild.suspend()
     while not stopped(grandchild):  # a signal takes a moment
@@ -171,7 +171,7 @@ def test_who_was_stopped_by_someone_else_is_left_to_them(family):
     assert not stopped(family)
 
 
-def test_who_ends_meanwhile_is_no_problem(family):
+def test_process_that_ends_meanwhile_is_ignored(family):
     child = family.children()[0]
     tree = ProcessTree(family.pid)
     tree.stop(soon())
@@ -181,14 +181,14 @@ def test_who_ends_meanwhile_is_no_problem(family):
     assert not stopped(family)
 
 
-def test_what_cannot_be_stopped_in_time_goes_on_and_is_told(family):
+def test_process_that_does_not_stop_in_time_goes_on_and_is_reported(family):
     everyone = [family, *family.children(recursive=True)]
     with pytest.raises(PauseError, match=f"did not stop in time: {family.pid}"):
         ProcessTree(family.pid).stop(Deadline.after(-1.0))
     assert not any(stopped(process) for process in everyone)
 
 
-def test_what_may_not_be_stopped_is_told(family, monkeypatch):
+def test_process_that_may_not_be_stopped_is_reported(family, monkeypatch):
     def refuse(process: psutil.Process) -> None:
         if process.pid != family.pid:
             raise psutil.AccessDenied(process.pid)

@@ -125,7 +125,7 @@ def test_messages_of_the_stand_in(standin_dir: Path, name: str):
 
 
 @needs_it
-def test_what_is_unusual_is_left_to_pure_python():
+def test_unusual_messages_are_left_to_pure_python():
     assert accepts(reply())
     assert not accepts(reply(id=REQUEST_ID + 1))
     assert not accepts(reply(status=sc_pb.ended))

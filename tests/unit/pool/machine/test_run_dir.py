@@ -76,7 +76,7 @@ def test_the_folder_of_all_temporary_files_may_be_deleted(temp):
     run.close()
 
 
-def test_what_lies_in_the_place_of_the_folder_is_not_followed(temp):
+def test_link_in_the_place_of_the_folder_is_not_followed(temp):
     """Another user may put something there, in a folder that all may write to."""
     run = RunDir()
     shutil.rmtree(run.path)

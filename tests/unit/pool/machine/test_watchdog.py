@@ -286,7 +286,7 @@ def test_the_thread_sees_an_idle_process_hang(child):
         dog.close()
 
 
-def test_the_thread_survives_what_it_cannot_inspect(child, caplog):
+def test_thread_survives_errors_of_inspection(child, caplog):
     samples = iter([RuntimeError("as if")])
     again = threading.Event()
 
@@ -305,7 +305,7 @@ def test_the_thread_survives_what_it_cannot_inspect(child, caplog):
 
 
 @pytest.mark.timing
-def test_it_counts_what_it_costs(child):
+def test_watchdog_counts_its_cpu_time(child):
     dog = watch(Watched(0, child.pid, [], None, 0.0))
     try:
         waited = threading.Event()
@@ -367,7 +367,7 @@ def test_a_match_is_both_of_its_games():
         assert "over the hard limit of 128 MB" in verdict.detail
 
 
-def test_what_has_ended_has_no_sample():
+def test_ended_process_has_no_sample():
     sample = take_sample(Watched(7, 999, [1000], None, 0.0), Processes(ROWS))
     assert (sample.worker, sample.game) == (None, None)
 

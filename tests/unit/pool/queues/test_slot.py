@@ -260,7 +260,7 @@ def test_an_abandoned_episode_ends_where_it_waits_for_an_action(pair):
     assert both.trainer.reset_kind() == "create"
 
 
-def test_a_transition_that_nobody_asked_for_is_the_users_error(pair):
+def test_unrequested_transition_is_an_error_of_the_user(pair):
     both = pair()
     with pytest.raises(UserCodeError, match="no action had asked"):
         both.put(np.zeros(2, np.float32))

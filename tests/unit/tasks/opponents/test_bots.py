@@ -62,7 +62,7 @@ def test_each_episode_has_a_bot_of_its_own(given, duel):
     assert second.bot.plan == "wait"
 
 
-def test_an_object_brings_what_it_was_made_with(duel):
+def test_bot_object_keeps_its_constructor_arguments(duel):
     given = Waiting()
     given.plan = "expand"
     for _, playing in begun(Bot(Race.Random, given, name="planner"), duel):

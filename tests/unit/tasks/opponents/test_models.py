@@ -113,7 +113,7 @@ def test_a_seeded_episode_does_not_depend_on_its_number():
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", None, "empty", "data"])
-def test_what_is_no_model_says_so(content, tmp_path):
+def test_file_that_is_no_model_is_a_config_error(content, tmp_path):
     path = tmp_path / "model.zip"
     if isinstance(content, bytes):
         path.write_bytes(content)

@@ -54,7 +54,7 @@ def test_models_and_files(duel, make_model, saved):
     assert played(resolve(str(path), duel))[0] == "marines"
 
 
-def test_a_store_and_the_computer_and_nobody(duel, make_model, tmp_path):
+def test_store_computer_and_none(duel, make_model, tmp_path):
     store = SnapshotStore(tmp_path)
     opponent = resolve(store, duel)  # which may still be empty
     store.add(make_model(), 0)

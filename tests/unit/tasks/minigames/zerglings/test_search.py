@@ -19,7 +19,7 @@ def test_blocks_fill_the_area(memory):
     assert memory.middles[[0, 5, -1]].tolist() == [[12, 22], [32, 22], [32, 38]]
 
 
-def test_what_is_near_was_seen_now_and_grows_old(memory):
+def test_near_blocks_are_seen_now_and_age(memory):
     assert (memory.ages() == 1).all()
     memory.note_seen(np.array([(12.0, 22.0)]), 100)
     seen = memory.ages() == 0

@@ -12,7 +12,7 @@ from tests.unit.tasks.teams.smac.conftest import (
 )
 
 
-def test_the_living_stop_move_and_attack_what_is_near(begin, ground):
+def test_living_agents_stop_move_and_attack_near_enemies(begin, ground):
     battle = begin(marines(3) + enemies(2, x=15.0) + enemies(1, first_tag=103, x=16.0))
     masks = available(battle, ground)
     assert masks.shape == (3, 9)
@@ -58,7 +58,7 @@ def test_commands_of_each_action(begin, ground):
     assert (attack.ability_id, attack.target_unit_tag) == (23, 102)
 
 
-def test_what_is_not_available_becomes_no_command(begin, ground):
+def test_unavailable_action_becomes_no_command(begin, ground):
     battle = begin(marines(3) + enemies(3))
     masks = available(battle, ground)
     assert as_commands(battle, masks, [6, 7, NOTHING]) == []

@@ -50,7 +50,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", ["3m", "MMM"])
-def test_what_is_seen_has_the_sizes(begin, ground, options, name):
+def test_observations_have_the_sizes(begin, ground, options, name):
     rules = Rules(**options)
     units = marines(3) + enemies(3) if name == "3m" else medivacs_battle()
     seen, whole = seen_by(begin(units, name, rules), ground, 0.5)
@@ -73,7 +73,7 @@ def test_an_enemy_and_an_ally_in_sight(begin, ground):
     np.testing.assert_allclose(whole[:4], [1, 0, -7 / 32, 0], rtol=1e-6)
 
 
-def test_who_is_out_of_sight_or_dead_is_zeros(begin, ground, seen):
+def test_unit_out_of_sight_or_dead_is_zeros(begin, ground, seen):
     battle = begin(marines(3) + enemies(3, x=18.0))
     first, _ = seen_by(battle, ground)
     assert not first[0, 4:19].any(), "nine cells away is out of sight"
@@ -91,7 +91,7 @@ def test_the_state_has_energy_and_types(begin, ground):
     np.testing.assert_allclose(medivac, [1, 0.5, -7 / 32, 1 / 32, 0, 0, 1], rtol=1e-6)
 
 
-def test_nobody_is_its_own_ally(begin, ground):
+def test_agent_is_not_its_own_ally(begin, ground):
     battle = begin(marines(3) + enemies(3))
     seen, _ = seen_by(battle, ground)
     of_allies = seen[:, 19:29].reshape(3, 2, 5)
