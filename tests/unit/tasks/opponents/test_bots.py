@@ -62,7 +62,7 @@ def test_each_episode_has_a_bot_of_its_own(given, duel):
     assert second.bot.plan == "wait"
 
 
-def test_bot_object_keeps_its_constructor_arguments(duel):
+def test_bot_object_keeps_its_attributes(duel):
     given = Waiting()
     given.plan = "expand"
     for _, playing in begun(Bot(Race.Random, given, name="planner"), duel):
