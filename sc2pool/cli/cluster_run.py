@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _AGAIN_S = 0.3
 """Requests within this time share one reading."""
 _ALL_ANSWER_S = 1.5
-"""A pool looks once a second whether it is asked."""
+"""A pool checks for requests once a second."""
 _ENDED_AFTER_S = 10.0
 """Without any pool for this long, the training has ended; a node that died is awaited longer."""
 
@@ -96,7 +96,7 @@ class ClusterRun:
         )
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
-        """What `Run.read` returns: a file of an instance, numbered as in `poll`, or the curves."""
+        """A file of an instance, numbered as in `poll`, or the curves, as `Run.read` returns it."""
         pools = self._read_pools()
         if instance is None:
             return self._curves(pools)

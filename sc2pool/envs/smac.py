@@ -251,7 +251,7 @@ class StarCraft2Env:
         return list(self._masks[agent_id])
 
     def get_capabilities(self) -> Array:
-        """The types of all agents, one after the other, each as one number of several that is 1."""
+        """The types of all agents, one after the other, each one-hot."""
         return self._capabilities.flatten()
 
     def get_capabilities_agent(self, agent_id: int) -> Array:

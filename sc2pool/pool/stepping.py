@@ -327,7 +327,7 @@ class Stepping(Listener):
     def _settle_episode(self, step: EnvStep) -> None:
         """The env takes the episode that its seat's instance has ready."""
         seat, outcome = step.seat, step.outcome
-        assert outcome is not None, "an episode begins with an outcome, be it empty"
+        assert outcome is not None, "an episode begins with an outcome, which may be empty"
         fault = seat.taken()
         step.queue = seat.instance.queue
         outcome.observation, infos = step.queue.out_of_band()

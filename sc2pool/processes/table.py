@@ -7,7 +7,7 @@ for each, and walking down from each worker costs a file per thread. Elsewhere p
 
 Rules: a process that is not below this one is read once: it stays a stranger until it ends, because
 no process gets a parent that it did not have, except the system's own; a process that begins or
-ends meanwhile may be missing; one that has ended is missing, be it reaped or not.
+ends meanwhile may be missing; ended ones are missing, including zombies.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def ringing(doorbell: int, again: Callable[[], None], later: Callable[[], None])
 
 
 def headers(columns: tuple[Any, Any, Any, Any], slots: list[int]) -> Headers | None:
-    """What the trainer sends requests to some slots by, and looks for replies; None without it.
+    """The compiled sender of requests to some slots, which also finds replies; None without it.
 
     Args:
         columns: of the slots, an array each: sequences, requests, replies, flags.

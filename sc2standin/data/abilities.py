@@ -26,7 +26,7 @@ POINT, UNIT = data_pb.AbilityData.Point, data_pb.AbilityData.Unit
 
 
 class OrderKind(IntEnum):
-    """What a unit is doing: the values of `Order.kind`. MOVE and all later kinds have a goal.
+    """Activities of units: the values of `Order.kind`. MOVE and all later kinds have a goal.
 
     LAND and all later kinds belong to an economy. With GATHER to CHANGE_MODE a walking unit is
     on an errand; TRAIN to RESEARCH are what a structure does by itself; RALLY and all later kinds

@@ -149,7 +149,7 @@ class Scenario:
     """None if the map is flat, and open inside its playable area."""
     melee: MeleeRules | None = None
     endless: bool = False
-    """True if nobody loses: the game goes on when a player has no units or structures left."""
+    """True if the game cannot be lost: it goes on when a player has no units or structures left."""
 
     @property
     def is_battle(self) -> bool:

@@ -38,7 +38,7 @@ class UnitsView:
     ) -> None:
         self._raw, self._world, self._player = raw, world, player
         self._hills = None if terrain.flat else terrain
-        """What tells the height of units, None on flat ground."""
+        """The heights of the ground, None on flat ground."""
         self._version = -1
         self._shown: list[Unit | Snapshot] = []
         self._selected: tuple[Unit, ...] = ()

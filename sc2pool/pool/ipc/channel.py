@@ -36,7 +36,7 @@ class Channel:
         return self._socket.fileno()
 
     def readable(self, timeout_s: float) -> bool:
-        """Wait until there is something to receive, be it the end; False after this time."""
+        """Wait until there is something to receive, or the end; False after this time."""
         return bool(wait([self._socket], timeout_s))
 
     def send(self, message: Any) -> None:

@@ -22,7 +22,7 @@ class LocalChannel(Channel):
     def __init__(self) -> None:
         self._inbox: deque[bytes] = deque()
         self._doorbell = Doorbell.create()
-        """Rings once there is something to receive, be it the end."""
+        """Rings once there is something to receive, or the end."""
         self._peer_closed = self._closed = False
 
     @classmethod

@@ -53,7 +53,7 @@ class Book(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a step or a reset brought."""
+    """The result of a step or a reset."""
 
     batch: Batch
     masks: Sequence[Array | None] | None

@@ -180,4 +180,4 @@ _READERS: dict[OrderKind, Callable[[Asked], Answer]] = {
     OrderKind.LIFT: places.make,
     OrderKind.RESEARCH: places.make,
 }
-"""What reads a command with a target, or one that makes something; the others need no reading."""
+"""Readers of commands with a target, or that make something; the others need none."""

@@ -1,4 +1,4 @@
-"""Plays a melee against the client: looks at its town, asks `plan`, and gives the orders.
+"""Plays a melee against the client: observes its town, asks `plan`, and gives the orders.
 
 Rule it keeps: it thinks at fixed loops, so that steps of any size give the same game.
 """

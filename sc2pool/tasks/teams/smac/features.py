@@ -17,7 +17,7 @@ The state:
 Source: `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: distances and offsets are in
 lengths of the agent's sight range; its own place is in lengths of the map; in the state, x and y
 are from the map's centre, in lengths of the playable area; health, shield and cooldown are shares
-of the largest; a type is one number of several that is 1; a unit that is dead or out of sight is
+of the largest; a type is one-hot; a unit that is dead or out of sight is
 all zeros, and so is what a dead agent sees. With `obs_timestep_number` SMAC's observation has one
 more number than its `get_obs_size` says, always 0; it is left out here.
 """
@@ -116,7 +116,7 @@ def observations(
 
     Args:
         masks: which actions each has.
-        last_actions: of each, as one number of several that is 1; zeros at the start.
+        last_actions: of each, one-hot; zeros at the start.
         elapsed: how much of the time limit has passed, from 0 to 1.
 
     Returns:
@@ -215,6 +215,6 @@ def _shares(side: Side) -> Floats:
 
 
 def _types(side: Side) -> Floats:
-    """The type of each unit: one number of several that is 1; none if the side has only one."""
+    """The type of each unit, one-hot; no numbers if the side has only one type."""
     n_types = len(side.kinds)
     return np.eye(n_types)[side.kind] if n_types > 1 else np.zeros((len(side.tags), 0))

@@ -40,7 +40,7 @@ class AddOns:
         self._world, self._walking, self._owner = world, walking, owner
         self._loops_for, self._give_up = loops_for, give_up
         self._seen: list[Unit] = []
-        """The structures at the last look; the world makes a new list when one changes."""
+        """The structures at the last call; the world makes a new list when one changes."""
         self._sites: list[tuple[Unit, Unit]] = []
         """The add-ons that are being put up, each with its structure."""
 

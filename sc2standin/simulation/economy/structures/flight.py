@@ -29,7 +29,7 @@ class Flight:
         self._world, self._building, self._walking = world, building, walking
         self._owner = owner
         self._seen: list[Unit] = []
-        """The structures at the last look; the world makes a new list when one changes."""
+        """The structures at the last call; the world makes a new list when one changes."""
         self._afloat: list[Unit] = []
 
     def advance(self) -> None:
