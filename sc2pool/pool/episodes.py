@@ -3,8 +3,8 @@
 Rules: a task's episodes come from one book, in its order, so a seed determines all of them, and
 spares may hold the next ones; envs of the user count their own episodes, have no spares, and get
 their seeds from the reset; one that is made anew goes on with a seed that follows from the last;
-an instance that has reached a soft limit is replaced before its next episode
-begins, on a reset of any kind; before an episode is dealt out of order, those that spares hold go back into the book.
+an instance that has reached a soft limit is replaced before its next episode begins, on a reset of
+any kind; before an episode is dealt out of order, those that spares hold go back into the book.
 """
 
 from __future__ import annotations
