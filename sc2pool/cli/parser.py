@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sc2pool import __version__
 from sc2pool.cli.arguments import integer, positive_integers, positive_number
-from sc2pool.cli.top_table import NAMES
+from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.self_play import MODES
 
@@ -283,7 +283,7 @@ def add_top(commands: Commands) -> None:
         help="a live table of a running pool",
         description="A live table of a pool that runs in another terminal.",
     )
-    top.set_defaults(run=run_of("top"))
+    top.set_defaults(run=run_of("running.top"))
     add_which_pool(top)
     top.add_argument("--once", action="store_true", help="print the table once and exit")
     top.add_argument("--json", action="store_true", help="print all statistics once, as JSON")
@@ -300,7 +300,7 @@ def add_watch(commands: Commands) -> None:
         description="A local web page that shows all games of a pool that runs in another "
         "terminal, side by side and live.",
     )
-    watch.set_defaults(run=run_of("watch"))
+    watch.set_defaults(run=run_of("running.watch"))
     add_which_pool(watch)
     watch.add_argument(
         "--port", type=integer(1, 65535), help="port of the page (default: 8228, or a free one)"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sc2pool.cli.runs import choose
+from sc2pool.cli.running.runs import choose
 
 PROGRAM = Path(__file__).with_name("playing_pool.py")
 

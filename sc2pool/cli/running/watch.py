@@ -25,8 +25,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
 
-from sc2pool.cli.cluster_run import ClusterRun
-from sc2pool.cli.runs import Run, choose
+from sc2pool.cli.running.cluster_run import ClusterRun
+from sc2pool.cli.running.runs import Run, choose
 from sc2pool.cli.units import is_standin
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report import live_files
@@ -157,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         named = _MAP_PATH.fullmatch(path)
         if asset is not None:
             file, kind = asset
-            content = resources.files("sc2pool.cli").joinpath("web", file).read_bytes()
+            content = resources.files("sc2pool.cli.running").joinpath("web", file).read_bytes()
             self._answer(HTTPStatus.OK, content, kind)
         elif path == "/state":
             self._answer_json(self.server.watch.state())

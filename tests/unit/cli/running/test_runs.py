@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sc2pool.cli.runs import NoAnswerError, Run, choose
+from sc2pool.cli.running.runs import NoAnswerError, Run, choose
 from sc2pool.errors import ConfigError
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.report import live_files

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from sc2pool.cli.runs import ANSWER_S, POLL_S, NoAnswerError
+from sc2pool.cli.running.runs import ANSWER_S, POLL_S, NoAnswerError
 from sc2pool.errors import ConfigError
 from sc2pool.optional import require
 from sc2pool.pool.report import live_files

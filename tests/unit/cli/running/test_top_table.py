@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from sc2pool.cli import top_table as table
+from sc2pool.cli.running.top import TableView
 from sc2pool.cli.table import PIPE_WIDTH
-from sc2pool.cli.top import TableView
 
 FAULT = {
     "event": "fault",
