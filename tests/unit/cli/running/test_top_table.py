@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sc2pool.cli import top_table as table
+from sc2pool.cli.running import top_table as table
 from sc2pool.cli.running.top import TableView
 from sc2pool.cli.table import PIPE_WIDTH
 
