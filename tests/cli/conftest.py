@@ -37,7 +37,7 @@ class PlayingPool:
 
     def told(self) -> dict[str, Any]:
         """What it shows of itself, as the commands see it."""
-        told = choose(None, self.pid).first_look()
+        told = choose(None, self.pid).first_poll()
         assert told is not None
         return told
 
