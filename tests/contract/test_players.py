@@ -189,10 +189,11 @@ def test_a_list_of_seeds_has_one_for_each_row(vector_task):
 
 
 def test_the_registry_makes_vector_envs_of_them(standin_dir):
-    env = gymnasium.make_vec("sc2pool/MarineDuel-v0", num_envs=2, game=standin_dir)
+    env = gymnasium.make_vec("sc2pool/MarineDuel-v0", num_envs=4, game=standin_dir)
     try:
         observations, _ = env.reset(seed=1)
         assert len(observations) == env.unwrapped.num_envs == 4
+        assert env.unwrapped.pool.n == 2
     finally:
         env.close()
 

@@ -34,6 +34,73 @@ class StandsStill(MoveToBeacon):
     step_mul: ClassVar[int] = 0
 
 
+ONE = (SC2GymEnv,)
+MANY = (SubprocSC2VecEnv, DummySC2VecEnv, SC2VectorEnv)
+LOOPS = "must be a whole number of at least 1"
+OF_EVERY_CLASS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"task": "MoveToBecon"}, ["unknown task 'MoveToBecon'", "did you mean 'MoveToBeacon'?"]),
+    ({"task": "movetobeacon"}, ["did you mean 'MoveToBeacon'"]),
+    ({"task": "Chess"}, ["unknown task 'Chess'", "Built-in tasks: MoveToBeacon, "]),
+    ({"task": ""}, ["unknown task ''"]),
+    ({"task": 42}, ["must be a built-in name, module:Class, or a subclass of Task", "got 42"]),
+    ({"task": MoveToBeacon()}, ["a subclass of Task or RLBotAI, got <"]),
+    ({"task": spaces.Space}, ["a subclass of Task or RLBotAI, got <class"]),
+    (
+        {"task": WithoutSpaces},
+        ["task WithoutSpaces", "'observation_space' must be a Space, got None"],
+    ),
+    ({"task": StandsStill}, ["task StandsStill", f"step_mul {LOOPS}, got 0"]),
+    ({"task": OnAMissingMap}, ["no map 'MoveToBecon' in ", "similar: MoveToBeacon"]),
+    ({"game": "/no/such/place"}, ["game='/no/such/place' is no StarC", "does not exist"]),
+    ({"render_mode": "ansi"}, ["one of ['human', 'rgb_array'], got 'ansi'"]),
+    ({"realtime": "yes"}, ["realtime must be True or False, got 'yes'"]),
+    ({"config": {}}, ["config must be a PoolConfig, got {}"]),
+    *(
+        ({name: loops}, [f"{name} {LOOPS}, got {loops!r}"])
+        for name in ("step_mul", "max_loops")
+        for loops in (0, -8, 1.5, True, "8")
+    ),
+]
+"""Keywords, besides the stand-in as the game, and the words of the error."""
+OF_SEVERAL_ENVS: list[tuple[Any, dict[str, Any], list[str]]] = [
+    *((None, {"n": n}, [f"n {LOOPS}, got {n!r}"]) for n in (0, -1, 2.5, 1.0, True, "8")),
+    (None, {"num_envs": 0}, [f"num_envs {LOOPS}, got 0"]),
+    (None, {"n": 2, "num_envs": 3}, ["n=2 games have 2 envs, got num_envs=3"]),
+    ("MarineDuel", {"num_envs": 3}, ["each game has 2 envs, so num_envs=3 is not possible"]),
+    *(
+        (first, {"seed": seed}, [f"seed must be a whole number of at least 0, got {seed!r}"])
+        for first in (None, [dict])
+        for seed in (-1, 1.5, "x", True)
+    ),
+    (None, {"spares": -1}, ["spares must be a whole number of at least 0, got -1"]),
+    (3, {"n": 4}, ["n is given twice: 3 and n=4"]),
+    ("MoveToBeacon", {"task": "MoveToBeacon"}, ["give either env_fns or task, got 'MoveToBea"]),
+    (True, {}, ["the first argument must be a list of functions", "got True"]),
+    (2.0, {}, ["the first argument must be a list of functions", "got 2.0"]),
+    (dict, {}, ["env_fns must be a list of functions; for <class 'dict'> write [it] * n"]),
+    ([], {}, ["env_fns is empty; expected at least one function"]),
+    ([dict, "CartPole-v1"], {}, ["env_fns[1] must be a function that makes an env, got 'CartPo"]),
+    ([None], {}, ["env_fns[0] must be a function that makes an env, got None"]),
+    ([dict], {"task": "MoveToBeacon"}, ["either env_fns or task, got [<class 'dict'>] and task"]),
+    ([dict, dict], {"n": 8}, ["n=8, but env_fns has 2 functions"]),
+    ([dict], {"num_envs": 3}, ["n=3, but env_fns has 1 functions"]),
+    ([dict], {"n": 0}, [f"n {LOOPS}, got 0"]),
+    ([dict], {"config": {}}, ["config must be a PoolConfig, got {}"]),
+    *(
+        ([dict], {name: value}, [f"{name} is for tasks", f"got {name}={value!r}"])
+        for name, value in {
+            "game": "real",
+            "spares": 1,
+            "render_mode": "rgb_array",
+            "realtime": True,
+            "step_mul": 4,
+            "max_loops": 100,
+        }.items()
+    ),
+]
+"""The first argument, keywords, and the words of the error."""
+
+
 def refused(make: Callable[[], Any], *said: str) -> None:
     """It raises in time, naming all of `said`, and starts no process."""
     began_s = time.monotonic()
@@ -45,42 +112,24 @@ def refused(make: Callable[[], Any], *said: str) -> None:
     assert psutil.Process().children(recursive=True) == []
 
 
-@pytest.fixture(params=[SubprocSC2VecEnv, SC2VectorEnv, SC2GymEnv])
-def env_class(request: pytest.FixtureRequest) -> Any:
-    return request.param
+@pytest.mark.parametrize("env_class", ONE + MANY)
+@pytest.mark.parametrize(("keywords", "said"), OF_EVERY_CLASS, ids=str)
+def test_every_class(
+    env_class: Any, standin_dir: Path, keywords: dict[str, Any], said: list[str]
+) -> None:
+    refused(lambda: env_class(**{"game": standin_dir, **keywords}), *said)
 
 
-@pytest.fixture(params=[SubprocSC2VecEnv, DummySC2VecEnv, SC2VectorEnv])
-def class_of_many(request: pytest.FixtureRequest) -> Any:
-    return request.param
+@pytest.mark.parametrize("env_class", MANY)
+@pytest.mark.parametrize(("first", "keywords", "said"), OF_SEVERAL_ENVS, ids=str)
+def test_classes_of_several_envs(
+    env_class: Any, standin_dir: Path, first: Any, keywords: dict[str, Any], said: list[str]
+) -> None:
+    game = {} if isinstance(first, list) else {"game": standin_dir}
+    refused(lambda: env_class(first, **{**game, **keywords}), *said)
 
 
-@pytest.mark.parametrize(
-    ("task", "said"),
-    [
-        ("MoveToBecon", ["unknown task 'MoveToBecon'", "did you mean 'MoveToBeacon'?"]),
-        ("Chess", ["unknown task 'Chess'", "Built-in tasks: MoveToBeacon, "]),
-        (42, ["a subclass of Task or RLBotAI, got 42"]),
-        (MoveToBeacon(), ["a subclass of Task or RLBotAI, got <"]),
-        (spaces.Space, ["a subclass of Task or RLBotAI, got <class"]),
-        (WithoutSpaces, ["task WithoutSpaces", "'observation_space' must be a Space, got None"]),
-        (StandsStill, ["task StandsStill", "step_mul must be a whole number of at least 1, got 0"]),
-        (OnAMissingMap, ["no map 'MoveToBecon' in ", "similar: MoveToBeacon"]),
-    ],
-)
-def test_task(env_class: Any, standin_dir: Path, task: Any, said: list[str]) -> None:
-    refused(lambda: env_class(task=task, game=standin_dir), *said)
-
-
-def test_game_that_does_not_exist(env_class: Any, tmp_path: Path) -> None:
-    missing = tmp_path / "StarCraft III"
-    refused(
-        lambda: env_class(task="MoveToBeacon", game=missing),
-        f"game='{missing}' is no StarCraft II installation",
-        "does not exist",
-    )
-
-
+@pytest.mark.parametrize("env_class", ONE + MANY)
 def test_sc2path_that_is_no_installation(
     env_class: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,35 +154,6 @@ def test_executable_that_is_no_program(standin_dir: Path, tmp_path: Path) -> Non
     )
 
 
-@pytest.mark.parametrize("n", [0, -1, 2.5, True, "8"])
-def test_number_of_envs(class_of_many: Any, standin_dir: Path, n: Any) -> None:
-    refused(
-        lambda: class_of_many(n=n, task="MoveToBeacon", game=standin_dir),
-        f"n must be a whole number of at least 1, got {n!r}",
-    )
-
-
-def test_num_envs_counts_the_rows_of_all_games(class_of_many: Any, standin_dir: Path) -> None:
-    refused(
-        lambda: class_of_many("MoveToBeacon", n=2, num_envs=3, game=standin_dir),
-        "n=2 games have 2 envs, got num_envs=3",
-    )
-    refused(
-        lambda: class_of_many("MoveToBeacon", num_envs=0, game=standin_dir),
-        "num_envs must be a whole number of at least 1, got 0",
-    )
-    refused(
-        lambda: class_of_many("MarineDuel", num_envs=3, game=standin_dir),
-        "each game has 2 envs, so num_envs=3 is not possible",
-    )
-    refused(lambda: class_of_many([dict], num_envs=3), "n=3, but env_fns has 1 functions")
-
-
-def test_both_env_fns_and_task(class_of_many: Any) -> None:
-    refused(lambda: class_of_many([dict], task="MoveToBeacon"), "give either env_fns or task")
-    refused(lambda: class_of_many("MoveToBeacon", task="MoveToBeacon"), "give either env_fns or ta")
-
-
 def test_a_number_of_envs_in_the_place_of_another_argument() -> None:
     refused(
         lambda: SubprocSC2VecEnv("MoveToBeacon", 8),  # type: ignore[arg-type]
@@ -147,66 +167,15 @@ def test_a_number_of_envs_in_the_place_of_another_argument() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("env_fns", "said"),
-    [
-        ([], "env_fns is empty; expected at least one function"),
-        ([dict, "CartPole-v1"], "env_fns[1] must be a function that makes an env, got 'CartPole"),
-        ([None], "env_fns[0] must be a function that makes an env, got None"),
-    ],
-)
-def test_env_fns(class_of_many: Any, env_fns: Any, said: str) -> None:
-    refused(lambda: class_of_many(env_fns), said)
-
-
 def test_start_method() -> None:
     with pytest.raises(ValueError, match=re.escape("cannot find context for 'teleport'")):
         SubprocSC2VecEnv([dict], start_method="teleport")  # type: ignore[list-item]
 
 
-def test_render_mode(env_class: Any, standin_dir: Path) -> None:
-    refused(
-        lambda: env_class(task="MoveToBeacon", game=standin_dir, render_mode="ansi"),
-        "render_mode must be None or one of ['human', 'rgb_array'], got 'ansi'",
-    )
-
-
-@pytest.mark.parametrize(
-    "keyword",
-    [
-        {"game": "real"},
-        {"spares": 1},
-        {"render_mode": "rgb_array"},
-        {"realtime": True},
-        {"step_mul": 4},
-        {"max_loops": 100},
-    ],
-    ids=str,
-)
-def test_keywords_that_are_for_tasks_only(class_of_many: Any, keyword: dict[str, Any]) -> None:
-    ((name, given),) = keyword.items()
-    refused(
-        lambda: class_of_many([dict], **keyword), f"{name} is for tasks", f"got {name}={given!r}"
-    )
-
-
-def test_replays_are_for_tasks_only(class_of_many: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("env_class", MANY)
+def test_replays_are_for_tasks_only(env_class: Any, tmp_path: Path) -> None:
     config = PoolConfig(replays=ReplayPolicy(tmp_path))
-    refused(lambda: class_of_many([dict], config=config), "replays are of games")
-
-
-@pytest.mark.parametrize("name", ["step_mul", "max_loops"])
-@pytest.mark.parametrize("loops", [0, -8, 1.5, True, "8"])
-def test_numbers_of_loops(env_class: Any, standin_dir: Path, name: str, loops: Any) -> None:
-    refused(
-        lambda: env_class(task="MoveToBeacon", game=standin_dir, **{name: loops}),
-        f"{name} must be a whole number of at least 1, got {loops!r}",
-    )
-
-
-def test_other_keywords(env_class: Any, standin_dir: Path) -> None:
-    refused(lambda: env_class(game=standin_dir, realtime="yes"), "realtime must be True or False")
-    refused(lambda: env_class(game=standin_dir, config={}), "config must be a PoolConfig, got {}")
+    refused(lambda: env_class([dict], config=config), "replays are of games")
 
 
 @pytest.mark.parametrize(
@@ -226,6 +195,7 @@ def test_a_vector_env_that_was_not_made_can_be_closed(wrong: dict[str, Any]) -> 
     made[0].close()
 
 
+@pytest.mark.parametrize("env_class", ONE + MANY)
 def test_replay_policy(env_class: Any, standin_dir: Path, tmp_path: Path) -> None:
     def make(**fields: Any) -> Any:
         policy = ReplayPolicy(**({"dir": tmp_path} | fields))

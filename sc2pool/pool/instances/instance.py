@@ -107,7 +107,7 @@ class Instance:
         self.queue = TrainerEnd(slots, slot)
         self.worker: Worker | None = None
         self._roots: list[tuple[int, float]] = []
-        """Of each game that could be looked at: the root's pid, and when it was created."""
+        """Of each game that could be inspected: the root's pid, and when it was created."""
 
     def wait_before_start(self, until_s: float) -> None:
         """Its worker is not started before this monotonic time."""

@@ -6,7 +6,7 @@ A game or worker reports an exit, a closed connection or an expired deadline by 
 finds what they cannot report: that they are stopped, too large, or hung. Rules: *slow is not hung*:
 while CPU time advances, only the deadline counts; a sample after a gap in the watchdog's own clock
 (Ctrl-Z, a laptop's lid) begins anew, because no game caused the gap, and so does one after a time
-in which no process could be looked at (no free descriptor); a game is all that is below its worker,
+in which no process could be inspected (no free descriptor); a game is all that is below its worker,
 because an executable may be a script that starts the game; eight games cost 0.03 % of a core.
 """
 
@@ -74,7 +74,7 @@ class ProcessSample:
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at an instance; None for a process that is gone."""
+    """One inspection of an instance; None for a process that is gone."""
 
     at_s: float
     watched: Watched
@@ -216,7 +216,7 @@ class Watchdog:
         self._watched = watched
         self._policy = policy
         self._interval_s = interval_s
-        self._after_look = after_sample
+        self._after_sample = after_sample
         self._first: dict[int, Sample] = {}
         self._previous: dict[int, Sample] = {}
         self._verdicts: queue.SimpleQueue[Verdict] = queue.SimpleQueue()
@@ -253,15 +253,15 @@ class Watchdog:
         self.doorbell.close()
 
     def _run(self) -> None:
-        looked_at_s = time.monotonic()
+        sampled_at_s = time.monotonic()
         blind = False
         while not self._stop.wait(self._interval_s):
             now_s = time.monotonic()
-            gap = now_s - looked_at_s > _GAP_FACTOR * self._interval_s
-            looked_at_s = now_s
+            gap = now_s - sampled_at_s > _GAP_FACTOR * self._interval_s
+            sampled_at_s = now_s
             try:
                 self._sample(after_gap=gap or blind)
-                self._after_look(self._previous)
+                self._after_sample(self._previous)
                 blind = False
             except OSError as error:
                 if not blind:

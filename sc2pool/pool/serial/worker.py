@@ -142,7 +142,7 @@ class Orders:
 
 
 class TrainersProcess(WorkerProcess):
-    """The trainer's own process, in place of a worker's: nobody may kill it.
+    """The trainer's own process, in place of a worker's: it must not be killed.
 
     Args:
         run_until_empty: runs the players until they have ended, or until a deadline.

@@ -129,9 +129,9 @@ class InstanceStats:
         listener: "proven" if the operating system says that the game's process holds this port,
             "unproven" if it does not say; None if there is no game.
         memory_bytes: resident memory of the game, a script and other processes of it included, or
-            of a worker without one and all below it; None if the watchdog has not looked yet.
-        cpu_s: CPU time of the worker and all below it; None if the watchdog has not looked yet.
-        steps_per_s: over the newest 5 s; None if the watchdog has not looked twice yet.
+            of a worker without one and all below it; None if there is no sample yet.
+        cpu_s: CPU time of the worker and all below it; None if there is no sample yet.
+        steps_per_s: over the newest 5 s; None if there are no two samples yet.
         cpu_share: of one core, worker and game, over the newest 5 s; None as above.
         recycles: instances replaced on this seat, by cause.
         faults: how many of them failed.
@@ -178,8 +178,8 @@ class PoolStats:
         game_version: begins with "standin" on the stand-in; None for envs of the user.
         base_build: the game's build; None for envs of the user.
         env_steps: transitions handed to the trainer, one for each row.
-        steps_per_s: the same per second, over the newest 5 s; None if the watchdog has not looked
-            twice yet.
+        steps_per_s: the same per second, over the newest 5 s; None if there are no
+            two samples yet.
         episodes: episodes that ended, synthetic endings included.
         mean_return: of the newest hundred whole episodes, those that no fault cut short; None
             before the first. If envs have several rows, it is that of their first ones.

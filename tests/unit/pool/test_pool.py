@@ -67,26 +67,26 @@ def test_poll_without_replies_leaves_the_records_alone(pool, variant, monkeypatc
     pool.reset([1, 2])
     pool.send(np.zeros(2, np.int64))
     pool.recv()
-    looks = []
+    polls = []
     wait_until = pool._loop.wait_until
-    monkeypatch.setattr(pool._loop, "wait_until", lambda *a: looks.append(1) or wait_until(*a))
+    monkeypatch.setattr(pool._loop, "wait_until", lambda *a: polls.append(1) or wait_until(*a))
     for _ in range(3):
         pool.send(np.zeros(2, np.int64))
-        pool._loop._next_look_s = 0.0  # it is due
+        pool._loop._next_poll_s = 0.0  # it is due
         assert not pool.recv().terminated.any()
     if variant == "portable":
-        assert looks, "it cannot tell, so it looks"
+        assert polls, "it cannot tell, so it polls"
         return
-    assert not looks
+    assert not polls
     os.kill(pool.call([1], "get_attr", "pid")[0], signal.SIGKILL)
     deadline = Deadline.after(60)
     while not pool._loop._waiter.has_more():
         assert not deadline.expired()
-    looks.clear()
+    polls.clear()
     pool.send(np.zeros(2, np.int64))
-    pool._loop._next_look_s = 0.0
+    pool._loop._next_poll_s = 0.0
     assert pool.recv().truncated.tolist() == [False, True]
-    assert looks
+    assert polls
 
 
 def test_a_rebuilt_env_with_other_spaces_ends_the_pool(tmp_path):
