@@ -113,7 +113,9 @@ def refused(make: Callable[[], Any], *said: str) -> None:
 
 
 @pytest.mark.parametrize("env_class", ONE + MANY)
-@pytest.mark.parametrize(("keywords", "said"), OF_EVERY_CLASS, ids=str)
+@pytest.mark.parametrize(
+    ("keywords", "said"), OF_EVERY_CLASS, ids=[said[0] for *_, said in OF_EVERY_CLASS]
+)
 def test_every_class(
     env_class: Any, standin_dir: Path, keywords: dict[str, Any], said: list[str]
 ) -> None:
@@ -121,7 +123,9 @@ def test_every_class(
 
 
 @pytest.mark.parametrize("env_class", MANY)
-@pytest.mark.parametrize(("first", "keywords", "said"), OF_SEVERAL_ENVS, ids=str)
+@pytest.mark.parametrize(
+    ("first", "keywords", "said"), OF_SEVERAL_ENVS, ids=[said[0] for *_, said in OF_SEVERAL_ENVS]
+)
 def test_classes_of_several_envs(
     env_class: Any, standin_dir: Path, first: Any, keywords: dict[str, Any], said: list[str]
 ) -> None:
