@@ -16,9 +16,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.tasks.melee.grid import bits_of, bytes_of
-from sc2pool.units import unit_id
-
-MARINE = unit_id("Marine")
+from sc2pool.tasks.minigames.towns.unit_types import MARINE
 
 STRUCTURE_RADIUS = 1.1
 """Units with a larger radius are taken for structures: Terran units on foot are smaller."""

@@ -13,11 +13,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.tasks.melee.grid import bits_of
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.towns.town import Town
-from sc2pool.units import unit_id
-
-COMMAND_CENTER = unit_id("CommandCenter")
-GEYSER = unit_id("VespeneGeyser")
-MINERAL_FIELD = unit_id("MineralField")
+from sc2pool.tasks.minigames.towns.unit_types import COMMAND_CENTER, GEYSER, MINERAL_FIELD
 
 MINERAL_FIELDS = frozenset({341, 483, 146, 147, 665, 666, 796, 797, 884, 885, 886, 887})
 """The types of mineral fields on the maps of the real game."""

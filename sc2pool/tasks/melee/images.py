@@ -21,13 +21,13 @@ from sc2pool.tasks.melee.grid import bits_of, bytes_of
 from sc2pool.tasks.melee.melee import Melee
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE
-from sc2pool.units import unit_id
-
-BARRACKS = unit_id("Barracks")
-COMMAND_CENTER = unit_id("CommandCenter")
-MARINE = unit_id("Marine")
-SCV = unit_id("SCV")
-SUPPLY_DEPOT = unit_id("SupplyDepot")
+from sc2pool.tasks.minigames.towns.unit_types import (
+    BARRACKS,
+    COMMAND_CENTER,
+    MARINE,
+    SCV,
+    SUPPLY_DEPOT,
+)
 
 N_PLANES = 9
 

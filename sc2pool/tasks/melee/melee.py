@@ -16,11 +16,8 @@ from sc2pool.tasks.melee.front import Front
 from sc2pool.tasks.melee.home import Home
 from sc2pool.tasks.minigames.towns import steps
 from sc2pool.tasks.minigames.towns.town import TOWN_SIZE
+from sc2pool.tasks.minigames.towns.unit_types import BARRACKS, MARINE
 from sc2pool.tasks.task import Task
-from sc2pool.units import unit_id
-
-BARRACKS = unit_id("Barracks")
-MARINE = unit_id("Marine")
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
 ATTACK, DEFEND = 6, 7

@@ -13,11 +13,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.units import NEUTRAL, Kind, select
-
-BEACONS = Kind("Beacon_Terran", NEUTRAL)
-OWN_MARINES = Kind("Marine")
+from sc2pool.tasks.minigames.move_to_beacon import BEACONS, OWN_MARINES, MoveToBeacon
+from sc2pool.units import select
 
 IMAGE_SIZE = 64
 BEACON_RADIUS = 2.5

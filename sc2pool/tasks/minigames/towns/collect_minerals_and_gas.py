@@ -16,10 +16,8 @@ from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.towns import steps
 from sc2pool.tasks.minigames.towns.town import TOWN_SIZE, Town
+from sc2pool.tasks.minigames.towns.unit_types import REFINERY
 from sc2pool.tasks.task import Task
-from sc2pool.units import unit_id
-
-REFINERY = unit_id("Refinery")
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_REFINERY, GATHER_GAS = range(6)
 STEPS = (

@@ -20,16 +20,16 @@ from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE
 from sc2pool.tasks.minigames.towns.build_marines import BuildMarines
 from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import CollectMineralsAndGas
 from sc2pool.tasks.minigames.towns.town import FOOTPRINTS, Town
-from sc2pool.units import unit_id
-
-BARRACKS = unit_id("Barracks")
-COMMAND_CENTER = unit_id("CommandCenter")
-GEYSER = unit_id("VespeneGeyser")
-MARINE = unit_id("Marine")
-MINERAL_FIELD = unit_id("MineralField")
-REFINERY = unit_id("Refinery")
-SCV = unit_id("SCV")
-SUPPLY_DEPOT = unit_id("SupplyDepot")
+from sc2pool.tasks.minigames.towns.unit_types import (
+    BARRACKS,
+    COMMAND_CENTER,
+    GEYSER,
+    MARINE,
+    MINERAL_FIELD,
+    REFINERY,
+    SCV,
+    SUPPLY_DEPOT,
+)
 
 UNIT_SIZE = (0.5, 0.5)
 """Half the width and height of a unit in the image, in cells."""

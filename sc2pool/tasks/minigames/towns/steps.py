@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.towns.town import Town
-from sc2pool.units import unit_id
-
-BARRACKS = unit_id("Barracks")
-COMMAND_CENTER = unit_id("CommandCenter")
-MINERAL_FIELD = unit_id("MineralField")
-REFINERY = unit_id("Refinery")
-SUPPLY_DEPOT = unit_id("SupplyDepot")
+from sc2pool.tasks.minigames.towns.unit_types import (
+    BARRACKS,
+    COMMAND_CENTER,
+    MINERAL_FIELD,
+    REFINERY,
+    SUPPLY_DEPOT,
+)
 
 N_GEYSERS = 4
 SUPPLY_AHEAD = 3

@@ -8,10 +8,8 @@ from s2clientprotocol import common_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.tasks.melee.front import Front
-from sc2pool.units import Kind, unit_id
-
-BARRACKS = unit_id("Barracks")
-MARINE = unit_id("Marine")
+from sc2pool.tasks.minigames.towns.unit_types import BARRACKS, MARINE
+from sc2pool.units import Kind
 
 OWN_MARINE, ENEMY_MARINE = Kind(MARINE, raw_pb2.Self), Kind(MARINE, raw_pb2.Enemy)
 ENEMY_BARRACKS = Kind(BARRACKS, raw_pb2.Enemy)

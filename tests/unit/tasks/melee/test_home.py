@@ -8,13 +8,14 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
 from sc2pool.tasks.melee.home import Home
-from sc2pool.units import Kind, unit_id
-
-COMMAND_CENTER = unit_id("CommandCenter")
-GEYSER = unit_id("VespeneGeyser")
-MINERAL_FIELD = unit_id("MineralField")
-SCV = unit_id("SCV")
-SUPPLY_DEPOT = unit_id("SupplyDepot")
+from sc2pool.tasks.minigames.towns.unit_types import (
+    COMMAND_CENTER,
+    GEYSER,
+    MINERAL_FIELD,
+    SCV,
+    SUPPLY_DEPOT,
+)
+from sc2pool.units import Kind
 
 OWN, NEUTRAL = raw_pb2.Self, raw_pb2.Neutral
 

@@ -6,12 +6,8 @@ import numpy as np
 from s2clientprotocol import raw_pb2
 
 from sc2pool.tasks.melee.images import MeleeImage
-from sc2pool.units import Kind, unit_id
-
-BARRACKS = unit_id("Barracks")
-COMMAND_CENTER = unit_id("CommandCenter")
-MARINE = unit_id("Marine")
-SCV = unit_id("SCV")
+from sc2pool.tasks.minigames.towns.unit_types import BARRACKS, COMMAND_CENTER, MARINE, SCV
+from sc2pool.units import Kind
 
 
 def test_each_side_and_the_ground_have_their_planes(unit, begin):

@@ -13,15 +13,16 @@ from sc2pool.tasks.melee.images import MeleeImage
 from sc2pool.tasks.melee.melee import Melee
 from sc2pool.tasks.melee.scripted import play_melee
 from sc2pool.tasks.minigames.geometry import PlayableArea
+from sc2pool.tasks.minigames.towns.unit_types import (
+    BARRACKS,
+    COMMAND_CENTER,
+    MARINE,
+    MINERAL_FIELD,
+    SCV,
+    SUPPLY_DEPOT,
+)
 from sc2pool.tasks.registry import resolve
-from sc2pool.units import Kind, unit_id
-
-BARRACKS = unit_id("Barracks")
-COMMAND_CENTER = unit_id("CommandCenter")
-MARINE = unit_id("Marine")
-MINERAL_FIELD = unit_id("MineralField")
-SCV = unit_id("SCV")
-SUPPLY_DEPOT = unit_id("SupplyDepot")
+from sc2pool.units import Kind
 
 OWN, ENEMY, NEUTRAL = raw_pb2.Self, raw_pb2.Enemy, raw_pb2.Neutral
 TASKS = (Melee, MeleeImage)

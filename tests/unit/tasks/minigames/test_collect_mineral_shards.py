@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sc2pool.tasks.minigames.collect_mineral_shards import CollectMineralShards, preferences
+from sc2pool.tasks.minigames.collect_mineral_shards import (
+    MINERAL_SHARDS,
+    OWN_MARINES,
+    CollectMineralShards,
+    preferences,
+)
 from sc2pool.tasks.minigames.geometry import nearest_direction
 from sc2pool.tasks.minigames.scripted import collect_mineral_shards
-from sc2pool.units import NEUTRAL, Kind
-
-MINERAL_SHARDS = Kind("NaturalMinerals", NEUTRAL)
-OWN_MARINES = Kind("Marine")
 
 
 def test_preferences_leave_the_other_its_own():

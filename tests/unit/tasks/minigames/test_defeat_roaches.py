@@ -6,18 +6,16 @@ import pytest
 
 from sc2pool import commands
 from sc2pool.tasks.minigames.defeat_roaches import (
+    ENEMY_ROACHES,
     FIRST_WALK,
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
     N_ACTIONS,
+    OWN_MARINES,
     RESCUE_HURT,
     DefeatRoaches,
 )
 from sc2pool.tasks.minigames.scripted import defeat_roaches
-from sc2pool.units import ENEMY, Kind
-
-ENEMY_ROACHES = Kind("Roach", ENEMY)
-OWN_MARINES = Kind("Marine")
 
 
 @pytest.fixture

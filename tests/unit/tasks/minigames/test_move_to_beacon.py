@@ -10,13 +10,9 @@ from stable_baselines3.common.preprocessing import is_image_space, is_image_spac
 
 from sc2pool import commands
 from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, nearest_direction
-from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon, beacon_vector
+from sc2pool.tasks.minigames.move_to_beacon import BEACONS, OWN_MARINES, MoveToBeacon, beacon_vector
 from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE, MoveToBeaconImage
 from sc2pool.tasks.minigames.scripted import move_to_beacon
-from sc2pool.units import NEUTRAL, Kind
-
-BEACONS = Kind("Beacon_Terran", NEUTRAL)
-OWN_MARINES = Kind("Marine")
 
 
 def test_vector(unit, begin):

@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from sc2pool.tasks.minigames.collect_mineral_shards import CollectMineralShards
-from sc2pool.tasks.minigames.defeat_roaches import DefeatRoaches
+from sc2pool.tasks.minigames.collect_mineral_shards import MINERAL_SHARDS, CollectMineralShards
+from sc2pool.tasks.minigames.defeat_roaches import ENEMY_ROACHES, DefeatRoaches
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.minigames.move_to_beacon import BEACONS, OWN_MARINES, MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.minigames.towns.build_marines import BuildMarines
 from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import CollectMineralsAndGas
 from sc2pool.tasks.minigames.towns.images import BuildMarinesImage, CollectMineralsAndGasImage
 from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
+    ENEMY_BANELINGS,
+    ENEMY_ZERGLINGS,
     DefeatZerglingsAndBanelings,
 )
 from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import FindAndDefeatZerglings
@@ -28,14 +30,6 @@ from sc2pool.tasks.minigames.zerglings.images import (
     FindAndDefeatZerglingsImage,
 )
 from sc2pool.tasks.registry import resolve
-from sc2pool.units import ENEMY, NEUTRAL, Kind
-
-BEACONS = Kind("Beacon_Terran", NEUTRAL)
-ENEMY_BANELINGS = Kind("Baneling", ENEMY)
-ENEMY_ROACHES = Kind("Roach", ENEMY)
-ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
-MINERAL_SHARDS = Kind("NaturalMinerals", NEUTRAL)
-OWN_MARINES = Kind("Marine")
 
 TASKS = [
     *(MoveToBeacon, MoveToBeaconImage, CollectMineralShards, DefeatRoaches),

@@ -16,13 +16,14 @@ from sc2pool.tasks.minigames.towns.build_marines import (
     WAIT,
     BuildMarines,
 )
-from sc2pool.units import Kind, unit_id
-
-BARRACKS = unit_id("Barracks")
-COMMAND_CENTER = unit_id("CommandCenter")
-MINERAL_FIELD = unit_id("MineralField")
-SCV = unit_id("SCV")
-SUPPLY_DEPOT = unit_id("SupplyDepot")
+from sc2pool.tasks.minigames.towns.unit_types import (
+    BARRACKS,
+    COMMAND_CENTER,
+    MINERAL_FIELD,
+    SCV,
+    SUPPLY_DEPOT,
+)
+from sc2pool.units import Kind
 
 OWN = raw_pb2.Self
 

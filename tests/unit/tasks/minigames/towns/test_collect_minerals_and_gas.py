@@ -17,12 +17,8 @@ from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import (
     WAIT,
     CollectMineralsAndGas,
 )
-from sc2pool.units import Kind, unit_id
-
-COMMAND_CENTER = unit_id("CommandCenter")
-GEYSER = unit_id("VespeneGeyser")
-MINERAL_FIELD = unit_id("MineralField")
-SCV = unit_id("SCV")
+from sc2pool.tasks.minigames.towns.unit_types import COMMAND_CENTER, GEYSER, MINERAL_FIELD, SCV
+from sc2pool.units import Kind
 
 
 @pytest.fixture

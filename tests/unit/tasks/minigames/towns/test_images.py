@@ -7,12 +7,8 @@ import pytest
 from s2clientprotocol import raw_pb2
 
 from sc2pool.tasks.minigames.towns.images import BuildMarinesImage, CollectMineralsAndGasImage
-from sc2pool.units import Kind, unit_id
-
-BARRACKS = unit_id("Barracks")
-COMMAND_CENTER = unit_id("CommandCenter")
-GEYSER = unit_id("VespeneGeyser")
-SCV = unit_id("SCV")
+from sc2pool.tasks.minigames.towns.unit_types import BARRACKS, COMMAND_CENTER, GEYSER, SCV
+from sc2pool.units import Kind
 
 
 def test_units_and_structures(unit, begin):

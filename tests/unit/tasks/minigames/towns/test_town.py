@@ -9,15 +9,16 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool import commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.towns.town import FOOTPRINTS, Town
-from sc2pool.units import Kind, unit_id
-
-BARRACKS = unit_id("Barracks")
-COMMAND_CENTER = unit_id("CommandCenter")
-GEYSER = unit_id("VespeneGeyser")
-MINERAL_FIELD = unit_id("MineralField")
-REFINERY = unit_id("Refinery")
-SCV = unit_id("SCV")
-SUPPLY_DEPOT = unit_id("SupplyDepot")
+from sc2pool.tasks.minigames.towns.unit_types import (
+    BARRACKS,
+    COMMAND_CENTER,
+    GEYSER,
+    MINERAL_FIELD,
+    REFINERY,
+    SCV,
+    SUPPLY_DEPOT,
+)
+from sc2pool.units import Kind
 
 NEUTRAL = raw_pb2.Neutral
 OWN = raw_pb2.Self

@@ -6,18 +6,16 @@ import pytest
 
 from sc2pool import commands
 from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
+    ENEMY_BANELINGS,
+    ENEMY_ZERGLINGS,
     FALL_BACK,
     FIRE_AT_WILL,
     FIRST_WALK,
     FOCUS_BANELINGS,
+    OWN_MARINES,
     SPREAD,
     DefeatZerglingsAndBanelings,
 )
-from sc2pool.units import ENEMY, Kind
-
-ENEMY_BANELINGS = Kind("Baneling", ENEMY)
-ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
-OWN_MARINES = Kind("Marine")
 
 
 @pytest.fixture

@@ -7,17 +7,15 @@ import pytest
 from sc2pool import commands
 from sc2pool.tasks.minigames.scripted import find_and_defeat_zerglings
 from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import (
+    ENEMY_ZERGLINGS,
     FIRST_WALK,
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
     N_ACTIONS,
+    OWN_MARINES,
     RESCUE_HURT,
     FindAndDefeatZerglings,
 )
-from sc2pool.units import ENEMY, Kind
-
-ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
-OWN_MARINES = Kind("Marine")
 
 
 @pytest.fixture

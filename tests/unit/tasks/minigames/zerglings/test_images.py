@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
+    ENEMY_BANELINGS,
+    ENEMY_ZERGLINGS,
+    OWN_MARINES,
+)
 from sc2pool.tasks.minigames.zerglings.images import (
     DefeatZerglingsAndBanelingsImage,
     FindAndDefeatZerglingsImage,
 )
-from sc2pool.units import ENEMY, Kind
-
-ENEMY_BANELINGS = Kind("Baneling", ENEMY)
-ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
-OWN_MARINES = Kind("Marine")
 
 
 def _middle_of(plane: np.ndarray) -> tuple[float, float]:
