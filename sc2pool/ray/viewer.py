@@ -113,17 +113,14 @@ class Viewers:
 
     def __init__(self) -> None:
         self._actors: dict[str, Any] = {}
-        self._asked: set[str] = set()
         self._next_nodes_s = 0.0
 
     def read(self, *, closely: bool) -> list[Seen]:
         """The pools of all nodes that answer, in the order of the nodes."""
-        self._follow_nodes()
+        timeout_s = _FIRST_ANSWER_S if self._follow_nodes() else _ANSWER_S
         asked = {
             node_id: actor.read.remote(closely=closely) for node_id, actor in self._actors.items()
         }
-        timeout_s = _ANSWER_S if asked.keys() <= self._asked else _FIRST_ANSWER_S
-        self._asked.update(asked)
         ray.wait(list(asked.values()), num_returns=len(asked), timeout=timeout_s)
         found: list[Seen] = []
         for node_id in sorted(asked):
@@ -131,17 +128,17 @@ class Viewers:
                 found += ray.get(asked[node_id], timeout=0.1)
         return found
 
-    def _follow_nodes(self) -> None:
-        """Have a viewer on each node that lives."""
+    def _follow_nodes(self) -> bool:
+        """Have a viewer on each node that lives; True if one was made."""
         now_s = time.monotonic()
         if now_s < self._next_nodes_s:
-            return
+            return False
         self._next_nodes_s = now_s + _NODES_EVERY_S
         alive = {node.node_id: node for node in nodes()}
         for gone in self._actors.keys() - alive.keys():
             del self._actors[gone]
-            self._asked.discard(gone)
-        for node_id in alive.keys() - self._actors.keys():
+        new = alive.keys() - self._actors.keys()
+        for node_id in new:
             self._actors[node_id] = (
                 ray.remote(Viewer)
                 .options(
@@ -151,3 +148,4 @@ class Viewers:
                 )
                 .remote(alive[node_id].name)
             )
+        return bool(new)
