@@ -295,7 +295,7 @@ def sort_first_argument(
     if isinstance(first, int) and not isinstance(first, bool):
         if n is not None:
             raise ConfigError(f"n is given twice: {first} and n={n!r}")
-        return None, whole_number("n", first, 1), task
+        return None, first, task
     if task is not None:
         raise ConfigError(f"give either env_fns or task, got {first!r} and task={task!r}")
     if isinstance(first, str) or (isinstance(first, type) and issubclass(first, TaskDefinition)):

@@ -35,8 +35,8 @@ from sc2pool.game.process import GameProcess
 from sc2pool.game.wire import NotReadyError, connect
 
 _POLL_S: Final = 0.004
-"""Poll interval until the game listens: half of it is how long, on average, another
-program could connect before us. Looking this often takes 3 % of a core."""
+"""Poll interval until the game listens: half of it is how long, on average, another program
+could connect before us. Looking this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
 """Poll interval for the owner of the port, while the game does not answer the handshake."""
 _UPDATE_POLL_S: Final = 0.2

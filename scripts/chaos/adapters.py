@@ -39,7 +39,6 @@ class Adapter:
         self.env = env
         self.pool = env.pool
         self.n: int = self.pool.n
-        self.rows: int = self.pool.rows
         self.numbers = itertools.count()
         self.harm = 0
         self.between: Callable[[], None] | None = None
@@ -90,7 +89,7 @@ class FirstReady(Adapter):
         self.pending()
         batch = self.pool.recv(min_ready=max(1, self.n // 2))
         self._envs = batch.envs.tolist()
-        return [*sent, *from_batch(batch, self.rows)]
+        return [*sent, *from_batch(batch, self.pool.rows)]
 
     def pause(self) -> None:
         """Pause the games of the envs that are at rest; the others' steps are pending."""

@@ -178,8 +178,7 @@ class PoolStats:
         game_version: begins with "standin" on the stand-in; None for envs of the user.
         base_build: the game's build; None for envs of the user.
         env_steps: transitions handed to the trainer, one for each row.
-        steps_per_s: the same per second, over the newest 5 s; None if there are no
-            two samples yet.
+        steps_per_s: the same per second, over the newest 5 s; None if there are no two samples yet.
         episodes: episodes that ended, synthetic endings included.
         mean_return: of the newest hundred whole episodes, those that no fault cut short; None
             before the first. If envs have several rows, it is that of their first ones.

@@ -12,10 +12,8 @@ Rules: no I/O, no clock.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from sc2pool.pool.statistics.stats import PoolEvent
 from tests.support.audit.checker import Mark
@@ -43,10 +41,6 @@ class Ledger:
     def inject(self, instance: int, how: str) -> None:
         """Record that this instance is about to be harmed."""
         self.injected[instance] = how
-
-    def withdraw(self, instance: int) -> None:
-        """It was not harmed after all."""
-        del self.injected[instance]
 
     def take_marks(self, marks: Iterable[tuple[int, Mark]], at_s: float) -> None:
         """Record that the trainer got these faults."""
@@ -127,7 +121,3 @@ class Ledger:
             elif (event.seat, event.cause) != given:
                 found.append(f"instance {number} is reported as {given}, but it was {event}")
         return found
-
-    def by(self, key: Literal["cause", "phase"]) -> dict[str, int]:
-        """Count of faults by `cause` or `phase`."""
-        return dict(Counter(getattr(event, key) for event in self.events.values()).most_common())
