@@ -31,10 +31,10 @@ from sc2pool.envs.specs import (
     whole_number,
 )
 from sc2pool.errors import ActionError, ConfigError
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.stepping.batch import Batch
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.team_task import TeamTask

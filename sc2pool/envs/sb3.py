@@ -31,10 +31,10 @@ from sc2pool.envs.specs import (
     make_players,
     whole_number,
 )
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.processes.table import usable_cores
 from sc2pool.tasks.players.operations import qualified

@@ -30,9 +30,9 @@ from gymnasium.error import ResetNeeded
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
 from sc2pool.envs.specs import Game, make_players, whole_number
 from sc2pool.errors import ConfigError
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
+from sc2pool.pool.stepping.batch import Batch
 from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS

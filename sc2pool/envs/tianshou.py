@@ -30,9 +30,9 @@ from sc2pool.envs.specs import (
 from sc2pool.envs.vector_arguments import Seeds, seed_of_each
 from sc2pool.errors import ConfigError
 from sc2pool.pool.actions import ARRAY_SPACES
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.stepping.batch import Batch
 
 EnvIds = int | Iterable[int] | None
 

@@ -33,10 +33,10 @@ from sc2pool.envs.vector_pending import Pending, of_the_env
 from sc2pool.envs.vector_spaces import ObservationMode, VectorSpaces
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.pool import actions as action_checks
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 from sc2pool.pool.queues.layout import Array, space_layout
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.stepping.batch import Batch
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]
 

@@ -20,9 +20,9 @@ from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoA
 from gymnasium.vector.async_vector_env import AsyncState
 
 from sc2pool.errors import ClosedError, SC2PoolError, UserCodeError
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 from sc2pool.pool.pool import Pool
+from sc2pool.pool.stepping.batch import Batch
 
 
 class Pending:

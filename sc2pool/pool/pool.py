@@ -32,7 +32,6 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
 from sc2pool.pool import actions as action_checks
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.calls import Calls, Target
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.system import REAL, System
@@ -44,7 +43,8 @@ from sc2pool.pool.pauses import Pauses
 from sc2pool.pool.queues.layout import Array, slot_layout
 from sc2pool.pool.runtime import Runtime
 from sc2pool.pool.statistics.stats import PoolStats
-from sc2pool.pool.stepping import Stepping
+from sc2pool.pool.stepping.batch import Batch
+from sc2pool.pool.stepping.stepping import Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec

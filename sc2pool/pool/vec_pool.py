@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from gymnasium import spaces
 
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.stepping.batch import Batch
 
 
 class VecPool(Protocol):

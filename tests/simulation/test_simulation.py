@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from sc2pool.pool import spares, stepping
-from sc2pool.pool.batch import Gatherer, synthetic_outcome
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.instances.supervisor import Supervisor
@@ -24,7 +23,8 @@ from sc2pool.pool.queues.layout import SlotLayout
 from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.queues.slots import SlotBatch, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
-from sc2pool.pool.stepping import Lockstep, Stepping
+from sc2pool.pool.stepping.batch import Gatherer, synthetic_outcome
+from sc2pool.pool.stepping.stepping import Lockstep, Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
 from tests.support.simulation.play import play
 from tests.support.simulation.schedule import Schedule, draw

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.queues.layout import Array, SpaceLayout
+from sc2pool.pool.stepping.batch import Batch
 
 
 def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:

@@ -33,12 +33,12 @@ from sc2pool.errors import (
 )
 from sc2pool.game.hang_detection import SLOW_FACTOR
 from sc2pool.pool import actions as action_checks
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.instances.restart import exceeded
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.queues.layout import Array, SpaceLayout, space_layout
 from sc2pool.pool.statistics.durations import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
+from sc2pool.pool.stepping.batch import Batch
 from sc2pool.ray.agreement import check_agreement
 from sc2pool.ray.cluster import Node, nodes
 from sc2pool.ray.pool.batches import together, truncation

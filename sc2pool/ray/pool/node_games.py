@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import ray
 
 from sc2pool.envs.specs import make_players
-from sc2pool.pool.batch import Batch
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.stepping.batch import Batch
 from sc2pool.ray.agreement import Played
 from sc2pool.ray.node_end import end_with_node
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.pool.alignment import Alignment
+from sc2pool.pool.stepping.alignment import Alignment
 
 PACE = 10.0
 """Loops a second."""

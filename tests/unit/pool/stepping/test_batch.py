@@ -9,7 +9,6 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.batch import Gatherer, Outcome, fault_info, real_outcome, synthetic_outcome
 from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.queues.doorbell import Doorbell
@@ -18,6 +17,13 @@ from sc2pool.pool.queues.memory import map_memory
 from sc2pool.pool.queues.slot import TERMINATED, TRUNCATED, Slot
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
+from sc2pool.pool.stepping.batch import (
+    Gatherer,
+    Outcome,
+    fault_info,
+    real_outcome,
+    synthetic_outcome,
+)
 from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition

@@ -27,8 +27,6 @@ from typing import Any
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 from sc2pool.deadline import Deadline
-from sc2pool.pool.alignment import Alignment
-from sc2pool.pool.batch import Batch, Gatherer, Outcome, fault_info, real_outcome, synthetic_outcome
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
@@ -39,6 +37,15 @@ from sc2pool.pool.queues.common_doorbell import Ringable
 from sc2pool.pool.queues.layout import Array, SlotLayout
 from sc2pool.pool.queues.slot import TELLING
 from sc2pool.pool.queues.trainer_end import TrainerEnd
+from sc2pool.pool.stepping.alignment import Alignment
+from sc2pool.pool.stepping.batch import (
+    Batch,
+    Gatherer,
+    Outcome,
+    fault_info,
+    real_outcome,
+    synthetic_outcome,
+)
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.opponents.results import outcome_of
 

@@ -1,0 +1,1 @@
+"""Where each env's step is, and the batch that comes of it."""
