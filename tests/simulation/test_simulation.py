@@ -24,7 +24,8 @@ from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.queues.slots import SlotBatch, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping.batch import Gatherer, synthetic_outcome
-from sc2pool.pool.stepping.stepping import Lockstep, Stepping
+from sc2pool.pool.stepping.lockstep import Lockstep
+from sc2pool.pool.stepping.stepping import Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
 from tests.support.simulation.play import play
 from tests.support.simulation.schedule import Schedule, draw

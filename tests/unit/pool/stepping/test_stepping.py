@@ -26,7 +26,8 @@ from sc2pool.pool.queues.memory import map_memory
 from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
-from sc2pool.pool.stepping.stepping import Stage, Stepping
+from sc2pool.pool.stepping.env_step import Stage
+from sc2pool.pool.stepping.stepping import Stepping
 from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
