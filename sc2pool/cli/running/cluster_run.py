@@ -74,14 +74,16 @@ class ClusterRun:
         merged = merge([(pool.node, from_dict(pool.stats)) for pool in pools])
         return merged.as_dict(), max(pool.age_s for pool in pools)
 
-    def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
+    def first_poll(self) -> dict[str, Any] | None:
         """The statistics, once pools have answered.
 
         Raises:
-            ConfigError: no pool has answered in time.
+            NoAnswerError: there are pools, but they have not answered in time.
+            ConfigError: there is no pool.
         """
+        self._read_pools()  # not in the time that pools have: a node's viewer takes long to start
         began_s = time.monotonic()
-        while time.monotonic() - began_s < timeout_s:
+        while time.monotonic() - began_s < ANSWER_S:
             seen = self.poll()
             # A file written for an earlier reader is older than this call.
             waited_s = time.monotonic() - began_s
@@ -89,7 +91,7 @@ class ClusterRun:
                 return seen[0]
             time.sleep(POLL_S)
         if self._pools:
-            raise NoAnswerError(f"{self.name} has not answered for {timeout_s:.0f} s")
+            raise NoAnswerError(f"{self.name} has not answered for {ANSWER_S:.0f} s")
         raise ConfigError(
             f"no pool is running on the nodes of the Ray cluster at {self._address} (a training's "
             "own process is seen without --ray)"
