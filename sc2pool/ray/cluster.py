@@ -40,7 +40,7 @@ GAME_RESOURCE = "sc2_game"
 _PROBE_S = 5.0
 ANSWER_S = 180.0
 """A process of Ray's starts and imports sc2pool in some seconds; where the cores are full, in more
-than a minute."""
+than a minute: its niceness is 15, which gives way to all else."""
 _AGAIN_S = 0.2
 _HEAD_S = 30.0
 """For the cluster's head to answer; it does within milliseconds."""

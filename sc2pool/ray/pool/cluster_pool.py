@@ -40,7 +40,7 @@ from sc2pool.pool.statistics.durations import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.ray.agreement import check_agreement
-from sc2pool.ray.cluster import Node, nodes
+from sc2pool.ray.cluster import ANSWER_S, Node, nodes
 from sc2pool.ray.pool.batches import together, truncation
 from sc2pool.ray.pool.node_games import About, Book, Reply
 from sc2pool.ray.pool.remote_games import (
@@ -59,8 +59,6 @@ log = logging.getLogger(__name__)
 
 _FREE_S = 3.0
 """For Ray to notice that games of before, which have just been closed, have left room."""
-_PLACE_S = 30.0
-"""For Ray to start a process on a node that has room; a slow machine takes five seconds."""
 _POLL_S = 0.1
 
 
@@ -118,7 +116,7 @@ class ClusterPool:
             raise
 
     def _start(self) -> None:
-        deadline = Deadline.after(_PLACE_S)
+        deadline = Deadline.after(ANSWER_S)
         places = [games.create(games.node) for games in self._every]
         for games, place in zip(self._every, places, strict=True):
             try:
@@ -126,7 +124,7 @@ class ClusterPool:
             except NoPlaceError:
                 raise ConfigError(
                     f"node {games.node.name} has not started {games.games} games within "
-                    f"{_PLACE_S:g} s: what else plays there must end, or play fewer games"
+                    f"{ANSWER_S:g} s: what else plays there must end, or play fewer games"
                 ) from None
             except LostError as error:
                 raise ConfigError(f"node {games.node.name} starts no process: {error}") from error
