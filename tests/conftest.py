@@ -33,6 +33,8 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ray calls a node dead that answers late for a minute, as all do while other tests run.
 os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
+# Unless told otherwise, Ray's processes give way to all others, so they would wait for those.
+os.environ.setdefault("RAY_worker_niceness", "0")
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find
