@@ -74,7 +74,7 @@ class Reporter:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._failed += 1
-            self._writer().write_line(f"FAILED {report.nodeid} ({report.when})")
+            self._writer().write_line(f"FAILED {report.nodeid} ({report.when}): {_reason(report)}")
         if report.when == "call" and report.passed:
             self._passed.append(report.nodeid)
         if report.when != "teardown":
@@ -114,3 +114,9 @@ class Reporter:
 
     def _writer(self) -> Any:
         return self._config.pluginmanager.get_plugin("terminalreporter")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """The error's first line; the whole of it comes at the end of the run."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash.message if crash else report.longrepr).partition("\n")[0]

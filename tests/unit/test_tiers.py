@@ -66,7 +66,7 @@ def test_a_run_shows_progress_failures_and_the_slowest(
     code, out = run(suite, *parallel)
     assert code == 1
     assert "2 of 2 tests, 1 failed; tests/unit/test_two.py\n" in out
-    assert "FAILED tests/unit/test_two.py::test_unstable (call)\n" in out
+    assert "FAILED tests/unit/test_two.py::test_unstable (call): Failed: this time\n" in out
     slowest = out[out.index("slowest 20 tests") :]
     assert "  tests/unit/test_two.py::test_stable\n" in slowest
 
