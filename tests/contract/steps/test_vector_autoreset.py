@@ -10,8 +10,8 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from .envs import Counting, Crowded, Sampling
-from .tasks import Masked
+from tests.contract.envs import Counting, Crowded, Sampling
+from tests.contract.tasks import Masked
 
 MODES = list(AutoresetMode)
 LENGTHS = (2, 3)

@@ -21,7 +21,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.test_layers import options
+from tests.standin.view.test_layers import options
 from tests.support.duels import (
     ATTACK,
     DUEL,

@@ -22,8 +22,7 @@ from stable_baselines3.common.vec_env import (
 )
 
 from sc2pool import SubprocSC2VecEnv
-
-from .envs import Answering, Counting, Sampling
+from tests.contract.envs import Answering, Counting, Sampling
 
 
 def test_vec_monitor(vec):

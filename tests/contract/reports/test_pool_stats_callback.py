@@ -13,8 +13,7 @@ from sc2pool import PoolStatsCallback
 from sc2pool.envs import callbacks
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report import live_files
-
-from .envs import Counting
+from tests.contract.envs import Counting
 
 
 def logged(folder) -> dict[str, list[float]]:

@@ -18,9 +18,8 @@ from gymnasium.error import (
 from gymnasium.vector import AutoresetMode
 
 from sc2pool.errors import ActionError, UserCodeError
-
-from .envs import Counting, Drawing, Gated, Mischief
-from .tasks import Masked
+from tests.contract.envs import Counting, Drawing, Gated, Mischief
+from tests.contract.tasks import Masked
 
 ASYNC = {"reset": (), "step": ([0, 0],), "call": ("area",)}
 

@@ -15,8 +15,7 @@ from sc2pool.config import PoolConfig, RecyclePolicy
 from sc2pool.envs.sb3 import threads_advice
 from sc2pool.processes.table import usable_cores
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-
-from .envs import Counting
+from tests.contract.envs import Counting
 
 
 class Brief(MoveToBeacon):

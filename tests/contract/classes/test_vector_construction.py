@@ -12,8 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from sc2pool import SC2VectorEnv
 from sc2pool.errors import ConfigError
-
-from .envs import Answering, Counting, Sampling, Words
+from tests.contract.envs import Answering, Counting, Sampling, Words
 
 NESTED = spaces.Dict(
     z=spaces.Box(0, 1, (2,)),

@@ -15,8 +15,7 @@ from gymnasium import spaces
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, ObservationError, UserCodeError
-
-from .envs import (
+from tests.contract.envs import (
     Answering,
     Counting,
     Mischief,

@@ -19,7 +19,7 @@ from sc2standin.map_reader.scenario import Scenario
 from sc2standin.simulation import orders
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.units import Order, Unit
-from tests.standin.test_smac import MAPS
+from tests.standin.maps.test_smac import MAPS
 
 KEPT = ("life", "shields", "energy", "hit_at", "ready_at")
 Number = tuple[int, int]

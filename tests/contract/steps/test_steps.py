@@ -10,8 +10,7 @@ from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
 from sc2pool.errors import ActionError, UserCodeError
-
-from .envs import Answering, Counting, Sampling
+from tests.contract.envs import Answering, Counting, Sampling
 
 PLAIN = {
     "discrete": spaces.Discrete(4),

@@ -11,7 +11,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
-from tests.standin.test_smac import COPY, MAPS
+from tests.standin.maps.test_smac import COPY, MAPS
 from tests.support.duels import Pair
 
 FILES = sorted(MAPS.with_name("smac_duels").iterdir())

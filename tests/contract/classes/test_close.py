@@ -15,8 +15,7 @@ import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, UserCodeError
-
-from .envs import Counting, Hanging, Mischief
+from tests.contract.envs import Counting, Hanging, Mischief
 
 
 def close_in_time(made) -> None:

@@ -21,8 +21,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 
 from sc2pool import SC2VectorEnv
 from sc2pool.render import FRAME_SHAPE, MAP_PX, palette
-
-from .tasks import Painting, Placed, PlacedBot
+from tests.contract.tasks import Painting, Placed, PlacedBot
 
 OWN = palette.SIDES[1]
 TOLERANCE = 0.3

@@ -12,7 +12,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import Hunt
 from tests.peers.run_smac import OF_SMACV2, differences
-from tests.standin.test_smac import apart, real_map, team
+from tests.standin.maps.test_smac import apart, real_map, team
 
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
 MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9

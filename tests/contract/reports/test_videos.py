@@ -14,8 +14,7 @@ from gymnasium.wrappers.vector import RecordVideo as RecordVectorVideo
 from stable_baselines3.common.vec_env import VecVideoRecorder
 
 from sc2pool.render import FRAME_SHAPE
-
-from .tasks import Placed
+from tests.contract.tasks import Placed
 
 HEIGHT, WIDTH, _ = FRAME_SHAPE
 BLURRED = 3.0

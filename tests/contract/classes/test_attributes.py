@@ -10,7 +10,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import TimeLimit
 
-from .envs import Counting, Derived, Outer
+from tests.contract.envs import Counting, Derived, Outer
 
 EACH_OF_THREE = [
     (None, [0, 1, 2]),
@@ -195,7 +195,7 @@ class TestActionMasks:
 
     @pytest.fixture
     def masked(self, vec_task):
-        from .tasks import Masked
+        from tests.contract.tasks import Masked
 
         return vec_task(Masked)
 

@@ -22,9 +22,8 @@ from sc2pool import DummySC2VecEnv, SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-
-from .envs import Counting
-from .tasks import Masked, PlacedBot
+from tests.contract.envs import Counting
+from tests.contract.tasks import Masked, PlacedBot
 
 STEPS = 60
 CALLED: list[str] = []

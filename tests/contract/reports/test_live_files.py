@@ -7,8 +7,7 @@ import pytest
 from sc2pool.pool.report import live_files
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from sc2pool.tasks.players.view import KINDS
-
-from .envs import Counting
+from tests.contract.envs import Counting
 
 
 def folder_of(env, index: int):

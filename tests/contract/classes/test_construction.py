@@ -12,8 +12,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-
-from .envs import Counting, Sampling
+from tests.contract.envs import Counting, Sampling
 
 
 def test_spaces_number_and_render_mode_are_known_before_the_first_reset(vec):

@@ -9,8 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
-
-from .envs import Counting, Sampling
+from tests.contract.envs import Counting, Sampling
 
 
 def keywords(made) -> list[dict]:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from .envs import Counting, Drawing
+from tests.contract.envs import Counting, Drawing
 
 
 def test_pictures_are_tiled(vec):

@@ -14,8 +14,7 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 from sc2pool.errors import ActionError
-
-from .envs import Counting, Gated
+from tests.contract.envs import Counting, Gated
 
 AT_ONCE_S = 5.0
 """Well below what the gate waits by itself."""
