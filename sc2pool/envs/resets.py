@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sc2pool.envs.vector_arguments import Seeds, seed_of_each, seeds_of_tasks
+from sc2pool.envs.vector.arguments import Seeds, seed_of_each, seeds_of_tasks
 from sc2pool.pool.episodes import Request
 from sc2pool.pool.pool import Pool
 

@@ -27,7 +27,7 @@ from sc2pool.envs.specs import (
     make_players,
     whole_number,
 )
-from sc2pool.envs.vector_arguments import Seeds, seed_of_each
+from sc2pool.envs.vector.arguments import Seeds, seed_of_each
 from sc2pool.errors import ConfigError
 from sc2pool.pool.actions import ARRAY_SPACES
 from sc2pool.pool.queues.layout import Array

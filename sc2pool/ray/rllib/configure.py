@@ -30,7 +30,7 @@ from sc2pool.envs.specs import (
     make_players,
     whole_number,
 )
-from sc2pool.envs.vector import SC2VectorEnv
+from sc2pool.envs.vector.env import SC2VectorEnv
 from sc2pool.errors import ConfigError
 from sc2pool.ray.cluster import (
     GAME_RESOURCE,

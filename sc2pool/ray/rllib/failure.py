@@ -18,7 +18,7 @@ import ray
 from gymnasium.vector import VectorWrapper
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
-from sc2pool.envs.vector import SC2VectorEnv
+from sc2pool.envs.vector.env import SC2VectorEnv
 from sc2pool.errors import NodeLostError, SC2PoolError
 from sc2pool.ray.cluster import answered
 

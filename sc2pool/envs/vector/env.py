@@ -28,9 +28,9 @@ from sc2pool.envs.specs import (
     check_start_method,
     make_players,
 )
-from sc2pool.envs.vector_arguments import Seeds, check_concurrency, split_mask, whole_envs
-from sc2pool.envs.vector_pending import Pending, of_the_env
-from sc2pool.envs.vector_spaces import ObservationMode, VectorSpaces
+from sc2pool.envs.vector.arguments import Seeds, check_concurrency, split_mask, whole_envs
+from sc2pool.envs.vector.pending import Pending, of_the_env
+from sc2pool.envs.vector.spaces import ObservationMode, VectorSpaces
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback

@@ -1,0 +1,1 @@
+"""gymnasium's vector env, and what it does with arguments, spaces and pending calls."""
