@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from sc2pool import __version__
 from sc2pool.cli.arguments import integer, positive_integers, positive_number
+from sc2pool.cli.options import add_game, add_pace, add_ray, add_task, add_which_pool
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.self_play import MODES
@@ -338,70 +339,6 @@ def add_standin(commands: Commands) -> None:
         "goes on where it was; the real game's answer is unknown (default: catch-up)",
     )
     install.set_defaults(run=run_standin_install)
-
-
-# ---- options that several commands have ---------------------------------------------------------
-
-
-def add_task(
-    command: argparse.ArgumentParser, default: str | None = None, *, required: bool = False
-) -> None:
-    """Add the option that says what is played."""
-    command.add_argument(
-        "--task",
-        default=default,
-        required=required,
-        metavar="NAME|MODULE:CLASS",
-        help="a built-in task, or one of your own" + " (default: MoveToBeacon)" * (not required),
-    )
-
-
-def add_game(command: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Add the option that says which game is played."""
-    command.add_argument(
-        "--game",
-        default=default,
-        metavar="auto|real|PATH",
-        help="auto: StarCraft II if it is installed, else the stand-in; real: never the "
-        "stand-in; PATH: this installation (default: auto)",
-    )
-
-
-def add_pace(command: argparse.ArgumentParser) -> None:
-    """Add the options that say how the games are played; one that is not given is None."""
-    command.add_argument(
-        "--realtime",
-        action="store_true",
-        default=None,
-        help="the games run by themselves, 22.4 loops a second",
-    )
-    command.add_argument(
-        "--spares",
-        type=integer(0),
-        help="more games that hold the next episodes ready (default: 0)",
-    )
-
-
-def add_ray(command: argparse._ActionsContainer, what: str) -> None:
-    """Add the option that names a cluster."""
-    command.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        help=f"{what}: auto for the one with a node on this machine, or its head's HOST:PORT",
-    )
-
-
-def add_which_pool(command: argparse.ArgumentParser) -> None:
-    """Add the options that choose one of several running pools."""
-    which = command.add_mutually_exclusive_group()
-    which.add_argument("--pid", type=integer(1), help="the pool of this process")
-    add_ray(which, "all pools on the nodes of this Ray cluster")
-    which.add_argument(
-        "--run", dest="run_dir", type=Path, metavar="DIR", help="the pool with this run directory"
-    )
-
-
-# ---- running a command --------------------------------------------------------------------------
 
 
 def run_of(module: str) -> Callable[[argparse.Namespace], int]:

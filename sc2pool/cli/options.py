@@ -1,0 +1,66 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sc2pool.cli.arguments import integer
+
+
+def add_task(
+    command: argparse.ArgumentParser, default: str | None = None, *, required: bool = False
+) -> None:
+    """Add the option that says what is played."""
+    command.add_argument(
+        "--task",
+        default=default,
+        required=required,
+        metavar="NAME|MODULE:CLASS",
+        help="a built-in task, or one of your own" + " (default: MoveToBeacon)" * (not required),
+    )
+
+
+def add_game(command: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add the option that says which game is played."""
+    command.add_argument(
+        "--game",
+        default=default,
+        metavar="auto|real|PATH",
+        help="auto: StarCraft II if it is installed, else the stand-in; real: never the "
+        "stand-in; PATH: this installation (default: auto)",
+    )
+
+
+def add_pace(command: argparse.ArgumentParser) -> None:
+    """Add the options that say how the games are played; one that is not given is None."""
+    command.add_argument(
+        "--realtime",
+        action="store_true",
+        default=None,
+        help="the games run by themselves, 22.4 loops a second",
+    )
+    command.add_argument(
+        "--spares",
+        type=integer(0),
+        help="more games that hold the next episodes ready (default: 0)",
+    )
+
+
+def add_ray(command: argparse._ActionsContainer, what: str) -> None:
+    """Add the option that names a cluster."""
+    command.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help=f"{what}: auto for the one with a node on this machine, or its head's HOST:PORT",
+    )
+
+
+def add_which_pool(command: argparse.ArgumentParser) -> None:
+    """Add the options that choose one of several running pools."""
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--pid", type=integer(1), help="the pool of this process")
+    add_ray(which, "all pools on the nodes of this Ray cluster")
+    which.add_argument(
+        "--run", dest="run_dir", type=Path, metavar="DIR", help="the pool with this run directory"
+    )
