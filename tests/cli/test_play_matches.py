@@ -35,8 +35,14 @@ def model(tmp_path_factory):
 def test_two_models(model, standin_dir, tmp_path):
     replay, picture = tmp_path / "a.SC2Replay", tmp_path / "a.gif"
     done = play(
-        *(model, "--task", "MarineDuel", "--against", model, "--game", standin_dir),
-        *("--matches", 2, "--seed", 1, "--replay", replay, "--picture", picture),
+        model,
+        "--task=MarineDuel",
+        f"--against={model}",
+        f"--game={standin_dir}",
+        "--matches=2",
+        "--seed=1",
+        f"--replay={replay}",
+        f"--picture={picture}",
     )
     assert done.returncode == 0, done.stderr
     assert f" of 2 matches against {model}, lost " in done.stdout
@@ -51,8 +57,11 @@ def test_two_models(model, standin_dir, tmp_path):
 
 def test_against_the_scripted_player(model, standin_dir):
     done = play(
-        *(model, "--task", "MarineDuel", "--against", "scripted", "--game", standin_dir),
-        *("--matches", 1),
+        model,
+        "--task=MarineDuel",
+        "--against=scripted",
+        f"--game={standin_dir}",
+        "--matches=1",
     )
     assert done.returncode == 0, done.stderr
     assert " won 0 of 1 matches against scripted, lost 1" in done.stdout

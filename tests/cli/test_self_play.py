@@ -44,7 +44,10 @@ def test_one_policy_on_both_sides_then_against_its_snapshots(
     assert snapshots(out) == {"step-0.zip", "step-100.zip", "step-200.zip"}
     rows = read_results(out / "win_rates.csv")
     assert [(row.total_steps, row.opponent, row.games) for row in rows] == [
-        *((0, "first", 2), (0, "scripted", 2), (256, "first", 6), (256, "scripted", 6))
+        (0, "first", 2),
+        (0, "scripted", 2),
+        (256, "first", 6),
+        (256, "scripted", 6),
     ]
     assert (out / "best_model.zip").exists()
     assert PPO.load(out / "model.zip", device="cpu").num_timesteps == 256
@@ -76,7 +79,10 @@ def test_teams_of_agents(standin_dir: Path, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     rows = read_results(out / "win_rates.csv")
     assert [(row.opponent, row.games) for row in rows] == [
-        *(("first", 2), ("scripted", 2), ("first", 6), ("scripted", 6))
+        ("first", 2),
+        ("scripted", 2),
+        ("first", 6),
+        ("scripted", 6),
     ]
 
 

@@ -40,8 +40,12 @@ esac
 
 PAIRS = "sc2standin/simulation/fights/_pairs.pyx"
 INSTALLED_FROM = (
-    *("pyproject.toml", "constraints.txt", "setup.py"),
-    *("sc2pool/__init__.py", "sc2pool/_fast.pyx", PAIRS),
+    "pyproject.toml",
+    "constraints.txt",
+    "setup.py",
+    "sc2pool/__init__.py",
+    "sc2pool/_fast.pyx",
+    PAIRS,
 )
 """What an installation depends on."""
 

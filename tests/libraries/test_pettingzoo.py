@@ -19,8 +19,12 @@ def test_all_of_its_tests_pass(python_with: Callable[[str], str], tmp_path: Path
     done = subprocess.run(
         [
             python_with("pettingzoo"),
-            *("-m", "pytest", Path(__file__).with_name("pettingzoo_env.py")),
-            *("-p", "no:cacheprovider", f"--basetemp={tmp_path / 'its own'}"),
+            "-m",
+            "pytest",
+            Path(__file__).with_name("pettingzoo_env.py"),
+            "-p",
+            "no:cacheprovider",
+            f"--basetemp={tmp_path / 'its own'}",
         ],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,

@@ -16,8 +16,12 @@ def test_all_of_its_tests_pass(python_with: Callable[[str], str], tmp_path: Path
     done = subprocess.run(
         [
             python_with("tianshou"),
-            *("-m", "pytest", Path(__file__).with_name("tianshou_env.py")),
-            *("-p", "no:cacheprovider", f"--basetemp={tmp_path / 'its own'}"),
+            "-m",
+            "pytest",
+            Path(__file__).with_name("tianshou_env.py"),
+            "-p",
+            "no:cacheprovider",
+            f"--basetemp={tmp_path / 'its own'}",
         ],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.DEVNULL,

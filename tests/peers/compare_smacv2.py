@@ -45,8 +45,12 @@ ENVIRONMENT = ENVIRONMENTS / "smacv2"
 SOURCE = "git+https://github.com/oxwhirl/smacv2.git@577ab5a2cff2391f8df582da5731ea9cd6adf3c6"
 RECORD = Path(__file__).with_name("record_smacv2.py")
 USUAL = (
-    *("terran_5_vs_5", "protoss_5_vs_5", "zerg_5_vs_5"),
-    *("terran_10_vs_11", "protoss_10_vs_10", "zerg_20_vs_23"),
+    "terran_5_vs_5",
+    "protoss_5_vs_5",
+    "zerg_5_vs_5",
+    "terran_10_vs_11",
+    "protoss_10_vs_10",
+    "zerg_20_vs_23",
 )
 OPTIONS: tuple[Mapping[str, Any], ...] = (
     {

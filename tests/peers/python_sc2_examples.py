@@ -48,30 +48,54 @@ def _no_error(_figures: Figures) -> bool:
 
 EXAMPLES = {
     "worker_rush": Example(
-        *("examples.worker_rush", "WorkerRushBot", "Zerg", "Medium", 10),
+        "examples.worker_rush",
+        "WorkerRushBot",
+        "Zerg",
+        "Medium",
+        10,
         lambda it: it["killed"] > 0 or it["lost"] > 0,
     ),
     "distributed_workers": Example(
-        *("examples.distributed_workers", "TerranBot", "Terran", "VeryEasy", 8),
+        "examples.distributed_workers",
+        "TerranBot",
+        "Terran",
+        "VeryEasy",
+        8,
         # It trains SCVs without end: no town hall may lack some while another has too many.
         lambda it: it["town_halls"] >= 2 and (it["most_surplus"] <= 4 or it["least_surplus"] >= -4),
     ),
     "proxy_rax": Example(
-        *("examples.terran.proxy_rax", "ProxyRaxBot", "Terran", "VeryEasy", 20),
+        "examples.terran.proxy_rax",
+        "ProxyRaxBot",
+        "Terran",
+        "VeryEasy",
+        20,
         lambda it: it["result"] == "Victory",
     ),
     "ramp_wall": Example(
-        *("examples.terran.ramp_wall", "RampWallBot", "Terran", "VeryEasy", 1),
+        "examples.terran.ramp_wall",
+        "RampWallBot",
+        "Terran",
+        "VeryEasy",
+        1,
         lambda it: it["wall_depots"] == 2 and it["barracks"] == 1,
     ),
     "cyclone_push": Example(
-        *("examples.terran.cyclone_push", "CyclonePush", "Terran", "VeryEasy", 10),
+        "examples.terran.cyclone_push",
+        "CyclonePush",
+        "Terran",
+        "VeryEasy",
+        10,
         # It builds no tech lab, without which no factory of this patch makes cyclones; the example
         # asks for patch 4.7.
         lambda it: it["made"].get("FACTORY", 0) >= 3 and it["made"].get("REFINERY", 0) >= 2,
     ),
     "mass_reaper": Example(
-        *("examples.terran.mass_reaper", "MassReaperBot", "Terran", "VeryEasy", 15),
+        "examples.terran.mass_reaper",
+        "MassReaperBot",
+        "Terran",
+        "VeryEasy",
+        15,
         lambda it: (
             it["made"].get("ORBITALCOMMAND", 0) >= 1
             and it["made"].get("MULE", 0) >= 2
@@ -80,7 +104,11 @@ EXAMPLES = {
         ),
     ),
     "onebase_battlecruiser": Example(
-        *("examples.terran.onebase_battlecruiser", "BCRushBot", "Terran", "VeryEasy", 15),
+        "examples.terran.onebase_battlecruiser",
+        "BCRushBot",
+        "Terran",
+        "VeryEasy",
+        15,
         lambda it: (
             it["made"].get("STARPORTTECHLAB", 0) >= 1
             and it["made"].get("BATTLECRUISER", 0) >= 1
@@ -88,14 +116,18 @@ EXAMPLES = {
         ),
     ),
     "worker_stack_bot": Example(
-        *("examples.worker_stack_bot", "WorkerStackBot", "Protoss", "Medium", 3),
+        "examples.worker_stack_bot",
+        "WorkerStackBot",
+        "Protoss",
+        "Medium",
+        3,
         lambda it: it["collected"] > 2000,
     ),
     "zerg_rush": Example(
-        *("examples.zerg.zerg_rush", "ZergRushBot", "Zerg", "VeryEasy", 2), _no_error
+        "examples.zerg.zerg_rush", "ZergRushBot", "Zerg", "VeryEasy", 2, _no_error
     ),
     "warpgate_push": Example(
-        *("examples.protoss.warpgate_push", "WarpGateBot", "Protoss", "VeryEasy", 2), _no_error
+        "examples.protoss.warpgate_push", "WarpGateBot", "Protoss", "VeryEasy", 2, _no_error
     ),
 }
 
@@ -141,8 +173,13 @@ def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, 
         install(Path(folder) / "game")
         player = subprocess.Popen(
             [
-                *(sys.executable, __file__, str(repository), "--play", name),
-                *("--seeds", str(seed)),
+                sys.executable,
+                __file__,
+                str(repository),
+                "--play",
+                name,
+                "--seeds",
+                str(seed),
             ],
             env=os.environ | {"SC2PATH": str(Path(folder) / "game"), "SC2PF": "Linux"},
             cwd=folder,

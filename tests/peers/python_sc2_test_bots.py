@@ -22,8 +22,11 @@ from clients import run_to_end
 from sc2standin.install import install
 
 BOTS = (
-    *("autotest_bot", "upgradestest_bot", "battery_overcharge_bot"),
-    *("queries_test_bot", "damagetest_bot"),
+    "autotest_bot",
+    "upgradestest_bot",
+    "battery_overcharge_bot",
+    "queries_test_bot",
+    "damagetest_bot",
 )
 MAPS: dict[str, dict[str, object]] = {
     "Acropolis": {},

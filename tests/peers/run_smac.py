@@ -71,9 +71,12 @@ class Played:
         returns, n = self.returns, len(self.returns)
         spread = stdev(returns) if n > 1 else 0.0
         cells = (
-            *(scenario, player, n),
+            scenario,
+            player,
+            n,
             f"{mean(returns):.1f} ± {spread:.1f} ({min(returns):.1f} to {max(returns):.1f})",
-            *(f"{self.wins / n:.2f}", self.forced_restarts),
+            f"{self.wins / n:.2f}",
+            self.forced_restarts,
             f"{1000 * self.seconds / self.steps:.1f}",
         )
         return f"| {' | '.join(map(str, cells))} |"

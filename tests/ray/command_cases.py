@@ -45,8 +45,13 @@ def run(*arguments: object) -> dict[str, Any]:
 def looked_at() -> dict[str, Any]:
     """Two nodes play, `top` and `watch` look, Ctrl-C ends it."""
     training = start(
-        *("train", "--ray", NODES.address, "--task", "my_task:Walk", "--n", 4),
-        *("--steps", 100_000, "--seed", 3, "--out", OUT),
+        "train",
+        f"--ray={NODES.address}",
+        "--task=my_task:Walk",
+        "--n=4",
+        "--steps=100_000",
+        "--seed=3",
+        f"--out={OUT}",
     )
     try:
         began = wait(lambda: len(games_of(GAME)) == 4)
@@ -110,18 +115,20 @@ def ask(address: str) -> dict[str, Any]:
 def resumed() -> dict[str, Any]:
     """The run goes on, with an evaluation on the cluster."""
     done = int((OUT / "episodes.csv").read_text().count("\n"))
-    went_on = run(
-        *("train", "--resume", OUT, "--ray", NODES.address, "--n", 3, "--steps", 1_000_000),
-        *("--eval-every", 200, "--eval-episodes", 1, "--task", "my_task:Nothing"),
+    resume = (
+        "train",
+        f"--resume={OUT}",
+        f"--ray={NODES.address}",
+        "--n=3",
+        "--eval-every=200",
+        "--eval-episodes=1",
     )
+    other_task = run(*resume, "--steps=1_000_000", "--task=my_task:Nothing")
     steps = steps_done()
-    short = run(
-        *("train", "--resume", OUT, "--ray", NODES.address, "--n", 3, "--steps", steps + 400),
-        *("--eval-every", 200, "--eval-episodes", 1),
-    )
+    went_on = run(*resume, f"--steps={steps + 400}")
     return {
-        "other task": went_on,
-        "resumed": short,
+        "other task": other_task,
+        "resumed": went_on,
         "episodes": [done, (OUT / "episodes.csv").read_text().count("\n")],
         "evaluations": (OUT / "evaluations.csv").read_text().count("\n"),
         "from": steps,

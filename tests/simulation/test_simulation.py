@@ -55,8 +55,12 @@ FOUND = {
         each=3,
         launches=1,
         events=(
-            *(("reset",), ("interrupt",), ("recv", 1, None), ("verdict", 2, "hung")),
-            *(("at", 6, ("interrupt",)), ("reset", "")),
+            ("reset",),
+            ("interrupt",),
+            ("recv", 1, None),
+            ("verdict", 2, "hung"),
+            ("at", 6, ("interrupt",)),
+            ("reset", ""),
         ),
     ),
     "a worker is made, but cannot be waited for": Schedule(
@@ -77,8 +81,11 @@ FOUND = {
     ),
     "an interrupt in a repair that a call has begun": Schedule(
         events=(
-            *(("look",), ("die", 0), ("ask", None, 0.5, False)),
-            *(("at", 4, ("interrupt",)), ("reset", "")),
+            ("look",),
+            ("die", 0),
+            ("ask", None, 0.5, False),
+            ("at", 4, ("interrupt",)),
+            ("reset", ""),
         )
     ),
     "an interrupt in a batch of actions": Schedule(
@@ -89,8 +96,13 @@ FOUND = {
         one_book=False,
         busy=1,
         events=(
-            *(("step",), ("sleep", 0.03), ("interrupt",), ("at", 0, ("interrupt",)), ("reset",)),
-            *(("recv", None, 20.0), ("recv", 1, None)),
+            ("step",),
+            ("sleep", 0.03),
+            ("interrupt",),
+            ("at", 0, ("interrupt",)),
+            ("reset",),
+            ("recv", None, 20.0),
+            ("recv", 1, None),
         ),
     ),
     "an interrupt while a pool that fails is closed": Schedule(
@@ -99,8 +111,13 @@ FOUND = {
     "an attribute is set while an episode begins": Schedule(
         n=2,
         events=(
-            *(("fault", 0, "game-exited"), ("begin", None), ("fault", 0, "connection-lost")),
-            *(("set_attr", (0, 1)), ("die", 0), ("recv", None, None), ("step",)),
+            ("fault", 0, "game-exited"),
+            ("begin", None),
+            ("fault", 0, "connection-lost"),
+            ("set_attr", (0, 1)),
+            ("die", 0),
+            ("recv", None, None),
+            ("step",),
         ),
     ),
     "an interrupt while a reset is counted": Schedule(
@@ -112,8 +129,12 @@ FOUND = {
     "an instance fails twice in one look": Schedule(
         patience=1,
         events=(
-            *(("reset",), ("fault", 0, "connection-lost"), ("send", (0,))),
-            *(("verdict", 0, "hung"), ("fault", 0, "bad-reply"), ("wait", None)),
+            ("reset",),
+            ("fault", 0, "connection-lost"),
+            ("send", (0,)),
+            ("verdict", 0, "hung"),
+            ("fault", 0, "bad-reply"),
+            ("wait", None),
         ),
     ),
     "a spare is taken before the first one": Schedule(
@@ -121,8 +142,13 @@ FOUND = {
         spares=2,
         realtime=True,
         events=(
-            *(("reset",), ("step",), ("step",), ("die", 0)),
-            *(("refuse", "process", 24, 1), ("die", 2), ("reset",)),
+            ("reset",),
+            ("step",),
+            ("step",),
+            ("die", 0),
+            ("refuse", "process", 24, 1),
+            ("die", 2),
+            ("reset",),
         ),
     ),
     "resume while a spare in real time begins an episode": Schedule(
@@ -135,8 +161,15 @@ FOUND = {
         spares=2,
         seeded=True,
         events=(
-            *(("reset",), ("pause", None), ("fault", 0, "game-exited"), ("die", 0)),
-            *(("act", 0, "plain"), ("fault", 0, "bad-reply"), ("step",), ("step",), ("hang", 1)),
+            ("reset",),
+            ("pause", None),
+            ("fault", 0, "game-exited"),
+            ("die", 0),
+            ("act", 0, "plain"),
+            ("fault", 0, "bad-reply"),
+            ("step",),
+            ("step",),
+            ("hang", 1),
         ),
     ),
     "an interrupt before an instance is started, while a pool is made": Schedule(
@@ -145,15 +178,23 @@ FOUND = {
     "a crash loop that is seen by a step of all envs": Schedule(
         patience=1,
         events=(
-            *(("reset",), ("die", 0), ("resume", None)),
-            *(("die", 0), ("sleep", 0.03), ("step",)),
+            ("reset",),
+            ("die", 0),
+            ("resume", None),
+            ("die", 0),
+            ("sleep", 0.03),
+            ("step",),
         ),
     ),
     "an error of the user's that is seen by a step of all envs": Schedule(
         spares=2,
         events=(
-            *(("reset",), ("step",), ("act", 0, "plain")),
-            *(("raise", 1), ("sleep", 0.7), ("step",)),
+            ("reset",),
+            ("step",),
+            ("act", 0, "plain"),
+            ("raise", 1),
+            ("sleep", 0.7),
+            ("step",),
         ),
     ),
 }
@@ -314,15 +355,22 @@ BROKEN: dict[Break, Schedule] = {
     leaves_its_slot_to_be_overwritten: Schedule(
         n=2,
         events=(
-            *(("reset",), ("step",), ("act", 1, "plain")),
-            *(("fault", 1, "game-exited"), ("act", 0, "over")),
+            ("reset",),
+            ("step",),
+            ("act", 1, "plain"),
+            ("fault", 1, "game-exited"),
+            ("act", 0, "over"),
         ),
     ),
     clears_no_slot: Schedule(
         recycle=1,
         events=(
-            *(("reset",), ("act", 0, "told"), ("step",), ("pause", (0,))),
-            *(("act", 0, "plain"), ("act", 0, "plain")),
+            ("reset",),
+            ("act", 0, "told"),
+            ("step",),
+            ("pause", (0,)),
+            ("act", 0, "plain"),
+            ("act", 0, "plain"),
         ),
     ),
     shows_its_batch_again: Schedule(events=(("reset",), ("step",), ("die", 0))),

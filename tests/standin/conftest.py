@@ -184,8 +184,13 @@ def launch(
         arguments = f"-listen 127.0.0.1 -port {port} -displayMode 0 -verbose -dataVersion B89B"
         process = subprocess.Popen(
             [
-                *(executable, *arguments.split(), *flags),
-                *("-dataDir", installation, "-tempDir", tmp_path),
+                executable,
+                *arguments.split(),
+                *flags,
+                "-dataDir",
+                installation,
+                "-tempDir",
+                tmp_path,
             ],
             stdout=subprocess.PIPE,
             text=True,

@@ -34,7 +34,15 @@ def test_close_returns_however_the_interpreter_is_left(
     said = dict(line.split(": ") for line in done.stdout.splitlines())
     said.pop("made")  # an error, and of which type depends on the modules that are left
     assert set(said) == {
-        *("here", "again", "thread", "atexit", "__del__", "__del__ in a cycle", "generator"),
-        *("closed before, atexit", "closed before, __del__", "closed before, generator"),
+        "here",
+        "again",
+        "thread",
+        "atexit",
+        "__del__",
+        "__del__ in a cycle",
+        "generator",
+        "closed before, atexit",
+        "closed before, __del__",
+        "closed before, generator",
     }
     assert max(map(float, said.values())) < 5.0

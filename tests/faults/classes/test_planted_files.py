@@ -20,8 +20,22 @@ with open({marker!r}, "a") as file:
     print(__name__, *sys.orig_argv, file=file)
 """
 SELDOM_INSTALLED = (
-    *("IPython", "colorama", "cv2", "orjson", "pandas", "pettingzoo", "ray", "scipy", "simplejson"),
-    *("sitecustomize", "tensorboardX", "tianshou", "tqdm", "triton", "usercustomize", "uvloop"),
+    "IPython",
+    "colorama",
+    "cv2",
+    "orjson",
+    "pandas",
+    "pettingzoo",
+    "ray",
+    "scipy",
+    "simplejson",
+    "sitecustomize",
+    "tensorboardX",
+    "tianshou",
+    "tqdm",
+    "triton",
+    "usercustomize",
+    "uvloop",
     "wandb",
 )
 """Modules that libraries import if they are there."""

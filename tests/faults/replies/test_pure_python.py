@@ -29,8 +29,18 @@ TIMEOUT_S = 500.0
 def test_the_same_tests_pass(file: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not timing"),
-            *(f"--basetemp={tmp_path / 'inner'}", file, "-k", TESTS[file]),
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not timing",
+            f"--basetemp={tmp_path / 'inner'}",
+            file,
+            "-k",
+            TESTS[file],
         ],
         cwd=ROOT,
         env={**os.environ, "SC2POOL_PURE": "1"},

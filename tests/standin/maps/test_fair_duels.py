@@ -36,7 +36,8 @@ class Middling(Random):
 def begun(scenario: Scenario, seed: int) -> tuple[Game, dict[int, Number]]:
     """A new battle, and the numbers of its units, by tag."""
     game = Game(
-        *(scenario, np.random.SeedSequence(seed)),
+        scenario,
+        np.random.SeedSequence(seed),
         **{"fog": False, "loops_before": 0, "clients": frozenset({1, 2})},
     )
     return game, {u.tag: (p, i) for p in (1, 2) for i, u in enumerate(game.world.owned_by(p))}

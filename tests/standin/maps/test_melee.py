@@ -18,7 +18,15 @@ from sc2standin.simulation.computer.plan import Holdings, Step, next_steps
 from tests.standin.conftest import step_until
 
 CENTER, DEPOT, LOWERED, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = (
-    *(18, 19, 47, 20, 21, 45, 48, 341, 342),
+    18,
+    19,
+    47,
+    20,
+    21,
+    45,
+    48,
+    341,
+    342,
 )
 SMART, STOP, MOVE, ATTACK, GATHER = 1, 4, 16, 23, 3666
 BUILD_CENTER, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS = 318, 319, 320, 321

@@ -17,8 +17,15 @@ from tests.standin.maps.test_smac import apart, real_map, team
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
 MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9
 COPIES = (
-    *("Baneling", "Colossus", "Hydralisk", "Marauder", "Marine", "Medivac"),
-    *("Stalker", "Zealot", "Zergling"),
+    "Baneling",
+    "Colossus",
+    "Hydralisk",
+    "Marauder",
+    "Marine",
+    "Medivac",
+    "Stalker",
+    "Zealot",
+    "Zergling",
 )
 """SMACv2's order of the client's types, which are the last ones of the game."""
 

@@ -13,9 +13,15 @@ from sc2standin.install import MARKER, InstallError, install
 from sc2standin.version import BASE_BUILD
 
 MAPS = {
-    *("MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "Canned"),
-    *("FindAndDefeatZerglings", "DefeatZerglingsAndBanelings"),
-    *("CollectMineralsAndGas", "BuildMarines", "MarineDuel"),
+    "MoveToBeacon",
+    "CollectMineralShards",
+    "DefeatRoaches",
+    "Canned",
+    "FindAndDefeatZerglings",
+    "DefeatZerglingsAndBanelings",
+    "CollectMineralsAndGas",
+    "BuildMarines",
+    "MarineDuel",
 }
 
 

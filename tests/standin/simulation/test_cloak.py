@@ -81,9 +81,7 @@ def test_nobody_attacks_what_he_does_not_see(offline, command):
 
 
 def test_an_attack_ends_when_the_target_is_no_longer_detected(offline, command):
-    offline.arena(
-        *((MARINE, 1, 30, 30), (OBSERVER, 1, 30, 31), (TEMPLAR, 2, 34, 30)), interface=SHOWN
-    )
+    offline.arena((MARINE, 1, 30, 30), (OBSERVER, 1, 30, 31), (TEMPLAR, 2, 34, 30), interface=SHOWN)
     offline.debug(GOD)
     offline.step()
     marines, (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
@@ -110,7 +108,7 @@ def test_an_explosion_hits_what_is_not_seen(offline):
 @pytest.mark.parametrize("show_cloaked", [True, False])
 def test_layers_show_that_something_is_cloaked(offline, show_cloaked):
     offline.arena(
-        *((SENTRY, 1, 20, 24), (TEMPLAR, 2, 32, 24)), interface=_layers(show_cloaked=show_cloaked)
+        (SENTRY, 1, 20, 24), (TEMPLAR, 2, 32, 24), interface=_layers(show_cloaked=show_cloaked)
     )
     offline.step()
     renders = offline.observe().feature_layer_data.renders

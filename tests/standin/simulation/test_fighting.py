@@ -93,9 +93,14 @@ def test_each_blow_of_an_attack_meets_armor(offline):
 @pytest.mark.parametrize(
     ("attacker", "target", "damage"),
     [
-        *((QUEEN, ROACH, 2 * (4 - 1)), (QUEEN, MEDIVAC, 9 - 1), (QUEEN, COLOSSUS, 9)),
-        *((TEMPEST, ROACH, 40 - 1), (TEMPEST, BATTLECRUISER, 30 + 22 - 3)),
-        *((PHOENIX, COLOSSUS, 2 * 5), (VIKING, COLOSSUS, 2 * (10 + 4)), (PHOENIX, ROACH, 0)),
+        (QUEEN, ROACH, 2 * (4 - 1)),
+        (QUEEN, MEDIVAC, 9 - 1),
+        (QUEEN, COLOSSUS, 9),
+        (TEMPEST, ROACH, 40 - 1),
+        (TEMPEST, BATTLECRUISER, 30 + 22 - 3),
+        (PHOENIX, COLOSSUS, 2 * 5),
+        (VIKING, COLOSSUS, 2 * (10 + 4)),
+        (PHOENIX, ROACH, 0),
     ],
 )
 def test_a_unit_fires_the_weapon_that_hits_its_target(offline, attacker, target, damage):
@@ -110,8 +115,10 @@ def test_a_unit_fires_the_weapon_that_hits_its_target(offline, attacker, target,
 @pytest.mark.parametrize(
     ("levels", "attacker", "target", "damage"),
     [
-        *(((1, WEAPONS), MARINE, ZEALOT, 6 + 1), ((2, SHIELDS), MARINE, ZEALOT, 6 - 1)),
-        *(((1, AIR_WEAPONS), TEMPEST, ROACH, 40 + 4 - 1), ((2, SHIELDS), MARINE, ROACH, 6 - 1)),
+        ((1, WEAPONS), MARINE, ZEALOT, 6 + 1),
+        ((2, SHIELDS), MARINE, ZEALOT, 6 - 1),
+        ((1, AIR_WEAPONS), TEMPEST, ROACH, 40 + 4 - 1),
+        ((2, SHIELDS), MARINE, ROACH, 6 - 1),
         ((1, AIR_WEAPONS), TEMPEST, BATTLECRUISER, 30 + 3 + 22 + 2 - 3),
     ],
 )

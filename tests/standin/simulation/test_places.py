@@ -27,9 +27,15 @@ def _can_place(session) -> int:
 @pytest.mark.parametrize(
     ("own", "enemy"),
     [
-        *((OVERLORD, TEMPLAR), (OVERLORD, BURROWED_ROACH), (FLYING_BARRACKS, BURROWED_MINE)),
-        *((OVERLORD, BURROWED_ZERGLING), (ZEALOT, None)),
-        *((None, ZEALOT), (None, DEPOT), (None, TEMPLAR), (None, BURROWED_ROACH)),
+        (OVERLORD, TEMPLAR),
+        (OVERLORD, BURROWED_ROACH),
+        (FLYING_BARRACKS, BURROWED_MINE),
+        (OVERLORD, BURROWED_ZERGLING),
+        (ZEALOT, None),
+        (None, ZEALOT),
+        (None, DEPOT),
+        (None, TEMPLAR),
+        (None, BURROWED_ROACH),
     ],
 )
 def test_what_is_not_seen_or_not_detected_does_not_block(field, own, enemy):
@@ -40,9 +46,16 @@ def test_what_is_not_seen_or_not_detected_does_not_block(field, own, enemy):
 @pytest.mark.parametrize(
     ("own", "enemy"),
     [
-        *((CENTER, None), (SIEGED, None), (OVERLORD, DEPOT), (OVERLORD, LOWERED)),
-        *((OVERLORD, ZEALOT), (OVERLORD, SIEGED), (OVERLORD, CHANGELING)),
-        *((OBSERVER, TEMPLAR), (OBSERVER, BURROWED_ROACH), (OBSERVER, BURROWED_MINE)),
+        (CENTER, None),
+        (SIEGED, None),
+        (OVERLORD, DEPOT),
+        (OVERLORD, LOWERED),
+        (OVERLORD, ZEALOT),
+        (OVERLORD, SIEGED),
+        (OVERLORD, CHANGELING),
+        (OBSERVER, TEMPLAR),
+        (OBSERVER, BURROWED_ROACH),
+        (OBSERVER, BURROWED_MINE),
     ],
 )
 def test_what_is_seen_and_does_not_step_aside_blocks(field, own, enemy):

@@ -10,14 +10,38 @@ from s2clientprotocol import query_pb2 as query_pb
 from tests.standin.conftest import step_until
 
 CENTER, BARRACKS, BAY, TURRET, BUNKER, TOWER, ACADEMY, ARMORY, FACTORY = (
-    *(18, 21, 22, 23, 24, 25, 26, 29, 27),
+    18,
+    21,
+    22,
+    23,
+    24,
+    25,
+    26,
+    29,
+    27,
 )
 SIEGED, TANK, LANDED, VIKING, SCV, MARINE, MARAUDER, HELLION, HELLBAT, FORTRESS, MULE = (
-    *(32, 33, 34, 35, 45, 48, 51, 53, 484, 130, 268),
+    32,
+    33,
+    34,
+    35,
+    45,
+    48,
+    51,
+    53,
+    484,
+    130,
+    268,
 )
 DARK_TEMPLAR, ZEALOT, BANSHEE = 76, 73, 55
 SIEGE, UNSIEGE, ASSAULT, FIGHTER, TO_HELLBAT, TO_HELLION, TRAIN_HELLBAT = (
-    *(388, 390, 403, 405, 1998, 1978, 596),
+    388,
+    390,
+    403,
+    405,
+    1998,
+    1978,
+    596,
 )
 TO_FORTRESS, CANCEL, TRAIN_SCV, STOP, MOVE, ATTACK = 1450, 3659, 524, 4, 16, 23
 NEEDS = error_pb.TechRequirementsNotMet

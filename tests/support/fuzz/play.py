@@ -120,8 +120,15 @@ def _game(executable: Path, directory: Path, temporary: Path) -> Iterator[Wire]:
     with tempfile.TemporaryFile(dir=temporary) as errors:
         process = subprocess.Popen(
             [
-                *(executable, "-listen", "127.0.0.1", "-port", str(port)),
-                *("-dataDir", directory, "-tempDir", temporary),
+                executable,
+                "-listen",
+                "127.0.0.1",
+                "-port",
+                str(port),
+                "-dataDir",
+                directory,
+                "-tempDir",
+                temporary,
             ],
             stdout=subprocess.PIPE,
             stderr=errors,

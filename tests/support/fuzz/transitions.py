@@ -179,8 +179,14 @@ def a_mask(rng: Rng) -> Any:
 
 
 INFOS: tuple[Any, ...] = (
-    *({}, {}, {}, {}, MappingProxyType({}), Counter()),
-    *({"k": 1}, {"lock": threading.Lock()}),
+    {},
+    {},
+    {},
+    {},
+    MappingProxyType({}),
+    Counter(),
+    {"k": 1},
+    {"lock": threading.Lock()},
 )
 WRONG_MASKS: tuple[Any, ...] = (
     np.ones(ACTIONS + 1, np.bool_),

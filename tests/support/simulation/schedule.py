@@ -21,8 +21,19 @@ Event = tuple[Any, ...]
 
 CALLS = frozenset(
     {
-        *("step", "reset", "send", "recv", "begin", "wait", "pause", "resume", "ask", "seed"),
-        *("set_attr", "look", "close"),
+        "step",
+        "reset",
+        "send",
+        "recv",
+        "begin",
+        "wait",
+        "pause",
+        "resume",
+        "ask",
+        "seed",
+        "set_attr",
+        "look",
+        "close",
     }
 )
 """Events that are calls of the trainer's."""
@@ -140,15 +151,34 @@ def some(chance: random.Random, n: int) -> tuple[int, ...] | None:
 
 
 _CALLS = (
-    *("reset", "reset", "reset", "send", "send", "recv", "recv", "recv", "begin", "wait"),
-    *("pause", "resume", "ask", "seed", "set_attr", "look", "close"),
+    "reset",
+    "reset",
+    "reset",
+    "send",
+    "send",
+    "recv",
+    "recv",
+    "recv",
+    "begin",
+    "wait",
+    "pause",
+    "resume",
+    "ask",
+    "seed",
+    "set_attr",
+    "look",
+    "close",
 )
 _LIMITS_S = (None, None, 0.0, 0.5, 20.0)
 _ARGUMENTS: dict[str, Callable[[random.Random, int], tuple[Any, ...]]] = {
     "reset": lambda chance, _: (chance.choice(("", "", "marked", "odd")),),
     "recv": lambda chance, _: (chance.choice((None, 0, 1, 2)), chance.choice(_LIMITS_S)),
     "wait": lambda chance, _: (chance.choice(_LIMITS_S),),
-    "ask": lambda chance, n: (*(some(chance, n), chance.choice(_LIMITS_S), chance.random() < 0.5),),
+    "ask": lambda chance, n: (
+        some(chance, n),
+        chance.choice(_LIMITS_S),
+        chance.random() < 0.5,
+    ),
     **dict.fromkeys(
         ("send", "begin", "pause", "resume", "set_attr"), lambda chance, n: (some(chance, n),)
     ),
@@ -174,8 +204,19 @@ def harmful(chance: random.Random) -> Event:
 
 
 _HARMFUL = (
-    *("die", "die", "die", "interrupt", "interrupt", "fault", "fault", "verdict", "hang"),
-    *("sleep", "refuse", "refuse", "raise"),
+    "die",
+    "die",
+    "die",
+    "interrupt",
+    "interrupt",
+    "fault",
+    "fault",
+    "verdict",
+    "hang",
+    "sleep",
+    "refuse",
+    "refuse",
+    "raise",
 )
 _DETAILS: dict[str, Callable[[random.Random], tuple[Any, ...]]] = {
     "interrupt": lambda _: (),
@@ -183,7 +224,9 @@ _DETAILS: dict[str, Callable[[random.Random], tuple[Any, ...]]] = {
     "verdict": lambda chance: (chance.randrange(4), chance.choice(VERDICTS)),
     "sleep": lambda chance: (chance.choice(SLEEPS_S),),
     "refuse": lambda chance: (
-        *(chance.choice(REFUSALS), chance.choice(ERRNOS), chance.choice((1, 1, 2, 8))),
+        chance.choice(REFUSALS),
+        chance.choice(ERRNOS),
+        chance.choice((1, 1, 2, 8)),
     ),
 }
 """What is said of such an event; of all others, which worker it happens to."""

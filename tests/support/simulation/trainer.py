@@ -29,8 +29,11 @@ from tests.support.simulation.system import system
 from tests.support.simulation.world import World
 
 TYPED = (
-    *(SC2PoolError, multiprocessing.TimeoutError),
-    *(AlreadyPendingCallError, NoAsyncCallError, GymnasiumError),
+    SC2PoolError,
+    multiprocessing.TimeoutError,
+    AlreadyPendingCallError,
+    NoAsyncCallError,
+    GymnasiumError,
 )
 HAS_EPISODE = LIVE - {State.NEW, State.STARTING, State.LAUNCHING, State.IDLE, State.OVER}
 ODD_OPTIONS = {("a", "tuple"): "no key of JSON's"}

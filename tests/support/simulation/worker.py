@@ -243,8 +243,14 @@ class Worker:
         mark = episode.options.get("mark", 0)
         seed = 0 if episode.seed is None else episode.seed
         return (
-            *(self.number, episode.number, self._step, action),
-            *(mark, self._attribute, seed, WHOLE),
+            self.number,
+            episode.number,
+            self._step,
+            action,
+            mark,
+            self._attribute,
+            seed,
+            WHOLE,
         )
 
     def _send_out_of_band(self, sequence: int, payload: bytes) -> None:

@@ -52,7 +52,9 @@ def test_rows_are_in_the_order_of_the_nodes() -> None:
 def test_observations_without_fixed_layout_stay_a_tuple() -> None:
     layout = space_layout(TEXT, 0)
     assert together(layout, [batch(("a", "b"), 1, 2), batch(("c",), 3)]).observations == (
-        *("a", "b", "c"),
+        "a",
+        "b",
+        "c",
     )
 
 

@@ -32,13 +32,26 @@ from sc2pool.tasks.minigames.zerglings.images import (
 from sc2pool.tasks.registry import resolve
 
 TASKS = [
-    *(MoveToBeacon, MoveToBeaconImage, CollectMineralShards, DefeatRoaches),
-    *(FindAndDefeatZerglings, FindAndDefeatZerglingsImage),
-    *(DefeatZerglingsAndBanelings, DefeatZerglingsAndBanelingsImage),
-    *(CollectMineralsAndGas, CollectMineralsAndGasImage, BuildMarines, BuildMarinesImage),
+    MoveToBeacon,
+    MoveToBeaconImage,
+    CollectMineralShards,
+    DefeatRoaches,
+    FindAndDefeatZerglings,
+    FindAndDefeatZerglingsImage,
+    DefeatZerglingsAndBanelings,
+    DefeatZerglingsAndBanelingsImage,
+    CollectMineralsAndGas,
+    CollectMineralsAndGasImage,
+    BuildMarines,
+    BuildMarinesImage,
 ]
 KINDS = [
-    *(OWN_MARINES, ENEMY_ROACHES, BEACONS, MINERAL_SHARDS, ENEMY_ZERGLINGS, ENEMY_BANELINGS),
+    OWN_MARINES,
+    ENEMY_ROACHES,
+    BEACONS,
+    MINERAL_SHARDS,
+    ENEMY_ZERGLINGS,
+    ENEMY_BANELINGS,
 ]
 TOWNS = {"CollectMineralsAndGas", "BuildMarines"}
 """Maps whose tasks take long steps."""

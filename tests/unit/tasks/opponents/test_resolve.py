@@ -68,7 +68,12 @@ def test_store_computer_and_none(duel, make_model, tmp_path):
 def test_opponents_take_turns(duel):
     both = resolve(InTurn((resolve(left, duel), resolve(Walker(), duel))), duel)
     assert [both.begin(Episode(number))[0] for number in range(6)] == [
-        *("left", "left", "Walker", "Walker", "left", "left")
+        "left",
+        "left",
+        "Walker",
+        "Walker",
+        "left",
+        "left",
     ]
 
 

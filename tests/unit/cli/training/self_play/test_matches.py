@@ -142,10 +142,14 @@ def test_matches_before_while_and_after(
     model_of().learn(256, callback=evaluation(env, options(tmp_path)))
     rows = read_results(tmp_path / "win_rates.csv")
     assert [(row.total_steps, row.opponent, row.games) for row in rows] == [
-        *((0, "weak", 2), (0, "strong", 2)),
-        *((100, "weak", 2), (100, "strong", 2)),
-        *((200, "weak", 2), (200, "strong", 2)),
-        *((256, "weak", 10), (256, "strong", 10)),
+        (0, "weak", 2),
+        (0, "strong", 2),
+        (100, "weak", 2),
+        (100, "strong", 2),
+        (200, "weak", 2),
+        (200, "strong", 2),
+        (256, "weak", 10),
+        (256, "strong", 10),
     ]
     assert {row.win_rate for row in rows if row.opponent == "weak"} == {1.0}
     said = capsys.readouterr().out.splitlines()

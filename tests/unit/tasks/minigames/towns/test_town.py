@@ -62,7 +62,7 @@ def test_vector(town, worker, unit):
     depot = unit(Kind(SUPPLY_DEPOT, OWN), 26, 24, tag=5, build_progress=1)
     site = unit(Kind(SUPPLY_DEPOT, OWN), 30, 24, tag=6, build_progress=0.5)
     builder = worker(2, 30, 25, commands.BUILD_SUPPLY_DEPOT)
-    seen = town(*(worker(1, 20, 30), builder, depot, site), minerals=300, food_used=20, food_cap=23)
+    seen = town(worker(1, 20, 30), builder, depot, site, minerals=300, food_used=20, food_cap=23)
     vector = seen.vector()
     assert vector[:4] == pytest.approx([0.3, 0.1, 23 / 200, 11 / 20])
     assert vector[4:7] == pytest.approx([2 / 50, 1 / 12, 0])
@@ -109,7 +109,10 @@ def test_refineries_and_their_workers(town, worker, unit):
     assert (order.ability_id, order.target_unit_tag) == (commands.BUILD_REFINERY, 103)
     assert seen.build_refinery() == [], "the only geyser is reserved"
     refinery = unit(
-        *(Kind(REFINERY, OWN), 22.5, 37.5, 7),
+        Kind(REFINERY, OWN),
+        22.5,
+        37.5,
+        7,
         **{"build_progress": 1, "assigned_harvesters": 2, "ideal_harvesters": 3},
     )
     seen = town(worker(1, 20, 33, 295, target=101), refinery)

@@ -23,12 +23,23 @@ from sc2pool.tasks.players.bots.driven_bot import prepare_step
 from sc2pool.tasks.players.bots.unit_sorter import UnitSorter
 
 STRUCTURES = [
-    *(UnitTypeId.NEXUS, UnitTypeId.HATCHERY, UnitTypeId.COMMANDCENTER, UnitTypeId.BARRACKS),
-    *(UnitTypeId.BARRACKSTECHLAB, UnitTypeId.REACTOR, UnitTypeId.PYLON, *ALL_GAS),
+    UnitTypeId.NEXUS,
+    UnitTypeId.HATCHERY,
+    UnitTypeId.COMMANDCENTER,
+    UnitTypeId.BARRACKS,
+    UnitTypeId.BARRACKSTECHLAB,
+    UnitTypeId.REACTOR,
+    UnitTypeId.PYLON,
+    *ALL_GAS,
 ]
 UNITS = [
-    *(UnitTypeId.SCV, UnitTypeId.PROBE, UnitTypeId.DRONE, UnitTypeId.LARVA, UnitTypeId.MARINE),
-    *(UnitTypeId.ZERGLING, UnitTypeId.XELNAGATOWER),
+    UnitTypeId.SCV,
+    UnitTypeId.PROBE,
+    UnitTypeId.DRONE,
+    UnitTypeId.LARVA,
+    UnitTypeId.MARINE,
+    UnitTypeId.ZERGLING,
+    UnitTypeId.XELNAGATOWER,
 ]
 KNOWN = [kind.value for kind in (*STRUCTURES, *UNITS)] + [*mineral_ids, *geyser_ids]
 STRANGE = 1_999_999
