@@ -39,7 +39,7 @@ def test_a_round_survives_json_and_keeps_the_seeds_of_what_is_left_in() -> None:
     assert set(part.strikes) < set(one.strikes)
 
 
-def test_attacks_need_what_they_harm() -> None:
+def test_attacks_need_their_target() -> None:
     assert "game KILL" not in possible(ADAPTERS["sb3, envs"], set())
     assert "worker KILL" in possible(ADAPTERS["sb3, envs"], set())
     assert "full disk" not in possible(ADAPTERS["sb3"], set())

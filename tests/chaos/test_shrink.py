@@ -9,7 +9,7 @@ from chaos.shrink import shrink
 
 
 @pytest.mark.parametrize("culprits", [{7}, {0, 31}, {3, 4, 5}, {1, 9, 17, 25}, set(range(32))])
-def test_only_what_is_needed_is_kept(culprits: set[int]) -> None:
+def test_only_needed_attacks_are_kept(culprits: set[int]) -> None:
     tried: list[Sequence[int]] = []
 
     def fails(part: Sequence[int]) -> bool:

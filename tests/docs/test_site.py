@@ -106,5 +106,5 @@ def test_the_packages_description_is_no_page(site: Path) -> None:
         ('<a href="https://a.b">a</a><img src="c.png"><link rel="canonical" href="//a">', []),
     ],
 )
-def test_what_a_page_loads_is_found(page: str, found: list[str]) -> None:
+def test_resources_of_a_page_are_found(page: str, found: list[str]) -> None:
     assert remote(page) == found

@@ -44,7 +44,7 @@ def case(report: Report, name: str) -> dict[str, Any]:
         pytest.param("dreamerv3", 4, marks=only_long),
     ],
 )
-def test_five_updates_whose_steps_are_the_pools(report, name, games):
+def test_steps_of_five_updates_are_the_pools(report, name, games):
     found = case(report, name)
     counts = found.get("counts", found)
     assert counts["sampled"] == counts["of the pools"] > 0
@@ -122,7 +122,7 @@ def test_a_killed_node_takes_its_games_along_and_the_training_goes_on(report):
         ("two versions", "ConfigError", "standin-2"),
     ],
 )
-def test_what_cannot_be_is_a_typed_error(report, name, kind, words):
+def test_impossible_configurations_are_typed_errors(report, name, kind, words):
     error = case(report, "errors")[name]
     assert error["type"] == kind, error["text"]
     assert words in error["text"]

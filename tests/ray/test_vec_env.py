@@ -89,7 +89,7 @@ def test_a_killed_actor_is_one_marked_truncation_in_each_of_its_rows(case):
 
 
 @pytest.mark.timing
-def test_games_end_within_two_seconds_with_what_they_belong_to(case):
+def test_games_end_within_two_seconds_of_their_owner(case):
     assert 0 <= case("actor_killed")["gone_s"] < 30
     assert 0 <= case("driver_killed")["gone_s"] < 30
     assert 0 <= case("node_lost_for_good")["gone_s"] < 30
@@ -120,7 +120,7 @@ def test_nothing_in_the_drivers_working_directory_is_imported(case):
     assert case("planted_files") == {"games": 4, "imported": False}
 
 
-def test_a_last_observation_is_true_whatever_the_trainer_writes_into_what_it_is_given(case):
+def test_last_observations_survive_edits_of_the_batch(case):
     assert case("scribbled") == {"array": [True] * 2, "no layout": [True] * 2}
 
 
@@ -138,7 +138,7 @@ def test_a_stopped_actor_is_found_soon_after_a_steps_limit(case):
     assert found["call_s"] < 120
 
 
-def test_a_stopped_head_is_an_error_of_whatever_asks_it(case):
+def test_a_stopped_head_is_an_error_of_each_call_that_asks_it(case):
     found = case("head_stopped")
     assert found["made"]["type"] == "NodeLostError"
     assert "the head of the Ray cluster has not answered within 2 s" in found["made"]["text"]

@@ -196,7 +196,7 @@ class Failing(CountingBot):
             raise LookupError("no such tactic")
 
 
-def test_what_an_opponent_raises_in_between_is_user_code(make_env):
+def test_an_opponents_error_between_steps_is_user_code(make_env):
     env = make_env(n=1, task=TellsLoops, opponent=Failing)
     env.reset()
     with pytest.raises(UserCodeError, match=r"(?s)no such tactic.*the opponent 'Failing' raised"):

@@ -219,7 +219,7 @@ def test_stopped_by_someone_else_is_a_fault_still(make_env):
     assert infos[1]["sc2pool.fault"]["kind"] == "stopped"
 
 
-def test_what_cannot_be_paused_is_told_and_goes_on(make_env):
+def test_a_game_that_cannot_be_paused_is_an_error_and_goes_on(make_env):
     env = make_env(task=Unstoppable)
     env.reset()
     with pytest.raises(PauseError, match=r"env 0: .*may not be stopped"):

@@ -108,7 +108,7 @@ def test_a_spare_misses_nothing_while_it_waits(make_env):
     assert env.stats().pauses.count == 0, "nobody has called for it"
 
 
-def test_what_a_spare_has_missed_is_told(make_env, standin_dir):
+def test_loops_that_a_spare_missed_are_counted(make_env, standin_dir):
     env = make_env(n=1, spares=1, task=Short, game=standin_dir)
     env.reset()
     play_until_the_spare_is_held(env)

@@ -219,7 +219,7 @@ def test_schedules(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schedule", FOUND.values(), ids=FOUND)
-def test_what_was_found_stays_mended(schedule: Schedule, tmp_path: Path) -> None:
+def test_found_schedules_stay_mended(schedule: Schedule, tmp_path: Path) -> None:
     assert uninterrupted(partial(play, schedule, tmp_path)) is None
 
 

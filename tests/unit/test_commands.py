@@ -41,7 +41,7 @@ def test_arrays_and_scalars_of_numpy(scalar):
     ],
     ids=["number", "one command", "tuple in it", "text", "None in it"],
 )
-def test_what_is_no_command(wrong, told):
+def test_wrong_arguments_are_refused(wrong, told):
     expected = r"act must return a list of raw_pb2.ActionRawUnitCommand \(see sc2pool.commands"
     with pytest.raises(UserCodeError, match=f"{expected}.*{told}"):
         as_actions(wrong)

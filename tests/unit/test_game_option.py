@@ -27,7 +27,7 @@ def test_alone_it_runs_the_contract_with_the_game(standin_dir: Path) -> None:
     assert folders == {"tests/unit/protocol", "tests/game", "tests/tasks"}
 
 
-def test_what_is_no_game_is_an_error_at_once(tmp_path: Path) -> None:
+def test_a_wrong_path_is_an_error_at_once(tmp_path: Path) -> None:
     done = collect(f"--game={tmp_path}")
     assert done.returncode == 4
     assert f"{tmp_path} has no folder Versions" in done.stderr

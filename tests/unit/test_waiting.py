@@ -41,7 +41,7 @@ def test_in_any_other_loop_it_is_not_possible(pipe):
     assert not asyncio.run(main())
 
 
-def test_what_is_waited_for_ends_it(pipe):
+def test_awaited_descriptor_ends_the_wait(pipe):
     async def main() -> None:
         wait = BlockingWait(pipe[0])
         assert wait.possible
@@ -64,7 +64,7 @@ def test_the_time_limit_ends_it(pipe):
     run(1, main)
 
 
-def test_whatever_the_loop_watches_ends_it_too(pipe):
+def test_other_descriptors_of_the_loop_end_the_wait(pipe):
     async def main() -> bytes:
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()

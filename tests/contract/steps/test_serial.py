@@ -232,6 +232,6 @@ def test_large_actions_and_attributes_do_not_block(pools):
         ({"render_mode": "human"}, "render_mode='human' needs workers"),
     ],
 )
-def test_what_is_refused(standin_dir, keywords, said):
+def test_keywords_that_need_workers_are_refused(standin_dir, keywords, said):
     with pytest.raises(ConfigError, match=said):
         DummySC2VecEnv("MoveToBeacon", game=standin_dir, **keywords)

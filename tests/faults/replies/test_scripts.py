@@ -37,7 +37,7 @@ def game_of(env: SubprocSC2VecEnv, index: int) -> psutil.Process:
     return game
 
 
-def test_what_is_shown_is_the_game(
+def test_stats_show_the_game_below_the_script(
     make_env: MakeEnv, below_a_script: Path, wait_for: Callable[..., None]
 ) -> None:
     env = make_env(n=1, game=below_a_script, config=CONFIG)

@@ -35,7 +35,7 @@ def test_every_request_is_answered_in_time_and_the_same_in_two_games(tmp_path):
         ({"ping": sc_pb.RequestPing()}, {"ping": sc_pb.ResponsePing()}, ""),
     ],
 )
-def test_what_is_wrong_with_a_reply(request_, reply, problem):
+def test_problems_of_a_reply(request_, reply, problem):
     frame = sc_pb.Request(**request_).SerializeToString()
     found = problem_of(frame, sc_pb.Response(**reply))
     assert problem in found

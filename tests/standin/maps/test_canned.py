@@ -229,7 +229,7 @@ def test_a_usual_map_after_a_canned_one(canned, command):
     assert canned.units(MARINE)[0].pos != marine.pos
 
 
-def test_what_would_change_the_observation_is_refused(canned):
+def test_changes_of_the_observation_are_refused(canned):
     point = common.Point2D(x=30, y=30)
     birth = debug_pb.DebugCreateUnit(unit_type=MARINE, owner=ME, pos=point)
     for change in (

@@ -148,7 +148,7 @@ def test_where_a_command_center_can_stand(melee):
     assert _can_place(session, BUILD_DEPOT, (17.0, 39.0)) == [error_pb.Success]
 
 
-def test_what_is_seen_blocks_a_place_and_what_is_not_does_not(melee):
+def test_only_seen_units_block_a_place(melee):
     session = melee(None)
     (center,) = _mine(session, CENTER)
     near = _free_place(session, BUILD_DEPOT, center)
@@ -295,7 +295,7 @@ def test_a_lost_builder_leaves_its_site(melee, command):
     assert _mine(session, DEPOT)[0].build_progress == before < 1
 
 
-def test_a_queue_and_what_is_cancelled(melee, command):
+def test_cancelling_in_a_queue(melee, command):
     session = melee(None)
     _rich(session, 500)
     (center,) = _mine(session, CENTER)
@@ -334,7 +334,7 @@ def _abilities(session, unit: raw_pb.Unit, *, free: bool = False) -> set[int]:
     return {one.ability_id for one in reply.abilities}
 
 
-def test_what_units_can_do_now(melee, command):
+def test_abilities_available_now(melee, command):
     session = melee(None)
     (center,), worker = _mine(session, CENTER), _mine(session, SCV)[0]
     builds = {BUILD_CENTER, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS}

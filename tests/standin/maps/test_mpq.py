@@ -28,7 +28,7 @@ def read_by_mpyq(archive: bytes) -> dict[str, bytes]:
     ],
     ids=["one", "large", "names", "many"],
 )
-def test_what_is_packed_is_read(files):
+def test_packed_files_are_read(files):
     archive = pack(files)
     assert read_by_mpyq(archive) == files
     for name, content in files.items():
@@ -41,7 +41,7 @@ def test_text_is_compressed():
     assert len(pack({"text": b"abc" * 50_000})) < 2_000
 
 
-def test_what_cannot_be_read():
+def test_unreadable_archives():
     archive = pack({"text": b"abc" * 100, "noise": os.urandom(100)})
     for content, name, limit_bytes in (
         (archive, "other", LIMIT_BYTES),

@@ -55,7 +55,7 @@ def test_action_results(offline, command):
     offline.step(2000)
 
 
-def test_what_was_done_is_observed_once(offline, command):
+def test_an_action_is_observed_once(offline, command):
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 50, 50))
     (marine,), (roach,) = offline.units(MARINE), offline.units(ROACH)
     chat, camera = sc_pb.Action(), sc_pb.Action()

@@ -210,7 +210,7 @@ def test_other_programs_read_the_file(offline):
     assert metadata["Players"][0]["AssignedRace"] == "Terr"
 
 
-def test_what_is_legal_in_a_replay(session_for):
+def test_legal_requests_in_a_replay(session_for):
     session = session_for()
     session.start()
     session.step(16)

@@ -182,7 +182,7 @@ def test_each_sees_its_own_fog_and_commands_its_own_units(pair, command):
     assert list(reply.action.result) == [error_pb.YouCantIssueCommandsToThatUnit]
 
 
-def test_what_both_are_told(pair):
+def test_game_info_of_both_players(pair):
     pair.begin()
     infos = [r.game_info for r in pair.ask(game_info=sc_pb.RequestGameInfo())]
     for player, info in enumerate(infos, 1):

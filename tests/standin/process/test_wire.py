@@ -120,7 +120,7 @@ def test_a_request_may_come_in_fragments(game):
     assert sc_pb.Response.FromString(wire.receive()).id == 5
 
 
-def test_nothing_waits_for_what_came_behind_it(game):
+def test_no_request_waits_for_a_later_one(game):
     """A ping, or half a message, in the same packet must not hold up a whole request."""
     wire = game.connect()
     request = sc_pb.Request(ping=sc_pb.RequestPing()).SerializeToString()

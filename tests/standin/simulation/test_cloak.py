@@ -70,7 +70,7 @@ def test_steps_of_any_size_detect_in_the_same_loop(session_for, command):
     assert play(1) == play(240)
 
 
-def test_nobody_attacks_what_he_does_not_see(offline, command):
+def test_unseen_units_are_not_attacked(offline, command):
     offline.arena((MARINE, 1, 30, 30), (TEMPLAR, 2, 31, 30), interface=SHOWN)
     offline.debug(GOD)
     offline.step(40)
@@ -97,7 +97,7 @@ def test_an_attack_ends_when_the_target_is_no_longer_detected(offline, command):
     assert templar.display_type == raw_pb.Hidden
 
 
-def test_an_explosion_hits_what_is_not_seen(offline):
+def test_explosions_hit_unseen_units(offline):
     offline.arena((TEMPLAR, 1, 30, 30), (SENTRY, 1, 30.5, 30), (BANELING, 2, 33, 30))
     offline.step(40)
     assert not offline.units(BANELING)

@@ -189,7 +189,7 @@ def test_attack_move_walks_fires_and_walks_on(offline, command):
     assert all(m.pos.x > 47 for m in offline.units(MARINE))
 
 
-def test_enemies_attack_what_they_see_and_wait_otherwise(offline):
+def test_enemies_attack_seen_units_and_wait_otherwise(offline):
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 31, 20))
     offline.step(50)
     assert offline.units(ROACH)[0].pos.x == 31

@@ -38,7 +38,7 @@ def _can_place(session) -> int:
         (None, BURROWED_ROACH),
     ],
 )
-def test_what_is_not_seen_or_not_detected_does_not_block(field, own, enemy):
+def test_undetected_units_do_not_block(field, own, enemy):
     field.create(*((kind, owner, *MIDDLE) for owner, kind in ((1, own), (2, enemy)) if kind))
     assert _can_place(field) == error_pb.Success
 
@@ -58,7 +58,7 @@ def test_what_is_not_seen_or_not_detected_does_not_block(field, own, enemy):
         (OBSERVER, BURROWED_MINE),
     ],
 )
-def test_what_is_seen_and_does_not_step_aside_blocks(field, own, enemy):
+def test_seen_units_that_do_not_step_aside_block(field, own, enemy):
     field.create(*((kind, owner, *MIDDLE) for owner, kind in ((1, own), (2, enemy)) if kind))
     assert _can_place(field) == error_pb.CantBuildLocationInvalid
 

@@ -90,7 +90,7 @@ def test_a_queue_that_becomes_full_is_an_error_of_the_next_loop(offline, command
     assert len(offline.units(MARINE)[0].orders) == 33
 
 
-def test_what_is_asked_for_takes_effect_with_the_next_loop(offline, command):
+def test_requests_take_effect_with_the_next_loop(offline, command):
     offline.arena((MARINE, 1, 20, 20))
     (marine,) = offline.units(MARINE)
     birth = debug_pb.DebugCreateUnit(unit_type=MARINE, owner=1, pos=common.Point2D(x=30, y=30))

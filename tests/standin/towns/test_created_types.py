@@ -83,7 +83,7 @@ def test_burrowed_units_are_hidden_from_who_does_not_detect_them(offline):
 
 
 @pytest.mark.parametrize("unit_type", [MISSILE, BRIDGE, 0, 4_000_000])
-def test_what_is_no_unit_is_refused(offline, unit_type):
+def test_other_types_than_units_are_refused(offline, unit_type):
     offline.arena((MARINE, 1, 20, 30))
     create = debug_pb.DebugCreateUnit(unit_type=unit_type, owner=1, pos=common.Point2D(x=20, y=20))
     commands = [debug_pb.DebugCommand(create_unit=create)]

@@ -148,7 +148,7 @@ def test_a_queued_order_follows_a_repair(town, command):
     assert [order.ability_id for order in one(session, SCV).orders] == [MOVE]
 
 
-def test_what_cannot_be_repaired(town, command):
+def test_targets_that_cannot_be_repaired(town, command):
     session = town()
     session.create((MARINE, 1, 28.0, 50.0), (HELLION, 2, 29.0, 50.0), (DEPOT, 1, 31.0, 50.0))
     session.step()

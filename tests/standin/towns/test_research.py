@@ -308,7 +308,7 @@ def test_an_episode_with_research_is_the_same_twice(town, command):
     assert frames[0] == frames[1]
 
 
-def test_what_is_researched_agrees_with_the_tables():
+def test_research_agrees_with_the_tables():
     tables = read()
     abilities = {row.ability_id: row for row in tables.abilities}
     upgrades = {row.upgrade_id: row for row in tables.upgrades}

@@ -39,7 +39,7 @@ def _distances(grid: np.ndarray, x: float, y: float) -> np.ndarray:
     return np.hypot(columns - x, rows - y)
 
 
-def test_what_was_never_seen_is_hidden_and_what_was_seen_is_fogged(session_for, command):
+def test_unseen_places_are_hidden_and_seen_ones_fogged(session_for, command):
     def play(step):
         session = session_for()
         session.arena((MARINE, 1, 12, 12), fog=True)
@@ -77,7 +77,7 @@ def test_neutral_scenery_is_remembered_from_the_start_and_seen_as_it_is(offline,
     assert len({shard.tag for shard in shards}) == 30
 
 
-def test_what_vanished_out_of_sight_is_remembered_until_its_place_is_seen(offline, command):
+def test_a_structure_lost_out_of_sight_is_remembered_until_its_place_is_seen(offline, command):
     offline.arena((MARINE, 1, 12, 30), units=[SHARDS], fog=True, playable_area=[[8, 28], [56, 32]])
     real = [unit for unit in offline.state.game.world.units if unit.type.id == SHARD]
     gone = max(real, key=lambda unit: unit.x)

@@ -243,7 +243,7 @@ def test_a_click_on_the_minimap_moves_the_camera(arena):
     assert session.act(action) == [error_pb.Error]
 
 
-def test_what_was_done_is_shown_to_each_interface(arena):
+def test_actions_are_shown_to_each_interface(arena):
     session = arena((MARINE, 1, *A))
     session.observe()
     session.act(army(), order(GENERAL_MOVE, C))

@@ -28,6 +28,6 @@ def test_whole_numbers_as_people_write_them(text: str, value: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "0", "-3", "1.5", "1.5e0", "15,00", "1,2", "1e999", "nan", "ten", "1e"]
 )
-def test_what_is_no_whole_number_is_refused(text: str) -> None:
+def test_other_texts_than_whole_numbers_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected a whole number of at least 1"):
         integer(1)(text)

@@ -170,7 +170,7 @@ def test_metrics_are_refused_where_they_cannot_be_served(
         options_from(*arguments)
 
 
-def test_what_bench_cannot_write_is_told_before_it_measures(
+def test_bench_refuses_a_file_it_cannot_write_before_it_measures(
     installation: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()

@@ -108,7 +108,7 @@ def test_environment_beats_usual_place_and_path_beats_both(machine, tmp_path, mo
     assert find(given).root == given
 
 
-def test_it_is_told_what_led_to_it(machine, tmp_path, monkeypatch):
+def test_found_by_names_the_reason(machine, tmp_path, monkeypatch):
     auto = find("auto").found_by
     assert auto.startswith("the stand-in (SC2PATH is not set")
     assert str(machine / "StarCraftII") in auto

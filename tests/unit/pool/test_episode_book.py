@@ -20,7 +20,7 @@ def test_episodes_are_numbered_from_zero_and_carry_their_options():
     assert [dict(episode.options) for episode in episodes] == [{"level": 1}, {}]
 
 
-def test_what_is_taken_back_is_dealt_again_before_all_others_and_nothing_twice():
+def test_returned_episodes_are_dealt_first_and_once():
     book = EpisodeBook()
     deal(book, 5)
     book.take_back([3])

@@ -236,7 +236,7 @@ def test_spares_hold_all_rows():
         ("put", UserCodeError, "use put_rows"),
     ],
 )
-def test_what_a_player_puts_is_checked_row_by_row(wrong, error, words):
+def test_observations_are_checked_row_by_row(wrong, error, words):
     with closing(pool_of(RowsSpec(wrong=wrong, masked=wrong == "mask"), n=1)) as pool:
         pool.reset()
         pool.send([0, 0])

@@ -92,7 +92,7 @@ def test_on_a_full_disk_it_is_in_memory(start, tmp_path, limited):
     assert read_tail(tmp_path / "log") == b""
 
 
-def test_what_is_no_ring_has_no_tail(tmp_path):
+def test_other_files_have_no_tail(tmp_path):
     assert read_tail(tmp_path / "nothing") == b""
     (tmp_path / "short").write_bytes(b"cut off")
     assert read_tail(tmp_path / "short") == b""

@@ -59,7 +59,7 @@ def test_a_process_and_all_below_it(make, family):
     assert {row, processes.at(child)} <= set(processes.below(os.getpid()))
 
 
-def test_only_what_is_below_the_root(make, family):
+def test_only_processes_below_the_root(make, family):
     parent, _ = family
     processes = make(parent).read()
     assert processes.at(os.getpid()) is None
@@ -82,7 +82,7 @@ def test_stopped_and_ended(make, family):
     assert table.read().at(child) is None, "it has ended, though its parent has not reaped it"
 
 
-def test_what_begins_later_is_found(make):
+def test_later_processes_are_found(make):
     table = make(os.getpid())
     table.read()
     for _ in range(3):

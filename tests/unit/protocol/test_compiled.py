@@ -359,14 +359,14 @@ def test_a_large_reply_needs_more_room():
     ],
     ids=["the end", "a surplus frame", "a ping", "a fragment"],
 )
-def test_what_comes_instead_is_handed_over(parts, closes):
+def test_other_replies_are_handed_over(parts, closes):
     with Answering(parts, closes=closes) as answering:
         sent = requests()
         assert step_on(answering, Deadline.after(30)) == (len(sent), sent, b"".join(parts))
 
 
 @needs_it
-def test_what_comes_before_the_request_is_handed_over():
+def test_bytes_before_the_request_are_handed_over():
     with Answering([]) as answering:
         answering.other.sendall(b"surplus")
         assert step_on(answering, Deadline.after(30)) == (0, requests(), b"surplus")

@@ -56,7 +56,7 @@ def test_equal_pools_agree():
         ),
     ],
 )
-def test_what_differs_is_named_with_its_node(other, words):
+def test_differences_are_named_with_their_nodes(other, words):
     with pytest.raises(ConfigError, match=words):
         check_agreement([("node a", PLAYED), ("node b", replace(PLAYED, **other))])
 

@@ -62,7 +62,7 @@ def test_without_git_there_is_none(checkout: Path, monkeypatch: pytest.MonkeyPat
         ),
     ],
 )
-def test_an_installation_from_a_repository_has_what_pip_kept(
+def test_commit_of_an_installation_from_a_repository(
     kept: object, told: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Installed:

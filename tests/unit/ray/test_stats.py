@@ -68,7 +68,7 @@ def test_matches_are_summed_by_opponent() -> None:
     assert merge(parts, past=[gone]).matches == {"early": MatchResults(win=2, loss=1, tie=1)}
 
 
-def test_what_is_gone_counts_and_shows_no_rows() -> None:
+def test_lost_pools_count_and_show_no_rows() -> None:
     merged = merge([("a", part("env 0"))], past=[part("env 0", returns=(1.0,), faults=1)])
     assert merged.env_steps == 200
     assert (merged.episodes, merged.faults) == (1, 1)

@@ -187,14 +187,14 @@ def test_an_order_without_a_place_draws_nothing(game_info):
     )
 
 
-def test_what_flies_is_above_what_walks(game_info):
+def test_flying_units_are_drawn_above_walking_ones(game_info):
     walker = unit(12, 15, alliance=raw_pb2.Enemy, tag=2)
     flyer = unit(12, 15, is_flying=True)
     for units in ((walker, flyer), (flyer, walker)):
         assert at(draw(game_info, observation(*units)), 12, 15) == OWN
 
 
-def test_what_is_cloaked_or_planned_lets_the_ground_through(game_info):
+def test_cloaked_and_planned_units_are_translucent(game_info):
     for fields in (
         {"cloak": raw_pb2.Cloaked},
         {"is_burrowed": True},
@@ -205,7 +205,7 @@ def test_what_is_cloaked_or_planned_lets_the_ground_through(game_info):
         assert count(frame, OWN) > 0, "its edge"
 
 
-def test_fog_darkens_what_is_not_seen_now_and_more_what_never_was(game_info):
+def test_fog_darkens_places_out_of_sight_and_more_those_never_seen(game_info):
     state = observation()
     visibility = np.full((SIZE, SIZE), 2)
     visibility[:, 8:12], visibility[:, 12:] = 1, 0

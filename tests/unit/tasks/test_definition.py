@@ -130,7 +130,7 @@ def test_wrong_players(attributes, told):
         (MoveToBeacon, {"opponent": Computer()}, "opponent is for tasks of two players, and Move"),
     ],
 )
-def test_what_only_one_or_two_players_can(task, keywords, told):
+def test_wrong_number_of_players_is_refused(task, keywords, told):
     installation: Any = None
     with pytest.raises(ConfigError, match=told):
         TaskSpec(task, installation, Path("x"), Limits(), **keywords)

@@ -50,7 +50,7 @@ def test_the_smallest_of_the_fast_ones_is_best():
         ([pool(1, 500), pool(4, 1900), pool(8, 1900)], 16, 7_000, Limit.GAME),
     ],
 )
-def test_what_limits_it(measured, cores, free_mb, limit):
+def test_limit_of_the_rate(measured, cores, free_mb, limit):
     assert limit_of(best(measured), measured, cores, free_mb * MB) is limit
 
 

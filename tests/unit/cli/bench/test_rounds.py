@@ -70,7 +70,7 @@ def test_a_ratio_is_taken_round_by_round():
     ("values", "interval"),
     [([7.0], (7, 7)), ([3, 1, 2], (1, 3)), (range(1, 6), (1, 5)), (range(1, 9), (2, 7))],
 )
-def test_a_medians_interval_leaves_out_what_certainty_allows(values, interval):
+def test_interval_of_a_median_leaves_out_the_extremes(values, interval):
     assert median_interval(values) == interval
 
 

@@ -139,7 +139,7 @@ def test_every_check_is_among_the_cases() -> None:
     assert list(CHECKS) == list(dict.fromkeys(name for name, *_ in CASES))
 
 
-def test_what_was_not_measured() -> None:
+def test_checks_without_a_measurement_are_not_possible() -> None:
     findings = Findings()
     findings.note_unknown(CHECKS["seed"], "too late")
     found = {f.check.name: f.judgement for f in findings.in_order(list(CHECKS.values()), "no game")}
@@ -168,7 +168,7 @@ def test_every_fault_a_game_can_raise_has_its_advice(kind: FaultKind) -> None:
     assert finding.judgement.advice
 
 
-def test_what_failed_before_any_game_has_the_advice_of_its_check() -> None:
+def test_failure_before_any_game_has_the_advice_of_its_check() -> None:
     findings, game = Findings(), CHECKS["game"]
     with pytest.raises(ProbeFailed), findings.trying(game):
         raise ConfigError("there is none")

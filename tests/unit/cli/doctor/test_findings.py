@@ -34,7 +34,7 @@ def broken() -> Findings:
     return findings
 
 
-def test_what_is_wrong_comes_last_with_the_way_to_fix_it(broken: Findings) -> None:
+def test_failures_come_last_with_the_way_to_fix_them(broken: Findings) -> None:
     text = as_text(in_order(broken), 100)
     above, _, below = text.partition("WHAT IS WRONG, AND HOW TO FIX IT")
     assert "its log ends with: (see below)" in above
@@ -51,7 +51,7 @@ def test_checks_that_were_not_possible_share_their_reason() -> None:
     assert text.count("there is no game to look at") == 4  # once for each part
 
 
-def test_what_differs_is_explained_and_no_failure() -> None:
+def test_differences_are_explained_and_no_failures() -> None:
     findings = Findings()
     findings.note(checks.restart_variety, 5, 1)
     different = in_order(findings)

@@ -76,7 +76,7 @@ def test_a_state_is_live_or_gone():
 
 
 @pytest.mark.parametrize("event", [Event.FAULT, Event.RECYCLE])
-def test_whatever_goes_wrong_in_a_live_state_leads_to_dead(event):
+def test_failures_in_live_states_lead_to_dead(event):
     assert {advance(state, event) for state in LIVE} == {State.DEAD}
 
 
@@ -98,7 +98,7 @@ def test_every_state_can_be_reached_and_every_event_happens():
     assert {event for _, event in TRANSITIONS} == set(Event)
 
 
-def test_what_is_not_in_the_table_is_a_defect_and_raises():
+def test_events_outside_the_table_raise():
     missing = set(product(State, Event)) - set(TRANSITIONS)
     assert (State.NEW, Event.STEP) in missing
     for state, event in missing:

@@ -34,7 +34,7 @@ def test_messages_arrive_whole_and_in_order(ends):
     assert receive(ends[1], 50) == sent
 
 
-def test_whether_there_is_something_to_receive(ends):
+def test_readable_once_a_message_is_there(ends):
     assert not ends[1].readable(0.0)
     ends[0].send("a message")
     assert ends[1].readable(30.0)
@@ -66,7 +66,7 @@ def test_half_a_message_is_kept_until_the_rest_comes():
         end.close()
 
 
-def test_what_was_sent_before_the_end_is_still_received(ends):
+def test_messages_sent_before_the_end_are_received(ends):
     ends[1].send("last words")
     ends[1].close()
     assert ends[0].receive() == ["last words"]

@@ -34,7 +34,7 @@ def allow():
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_what_is_told():
+def test_shortage_names_both_numbers():
     enough = 6 + PER_POOL + 10 * ALONE
     assert shortage(10, 1, 6, enough) is None
     told = shortage(10, 1, 6, enough - 1)

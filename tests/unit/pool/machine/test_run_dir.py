@@ -38,7 +38,7 @@ def test_it_is_private_and_goes_with_the_run(temp):
     assert list(temp.iterdir()) == []
 
 
-def test_living_runs_and_what_is_not_ours_are_left_alone(temp):
+def test_living_runs_and_foreign_files_are_left_alone(temp):
     run = RunDir()
     others = [
         "other",

@@ -36,7 +36,7 @@ def test_its_game_ends_with_it(wait_for):
     worker.end()
 
 
-def test_what_it_leaves_when_it_ends_by_itself_ends_too(wait_for):
+def test_children_left_by_a_worker_are_ended(wait_for):
     process = start("sh", "-c", "sleep 60 >/dev/null & echo $!")
     assert process.stdout is not None
     with process.stdout as told:

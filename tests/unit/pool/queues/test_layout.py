@@ -39,7 +39,7 @@ def test_leaves_stand_in_the_spaces_own_order():
     assert [leaf.dtype for leaf in leaves] == [np.float32, np.int64, np.int8]
 
 
-def test_what_is_taken_apart_can_be_built_again():
+def test_parts_of_a_value_build_it_again():
     layout = space_layout(NESTED, 0)
     value = NESTED.sample()
     parts = [part for _, part in layout.parts(value)]

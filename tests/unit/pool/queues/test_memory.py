@@ -42,7 +42,7 @@ def test_it_has_no_name(descriptor, run_temp):
     assert not os.get_inheritable(descriptor)
 
 
-def test_what_cannot_be_claimed_is_a_config_error_then(variant):
+def test_memory_that_cannot_be_claimed_is_a_config_error(variant):
     done = subprocess.run(
         [sys.executable, "-c", CLAIM_TOO_MUCH, str(int(variant == "linux"))],
         capture_output=True,

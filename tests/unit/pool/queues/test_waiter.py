@@ -51,7 +51,7 @@ def test_a_ring_ends_one_wait(waiter, doorbells):
     assert waiter.wait_for(doorbells[1], LONG_S)
 
 
-def test_what_is_watched_ends_it_until_it_is_seen_to(waiter, doorbells):
+def test_readable_channel_ends_every_wait_until_it_is_read(waiter, doorbells):
     ours, theirs = socket.socketpair()
     with ours, theirs:
         waiter.add(ours.fileno(), "channel")

@@ -61,7 +61,7 @@ def test_a_report_has_all_that_is_known(tmp_path):
     assert (folder / "last.SC2Replay").read_bytes() == b"replay"
 
 
-def test_what_is_not_known_is_left_out(tmp_path):
+def test_unknown_facts_are_left_out(tmp_path):
     instance = replace(INSTANCE, episode=None, games=[])
     path = fault_reports.write(tmp_path, FAULT, instance, Evidence())
     assert os.listdir(path) == ["fault.json"]  # noqa: PTH208

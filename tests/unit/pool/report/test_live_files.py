@@ -30,7 +30,7 @@ def test_a_request_makes_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_written_is_read(tmp_path):
+def test_written_data_are_read(tmp_path):
     live_files.write(tmp_path / "pool.json", {"steps": 1, "state": "playing"})
     seen = live_files.read(tmp_path / "pool.json")
     assert seen is not None
@@ -41,7 +41,7 @@ def test_what_is_written_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("data", [{"return": math.nan}, {"return": math.inf}, {(1, 2): 3}])
-def test_what_json_cannot_hold_leaves_it_as_it_was(tmp_path, data):
+def test_values_that_json_cannot_hold_leave_the_file_as_it_was(tmp_path, data):
     live_files.write(tmp_path / "pool.json", {"steps": 1})
     live_files.write(tmp_path / "pool.json", data)
     seen = live_files.read(tmp_path / "pool.json")

@@ -36,7 +36,7 @@ def test_a_slow_policy_is_late_for_all(alignment):
     assert alignment.delays_loops() is None
 
 
-def test_what_was_before_an_episode_counts_for_nothing(alignment):
+def test_gaps_before_an_episode_do_not_count(alignment):
     for _ in range(2):
         alignment.note([0.0, 0.3])
     alignment.note(None)

@@ -180,7 +180,7 @@ def test_rows_belong_to_the_envs_that_are_gathered(pair):
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
-def test_the_fast_path_gathers_what_the_general_one_does(pair, rows):
+def test_both_paths_gather_the_same(pair, rows):
     queues = [pair().answer(value(number), number / 2) for number in range(3)]
     queues = [queues[row] for row in rows]
     general, fast = (Gatherer(space_layout(SPACE, 0), 3) for _ in range(2))
@@ -219,7 +219,7 @@ def test_a_batch_is_never_written_again(pair):
 
 
 @pytest.mark.parametrize("unanswered", [False, True])
-def test_an_env_that_died_shows_its_last_observation_whatever_became_of_the_batch(pair, unanswered):
+def test_a_dead_envs_last_observation_survives_edits_of_the_batch(pair, unanswered):
     """As one does that is not reset by the pool (`SC2GymEnv`)."""
     alive, dead = pair(), pair()
     gatherer = Gatherer(space_layout(SPACE, 0), 2)

@@ -103,7 +103,7 @@ def test_replies_in_any_order_are_one_batch_in_the_order_of_the_envs(simulated):
         one.pool.recv()
 
 
-def test_episodes_are_dealt_in_the_order_of_the_envs_whoever_ends_first(simulated):
+def test_episodes_are_dealt_in_the_order_of_the_envs(simulated):
     one = simulated(3)
     one.pool.reset()
     one.send(1, 2, 3)
@@ -174,7 +174,7 @@ def test_without_autoreset_an_env_stays_over_until_its_episode_is_asked_for(simu
     assert batch.rewards.tolist() == [0, 4]
 
 
-def test_what_is_pending_at_a_reset_is_dropped(simulated):
+def test_pending_steps_are_dropped_at_a_reset(simulated):
     one = simulated(2)
     one.pool.reset()
     one.send(5, 6)

@@ -14,7 +14,7 @@ def test_bits_and_bytes():
     assert bytes_of(grid).tolist() == [[1, 2], [3, 4]]
 
 
-def test_what_is_missing_is_zero():
+def test_missing_bytes_are_zero():
     grid = common_pb2.ImageData(size=common_pb2.Size2DI(x=4, y=2), data=b"\xff")
     assert bytes_of(grid).tolist() == [[255, 0, 0, 0], [0] * 4]
     assert bits_of(common_pb2.ImageData()).shape == (0, 0)

@@ -86,7 +86,7 @@ def test_bots_take_turns_with_policies(duel):
         (np.zeros, None),
     ],
 )
-def test_what_is_no_bot(given, told, duel):
+def test_other_objects_are_refused(given, told, duel):
     if told is None:
         assert resolve(given, duel).name == "zeros"
         return

@@ -83,7 +83,7 @@ def test_a_task_of_one_player_has_no_opponent():
 
 
 @pytest.mark.parametrize("given", [3, 2.5, {}, Walker, object()])
-def test_what_is_no_policy(given, duel):
+def test_other_objects_are_refused(given, duel):
     with pytest.raises(ConfigError, match=r"opponent must be an? "):
         resolve(given, duel)
 

@@ -55,7 +55,7 @@ def test_a_full_store_is_thinned_out_but_keeps_the_first(tmp_path):
     assert len(steps_in(store)) <= 5
 
 
-def test_a_resumed_run_drops_what_came_later(tmp_path):
+def test_a_resumed_run_drops_later_snapshots(tmp_path):
     store = filled(tmp_path, 0, 10, 20, 30)
     store.drop_later(20)
     assert steps_in(store) == [0, 10, 20]

@@ -69,7 +69,7 @@ def test_not_one_for_each(changes, message):
         split(TEAM._replace(**changes))
 
 
-def test_what_is_no_team_has_one_row():
+def test_other_tasks_have_one_row():
     task = MarineDuel()
     assert asyncio.run(rows_of(task, TEAM, with_state=True)) == [TEAM]
     assert as_taken(task, [3]) == 3

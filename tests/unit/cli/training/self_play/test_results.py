@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_written_is_read(path: Path) -> None:
+def test_written_results_are_read(path: Path) -> None:
     assert read_results(path) == ROWS
     assert path.read_text().splitlines()[:2] == [
         "total_steps,opponent,games,wins,losses",
@@ -43,7 +43,7 @@ def test_a_last_line_that_was_cut_off(path: Path) -> None:
     assert read_results(path) == ROWS[:-1]
 
 
-def test_a_resumed_run_drops_what_came_later(path: Path) -> None:
+def test_a_resumed_run_drops_later_results(path: Path) -> None:
     log = ResultLog(path, steps_done=600)
     assert log.rows == ROWS[:4]
     new = ResultRow(700, "first", 20, 20, 0)

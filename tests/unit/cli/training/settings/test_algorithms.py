@@ -17,7 +17,7 @@ def test_there_is_such_a_class(algo: str) -> None:
     assert issubclass(ALGORITHMS[algo].load_class(), BaseAlgorithm)
 
 
-def test_what_fits() -> None:
+def test_algorithms_that_fit_their_task() -> None:
     check_algorithm("maskable-ppo", DefeatRoaches)
     check_algorithm("dqn", MoveToBeacon)
     check_algorithm("ppo", CollectMineralShards)

@@ -85,7 +85,7 @@ def test_the_order_of_the_types_is_free_and_counts_may_be_repeated():
         ("enemy_mask", {"dist_type": "mask"}, "capability_config has unknown keys: enemy_mask"),
     ],
 )
-def test_what_is_wrong(path, value, message):
+def test_wrong_configurations_are_refused(path, value, message):
     with pytest.raises(ConfigError, match=message):
         random_teams("any", MAP, changed(path, value))
 

@@ -82,7 +82,7 @@ def test_a_seed_repeats():
     assert (one.enemy_places == other.enemy_places).all()
 
 
-def test_what_a_contest_says():
+def test_sizes_and_names_of_a_contest():
     assert (teams(8, 5).n_targets, teams(5, 8).n_targets) == (8, 8), "medivacs heal allies"
     protoss = teams(8, 5, "10gen_protoss")
     assert protoss.n_targets == 5
