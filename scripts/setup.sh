@@ -137,12 +137,14 @@ show_progress() {
 }
 
 # Its errors and warnings go to .venv/setup.err, for a failure to show. Python compiles what is imported
-# by itself; to compile all of torch would take ten seconds.
+# by itself, where it may; to compile all of torch takes ten seconds.
 pip_install() {
+    compile=--no-compile
+    [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || compile=--compile
     # The verdict goes through a file, because the status of a pipeline is that of its last part.
     rm -f "$venv/.installed"
     {
-        "$venv/bin/python" -m pip install --no-input --no-compile --progress-bar off --log "$venv/setup.log" \
+        "$venv/bin/python" -m pip install --no-input $compile --progress-bar off --log "$venv/setup.log" \
             -c "$constraints" "$@" 2>"$venv/setup.err" && : >"$venv/.installed"
     } | show_progress
     [ -e "$venv/.installed" ]
