@@ -124,6 +124,14 @@ def test_the_first_call_sets_up_and_runs(checkout: Checkout) -> None:
     assert checkout.calls() == ["venv", "torch", "pip"]
 
 
+@pytest.mark.parametrize(("forbidden", "option"), [("", "--no-compile"), ("1", "--compile")])
+def test_packages_are_compiled_if_the_shell_forbids_it_later(
+    checkout: Checkout, forbidden: str, option: str
+) -> None:
+    checkout.run(PYTHONDONTWRITEBYTECODE=forbidden)
+    assert f" {option} " in checkout.log.read_text()
+
+
 def test_a_second_call_only_runs(checkout: Checkout) -> None:
     checkout.run()
     checkout.calls()
