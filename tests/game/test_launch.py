@@ -79,8 +79,9 @@ def test_a_game_that_is_killed_once_it_has_answered_has_not_lost_its_port(fake, 
     begun: list[psutil.Process] = []
 
     def kill_before_the_look(process, port):
-        begun.append(process.family()[0])
-        begun[-1].send_signal(signal.SIGKILL)
+        if process.exit_code() is None:
+            begun.append(process.family()[0])
+            begun[-1].send_signal(signal.SIGKILL)
         while process.exit_code() is None:
             pass
         return clients(process, port)

@@ -90,7 +90,7 @@ def test_a_plain_bot_follows_its_game(make_env):
     assert info["sc2pool.result"] == "undecided"
     seen = info["loops_of_turns"]
     assert len(seen) >= 8, "a turn in each four loops"
-    assert all(1 <= after - before <= 12 for before, after in pairwise(seen))
+    assert all(before < after for before, after in pairwise(seen))
     assert not step(env)[0].any(), "the next episode goes on"
     assert env.stats().matches["counts"].undecided == 1
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.pool import spares, stepping
+from sc2pool.pool import spares
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.instances.supervisor import Supervisor
@@ -23,6 +23,7 @@ from sc2pool.pool.queues.layout import SlotLayout
 from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.queues.slots import SlotBatch, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
+from sc2pool.pool.stepping import stepping
 from sc2pool.pool.stepping.batch import Gatherer, synthetic_outcome
 from sc2pool.pool.stepping.lockstep import Lockstep
 from sc2pool.pool.stepping.stepping import Stepping
