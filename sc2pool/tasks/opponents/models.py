@@ -4,9 +4,10 @@
                 policy.pth  the policy's weights
                 …           optimizers and others, which only training needs: never read
 
-Rules: the trainer reads the two spaces and imports neither torch nor SB3 for it; a worker loads
-each file once, with one thread for torch; a policy draws its actions from random numbers of its
-own, so a seeded episode is the same whatever else the worker plays.
+Rules: the trainer reads the two spaces, which runs no code of the file's, and imports neither torch
+nor SB3 for it; a worker loads each file once, with one thread for torch; to load a policy's class
+and arguments may run code of the file's, as SB3's own `load` does; a policy draws its actions from
+random numbers of its own, so a seeded episode is the same whatever else the worker plays.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
+from sc2pool.tasks.opponents.pickled_spaces import load_space
 from sc2pool.tasks.opponents.policies import Policy, PredictPair, action_of
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
@@ -85,10 +87,7 @@ class SavedModel:
         """
         with self._opened() as archive:
             data = self._data(archive)
-            return (
-                self._value(data, "observation_space"),
-                self._value(data, "action_space"),
-            )
+            return self._space(data, "observation_space"), self._space(data, "action_space")
 
     def check_spaces(
         self, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
@@ -129,8 +128,8 @@ class SavedModel:
                 arguments["use_sde"] = True
             try:
                 policy = self._value(data, "policy_class")(
-                    self._value(data, "observation_space"),
-                    self._value(data, "action_space"),
+                    self._space(data, "observation_space"),
+                    self._space(data, "action_space"),
                     _no_learning,
                     **arguments,
                 )
@@ -138,7 +137,9 @@ class SavedModel:
                     BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True
                 )
                 policy.load_state_dict(weights)
-            except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            except (ConfigError, ModuleNotFoundError):
+                raise
+            except Exception as error:  # of a damaged file zipfile, zlib, pickle, torch raise many
                 raise self._not_a_model(error) from error
         policy.set_training_mode(False)
         return policy  # type: ignore[no-any-return]
@@ -162,13 +163,19 @@ class SavedModel:
             return zipfile.ZipFile(file)
         except FileNotFoundError as error:
             raise ConfigError(f"{self._what}: no such file") from error
-        except (OSError, zipfile.BadZipFile) as error:
+        except Exception as error:  # zipfile has no base of those that it raises
             raise self._not_a_model(error) from error
 
     def _data(self, archive: zipfile.ZipFile) -> dict[str, Any]:
         try:
             return dict(json.loads(archive.read("data")))
-        except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        except Exception as error:  # as above; RecursionError for brackets within brackets
+            raise self._not_a_model(error) from error
+
+    def _space(self, data: dict[str, Any], name: str) -> spaces.Space[Any]:
+        try:
+            return load_space(base64.b64decode(data[name][_SERIALIZED]))
+        except Exception as error:  # what unpickling raises depends on the damage
             raise self._not_a_model(error) from error
 
     def _value(self, data: dict[str, Any], name: str) -> Any:

@@ -35,7 +35,7 @@ from sc2pool.tasks.queue_pair import QueuePair
 Rule = Literal["latest", "uniform", "prioritised"]
 RULES: Final[tuple[Rule, ...]] = get_args(Rule)
 WIN_RATES_FILE = "win_rates.json"
-_NAME = re.compile(r"step-(\d+)")
+_NAME = re.compile("step-(0|[1-9][0-9]*)")  # as `add` writes it: nothing else is ours
 _TRIES = 5
 """Choices before a worker gives up: the trainer may remove a file between choosing and loading."""
 
@@ -80,10 +80,11 @@ class SnapshotStore:
     def snapshots(self) -> list[SavedModel]:
         """Those in the folder, in the order of their steps."""
         try:
-            names = [path.stem for path in self.folder.iterdir() if path.suffix == ".zip"]
+            found = [path for path in self.folder.glob("step-*.zip") if path.is_file()]
         except OSError:
             return []
-        steps = sorted(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
+        names = [_NAME.fullmatch(path.stem) for path in found]
+        steps = sorted(int(name[1]) for name in names if name)
         return [self._snapshot(step) for step in steps]
 
     def add(self, model: Saveable, steps: int) -> SavedModel:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import os
+import pickle
 import subprocess
 import sys
 import zipfile
@@ -222,3 +225,69 @@ def test_a_seeded_team_draws_the_same_actions(make_model):
         return [int(a) for _ in range(8) for a in asyncio.run(pair.get_actions())]
 
     assert drawn(1) == drawn(1) != drawn(2)
+
+
+@pytest.mark.parametrize("part", ["data", "policy.pth"])
+@pytest.mark.parametrize("damage", ["bits", "cut", "deep"])
+def test_a_damaged_file_is_a_config_error(saved, part, damage):
+    path = saved()
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+        at = archive.getinfo(part).header_offset
+    if damage == "deep":
+        parts[part] = b"[" * 200_000
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in parts.items():
+                archive.writestr(name, content)
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[: at + 60])
+    else:
+        content = bytearray(path.read_bytes())
+        content[at + 60 : at + 90] = bytes(30)
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match="not a model that SB3 has saved"):
+        SavedModel("model", path).load()
+
+
+def with_space(path, space: object) -> SavedModel:
+    """The model in this file, with another observation space."""
+    with zipfile.ZipFile(path) as archive:
+        data = json.loads(archive.read("data"))
+    data["observation_space"] = {":serialized:": base64.b64encode(pickle.dumps(space)).decode()}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", json.dumps(data))
+    return SavedModel("model", path)
+
+
+class RunsCode:
+    """Does harm where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_to_read_spaces_runs_no_code_of_the_file(saved, tmp_path):
+    harm = tmp_path / "harm"
+    with pytest.raises(ConfigError, match=r"posix\.mkdir is no part of a space of gymnasium's"):
+        with_space(saved(), RunsCode(harm)).read_spaces()
+    assert not harm.exists()
+    with pytest.raises(ConfigError, match="expected a space, got NoneType"):
+        with_space(saved(), None).read_spaces()
+
+
+def test_every_space_of_gymnasium_is_read(saved):
+    every = spaces.Dict(
+        box=spaces.Box(np.array([-1.0, 0.0], np.float32), 1.0),
+        discrete=spaces.Discrete(3, start=2),
+        others=spaces.Tuple([spaces.MultiDiscrete([2, 3]), spaces.MultiBinary([2, 3])]),
+        text=spaces.Text(5),
+        many=spaces.Sequence(spaces.Discrete(2)),
+        graph=spaces.Graph(spaces.Discrete(2), None),
+        one_of=spaces.OneOf([spaces.Discrete(2), spaces.Box(0, 1)]),
+    )
+    every.seed(3)
+    every.sample()
+    assert with_space(saved(), every).read_spaces()[0] == every

@@ -42,6 +42,9 @@ def test_snapshots_are_in_the_order_of_their_steps(tmp_path):
     store = filled(tmp_path / "new" / "store", 0, 900, 1000, 20_000)
     for other in ("step-7", "step-x.zip", "unfinished-step-9.zip", "model.zip"):
         (store.folder / other).touch()
+    for other in ("step-007.zip", "step-٣.zip"):
+        (store.folder / other).touch()
+    (store.folder / "step-8.zip").mkdir()
     assert steps_in(store) == [0, 900, 1000, 20_000]
     assert SnapshotStore(tmp_path / "none").snapshots() == []
 
