@@ -5,6 +5,7 @@ Rule it keeps: a wrong, missing or unknown key is an error that says where it is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -62,8 +63,9 @@ class Fields:
 
     def number(self, key: str, most: float) -> float:
         """A number from 0 to `most`."""
-        if type(self._left.get(key)) is int:
-            self._left[key] = float(self._left[key])
+        whole = self._left.get(key)
+        if type(whole) is int:  # which may be too large to be converted
+            self._left[key] = float(whole) if 0 <= whole <= most else math.inf
         value = self.take(key, float)
         if not 0 <= value <= most:
             raise ScenarioError(f"{self._where}.{key} must be 0 to {most:g}, not {value}")

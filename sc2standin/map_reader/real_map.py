@@ -45,17 +45,17 @@ SCRIPT, OBJECTS, CLIFFS, FLAGS = "MapScript.galaxy", "Objects", "t3SyncCliffLeve
 _TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
 """The types by their names in the maps; one of these is misspelt."""
 
+# Each pattern is found in linear time, and finds no number that is too long for Python's.
 _CREATE = re.compile(
-    r'CreateUnitsWithDefaultFacing\((\d+), "(\w+)", 0, (\d+), PointFromId\((\d+)\)\)'
+    r'CreateUnitsWithDefaultFacing\((\d{1,9}), "(\w{1,99})", 0, (\d{1,9}), '
+    r"PointFromId\((\d{1,9})\)\)"
 )
 _ATTACK = re.compile(r'OrderTargeting(Point|UnitGroup)\(AbilityCommand\("attack", 0\), (.+)')
-_HUNT = re.compile(
-    r'OrderTargetingUnit\(AbilityCommand\("attack", 0\), UnitGroupClosestToPoint'
-    r".*TriggerAddEventTimePeriodic\(\w+, ([\d.]+), c_timeGame\)",
-    re.DOTALL,
-)
-_POINT = re.compile(r"PointFromId\((\d+)\)")
-_PLACED = re.compile(r'<ObjectPoint Id="(\d+)" Position="([\d.]+),([\d.]+),[^"]*"')
+_HUNT = 'OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint'
+_REAL = r"(\d{1,9}(?:\.\d{0,9})?)"
+_PERIOD = re.compile(rf"TriggerAddEventTimePeriodic\(\w{{1,99}}, {_REAL}, c_timeGame\)")
+_POINT = re.compile(r"PointFromId\((\d{1,9})\)")
+_PLACED = re.compile(rf'<ObjectPoint Id="(\d{{1,9}})" Position="{_REAL},{_REAL},')
 _GRID_HEADER_BYTES = 32
 _CLIFF_LEVEL, _PER_BYTE = 64, 4
 """Units of cliff levels: from one level to the next, and for each step of the terrain height."""
@@ -85,8 +85,9 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, number)))
         for count, name, owner, number in _CREATE.findall(script)
     )
-    hunt = _HUNT.search(script)
-    if not (groups or hunt) or sum(group.count for group in groups) > MAX_UNITS:
+    # The hunt's period is set after it is written down.
+    hunts = _PERIOD.findall(script[script.index(_HUNT) :]) if _HUNT in script else []
+    if not (groups or hunts) or sum(group.count for group in groups) > MAX_UNITS:
         raise ScenarioError("the map's script creates no units, or too many")
     if {group.owner for group in groups} - {1, 2}:
         raise ScenarioError("the map's script creates units of a third player")
@@ -98,7 +99,7 @@ def _read(archive: bytes) -> Scenario:
         fog=False,
         time_limit_loops=ENDLESS_LOOPS,
         units=groups,
-        rules=(_battle(script, points) if hunt is None else _hunt(float(hunt[1])),),
+        rules=(_hunt(float(hunts[-1])) if hunts else _battle(script, points),),
         ground=ground,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2standin.map_reader.fields import Fields, ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import parse_scenario
 from sc2standin.mpq import pack
@@ -437,6 +439,8 @@ void gf_EnemyAttack () {
 BETWEEN = (
     "libNtve_gf_RandomPointBetweenPoints(PointFromId(1), PointFromId(2))), c_orderQueueReplace);"
 )
+HUNT = 'OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint'
+PERIODIC = "TriggerAddEventTimePeriodic(gt_Hunt, {}, c_timeGame)"
 OBJECTS = "".join(
     f'<ObjectPoint Id="{number}" Position="{x},{y},0" Type="Normal"/>\r\n'
     for number, x, y in ((1, 13, 12), (2, 19, 12), (3, 16, 19))
@@ -470,6 +474,11 @@ def real_map(**changes: bytes) -> bytes:
         (real_map(MapScript=b"void InitMap () {}"), "creates no units"),
         (real_map(MapScript=SCRIPT.replace("Zealot", "Archon").encode()), "no Archon"),
         (real_map(MapScript=SCRIPT.replace("0, 2", "0, 3").encode()), "third player"),
+        (real_map(MapScript=SCRIPT.replace("(1,", f"({'9' * 5000},").encode()), "creates no units"),
+        (real_map(Objects=OBJECTS.replace("13,12", "1.2.3,12").encode()), "has no point 1"),
+        (real_map(MapScript=(HUNT + PERIODIC.format("9" * 9)).encode()), "target every 999999999"),
+        (real_map(MapScript=(HUNT + PERIODIC.format("9" * 400)).encode()), "creates no units"),
+        (real_map(MapScript=(HUNT + PERIODIC.format("1.2.3")).encode()), "creates no units"),
         (real_map(t3CellFlags=b"LFCT"), "t3CellFlags is cut off"),
         (real_map(t3CellFlags=bytes(24) + struct.pack("<II", 32, 32)), "no grid of 32 x 32"),
         (real_map(t3SyncCliffLevel=bytes(8) + struct.pack("<II", 4000, 4000) + bytes(16)), "4000"),
@@ -484,6 +493,20 @@ def test_a_map_that_cannot_be_read_says_why(offline, content, expected):
     reply = offline.ask(create_game=request).create_game
     assert reply.error == sc_pb.ResponseCreateGame.InvalidMapData
     assert expected in reply.error_details
+
+
+@pytest.mark.timing
+def test_a_long_script_is_searched_in_linear_time():
+    began_s = time.process_time()
+    with pytest.raises(ScenarioError, match="creates no units"):
+        read_scenario(real_map(MapScript=HUNT.encode() * 13_000))
+    assert time.process_time() - began_s < 2.0
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), float("nan"), "7", True])
+def test_a_number_out_of_range_is_refused(number):
+    with pytest.raises(ScenarioError, match=r"map\.side must be"):
+        Fields("map", {"side": number}).number("side", 5.0)
 
 
 @pytest.mark.parametrize(
