@@ -200,8 +200,8 @@ class Gatherer:
         ]
         for outcome in outcomes:
             if outcome.report is not None:
+                recovery_s = time.monotonic() - outcome.report.at_s
                 for info in outcome.infos:
-                    recovery_s = time.monotonic() - outcome.report.at_s
                     info["sc2pool.fault"]["recovery_s"] = recovery_s
         none = [None] * self._rows
         terminated = np.array([outcome.terminated for outcome in outcomes], np.bool_)

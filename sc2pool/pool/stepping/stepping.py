@@ -290,8 +290,9 @@ class Stepping(Listener):
         step.queue = seat.instance.queue
         outcome.observation, infos = step.queue.out_of_band()
         if fault is not None:
+            told = fault_info(fault)
             for info in infos:
-                info["sc2pool.fault"] = fault_info(fault)
+                info["sc2pool.fault"] = dict(told)
         outcome.reset_infos = infos
         step.stage = Stage.SETTLED
 

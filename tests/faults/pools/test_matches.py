@@ -71,6 +71,7 @@ def test_both_rows_get_one_truncation_and_the_others_none(make_env, undisturbed,
             assert info["sc2pool.fault"]["detail"].startswith(f"{who}: "), info
         last_good = undisturbed[QUIET_STEPS][row]
         assert_same_bytes(info["terminal_observation"], last_good)
+    assert infos[0]["sc2pool.fault"] == infos[1]["sc2pool.fault"], "it is one fault"
     assert infos[2:] == [{"TimeLimit.truncated": False}] * 2
     for number in range(1, 4):
         observations, _, dones, _ = hold(env)
