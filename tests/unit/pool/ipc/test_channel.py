@@ -23,6 +23,7 @@ def ends():
 def receive(channel: Channel, number: int) -> list:
     received = []
     while len(received) < number:
+        assert channel.readable(30.0)
         received += channel.receive()
     return received
 
