@@ -127,6 +127,8 @@ class Fault:
     kind: FaultKind
     phase: Phase
     detail: str
+    refused: bool = False
+    """The system had no process, thread, descriptor or memory left, so a later try may succeed."""
 
     def __str__(self) -> str:
         return f"{self.kind} while {self.phase}: {self.detail}"
@@ -138,9 +140,11 @@ class GameFault(SC2PoolError):
     Attributes:
         kind: what was observed.
         detail: one sentence that names the given and the expected.
+        refused: see `Fault`.
     """
 
-    def __init__(self, kind: FaultKind, detail: str) -> None:
+    def __init__(self, kind: FaultKind, detail: str, *, refused: bool = False) -> None:
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
         self.detail = detail
+        self.refused = refused

@@ -18,8 +18,8 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,7 @@ from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess
 from sc2pool.game.wire import NotReadyError, connect
+from sc2pool.processes.shortage import is_shortage
 
 _POLL_S: Final = 0.004
 """Poll interval until the game listens: half of it is how long, on average, another program
@@ -63,16 +64,31 @@ async def launch(
 
     Raises:
         ConfigError: the executable cannot be started at all, or not before the deadline.
-        GameFault: LAUNCH_FAILED (it ended), GAME_EXITED (it was killed), PORT_TAKEN (again and
-            again), DEADLINE.
+        GameFault: LAUNCH_FAILED (it ended, or the system refuses what it needs), GAME_EXITED (it
+            was killed), PORT_TAKEN (again and again), DEADLINE.
     """
-    for _ in range(_PORT_TRIES - 1):
-        try:
-            return await _try_port(installation, lease_port(), deadline, directory)
-        except GameFault as fault:
-            if fault.kind is not FaultKind.PORT_TAKEN:
-                raise
-    return await _try_port(installation, lease_port(), deadline, directory)
+    with refusals_as_faults():
+        for _ in range(_PORT_TRIES - 1):
+            try:
+                return await _try_port(installation, lease_port(), deadline, directory)
+            except GameFault as fault:
+                if fault.kind is not FaultKind.PORT_TAKEN:
+                    raise
+        return await _try_port(installation, lease_port(), deadline, directory)
+
+
+@contextmanager
+def refusals_as_faults() -> Iterator[None]:
+    """What the system refuses in the block is a failed launch.
+
+    Raises:
+        GameFault: LAUNCH_FAILED, for an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        detail = f"the system refuses what a game needs: {error}"
+        raise GameFault(FaultKind.LAUNCH_FAILED, detail, refused=is_shortage(error)) from error
 
 
 async def _try_port(

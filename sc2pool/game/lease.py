@@ -18,6 +18,7 @@ import socket
 import stat
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -102,6 +103,7 @@ class PortLease:
         Raises:
             GameFault: PORT_TAKEN; every port is leased or in use.
             ConfigError: the place of the lock files is not safe to use.
+            OSError: the system refuses a descriptor or a file.
         """
         directory = directory or lease_directory()
         _delete_unlocked(directory)
@@ -114,9 +116,11 @@ class PortLease:
             fd = try_lock(path)
             if fd is None:
                 continue
-            if _is_free(port):
-                return cls(port, path, fd)
-            unlock_and_remove(fd, path)
+            with ExitStack() as undo:
+                undo.callback(unlock_and_remove, fd, path)
+                if _is_free(port):
+                    undo.pop_all()
+                    return cls(port, path, fd)
         raise GameFault(
             FaultKind.PORT_TAKEN, f"no free port between {ports.start} and {ports.stop - 1}"
         )

@@ -28,6 +28,7 @@ from sc2pool.game.installation import Installation
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.processes.exit import describe_exit, watch_exit
 from sc2pool.processes.output import Output, read_tail
+from sc2pool.processes.shortage import is_shortage
 from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.processes.with_parent import die_with_parent, ends_with_parent
@@ -104,23 +105,21 @@ class GameProcess:
 
         Raises:
             ConfigError: the executable is missing, not executable, or no program of this system.
-            GameFault: LAUNCH_FAILED; the system refuses a process, a descriptor or a folder.
+            OSError: the system refuses a process, a thread, a descriptor or a folder.
         """
         with ExitStack() as undo:
+            temp_dir = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=directory))  # 0700
+            undo.callback(_remove, temp_dir)
+            output = Output(temp_dir / _LOG)
+            undo.callback(output.close)
             try:
-                temp_dir = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=directory))  # 0700
-                undo.callback(_remove, temp_dir)
-                output = Output(temp_dir / _LOG)
-                undo.callback(output.abandon)
                 child = _start(installation, lease, temp_dir, output.writing_end)
-                undo.callback(child.wait)
-                undo.callback(child.kill)
-                game = cls(child, temp_dir, output)
-            except OSError as error:
-                detail = f"the system refuses what a game needs: {error}"
-                raise GameFault(FaultKind.LAUNCH_FAILED, detail) from error
+            finally:
+                output.hand_over()
+            undo.callback(child.wait)
+            undo.callback(child.kill)
+            game = cls(child, temp_dir, output)
             undo.pop_all()
-        output.begin()
         return game
 
     @property
@@ -247,7 +246,7 @@ def _start(
     try:
         return start() if in_worker else uninterrupted(start)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None or is_shortage(error):
             raise  # not the file is to blame, but the system
         raise ConfigError(f"cannot start {installation.executable}: {error}") from error
 

@@ -13,8 +13,9 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from typing import Protocol
+
+from sc2pool.processes.shortage import start_thread
 
 
 class ExitWatch(Protocol):
@@ -58,7 +59,12 @@ class ThreadWatch:
             child.wait()
             theirs.close()
 
-        threading.Thread(target=wait, name=f"exit of {child.pid}", daemon=True).start()
+        try:
+            start_thread(wait, f"exit of {child.pid}")
+        except OSError:
+            theirs.close()
+            self.close()
+            raise
 
     def fileno(self) -> int:
         """The reading end of the pair."""

@@ -1,11 +1,12 @@
 """The end of what a child process prints, in a file whose size is fixed before the child starts.
 
-    child ── pipe ──► thread ──► ring of 64 KiB in a mapped file ──► `tail`; `read_tail`, anywhere
+    child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`
 
 Why a pipe and a ring: a file that the child writes by itself grows as fast as the disk takes it,
 however often it is cut (800 MB in 8 s), and a limit of the system (RLIMIT_FSIZE) would hold for
 the child's other files, too, and kill it. Why a thread: the event loop of a worker may be blocked.
-Why a mapped file: a process that is killed leaves the ring behind, for the one that asks why.
+Why a file: a process that is killed leaves the ring behind, for the one that asks why. It is not
+mapped, because who cuts a mapped file ends the process that writes into it.
 
 Rules:
 - a flood costs this process little: after each read the thread rests, so the pipe
@@ -18,14 +19,15 @@ Rules:
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
+
+from sc2pool.processes.shortage import start_thread
 
 RING_BYTES: Final = 1 << 16
 _TOTAL: Final = struct.Struct("<Q")
@@ -44,34 +46,34 @@ class Output:
         path: of the ring's file.
 
     Raises:
-        OSError: no descriptor is free.
+        OSError: the system refuses descriptors or a thread.
     """
 
     def __init__(self, path: Path) -> None:
-        self._ring = _ring(path)
         self._total = 0
         self._lock = threading.Lock()
-        self._reading_end, self.writing_end = os.pipe()
-        self._thread = threading.Thread(target=self._run, name="sc2pool-output", daemon=True)
         self._waited = False
+        self._ring = bytearray(_SIZE_BYTES)
+        self._closed = False
+        with ExitStack() as undo:
+            self._file = _open(path)
+            undo.callback(self._close_file)
+            self._reading_end, self.writing_end = os.pipe()
+            undo.callback(os.close, self._reading_end)
+            undo.callback(os.close, self.writing_end)
+            self._thread = start_thread(self._run, "sc2pool-output")
+            undo.pop_all()
 
-    def begin(self) -> None:
-        """The child has been started: read what it prints."""
-        self._thread.start()
+    def hand_over(self) -> None:
+        """Only the child holds the writing end from now on, if it could be started."""
         os.close(self.writing_end)
-
-    def abandon(self) -> None:
-        """The child could not be started."""
-        os.close(self.writing_end)
-        os.close(self._reading_end)
-        self._ring.close()
 
     def _run(self) -> None:
         # This thread owns the descriptor: another process may hold the pipe for longer.
         with os.fdopen(self._reading_end, "rb", buffering=0) as reading_end:
             while printed := reading_end.read(RING_BYTES):
                 with self._lock:
-                    if self._ring.closed:
+                    if self._closed:
                         return
                     self._put(printed)
                 time.sleep(_REST_S)
@@ -79,12 +81,17 @@ class Output:
     def _put(self, printed: bytes) -> None:
         begin = self._total % RING_BYTES
         first = printed[: RING_BYTES - begin]
-        rest = printed[len(first) :]
-        at = _TOTAL.size + begin
-        self._ring[at : at + len(first)] = first
-        self._ring[_TOTAL.size : _TOTAL.size + len(rest)] = rest
         self._total += len(printed)
-        _TOTAL.pack_into(self._ring, 0, self._total)
+        self._write(_TOTAL.size + begin, first)
+        self._write(_TOTAL.size, printed[len(first) :])
+        self._write(0, _TOTAL.pack(self._total))
+
+    def _write(self, at: int, data: bytes) -> None:
+        self._ring[at : at + len(data)] = data
+        if self._file is not None:
+            with suppress(OSError):
+                os.lseek(self._file, at, os.SEEK_SET)
+                os.write(self._file, data)
 
     def tail(self, *, ended: bool) -> bytes:
         """The newest `RING_BYTES` that were printed.
@@ -96,12 +103,18 @@ class Output:
             self._waited = True
             self._thread.join(_END_S)
         with self._lock:
-            return _in_order(self._ring[:])
+            return _in_order(bytes(self._ring))
 
     def close(self) -> None:
-        """Give back the ring; `tail` must not be called again. The file is not deleted."""
+        """Keep no more of it; may be called again. The file is not deleted."""
         with self._lock:
-            self._ring.close()
+            self._closed = True
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
 
 def read_tail(path: Path) -> bytes:
@@ -113,13 +126,13 @@ def read_tail(path: Path) -> bytes:
     return b""
 
 
-def _ring(path: Path) -> mmap.mmap:
+def _open(path: Path) -> int | None:
+    """A new file of the ring's size; None if there is no room for it."""
     try:
         path.write_bytes(bytes(_SIZE_BYTES))
-        with path.open("r+b") as file:
-            return mmap.mmap(file.fileno(), _SIZE_BYTES)
+        return os.open(path, os.O_WRONLY)
     except OSError:
-        return mmap.mmap(-1, _SIZE_BYTES)
+        return None
 
 
 def _in_order(content: bytes) -> bytes:

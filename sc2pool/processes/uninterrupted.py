@@ -24,6 +24,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from sc2pool.processes.shortage import start_thread
+
 _T = TypeVar("_T")
 
 
@@ -33,8 +35,7 @@ class _Thread:
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
         self._pid = os.getpid()
-        self._thread = threading.Thread(target=self._run, name="sc2pool-uninterrupted", daemon=True)
-        self._thread.start()
+        self._thread = start_thread(self._run, "sc2pool-uninterrupted")
 
     @property
     def is_of_this_process(self) -> bool:
@@ -68,7 +69,7 @@ def submit(work: Callable[[], _T]) -> Future[_T]:
     """Have `work` done in the thread, without waiting for it; at once if this is the thread.
 
     Raises:
-        RuntimeError: this process may not start the thread.
+        OSError: the system refuses the thread.
     """
     if sys.is_finalizing():
         done: Future[_T] = Future()

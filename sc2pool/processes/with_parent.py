@@ -27,9 +27,10 @@ import os
 import select
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from typing import Final, NoReturn
+
+from sc2pool.processes.shortage import start_thread
 
 if sys.platform != "win32":
     import fcntl
@@ -114,4 +115,4 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
         os.killpg(os.getpgrp(), signal.SIGKILL)
         os._exit(1)
 
-    threading.Thread(target=wait, name="sc2pool-lifeline", daemon=True).start()
+    start_thread(wait, "sc2pool-lifeline")

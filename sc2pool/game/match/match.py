@@ -31,6 +31,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind, Step
 from sc2pool.game.installation import Installation
+from sc2pool.game.launch import refusals_as_faults
 from sc2pool.game.match.blame import Evidence, Side, judge
 from sc2pool.game.match.ports import MatchLeases
 from sc2pool.protocol.observed import Observed
@@ -88,7 +89,8 @@ class Match:
             ConfigError: the executable cannot be started at all.
             GameFault: a game ended, hung, or found no free port.
         """
-        leases = MatchLeases()
+        with refusals_as_faults():
+            leases = MatchLeases()
 
         def launching() -> Coroutine[Any, Any, Game]:
             return Game.launch(installation, limits, deadline=deadline, directory=directory)
@@ -346,7 +348,7 @@ def _raise_failure(side: Side, task: asyncio.Future[Any]) -> None:
 
 
 def _named(side: Side, fault: GameFault) -> GameFault:
-    return GameFault(fault.kind, f"{side}: {fault.detail}")
+    return GameFault(fault.kind, f"{side}: {fault.detail}", refused=fault.refused)
 
 
 class _Naming(AbstractContextManager[None]):

@@ -29,6 +29,7 @@ from sc2pool.errors import FaultKind
 from sc2pool.game.hang_detection import IDLE_CPU_SHARE
 from sc2pool.game.match.blame import Side
 from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.processes.shortage import start_thread
 from sc2pool.processes.table import Processes, ProcessRow, process_table
 
 log = logging.getLogger("sc2pool")
@@ -89,7 +90,8 @@ class Verdict:
     """A watchdog's verdict on an instance.
 
     Attributes:
-        kind: of the fault; None if it is only due for a soft recycle.
+        kind: of the fault; None if it is only due for a soft recycle, of a worker with several
+            instances for that of all of them.
         detail: one sentence with figures.
         of_worker: the worker is to blame, not the game.
     """
@@ -143,7 +145,29 @@ def _too_large(_: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy)
         return None
     limit *= _games(now)
     detail = f"{rss / 1e6:,.0f} MB resident, over the hard limit of {limit / 1e6:,.0f} MB"
-    return Verdict(now.watched.instance, FaultKind.MEMORY, detail, now.game is None)
+    of_worker = now.game is None or _rss(now.worker) > _rss(now.game)
+    return Verdict(now.watched.instance, FaultKind.MEMORY, detail, of_worker)
+
+
+def _worker_too_large(
+    _: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy
+) -> Verdict | None:
+    """A worker that several instances share may be as large as one game."""
+    if now.watched.alone:
+        return None
+    rss = _rss(now.worker)
+    limits = (
+        ("hard", policy.hard_memory_bytes, FaultKind.MEMORY),
+        ("soft", policy.soft_memory_bytes, None),
+    )
+    for name, limit, kind in limits:
+        if limit is not None and rss > limit:
+            detail = (
+                f"the worker, which serves several envs: {rss / 1e6:,.0f} MB resident, over the "
+                f"{name} limit of {limit / 1e6:,.0f} MB"
+            )
+            return Verdict(now.watched.instance, kind, detail, of_worker=True)
+    return None
 
 
 def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) -> Verdict | None:
@@ -174,6 +198,7 @@ def _grown(first: Sample, _: Sample | None, now: Sample, policy: RecyclePolicy) 
 _RULES: Sequence[Callable[[Sample, Sample | None, Sample, RecyclePolicy], Verdict | None]] = (
     _stopped,
     _too_large,
+    _worker_too_large,
     _hung,
     _grown,
 )
@@ -186,9 +211,13 @@ def _games(sample: Sample) -> int:
 
 
 def memory_bytes(sample: Sample) -> int:
-    """Resident memory of the games; of the worker and its children if there is none."""
-    process = sample.game or sample.worker
-    return process.rss_bytes if process else 0
+    """Resident memory of an instance: of its games, and of its worker if no other lives there."""
+    worker = _rss(sample.worker) if sample.watched.alone or sample.game is None else 0
+    return _rss(sample.game) + worker
+
+
+def _rss(process: ProcessSample | None) -> int:
+    return 0 if process is None else process.rss_bytes
 
 
 def cpu_s(sample: Sample) -> float:
@@ -225,8 +254,11 @@ class Watchdog:
         self.doorbell = Doorbell.create()
         self.cpu_s = 0.0
         """CPU time the watchdog itself has used."""
-        self._thread = threading.Thread(target=self._run, name="sc2pool-watchdog", daemon=True)
-        self._thread.start()
+        try:
+            self._thread = start_thread(self._run, "sc2pool-watchdog")
+        except OSError:
+            self.doorbell.close()
+            raise
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts since the last call."""

@@ -21,6 +21,7 @@ from sc2pool.pool.report.loopback import REFUSAL, names_loopback
 from sc2pool.pool.statistics.durations import Durations
 from sc2pool.pool.statistics.matches import MatchResults
 from sc2pool.pool.statistics.stats import InstanceStats, Metric, PoolStats
+from sc2pool.processes.shortage import start_thread
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -150,7 +151,7 @@ class MetricsServer:
         registry.register(Collector(stats, states))
         try:
             self._server, self._thread = start_http_server(port, host, registry)
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, RuntimeError) as error:  # the last for a refused thread
             raise ConfigError(f"metrics_port={port}: cannot listen on {host} ({error})") from error
         app = self._server.get_app()
         if app is not None and names_loopback(host):
@@ -163,8 +164,11 @@ class MetricsServer:
             return
         # In a thread of its own: the garbage collector may close a pool in any thread, the serving
         # one included, and that one cannot wait for its own end.
-        ending = threading.Thread(target=self._end, name="sc2pool-metrics-end")
-        ending.start()
+        try:
+            ending = start_thread(self._end, "sc2pool-metrics-end")
+        except OSError:
+            self._end()
+            return
         if threading.current_thread() is not self._thread:
             ending.join()
 

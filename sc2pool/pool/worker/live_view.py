@@ -19,6 +19,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from sc2pool.pool.report import live_files
+from sc2pool.processes.shortage import start_thread
 from sc2pool.tasks.player import Player
 
 log = logging.getLogger("sc2pool")
@@ -45,10 +46,7 @@ class LiveView:
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to look for requests; it goes on until the process ends."""
-        thread = threading.Thread(
-            target=self._poll, args=(loop,), name="sc2pool-live-view", daemon=True
-        )
-        thread.start()
+        start_thread(self._poll, "sc2pool-live-view", loop)
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._broken:

@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sc2pool.errors import GameFault
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess, game_environment, log_left_in
@@ -114,8 +113,7 @@ def test_a_flood_takes_no_room(spawn):
 def test_refusal_of_the_system_is_no_error_of_the_user(tmp_path, limited):
     lease = PortLease.acquire(tmp_path)
     installation = Installation(Path("/"), Path("/bin/true"), 1, None, None)
-    refused = pytest.raises(GameFault, match="launch-failed: the system refuses what a game needs")
-    with limited(resource.RLIMIT_NOFILE, 0), refused:
+    with limited(resource.RLIMIT_NOFILE, 0), pytest.raises(OSError, match="Too many open files"):
         GameProcess.spawn(installation, lease)
     lease.release()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -25,7 +26,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         output = Output(tmp_path / "log")
         ends = {"stdout": output.writing_end, "stderr": output.writing_end}
         child = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, **ends)
-        output.begin()
+        output.hand_over()
         started.append((output, child))
         return output, child
 
@@ -75,7 +76,7 @@ from pathlib import Path
 from sc2pool.processes.output import Output
 output = Output(Path(sys.argv[1]))
 child = subprocess.Popen(["echo", "last words"], stdout=output.writing_end)
-output.begin()
+output.hand_over()
 child.wait()
 output.tail(ended=True)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -121,3 +122,15 @@ def test_a_flood_costs_little(start):
         time.sleep(0.05)
     assert time.process_time() - before_s < 0.3 * (time.monotonic() - began_s)
     child.kill()
+
+
+def test_the_file_may_be_cut_or_deleted_meanwhile(start, tmp_path):
+    output, child = start("read line; echo one; read line; echo two")
+    os.truncate(tmp_path / "log", 0)
+    child.stdin.write(b"\n")
+    child.stdin.flush()
+    while output.tail(ended=False) != b"one\n":
+        pass
+    (tmp_path / "log").unlink()
+    child.communicate(b"\n")
+    assert output.tail(ended=True) == b"one\ntwo\n"
