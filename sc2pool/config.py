@@ -129,13 +129,14 @@ class RecyclePolicy:
     """When an instance is replaced although it works; None for never.
 
     A soft limit takes effect at the episode's end and changes no transition; the hard limit is a
-    fault.
+    fault. The limits of memory are for a game and its worker together, twice as much for a match. A
+    worker that several envs share does not count with their games, but has the same limits.
     """
 
     soft_memory_bytes: int | None = 2_000_000_000
     hard_memory_bytes: int | None = 4_000_000_000
     growth_bytes: int | None = 1_000_000_000
-    """Soft: growth since the first measurement of the game's memory."""
+    """Soft: growth since the first measurement."""
     age_s: float | None = None
     episodes: int | None = None
 

@@ -38,7 +38,7 @@ class PoolStatsCallback(BaseCallback):
     After each rollout, but at most once a second: `pool/steps_per_s` since the record before, each
     counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`, `pool/resets`, …),
     `pool/faults`, `pool/recycles/CAUSE` for each cause so far, `pool/memory_bytes` (of all games
-    together), `pool/reset_s_p95/KIND` and `pool/recovery_s_max`. With `opponent=` also
+    and workers), `pool/reset_s_p95/KIND` and `pool/recovery_s_max`. With `opponent=` also
     `pool/matches/NAME`, the matches against each opponent so far, and `pool/win_rate/NAME`.
 
     `sc2pool watch` then shows the figures of the model's newest update (`train/loss`, …) as curves.

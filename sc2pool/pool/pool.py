@@ -19,7 +19,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,10 @@ class Pool:
         self._owner_pid = os.getpid()
         packed = [system.packed(spec) for spec in specs]
         try:
-            uninterrupted(lambda: self._open(packed, spares, config, system))
+            try:
+                uninterrupted(lambda: self._open(packed, spares, config, system))
+            except OSError as error:
+                raise ConfigError(f"the system refuses what a pool needs: {error}") from error
             runtime, loop = self._runtime, self._loop
             self._bookkeeping = loop.bookkeeping
             self._supervisor = loop.supervisor
@@ -579,7 +582,8 @@ class Pool:
             words = f"this pool belongs to process {self._owner_pid}, which must close it"
             warnings.warn(words, RuntimeWarning, stacklevel=2)
             return
-        uninterrupted(lambda: None)  # if an interrupt came while it was opened, that goes on
+        with suppress(OSError):  # the system refuses the thread: nothing could be opened
+            uninterrupted(lambda: None)  # if an interrupt came while it was opened, that goes on
         if self._finalizer is None:
             return  # nothing could be opened
         if grace_s is None:

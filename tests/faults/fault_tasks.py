@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +72,39 @@ class Saboteur(MoveToBeacon):
         return super().act(action % N_WALKS)
 
 
+class Exhausts(MoveToBeacon):
+    """Leaves its worker without what a game needs; the worker's other envs go on."""
+
+    action_space = spaces.Discrete(N_WALKS + 2)
+    DESCRIPTORS, THREADS = N_WALKS, N_WALKS + 1
+
+    def act(self, action: int) -> Any:  # type: ignore[override]
+        if action == self.DESCRIPTORS:
+            lowest_free = os.dup(0)
+            os.close(lowest_free)
+            _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+        elif action == self.THREADS:
+            threading.Thread.start = refuse_thread  # type: ignore[method-assign]
+        return super().act(action % N_WALKS)
+
+
+class Blocks(MoveToBeacon):
+    """Its `act` does not return, and lets no other env of its worker go on."""
+
+    action_space = spaces.Discrete(N_WALKS + 1)
+
+    def act(self, action: int) -> Any:  # type: ignore[override]
+        if action == N_WALKS:
+            time.sleep(600)
+        return super().act(action)
+
+
+def refuse_thread(_: threading.Thread) -> None:
+    """As Python does where the system has no thread left."""
+    raise RuntimeError("can't start new thread")
+
+
 class CrashesEachEpisode(MoveToBeacon):
     """Its game crashes in the first step of every episode."""
 
@@ -93,6 +128,18 @@ class Short(MoveToBeacon):
     """Episodes of five steps."""
 
     max_loops = 40
+
+
+class Grows(Short):
+    """Takes memory in its worker, for good."""
+
+    action_space = spaces.Discrete(N_WALKS + 1)
+    taken: list[bytes] = []  # noqa: RUF012  # until the worker ends
+
+    def act(self, action: int) -> Any:  # type: ignore[override]
+        if action == N_WALKS:
+            self.taken.append(b"x" * 300_000_000)
+        return super().act(action % N_WALKS)
 
 
 class Blind(Short):

@@ -104,8 +104,8 @@ class Fleet:
         """Start the instance's worker.
 
         Raises:
-            OSError: the system refuses what that needs: a process, memory, descriptors, a folder.
-            RuntimeError: it refuses a thread.
+            OSError: the system refuses what that needs: a process, a thread, memory, descriptors,
+                a folder.
         """
         make_directory = partial(self._run_dir.instance_dir, instance.number)
         instance.start(make_directory, self._workers, self._limits.worker_start_s)

@@ -122,9 +122,8 @@ class Instance:
             timeout_s: when the worker must have said what its player is.
 
         Raises:
-            OSError: the system refuses a process, memory or descriptors. `Workers.dismiss` gives
-                back what has been made.
-            RuntimeError: it refuses a thread.
+            OSError: the system refuses a process, a thread, memory or descriptors.
+                `Workers.dismiss` gives back what has been made.
         """
         self.deadline = Deadline.after(timeout_s)
         directory = make_directory()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
@@ -22,9 +23,17 @@ def instance_stats(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list
         seats: of the pool.
         samples: the watchdog's newest, by instance number.
     """
-    return [
-        stats_of(seat, instance, samples.get(instance.number)) for seat, instance in seated(seats)
-    ]
+    rows = []
+    workers: set[int | None] = set()
+    for seat, instance in seated(seats):
+        sample = samples.get(instance.number)
+        row = stats_of(seat, instance, sample)
+        if sample is not None and not sample.watched.alone and row.worker_pid not in workers:
+            workers.add(row.worker_pid)
+            worker_bytes = 0 if sample.worker is None else sample.worker.rss_bytes
+            row = replace(row, memory_bytes=(row.memory_bytes or 0) + worker_bytes)
+        rows.append(row)
+    return rows
 
 
 def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:

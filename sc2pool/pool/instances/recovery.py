@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from sc2pool.config import PoolConfig
@@ -20,12 +21,14 @@ from sc2pool.game.process import log_left_in
 from sc2pool.pool.instances import restart
 from sc2pool.pool.instances.fleet import Fleet
 from sc2pool.pool.instances.seats import FaultReport, Seat
-from sc2pool.pool.instances.states import Event
+from sc2pool.pool.instances.states import AWAITED, Event
+from sc2pool.pool.instances.workers import Death
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.remote_errors import to_exception
-from sc2pool.pool.report import fault_reports
+from sc2pool.pool.report import fault_reports, stuck_hooks
 from sc2pool.pool.report.logs import log_instance
 from sc2pool.pool.report.replays import ReplayFolder
+from sc2pool.pool.report.stuck_hooks import StuckHook
 from sc2pool.pool.statistics.stats import Counters
 
 
@@ -75,15 +78,19 @@ class Recovery:
         instance = seat.instance
         now_s = time.monotonic()
         about = (logging.WARNING, seat.name, instance.number, fault.phase)
+        death = self._death_of(seat, fault, now_s) if of_worker else None
+        if death is not None:
+            fault = _explained(fault, instance.number, death)
         instance.kill(with_worker=of_worker)
         if evidence is None:  # the worker could not send any: it has died, or does not answer
             log_tail = log_left_in(self._fleet.run / str(instance.number))
-            evidence = messages.Evidence(log_tail)
+            evidence = messages.Evidence(log_tail, death.stack if death else "")
         folder = self._write_report(seat, fault, evidence)
         instance.on(Event.FAULT)
         self._stats.count_fault(seat.name, instance.number, fault)
         seat.failed(FaultReport(fault, instance.number, now_s, folder))
-        hopeless = self._hopeless(seat, now_s)
+        counts = death is None or death.charged == instance.number
+        hopeless = self._hopeless(seat, now_s) if counts else None
         if hopeless:
             log_instance(*about, "%s", fault)
             instance.on(Event.PERMANENT)
@@ -91,13 +98,59 @@ class Recovery:
             causes = "\n".join(f"  {cause}" for cause in seat.causes)
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
+        if fault.refused and instance.worker is not None:
+            instance.worker.use_up()  # what it was refused it would be refused again
         self._fleet.replace(seat)
         successor = successor_of(len(instance.games))
         end = "\n" if "\n" in fault.detail else "; "  # the detail may hold lines of the game's log
         log_instance(*about, "%s%s%s", fault, end, successor)
-        wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s)
+        wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s, refused=fault.refused)
         seat.instance.wait_before_start(now_s + wait_s)
         return None
+
+    def is_blocked(self, seat: Seat) -> bool:
+        """True if a hook does not return in the worker of the seat's instance."""
+        return any(self._stuck_in(one) for one in self._housemates(seat))
+
+    def _housemates(self, seat: Seat) -> list[Seat]:
+        """The seats whose instances live in the same worker, this one included."""
+        worker = seat.instance.worker
+        return [
+            one for one in self._fleet.seats if one.instance.worker is worker and one.instance.live
+        ]
+
+    def _stuck_in(self, seat: Seat) -> StuckHook | None:
+        return stuck_hooks.read(self._fleet.run / str(seat.instance.number))
+
+    def _death_of(self, seat: Seat, fault: Fault, now_s: float) -> Death | None:
+        """The death of the worker of the seat's instance, with which it has failed.
+
+        Returns:
+            None if there is no worker.
+        """
+        worker = seat.instance.worker
+        if worker is None or worker.death is not None:
+            return None if worker is None else worker.death
+        window_s = self._policy.per_env_window_s
+        seats = {one.instance.number: one for one in self._housemates(seat)}
+        stuck = {number: self._stuck_in(one) for number, one in seats.items()}
+        charged = restart.charged(
+            [
+                restart.Housemate(
+                    number,
+                    len(restart.recent(one.recycles_s, window_s, now_s)),
+                    stuck[number] is not None,
+                    one.instance.state in AWAITED,
+                )
+                for number, one in seats.items()
+            ],
+            killed=fault.kind is FaultKind.STOPPED
+            or (fault.kind is FaultKind.WORKER_EXITED and worker.process.was_killed),
+        )
+        hook = stuck[charged]
+        cause = f"{seats[charged].name}: {hook}" if hook else f"{seat.name}: {fault.detail}"
+        worker.death = Death(charged, cause, hook.stack if hook else "")
+        return worker.death
 
     def _hopeless(self, seat: Seat, now_s: float) -> str | None:
         """Why a new instance would fail too; None if it may succeed. Counts this recycle."""
@@ -136,6 +189,15 @@ class Recovery:
             last_actions=list(instance.last_actions),
         )
         return fault_reports.write(self._fault_report_dir, fault, about, evidence)
+
+
+def _explained(fault: Fault, instance: int, death: Death) -> Fault:
+    """The fault of an instance, with what its worker has died of."""
+    if death.stack and fault.kind in (FaultKind.DEADLINE, FaultKind.HUNG):
+        return replace(fault, detail=death.cause)
+    if fault.kind is FaultKind.WORKER_EXITED and instance != death.charged:
+        return replace(fault, detail=f"{fault.detail} ({death.cause})")
+    return fault
 
 
 def successor_of(games: int) -> str:

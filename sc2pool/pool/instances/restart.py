@@ -8,6 +8,7 @@ repair, and the pool raises instead of launching games for ever.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sc2pool.config import RestartPolicy
 from sc2pool.errors import Fault, FaultKind
@@ -50,23 +51,67 @@ def exceeded(
     return None
 
 
+@dataclass(frozen=True)
+class Housemate:
+    """One of the instances of a worker that has died.
+
+    Attributes:
+        number: of the instance.
+        recycles: of its env, within the window.
+        stuck: a hook of it does not return.
+        awaited: a reply of it is awaited.
+    """
+
+    number: int
+    recycles: int
+    stuck: bool
+    awaited: bool
+
+
+def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
+    """The instance whose recycle a worker's death counts as: one death, one count.
+
+    A kill from outside says nothing about any of them, so they take turns. What has failed inside
+    will fail again: where nobody can say in which of them, the same one is charged each time.
+
+    Args:
+        housemates: all that lived in the worker.
+        killed: by a signal from outside.
+    """
+    if killed:
+        return min(housemates, key=lambda one: one.recycles).number
+    stuck = [one for one in housemates if one.stuck]
+    awaited = [one for one in housemates if one.awaited]
+    return max(stuck or awaited or housemates, key=lambda one: one.recycles).number
+
+
 def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
     """Why a new instance would fail like the last ones; None if it may succeed.
 
     Before the pool's first observation, two launches that fail in the same words are the fault of
     the installation or of the system, not chance. A game that was killed is another kind of fault:
-    the cause is memory pressure, which passes.
+    the cause is memory pressure, which passes, as does a shortage of descriptors or threads.
 
     Args:
         causes: this env's faults, the newest last.
         any_was_ready: whether any instance of the pool ever reached a first observation.
     """
-    if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2]:
+    if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2] or causes[-1].refused:
         return None
     return _HOPELESS.get(causes[-1].kind)
 
 
-def backoff_s(policy: RestartPolicy, env_recycles_s: Sequence[float], now_s: float) -> float:
-    """How long to wait before the next start: nothing for the first, then 0.5 s, 1 s, … 8 s."""
+def backoff_s(
+    policy: RestartPolicy, env_recycles_s: Sequence[float], now_s: float, *, refused: bool = False
+) -> float:
+    """How long to wait before the next start: nothing for the first, then 0.5 s, 1 s, … 8 s.
+
+    Args:
+        policy: has the window.
+        env_recycles_s: monotonic times of this env's recycles, the newest one included.
+        now_s: the monotonic time now.
+        refused: the system was short of something, so the first waits 0.25 s.
+    """
     recycles = len(recent(env_recycles_s, policy.per_env_window_s, now_s))
-    return 0.0 if recycles <= 1 else min(8.0, 0.25 * 2.0 ** (recycles - 1))
+    at_once = recycles <= 1 and not refused
+    return 0.0 if at_once else min(8.0, 0.25 * 2.0 ** (recycles - 1))

@@ -31,6 +31,7 @@ from sc2pool.pool.queues.slot import HELD, NOT_HELD, TERMINATED, TRUNCATED
 from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.statistics.stats import Counters
+from sc2pool.processes.shortage import is_shortage
 from sc2pool.tasks.player import Episode
 
 
@@ -188,9 +189,10 @@ class Supervisor:
         """Start the worker of the seat's instance, whose turn it is."""
         try:
             self.fleet.start(seat.instance)
-        except (OSError, RuntimeError) as error:
+        except OSError as error:
             detail = f"the worker cannot be started: {error}"
-            self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail))
+            refused = is_shortage(error)
+            self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail, refused))
 
     def check_replies(self, seat: Seat) -> None:
         """Handle the reply of the seat's instance, if there is one."""
@@ -321,11 +323,16 @@ class Supervisor:
                 continue
             if verdict.kind is None:
                 instance.too_large(verdict.detail)
+                if verdict.of_worker and instance.worker is not None:
+                    instance.worker.use_up()
                 continue
             self.check_replies(seat)  # it may have replied since
             if verdict.kind is not FaultKind.HUNG or instance.state in AWAITED:
                 fault = Fault(verdict.kind, instance.phase(), verdict.detail)
-                self._fault(seat, fault, of_worker=verdict.of_worker)
+                of_worker = verdict.of_worker or (
+                    verdict.kind is FaultKind.HUNG and self._recovery.is_blocked(seat)
+                )
+                self._fault(seat, fault, of_worker=of_worker)
 
     def check_deadlines(self) -> None:
         """An instance whose deadline has passed has failed, unless its reply is there.

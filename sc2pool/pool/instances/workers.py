@@ -46,6 +46,21 @@ class Resident(Protocol):
     def number(self) -> int: ...
 
 
+@dataclass(frozen=True)
+class Death:
+    """The death of a worker, a fault of all its instances that counts once.
+
+    Attributes:
+        charged: the number of the instance whose recycle it counts as.
+        cause: of the worker's death, with the env's name.
+        stack: of its main thread; empty if no hook was stuck.
+    """
+
+    charged: int
+    cause: str
+    stack: str
+
+
 class Worker:
     """One worker process and its instances.
 
@@ -63,6 +78,8 @@ class Worker:
         expected: numbers of the instances that live here, or are to move in.
         deadline: when all that were told to leave must have left.
         doomed: it was killed, or ends by itself, and may not have ended yet.
+        used_up: it goes on with the instances that it has, and gets no other.
+        death: why it has died, or is to be killed; None before.
 
     Raises:
         OSError: the system refuses a process or descriptors; nothing is left.
@@ -79,6 +96,8 @@ class Worker:
         self.expected: set[int] = set()
         self.deadline = NEVER
         self.doomed = False
+        self.used_up = False
+        self.death: Death | None = None
         self._closes = False
         self._waiter = waiter
         self._common = common
@@ -126,7 +145,11 @@ class Worker:
     @property
     def goes_on(self) -> bool:
         """True if it can host another instance."""
-        return not self.doomed and not self.process.has_ended()
+        return not (self.doomed or self.used_up or self.process.has_ended())
+
+    def use_up(self) -> None:
+        """No other instance shall move in."""
+        self.used_up = True
 
     def kill(self) -> None:
         """SIGKILL to it and all in its group; the channels of its instances end."""
@@ -267,7 +290,6 @@ class Workers:
 
         Raises:
             OSError: the system refuses it.
-            RuntimeError: it refuses a thread.
         """
         worker = self._worker_of.get(number)
         if worker is not None and not worker.goes_on:

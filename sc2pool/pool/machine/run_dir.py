@@ -184,7 +184,7 @@ def _end_orphans(run: Path) -> None:
     for notes in run.glob(f"*/{_PROCESSES}"):
         if notes.is_symlink() or notes.parent.is_symlink():
             continue
-        for line in notes.read_text().splitlines():
+        for line in notes.read_text(errors="replace").splitlines():
             with suppress(ValueError):  # the trainer was killed while it wrote
                 pid, created_s = line.split()
                 end_orphan(int(pid), float(created_s))

@@ -6,7 +6,9 @@ every wait is bounded.
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 
@@ -15,6 +17,8 @@ from sc2pool.processes.exit import signal_name
 from sc2pool.processes.identity import created_at_s, is_alive
 from sc2pool.processes.tree import kill_group
 
+_OUTSIDE = ("SIGKILL", "SIGTERM")
+"""Signals that a process does not get by a mistake of its own."""
 _REAP_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.005
 
@@ -58,11 +62,20 @@ class WorkerProcess:
             return True
         return self._created_s is not None and not is_alive(self.pid, self._created_s)
 
+    @property
+    def was_killed(self) -> bool:
+        """True after `end` if SIGKILL or SIGTERM has ended it."""
+        code = self._process.returncode
+        return code is not None and code < 0 and signal_name(-code) in _OUTSIDE
+
     def how_it_ended(self) -> str:
         """In words, after `end`: its exit status, or the signal that it was killed by."""
         code = self._process.returncode
         if code is None:
             return "closed its channel and could not be reaped"
+        if code == 0 and sys.platform != "win32":
+            if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+                return "ended; how, the system does not say, because this process ignores SIGCHLD"
         if code < 0:
             return f"was killed by {signal_name(-code)}"
         return f"exited with status {code}"

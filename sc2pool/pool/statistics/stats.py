@@ -128,8 +128,9 @@ class InstanceStats:
         port: the game listens on it; None if there is no game.
         listener: "proven" if the operating system says that the game's process holds this port,
             "unproven" if it does not say; None if there is no game.
-        memory_bytes: resident memory of the game, a script and other processes of it included, or
-            of a worker without one and all below it; None if there is no sample yet.
+        memory_bytes: resident memory of the game, a script and other processes of it included, and
+            of the worker, which counts with the first of its instances if it has several; None if
+            there is no sample yet.
         cpu_s: CPU time of the worker and all below it; None if there is no sample yet.
         steps_per_s: over the newest 5 s; None if there are no two samples yet.
         cpu_share: of one core, worker and game, over the newest 5 s; None as above.
@@ -152,7 +153,7 @@ class InstanceStats:
     port: int | None
     listener: Literal["proven", "unproven"] | None
     memory_bytes: int | None = field(
-        metadata=gauge("Resident memory of the game, or of a worker without one.")
+        metadata=gauge("Resident memory of the game and of its worker.")
     )
     cpu_s: float | None
     steps_per_s: float | None = None

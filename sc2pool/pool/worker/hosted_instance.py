@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 from sc2pool.deadline import Deadline
-from sc2pool.errors import Fault, GameFault, PauseError, Phase
+from sc2pool.errors import Fault, FaultKind, GameFault, PauseError, Phase
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_trainer
@@ -25,6 +26,7 @@ from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.worker_end import WorkerEnd
+from sc2pool.processes.shortage import is_shortage
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.tasks.players.operations import OPERATIONS
 
@@ -255,10 +257,14 @@ class HostedInstance:
             return
         message: messages.Faulted | messages.Raised
         phase = self._phase()
+        if isinstance(error, OSError) and is_shortage(error) and phase is Phase.LAUNCHING:
+            detail = f"the system refuses what the instance needs: {error}"
+            error = GameFault(FaultKind.LAUNCH_FAILED, detail, refused=True)
         log_tail = self.player.log_tail() if self.player is not None else ""
         evidence = messages.Evidence(log_tail, trace_of(error), replay)
         if isinstance(error, GameFault):
-            message = messages.Faulted(Fault(error.kind, phase, error.detail), evidence)
+            fault = Fault(error.kind, phase, error.detail, error.refused)
+            message = messages.Faulted(fault, evidence)
         else:
             message = describe(error, str(phase), evidence)
         with suppress(ChannelClosedError):
@@ -297,3 +303,11 @@ class HostedInstance:
             self.player.close()
         self._spec.close()
         self._channel.close()
+
+
+def directory_of(frame: FrameType) -> Path | None:
+    """The folder of the instance whose method this frame is; None for other frames."""
+    if frame.f_code.co_filename != __file__:
+        return None
+    hosted = frame.f_locals.get("self")
+    return hosted.directory if isinstance(hosted, HostedInstance) else None

@@ -26,8 +26,9 @@ from sc2pool.pool.ipc.control import Control
 from sc2pool.pool.ipc.messages import Host, Leave
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.report.stuck_hooks import HookWatch
 from sc2pool.pool.worker.doorbells import Doorbells
-from sc2pool.pool.worker.hosted_instance import HostedInstance
+from sc2pool.pool.worker.hosted_instance import HostedInstance, directory_of
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
@@ -139,11 +140,15 @@ def main(arguments: list[str]) -> None:
     """Run one worker; `arguments` as in `__main__`, without the first."""
     control_fd, _, memory_fd, request_fd, reply_fd = map(int, arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "win32":
+        # A trainer that ignores it hands that down, and then nobody learns how a game ended.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     doorbells = Doorbells(Doorbell(listening=request_fd), Doorbell(ringing=reply_fd))
     loop = WorkerLoop(_OWN_TASKS)
     worker = Worker(loop, Control(socket.socket(fileno=control_fd)), doorbells, memory_fd)
     # The trainer made TMPDIR a folder of the run's.
     LiveView(Path(os.environ["TMPDIR"]).parent, worker.players).begin(loop)
+    HookWatch(directory_of).begin()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(worker.serve())
     # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fault_pools import MakeEnv, step
-from fault_tasks import CrashesEachEpisode
+from fault_pools import MakeEnv, processes_of, step
+from fault_tasks import N_WALKS, Blocks, CrashesEachEpisode
 
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
 from sc2pool.errors import ClosedError, CrashLoopError
@@ -74,3 +74,33 @@ def test_games_killed_while_they_launch_are_tried_again(
     env = make_env(n=1, game=installation(script))
     env.reset()
     assert env.stats().recycles == {"game-exited": 2}
+
+
+def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(make_env: MakeEnv) -> None:
+    config = PoolConfig(
+        limits=Limits(step_s=2.0, worker_grace_s=0.5),
+        restart=RestartPolicy(per_pool_per_env=1),
+        envs_per_worker=2,
+    )
+    env = make_env(task=Blocks, config=config)
+    env.reset()
+    for _ in range(2):
+        _, _, dones, infos = step(env, 0, N_WALKS)
+        assert dones.all()
+        for info in infos:
+            assert "env 1: act() of Blocks has not returned for" in info["sc2pool.fault"]["detail"]
+            assert "fault_tasks.py, line" in info["sc2pool.fault"]["detail"]
+    (report,) = {Path(infos[1]["sc2pool.fault"]["fault_report"])}
+    assert "time.sleep(600)" in (report / "traceback.txt").read_text()
+    with pytest.raises(CrashLoopError, match="env 1: 3 recycles of the pool"):
+        step(env, 0, N_WALKS)
+
+
+def test_a_killed_worker_of_several_envs_counts_once(make_env: MakeEnv) -> None:
+    env = make_env(n=4, config=PoolConfig(envs_per_worker=2))
+    env.reset()
+    for kill in range(10):
+        processes_of(env, 2 * (kill % 2))["worker"].kill()
+        _, _, dones, _ = step(env, 0, 0, 0, 0)
+        assert dones.sum() == 2
+    assert env.stats().recycles == {"worker-exited": 20}

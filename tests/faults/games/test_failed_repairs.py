@@ -17,10 +17,11 @@ from typing import Any
 import psutil
 import pytest
 from fault_pools import MakeEnv, assert_gone, processes_of, step
+from fault_tasks import Exhausts, refuse_thread
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig, RestartPolicy
-from sc2pool.errors import ClosedError, CrashLoopError
+from sc2pool.errors import ClosedError, ConfigError, CrashLoopError
 
 
 def play_until(env: SubprocSC2VecEnv, kind: str) -> dict[str, Any]:
@@ -133,3 +134,38 @@ def test_the_system_refuses_a_process_once(
     play_until(env, "worker-exited")
     play_on(env)
     assert env.stats().recycles == {"worker-exited": 1, "spawn-failed": 1}
+
+
+@pytest.mark.parametrize("missing", [Exhausts.DESCRIPTORS, Exhausts.THREADS])
+def test_a_worker_without_descriptors_or_threads_gets_no_other_game(
+    make_env: MakeEnv, missing: int
+) -> None:
+    env = make_env(task=Exhausts, config=PoolConfig(envs_per_worker=2))
+    env.reset()
+    worker = processes_of(env, 0)["worker"]
+    assert processes_of(env, 1)["worker"] == worker
+    step(env, missing, 0)
+    processes_of(env, 0)["game"].kill()
+    play_until(env, "game-exited")
+    play_on(env)
+    assert env.stats().recycles == {"game-exited": 1, "launch-failed": 1}
+    assert processes_of(env, 0)["worker"] != worker
+    assert processes_of(env, 1)["worker"] == worker
+
+
+@pytest.mark.parametrize("refused", ["sc2pool-uninterrupted", "sc2pool-watchdog"])
+def test_the_system_refuses_a_thread_of_the_pools(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    start = threading.Thread.start
+
+    def start_others(thread: threading.Thread) -> None:
+        if thread.name == refused:
+            refuse_thread(thread)
+        start(thread)
+
+    if refused.endswith("uninterrupted"):
+        monkeypatch.setattr("sc2pool.processes.uninterrupted._thread", None)
+    monkeypatch.setattr(threading.Thread, "start", start_others)
+    with pytest.raises(ConfigError, match=r"the system refuses what a pool needs: .*no thread"):
+        make_env()

@@ -6,6 +6,7 @@ the game's start script, or through the API itself.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -224,3 +225,23 @@ def taken_for_a_moment(path: Path) -> bool:
         return False
     unlock_and_remove(descriptor, path)
     return True
+
+
+@pytest.mark.parametrize(
+    ("victim", "words"),
+    [("game", "signal SIGKILL"), ("worker", "because this process ignores SIGCHLD")],
+)
+def test_a_trainer_that_ignores_the_end_of_its_children(
+    make_env: MakeEnv, victim: str, words: str
+) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        env = make_env()
+        env.reset()
+        processes_of(env, 0)[victim].kill()
+        _, _, dones, infos = step(env, 0, 0)
+        assert dones.tolist() == [True, False]
+        assert words in infos[0]["sc2pool.fault"]["detail"]
+        env.close()
+    finally:
+        signal.signal(signal.SIGCHLD, before)

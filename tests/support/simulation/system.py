@@ -280,6 +280,10 @@ class Process:
         self.kill()
         self.reaped = True
 
+    @property
+    def was_killed(self) -> bool:
+        return True
+
     def how_it_ended(self) -> str:
         return "was killed by SIGKILL"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sc2pool.config import RestartPolicy
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.instances.restart import backoff_s, exceeded, hopeless
+from sc2pool.pool.instances.restart import Housemate, backoff_s, charged, exceeded, hopeless
 
 POLICY = RestartPolicy(per_env=2, per_env_window_s=60, per_pool_per_env=3, per_pool_window_s=600)
 NOW_S = 10_000.0
@@ -43,6 +45,7 @@ def failed(detail: str, kind: FaultKind = FaultKind.LAUNCH_FAILED) -> Fault:
         ([failed("no library"), failed("port")], False, False),
         ([failed("no library"), failed("no library")], True, False),
         ([failed("SIGKILL", FaultKind.GAME_EXITED)] * 2, False, False),
+        ([replace(failed("no descriptors"), refused=True)] * 2, False, False),
     ],
 )
 def test_the_same_failure_twice_before_any_observation_is_hopeless(
@@ -55,3 +58,22 @@ def test_backoff_grows_to_eight_seconds_and_is_forgotten_with_the_window():
     waits = [backoff_s(POLICY, [NOW_S] * number, NOW_S) for number in range(9)]
     assert waits == [0, 0, 0.5, 1, 2, 4, 8, 8, 8]
     assert backoff_s(POLICY, [NOW_S - 60] * 5 + [NOW_S], NOW_S) == 0
+
+
+def test_a_refusal_of_the_system_is_never_tried_again_at_once():
+    waits = [backoff_s(POLICY, [NOW_S] * number, NOW_S, refused=True) for number in range(1, 4)]
+    assert waits == [0.25, 0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("housemates", "killed", "expected"),
+    [
+        ([Housemate(5, 2, False, True), Housemate(6, 1, False, True)], True, 6),
+        ([Housemate(5, 2, False, True), Housemate(6, 1, False, True)], False, 5),
+        ([Housemate(5, 2, False, False), Housemate(6, 1, False, True)], False, 6),
+        ([Housemate(5, 2, False, True), Housemate(6, 1, True, True)], False, 6),
+        ([Housemate(5, 0, False, False), Housemate(6, 0, False, False)], False, 5),
+    ],
+)
+def test_a_workers_death_counts_as_the_recycle_of_one_instance(housemates, killed, expected):
+    assert charged(housemates, killed=killed) == expected

@@ -60,6 +60,10 @@ def without_game(sample: Sample, rss_bytes: int = 60 * MB) -> Sample:
     return replace(worker(sample, rss_bytes=rss_bytes), game=None)
 
 
+def large_worker(rss_bytes: int, alone: bool = True) -> Sample:
+    return replace(worker(NOW, rss_bytes=rss_bytes), watched=replace(WATCHED, alone=alone))
+
+
 NONE = None
 SOFT = "soft"
 # What it is, first sample, previous sample, newest sample, policy, verdict.
@@ -115,8 +119,9 @@ TABLE = [
     ("stopped, after a gap", BEFORE, NONE, game(NOW, stopped=True), POLICY, NONE),
     ("stopped, then gone", BEFORE, game(BEFORE, stopped=True), without_game(NOW), POLICY, NONE),
     # Memory: of the game; of the worker where there is none.
-    ("at the hard limit", BEFORE, BEFORE, game(NOW, rss_bytes=4000 * MB), POLICY, SOFT),
-    ("over it", BEFORE, BEFORE, game(NOW, rss_bytes=4000 * MB + 1), POLICY, FaultKind.MEMORY),
+    # Game and worker count together; the worker has 60 MB.
+    ("at the hard limit", BEFORE, BEFORE, game(NOW, rss_bytes=3940 * MB), POLICY, SOFT),
+    ("over it", BEFORE, BEFORE, game(NOW, rss_bytes=3940 * MB + 1), POLICY, FaultKind.MEMORY),
     (
         "over it, after a gap",
         BEFORE,
@@ -131,15 +136,15 @@ TABLE = [
         BEFORE,
         worker(NOW, rss_bytes=9000 * MB),
         POLICY,
-        NONE,
+        FaultKind.MEMORY,
     ),
     ("worker's without", BEFORE, BEFORE, without_game(NOW, 9000 * MB), POLICY, FaultKind.MEMORY),
     ("no limits", BEFORE, BEFORE, game(NOW, rss_bytes=9000 * MB), UNLIMITED, NONE),
     (
         "at the soft limit",
-        game(NOW, rss_bytes=2000 * MB),
+        game(NOW, rss_bytes=1940 * MB),
         BEFORE,
-        game(NOW, rss_bytes=2000 * MB),
+        game(NOW, rss_bytes=1940 * MB),
         POLICY,
         NONE,
     ),
@@ -215,6 +220,16 @@ TABLE = [
         POLICY,
         FaultKind.HUNG,
     ),
+    # A worker that serves several envs does not count with their games, but has the same limits.
+    ("shared", BEFORE, BEFORE, large_worker(3950 * MB, alone=False), POLICY, SOFT),
+    (
+        "shared and too large",
+        BEFORE,
+        BEFORE,
+        large_worker(4001 * MB, alone=False),
+        POLICY,
+        FaultKind.MEMORY,
+    ),
     ("both gone", BEFORE, BEFORE, Sample(100.0, WATCHED, None, None), POLICY, NONE),
 ]
 
@@ -238,7 +253,7 @@ def test_decide(first, previous, now, policy, expected):
 def test_verdicts_name_their_figures():
     verdict = decide(BEFORE, BEFORE, game(NOW, rss_bytes=4321 * MB), POLICY)
     assert verdict == Verdict(
-        7, FaultKind.MEMORY, "4,321 MB resident, over the hard limit of 4,000 MB"
+        7, FaultKind.MEMORY, "4,381 MB resident, over the hard limit of 4,000 MB"
     )
 
 
@@ -359,12 +374,13 @@ def test_a_match_is_both_of_its_games():
         watched = Watched(7, WORKER_PID, [GAME_PID, OTHER_PID], None, 0.0, alone=alone)
         sample = take_sample(watched, Processes(rows))
         assert sample.game == ProcessSample(True, *game), "the guest is stopped"
-        policy = replace(UNLIMITED, hard_memory_bytes=66 * MB)
+        both = 191 * MB if alone else 130 * MB
+        policy = replace(UNLIMITED, hard_memory_bytes=both // 2 + MB)
         verdict = decide(sample, None, sample, policy)
         assert verdict is None, "the limit is for each game"
-        verdict = decide(sample, None, sample, replace(policy, hard_memory_bytes=64 * MB))
+        verdict = decide(sample, None, sample, replace(policy, hard_memory_bytes=both // 2 - MB))
         assert verdict.kind is FaultKind.MEMORY
-        assert "over the hard limit of 128 MB" in verdict.detail
+        assert f"over the hard limit of {both / MB - 2:.0f} MB" in verdict.detail
 
 
 def test_ended_process_has_no_sample():

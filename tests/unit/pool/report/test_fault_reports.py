@@ -45,6 +45,7 @@ def test_a_report_has_all_that_is_known(tmp_path):
         "kind": "bad-reply",
         "phase": "stepping",
         "detail": "the reply to step is empty",
+        "refused": False,
     }
     assert about["episode"] == {
         "number": 5,
