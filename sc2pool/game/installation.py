@@ -142,6 +142,7 @@ def read_installation(root: Path, why: str) -> Installation:
     """
     system = _this_platform()
     root = Path(os.path.abspath(root))  # noqa: PTH100  # links in the path keep their names
+    _require_utf8(root)
     if not root.is_dir():
         problem = "is not a directory" if root.exists() else "does not exist"
         raise ConfigError(f"{why} is no StarCraft II installation: {root} {problem}")
@@ -176,6 +177,7 @@ def find_map(installation: Installation, name: str) -> Path:
     wanted = Path(name if name.lower().endswith(MAP_SUFFIX.lower()) else name + MAP_SUFFIX)
     if wanted.is_absolute():
         if wanted.is_file():
+            _require_utf8(wanted)
             return wanted
         raise ConfigError(f"no map {name!r}: there is no file {wanted}")
     if installation.maps is None:
@@ -191,6 +193,22 @@ def find_map(installation: Installation, name: str) -> Path:
             if tuple(same(part) for part in file.parts[-len(tail) :]) == tail:
                 return file
     raise ConfigError(f"no map {name!r} in {installation.maps}{_similar(wanted.stem, known)}")
+
+
+def _require_utf8(path: Path) -> None:
+    """A path is sent to the game in its API's messages, which hold UTF-8 only.
+
+    Raises:
+        ConfigError: it has bytes that are no UTF-8.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path)
+        raise ConfigError(
+            f"the game cannot be told of the path {shown!r}, which is not UTF-8; "
+            "put it somewhere else (the stand-in lies in the cache folder: XDG_CACHE_HOME)"
+        ) from None
 
 
 def _newest_version(root: Path, why: str) -> tuple[int, Path]:

@@ -50,6 +50,8 @@ def start_python(
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package_root = str(Path(__file__).resolve().parents[2])
     search_path = os.pathsep.join([package_root, *filter(os.path.isabs, entries)])
+    # It is for the user's own program; a child would ask for lines of Python instead of ending.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONINSPECT"}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],
         pass_fds=descriptors,
@@ -58,7 +60,7 @@ def start_python(
         stderr=stderr,
         start_new_session=own_session,
         process_group=None if own_session else 0,
-        env={**os.environ, "PYTHONPATH": search_path, **(environment or {})},
+        env=inherited | {"PYTHONPATH": search_path, **(environment or {})},
     )
 
 
@@ -78,6 +80,7 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
             printed = [part.decode(errors="replace") for part in child.communicate(None, timeout_s)]
         finally:
             child.kill()  # without effect if it has ended
+            child.wait()  # after a Ctrl-C `subprocess` would leave that to a later call
     return subprocess.CompletedProcess(child.args, child.returncode, *printed)
 
 

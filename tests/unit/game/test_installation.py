@@ -77,6 +77,16 @@ class TestNoHome:
         assert find("auto").root.is_relative_to(tmp_path / "cache")
 
 
+def test_a_path_that_is_not_utf8(tmp_path, machine):
+    root = make(tmp_path / "\udcff", 75689)
+    with pytest.raises(ConfigError, match=r"told of the path b'.*\\xff', which is not UTF-8"):
+        find(root)
+    other = make(tmp_path / "sc2", 75689)
+    (root / "A.SC2Map").touch()
+    with pytest.raises(ConfigError, match="which is not UTF-8"):
+        find_map(find(other), str(root / "A.SC2Map"))
+
+
 def test_newest_version_wins_by_number(tmp_path):
     root = make(tmp_path, 75689, 100000, 99999, "Base", "BaseX", "Shared")
     (root / "Versions" / "Base200000").touch()  # a file is no version

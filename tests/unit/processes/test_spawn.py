@@ -24,6 +24,13 @@ def test_a_child_gets_no_path_that_depends_on_the_working_directory(
     assert "relative" not in printed
 
 
+def test_a_child_ends_where_the_users_own_program_would_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONINSPECT", "1")
+    assert run_python("base64", "-h", timeout_s=60).returncode == 0
+
+
 def test_a_child_that_takes_too_long_is_killed() -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         run_python("timeit", "-n", "1", "-s", "import time", "time.sleep(60)", timeout_s=0.5)
@@ -36,3 +43,18 @@ def test_no_other_place_starts_a_python() -> None:
         if "sys.executable" in file.read_text()
     }
     assert starting == {"processes/spawn.py"}
+
+
+def test_an_interrupt_leaves_no_zombie(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def communicate(self, *_: object) -> tuple[bytes, bytes]:
+            started.append(self)
+            self._sigint_wait_secs = 0.0
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("sc2pool.processes.spawn.subprocess.Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_python("timeit", "-s", "import time", "time.sleep(60)", timeout_s=60)
+    assert started[0].returncode is not None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from sc2pool.pool.statistics.durations import DurationCounter, Durations, figures
@@ -37,3 +40,15 @@ def test_several_together():
     took = figures(counter(1.0, 1.0), DurationCounter(), counter(4.0))
     assert took is not None
     assert (took.count, took.p50, took.max) == (3, 1.0, 4.0)
+
+
+def test_figures_need_no_file_of_a_package():
+    """Where no descriptor is free, none can be imported."""
+    program = """
+import sys
+from sc2pool.pool.statistics.durations import Durations
+before = set(sys.modules)
+Durations.of([1.0, 2.0])
+assert set(sys.modules) == before, set(sys.modules) - before
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
