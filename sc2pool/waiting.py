@@ -72,10 +72,14 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     def _make_task(
         self, loop: asyncio.AbstractEventLoop, coro: Any, **keywords: Any
     ) -> asyncio.Task[Any]:
-        self.tasks += 1
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **keywords)
-        task.add_done_callback(self._count_out)
+        self.count_in(task)
         return task
+
+    def count_in(self, task: asyncio.Task[Any]) -> None:
+        """Count a task until it is done; `create_task` does it by itself."""
+        self.tasks += 1
+        task.add_done_callback(self._count_out)
 
     def _count_out(self, _: asyncio.Task[Any]) -> None:
         self.tasks -= 1

@@ -10,6 +10,7 @@ import asyncio
 import os
 import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -245,6 +246,29 @@ class Cancelled(MoveToBeacon):
 
     async def act(self, action: int) -> Any:  # type: ignore[override]
         await await_cancelled()
+
+
+class DisturbsItsLoop(MoveToBeacon):
+    """Does to the worker's event loop what it should not."""
+
+    action_space = spaces.Discrete(N_WALKS + 3)
+    CANCELS_ALL, RAISES_IN_CALLBACK, RAISES_IN_HANDLER = range(N_WALKS, N_WALKS + 3)
+
+    async def act(self, action: int) -> Any:  # type: ignore[override]
+        if action == self.CANCELS_ALL:
+            for task in asyncio.all_tasks():
+                task.cancel()
+            await asyncio.sleep(0)
+        elif action == self.RAISES_IN_CALLBACK:
+            asyncio.get_running_loop().call_soon(sys.exit, "out of a callback")
+        elif action == self.RAISES_IN_HANDLER:
+            signal.signal(signal.SIGALRM, raise_in_handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+        return super().act(action % N_WALKS)
+
+
+def raise_in_handler(*_: object) -> None:
+    raise UserBugError("out of a handler")
 
 
 async def await_cancelled() -> None:

@@ -24,6 +24,7 @@ from sc2pool.pool.serial.channel import LocalChannel
 from sc2pool.pool.serial.waiter import SerialWaiter, run
 from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.hosted_instance import HostedInstance
+from sc2pool.pool.worker.own_task import OwnTask
 from sc2pool.tasks.player import PlayerSpec
 
 _ENDS_WITHIN_S = 2.0
@@ -63,7 +64,7 @@ class SerialWorker(workers.Worker):
         self._loop = loop
         self._memory_fd = memory_fd
         self._hosted: dict[int, HostedInstance] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: set[OwnTask] = set()
         super().__init__(directory, memory_fd, waiter, common)
         self._note_raised = waiter.note_raised
 
@@ -87,6 +88,7 @@ class SerialWorker(workers.Worker):
         self._hostings[number] = workers.Hosting(directory, ours)
         self._waiter.add(ours.fileno(), instance)
         self._hosted[number] = HostedInstance(
+            number,
             self._loop,
             self._doorbells,
             theirs,
@@ -101,7 +103,7 @@ class SerialWorker(workers.Worker):
     def _leave(self, number: int) -> None:
         hosted = self._hosted.pop(number, None)
         if hosted is not None:
-            ending = self._loop.create_task(hosted.end())
+            ending = OwnTask(hosted.end(), self._loop)
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
             ending.add_done_callback(lambda _: self._loop.stop())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -25,6 +25,7 @@ from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import Slot
 from sc2pool.pool.worker.doorbells import Doorbells
+from sc2pool.pool.worker.own_task import OwnTask
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.processes.shortage import is_shortage
 from sc2pool.tasks.player import Player, PlayerSpec
@@ -47,6 +48,7 @@ class HostedInstance:
     """Serves the trainer until it says so, is gone, or the game fails.
 
     Args:
+        number: of the instance.
         loop: of the worker.
         doorbells: of the worker.
         channel: to the trainer.
@@ -63,6 +65,7 @@ class HostedInstance:
 
     def __init__(
         self,
+        number: int,
         loop: asyncio.AbstractEventLoop,
         doorbells: Doorbells,
         channel: Channel,
@@ -73,6 +76,7 @@ class HostedInstance:
         is_over: Callable[[bool], None],
         raised: Callable[[BaseException], None] | None = None,
     ) -> None:
+        self._number = number
         self._loop = loop
         self._doorbells = doorbells
         self._channel = channel
@@ -119,7 +123,7 @@ class HostedInstance:
         except ChannelClosedError:
             self._finish(closed=True)
         except BaseException as error:
-            self._report(error)
+            self.report(error)
 
     def _start(self, message: messages.Start) -> None:
         sys.path[:] = message.sys_path
@@ -152,8 +156,11 @@ class HostedInstance:
     def _send_out_of_band(self, sequence: int, payload: bytes) -> None:
         self._channel.send(messages.OutOfBand(sequence, payload))
 
+    def _task(self, work: Coroutine[Any, Any, None]) -> OwnTask:
+        return OwnTask(work, self._loop, self._number)
+
     def _launch(self, message: messages.Launch) -> None:
-        self._launching = asyncio.ensure_future(self._run_launch(message.timeout_s))
+        self._launching = self._task(self._run_launch(message.timeout_s))
 
     async def _run_launch(self, timeout_s: float) -> None:
         player = self._its_player
@@ -164,15 +171,15 @@ class HostedInstance:
                 self._loop.add_reader(game, self._on_game_exit)
             self._channel.send(messages.Launched(games))
         except BaseException as error:
-            self._report(error)
+            self.report(error)
 
     def _on_game_exit(self) -> None:
-        self._report(self._its_player.exit_fault())
+        self.report(self._its_player.exit_fault())
 
     def _reset(self, message: messages.Reset) -> None:
         self._newest_reset = message
         self._its_pair.abandon()
-        self._episode = asyncio.ensure_future(self._play(message, self._episode))
+        self._episode = self._task(self._play(message, self._episode))
 
     async def _play(self, message: messages.Reset, previous: asyncio.Task[None] | None) -> None:
         if previous is not None:
@@ -196,7 +203,7 @@ class HostedInstance:
                 # Code of the user's failed on a game that still answers: keep what it played.
                 with suppress(Exception):  # its own error is the one that counts
                     replay = await player.replay()
-            self._report(error, replay)
+            self.report(error, replay)
 
     def _action_out_of_band(self, message: messages.ActionOutOfBand) -> None:
         self._its_pair.deliver(message.sequence, pickle.loads(message.payload))
@@ -214,7 +221,7 @@ class HostedInstance:
             self._channel.send(messages.Answer(message.number, None, raised))
 
     def _pause(self, _: messages.Pause) -> None:
-        self._pausing = asyncio.ensure_future(self._run_pause())
+        self._pausing = self._task(self._run_pause())
 
     async def _run_pause(self) -> None:
         try:
@@ -225,7 +232,7 @@ class HostedInstance:
                 problem = str(error)
             self._channel.send(messages.Paused(problem))
         except BaseException as error:
-            self._report(error)
+            self.report(error)
 
     def _hold(self) -> bool:
         try:
@@ -236,18 +243,18 @@ class HostedInstance:
         return True
 
     def _resume(self, _: messages.Resume) -> None:
-        self._pausing = asyncio.ensure_future(self._run_resume())
+        self._pausing = self._task(self._run_resume())
 
     async def _run_resume(self) -> None:
         try:
             self._channel.send(messages.Resumed(await self._its_player.resume()))
         except BaseException as error:
-            self._report(error)
+            self.report(error)
 
     def _close(self, _: messages.Close) -> None:
         self._finish(closed=True)
 
-    def _report(self, error: BaseException, replay: bytes = b"") -> None:
+    def report(self, error: BaseException, replay: bytes = b"") -> None:
         """Tell the trainer why this instance is over, and end it."""
         if self._over:
             return

@@ -30,11 +30,13 @@ from sc2pool.pool.report.stuck_hooks import HookWatch
 from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.hosted_instance import HostedInstance, directory_of
 from sc2pool.pool.worker.live_view import LiveView
+from sc2pool.pool.worker.own_task import OwnTask, until_done
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
-_OWN_TASKS = 2
-"""Our own tasks: `Worker.serve` and an episode. A third is another's, and needs turns."""
+_OWN_TASKS = 3
+"""Our own tasks: `Worker.serve`, its waiter and an episode. A fourth is another's, and needs turns.
+"""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,11 @@ class Worker:
         hosted = list(self._hosted.values())
         return [(one.directory, one.player) for one in hosted if one.player is not None]
 
+    def report(self, error: BaseException) -> None:
+        """Tell the trainer what has ended this worker; whose fault it was, nobody knows."""
+        for hosted in self._hosted.values():
+            hosted.report(error)
+
     async def serve(self) -> None:
         """Carry out orders until the end."""
         self._loop.add_reader(self._control.fileno(), self._on_control)
@@ -126,6 +133,7 @@ class Worker:
 
     def _host(self, order: Host, channel: int, spec: int) -> None:
         self._hosted[order.number] = HostedInstance(
+            order.number,
             self._loop,
             self._doorbells,
             Channel(socket.socket(fileno=channel)),
@@ -150,7 +158,10 @@ def main(arguments: list[str]) -> None:
     LiveView(Path(os.environ["TMPDIR"]).parent, worker.players).begin(loop)
     HookWatch(directory_of).begin()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(worker.serve())
+        try:
+            runner.run(until_done(OwnTask(worker.serve(), loop)))
+        except BaseException as error:  # of a signal handler or a callback of the user's
+            worker.report(error)
     # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler.
     sys.stdout.flush()
     sys.stderr.flush()

@@ -13,12 +13,14 @@ from fault_tasks import (
     HOOKS,
     Cancelled,
     DictObservation,
+    DisturbsItsLoop,
     Raises,
     Rewarding,
     UserBugError,
     right_observation,
 )
 
+from sc2pool.config import PoolConfig
 from sc2pool.errors import ActionError, ClosedError, ObservationError, UserCodeError
 
 CLOSES_WITHIN_S = 5.0
@@ -67,6 +69,35 @@ def test_hook_awaits_a_cancelled_task(make_env: MakeEnv, kind: str) -> None:
     message = str(caught.value)
     assert "the user's code raised while stepping: CancelledError" in message
     assert "await await_cancelled()" in message, "the traceback of the worker"
+    assert_failed_for_good(env)
+
+
+@pytest.mark.timing
+def test_a_hook_that_cancels_all_tasks_ends_its_own_env(make_env: MakeEnv) -> None:
+    env = make_env(task=DisturbsItsLoop, config=PoolConfig(envs_per_worker=2))
+    env.reset()
+    with pytest.raises(UserCodeError, match=r"^env 1: .* raised while stepping: CancelledError"):
+        step(env, 0, DisturbsItsLoop.CANCELS_ALL)
+    assert_failed_for_good(env)
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(
+    ("action", "error"),
+    [
+        (DisturbsItsLoop.RAISES_IN_CALLBACK, "SystemExit: out of a callback"),
+        (DisturbsItsLoop.RAISES_IN_HANDLER, "UserBugError: out of a handler"),
+    ],
+)
+def test_what_is_raised_beside_the_hooks_is_told(
+    make_env: MakeEnv, action: int, error: str
+) -> None:
+    env = make_env(task=DisturbsItsLoop)
+    env.reset()
+    with pytest.raises(UserCodeError, match=f"^env 1: the user's code raised while .*: {error}"):
+        step(env, 0, action)
+        while True:
+            step(env, 0, 0)
     assert_failed_for_good(env)
 
 
