@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from .pages import commands
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +49,8 @@ def test_the_paths_in_its_commands_exist() -> None:
     assert [path for path in paths if not exists(path)] == []
 
 
-def test_the_tests_that_the_faults_page_names_exist() -> None:
-    named = set(re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs" / "faults.md").read_text()))
-    assert len(named) > 20
+@pytest.mark.parametrize(("page", "at_least"), [("faults.md", 20), ("security.md", 10)])
+def test_the_tests_that_a_page_names_exist(page: str, at_least: int) -> None:
+    named = set(re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs" / page).read_text()))
+    assert len(named) > at_least
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
