@@ -1,8 +1,9 @@
 """The env classes, each constructed, reset and stepped in its own way, and recorded in one way.
 
-Every call returns the records of `tests.support.audit.checker`. An env that is over in the modes
-NEXT_STEP and DISABLED shows its next episode's first observation one call later; its last
-transition is held back until then, because a record has both.
+Every call returns the records of `tests.support.audit.checker`, and writes over all arrays that it
+has sent and received: they are the trainer's own. An env that is over in the modes NEXT_STEP and
+DISABLED shows its next episode's first observation one call later; its last transition is held back
+until then, because a record has both.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.support.audit.checker import Began, Mark, Received, Record, Sent
 from tests.support.audit.env import AuditEnv
 from tests.support.audit.match_task import AuditMatch
 from tests.support.audit.playing import next_actions, no_harm
-from tests.support.audit.recording import from_batch, from_reset, from_step, mark_in
+from tests.support.audit.recording import from_batch, from_reset, from_step, mark_in, scribble
 from tests.support.audit.task import AuditTask, Stamp
 
 
@@ -63,13 +64,20 @@ class Adapter:
         return [harm if place == 0 else 0 for place, _ in enumerate(rows)]
 
     def reset(self) -> list[Record]:
-        return list(from_reset(self.env.reset(), self.env.reset_infos))
+        observations = self.env.reset()
+        records: list[Record] = [*from_reset(observations, self.env.reset_infos)]
+        scribble(observations, self.env.reset_infos)
+        return records
 
     def step(self) -> list[Record]:
         sent, actions = next_actions(range(self.env.num_envs), self.numbers, self.harms)
         self.env.step_async(actions)
+        scribble(actions)
         self.pending()
-        return [*sent, *from_step(self.env.step_wait(), self.env.reset_infos)]
+        step = self.env.step_wait()
+        records = [*sent, *from_step(step, self.env.reset_infos)]
+        scribble(step, self.env.reset_infos)
+        return records
 
     def method(self) -> None:
         """Have a method of every env called."""
@@ -86,10 +94,13 @@ class FirstReady(Adapter):
     def step(self) -> list[Record]:
         sent, actions = next_actions(self.pool.rows_of(self._envs), self.numbers, self.harms)
         self.pool.send(actions, self._envs)
+        scribble(actions)
         self.pending()
         batch = self.pool.recv(min_ready=max(1, self.n // 2))
         self._envs = batch.envs.tolist()
-        return [*sent, *from_batch(batch, self.pool.rows)]
+        records = [*sent, *from_batch(batch, self.pool.rows)]
+        scribble(vars(batch))
+        return records
 
     def pause(self) -> None:
         """Pause the games of the envs that are at rest; the others' steps are pending."""
@@ -106,9 +117,11 @@ class Vector(Adapter):
     def reset(self) -> list[Record]:
         self._held: dict[int, Received] = {}
         observations, infos = self.env.reset()
-        return [
+        records: list[Record] = [
             Began(env, Stamp.of(row), mark_of(infos, env)) for env, row in enumerate(observations)
         ]
+        scribble(observations, infos)
+        return records
 
     def step(self) -> list[Record]:
         mode = self.env.autoreset_mode
@@ -117,16 +130,20 @@ class Vector(Adapter):
             mask = np.isin(np.arange(self.n), list(self._held))
             observations, infos = self.env.reset(options={"reset_mask": mask})
             begun = self._begun(observations, infos)
+            scribble(observations, infos)
         playing = [env for env in range(self.n) if env not in self._held]
         sent, _ = next_actions(playing, self.numbers, no_harm)
         actions = np.zeros((self.n, 2), np.int64)
         actions[playing, 0] = [one.number for one in sent]
         actions[playing, 1] = self.harms(playing)
         self.env.step_async(actions)
+        scribble(actions)
         self.pending()
         step = self.env.step_wait()
         begun += self._begun(step[0], step[-1])  # in NEXT_STEP
-        return [*begun, *sent, *self._received(playing, *step)]
+        records = [*begun, *sent, *self._received(playing, *step)]
+        scribble(step)
+        return records
 
     def _begun(self, observations: Any, infos: dict[str, Any]) -> list[Record]:
         held, self._held = self._held, {}
@@ -180,7 +197,9 @@ class Gym(Adapter):
     def reset(self) -> list[Record]:
         self._held: Received | None = None
         observation, info = self.env.reset()
-        return [Began(0, Stamp.of(observation), mark_in(info))]
+        began = Began(0, Stamp.of(observation), mark_in(info))
+        scribble(observation, info)
+        return [began]
 
     def step(self) -> list[Record]:
         records: list[Record] = []
@@ -189,6 +208,7 @@ class Gym(Adapter):
             observation, info = self.env.reset()
             self._held = None
             records.append(replace(last, shown=Stamp.of(observation), reset_mark=mark_in(info)))
+            scribble(observation, info)
         number = next(self.numbers)
         harm = self.harms([0])[0]
         observation, reward, terminated, truncated, info = self.env.step(np.array([number, harm]))
@@ -203,6 +223,7 @@ class Gym(Adapter):
             synthetic=info.get("sc2pool.synthetic", False),
             mark=mark_in(info),
         )
+        scribble(observation, info)
         records.append(Sent(0, number))
         if terminated or truncated:
             self._held = got
@@ -255,27 +276,34 @@ class Kind:
     rows: int = 1
 
 
-def keywords(given: Setting, task: Any) -> dict[str, Any]:
-    """What both of the vector envs of a task are made with."""
+def keywords(given: Setting, task: Any, a_worker: int | None) -> dict[str, Any]:
+    """What both of the vector envs of a task are made with; `a_worker` as `envs_per_worker`."""
     return {
         "task": task,
         "n": given.n,
         "spares": given.spares,
         "game": given.game,
-        "config": given.config,
+        "config": replace(given.config, envs_per_worker=a_worker),
     }
 
 
 def sb3(
-    adapter: type[Adapter] = Adapter, task: Any = AuditTask, **more: Any
+    adapter: type[Adapter] = Adapter,
+    task: Any = AuditTask,
+    a_worker: int | None = None,
+    **more: Any,
 ) -> Callable[[Setting], Adapter]:
     """Makes Stable-Baselines3's env."""
-    return lambda given: adapter(SubprocSC2VecEnv(**keywords(given, task), **more))
+    return lambda given: adapter(SubprocSC2VecEnv(**keywords(given, task, a_worker), **more))
 
 
-def vector(mode: AutoresetMode, task: Any = AuditTask) -> Callable[[Setting], Adapter]:
+def vector(
+    mode: AutoresetMode, task: Any = AuditTask, a_worker: int | None = None
+) -> Callable[[Setting], Adapter]:
     """Makes gymnasium's vector env."""
-    return lambda given: Vector(SC2VectorEnv(**keywords(given, task), autoreset_mode=mode))
+    return lambda given: Vector(
+        SC2VectorEnv(**keywords(given, task, a_worker), autoreset_mode=mode)
+    )
 
 
 def vector_of_envs(mode: AutoresetMode, at_once: int | None) -> Callable[[Setting], Adapter]:
@@ -298,6 +326,10 @@ def gym(task: Any) -> Callable[[Setting], Adapter]:
 ADAPTERS = {
     "sb3": Kind(sb3()),
     "sb3, first ready": Kind(sb3(FirstReady)),
+    "sb3, one a worker": Kind(sb3(a_worker=1)),
+    "sb3, four a worker": Kind(sb3(a_worker=4)),
+    "sb3, bots, four a worker": Kind(sb3(task=AuditBot, a_worker=4)),
+    "sb3, matches, four a worker": Kind(sb3(task=AuditMatch, a_worker=4), rows=2),
     "sb3, bot": Kind(sb3(task=AuditBot)),
     "sb3, matches": Kind(sb3(task=AuditMatch), rows=2),
     "sb3, matches, first ready": Kind(sb3(FirstReady, AuditMatch), rows=2),
@@ -308,6 +340,7 @@ ADAPTERS = {
     ),
     "vector, next step": Kind(vector(AutoresetMode.NEXT_STEP)),
     "vector, same step": Kind(vector(AutoresetMode.SAME_STEP)),
+    "vector, same step, four a worker": Kind(vector(AutoresetMode.SAME_STEP, a_worker=4)),
     "vector, disabled": Kind(vector(AutoresetMode.DISABLED)),
     "vector, next step, bot": Kind(vector(AutoresetMode.NEXT_STEP, AuditBot)),
     "vector, next step, envs": Kind(vector_of_envs(AutoresetMode.NEXT_STEP, None), games=False),

@@ -34,6 +34,8 @@ AT_A_REPLY = {
     "spin": 0.3,
 }
 """Harms of `faulty_game.py`, with their weights: those that are found by a deadline are slow."""
+SLOW = {"hang": 0.3, "block": 0.3}
+"""Harms by action that are found by a deadline."""
 AT_THE_LAUNCH = {"exit": 1.0, "hang": 0.2}
 
 
@@ -72,7 +74,9 @@ def _order(arena: Arena, harm: str, at: str, **more: Any) -> None:
 ATTACKS = (
     {
         f"by action: {harm}": Attack(
-            "game", partial(by_action, harm=number), weight=0.3 if harm == "hang" else 1.0
+            "game",
+            partial(by_action, harm=number),
+            weight=SLOW.get(harm, 1.0),
         )
         for number, harm in enumerate(HARMS)
         if number

@@ -1,8 +1,8 @@
 """What runs out for a while: descriptors, processes, disk and inodes.
 
-A worker is killed meanwhile, so that its replacement needs what has run out. A game that takes too
-much memory is among the games. Root is not bound by RLIMIT_NPROC, so processes are counted by a
-control group of the run's own.
+A worker is killed meanwhile, so that its replacement needs what has run out; or a game of a worker
+that has run out of something itself. A game that takes too much memory is among the games. Root is
+not bound by RLIMIT_NPROC, so processes are counted by a control group of the run's own.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ import resource
 import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 
+import psutil
+
 from chaos.arena import Arena, May
+from chaos.attacks import signals
 from chaos.attacks.attack import Attack, needs, soon
 from chaos.attacks.signals import kill_a_worker
+from tests.support.audit.victims import pid_of
 
 CGROUP = "SC2POOL_CHAOS_CGROUP"
 """Names the environment variable with the folder of the run's own control group."""
@@ -113,9 +118,55 @@ def _no_inodes(delay_s: float, hold_s: float) -> None:
             path.unlink(missing_ok=True)
 
 
+def limits_of_a_process(arena: Arena, rng: Random, kind: int, target: str) -> None:
+    """A worker or a game may have no more of something than it has now."""
+    least_s, hold_s = soon(rng), LONGEST_S * rng.random()
+    arena.beside(_limits_of_a_process, arena, rng.random(), least_s, kind, target, hold_s)
+    signals.strike(arena, rng, "game", "KILL")
+
+
+def _limits_of_a_process(  # noqa: PLR0917
+    arena: Arena, which: float, delay_s: float, kind: int, target: str, hold_s: float
+) -> None:
+    time.sleep(delay_s)
+    instances = arena.instances()
+    if not instances:
+        return
+    pid = pid_of(instances[int(which * len(instances))], target, arena.kind.rows)
+    if pid is None:
+        return
+    process = psutil.Process(pid)
+    has_now = {
+        resource.RLIMIT_NOFILE: process.num_fds(),
+        resource.RLIMIT_AS: process.memory_info().vms,
+        resource.RLIMIT_FSIZE: 0,
+    }
+    soft, hard = resource.prlimit(pid, kind)
+    resource.prlimit(pid, kind, (has_now[kind], hard))
+    time.sleep(hold_s)
+    if process.is_running():
+        resource.prlimit(pid, kind, (soft, hard))
+
+
+LIMITS = {
+    "descriptors": resource.RLIMIT_NOFILE,
+    "memory": resource.RLIMIT_AS,
+    "file size": resource.RLIMIT_FSIZE,
+}
+
 ATTACKS = {
     "few descriptors": Attack("resources", few_descriptors, May.ENDED),
     "few processes": Attack("resources", few_processes, May.ENDED, needs("pids")),
+    **{
+        f"no more {name} for a {target}": Attack(
+            "resources",
+            partial(limits_of_a_process, kind=kind, target=target),
+            May.ENDED if target == "worker" else May.TRUNCATION,
+            needs("games"),
+        )
+        for name, kind in LIMITS.items()
+        for target in ("worker", "game")
+    },
     "full disk": Attack("resources", full_disk, May.ENDED, needs("mount")),
     "no inodes": Attack("resources", no_inodes, May.ENDED, needs("mount")),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ from numpy.typing import NDArray
 from sc2pool.commands import as_actions
 from sc2pool.protocol import requests
 from sc2pool.tasks.bot import RLBotAI
-from tests.support.audit.task import HARMS, AuditTask, commands_for, harm_request, stamp_of
+from tests.support.audit.task import (
+    BLOCKED_S,
+    HARMS,
+    AuditTask,
+    commands_for,
+    harm_request,
+    stamp_of,
+)
 
 
 class AuditBot(RLBotAI):
@@ -25,7 +33,9 @@ class AuditBot(RLBotAI):
 
     async def act(self, action: NDArray[np.int64]) -> None:
         self.number, harm = action.tolist()
-        if harm:
+        if HARMS[harm] == "block":
+            time.sleep(BLOCKED_S)
+        elif harm:
             await self.client._execute(debug=harm_request(HARMS[harm]).debug)
         # As one request of the very bytes whose checksum the trainer knows.
         actions = as_actions(commands_for(self.number, self.units[0].tag))

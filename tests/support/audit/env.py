@@ -11,7 +11,15 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask, Stamp, checksum
+from tests.support.audit.task import (
+    BLOCKED_S,
+    HARMS,
+    LAST_LOOP,
+    STEP_MUL,
+    AuditTask,
+    Stamp,
+    checksum,
+)
 
 TAG = 1
 
@@ -55,8 +63,8 @@ class AuditEnv(gymnasium.Env[NDArray[np.int64], NDArray[np.int64]]):
 def do_harm(how: str) -> None:
     """To this worker what the API does to a game."""
     match how:
-        case "hang":
-            time.sleep(3600)
+        case "hang" | "block":
+            time.sleep(BLOCKED_S)
         case "crash":
             os.abort()
         case "exit":

@@ -8,6 +8,7 @@ observation proves which action it answers.
 
 from __future__ import annotations
 
+import time
 import zlib
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -26,8 +27,10 @@ from sc2pool.tasks.task import Task
 STEP_MUL = 8
 LAST_LOOP = 480
 """The map ends the game at this loop."""
-HARMS = ("none", "hang", "crash", "exit")
-"""Harm that an action may do to the game, beside its command."""
+HARMS = ("none", "hang", "crash", "exit", "block")
+"""Harm that an action may do, beside its command: to the game, or to all envs of the worker."""
+
+BLOCKED_S = 3600.0
 
 _BITS = 14
 NUMBERS = 1 << 2 * _BITS
@@ -76,7 +79,9 @@ class AuditTask(Task):
 
     async def act(self, action: NDArray[np.int64]) -> Commands:
         self.number, harm = action.tolist()
-        if harm:
+        if HARMS[harm] == "block":
+            time.sleep(BLOCKED_S)
+        elif harm:
             await self.game.request(harm_request(HARMS[harm]))
         return commands_for(self.number, self.tag())
 
