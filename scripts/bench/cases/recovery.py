@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
-from bench.lenient import lenient
+from bench.kills import lenient
 from bench.report import Row, value_row
 from bench.settings import Settings
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv

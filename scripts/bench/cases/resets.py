@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.lenient import lenient
+from bench.kills import lenient
 from bench.report import Row, value_row
 from bench.settings import Settings
 from bench.tasks import task_on
