@@ -1,10 +1,16 @@
-"""A pool's configuration for measurements that kill games on purpose."""
+"""For measurements that kill games on purpose: the pool's configuration, and the right moment."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from sc2pool.config import PoolConfig, RestartPolicy
+
+READY_WITHIN_S = 60.0
 
 
 def lenient(fault_report_dir: Path) -> PoolConfig:
@@ -13,3 +19,17 @@ def lenient(fault_report_dir: Path) -> PoolConfig:
         restart=RestartPolicy(per_env=10**6, per_env_window_s=0.1, per_pool_per_env=10**6),
         fault_report_dir=fault_report_dir,
     )
+
+
+def step_until_spares_are_ready(env: Any) -> None:
+    """Step a `SubprocSC2VecEnv` while it prepares its spares.
+
+    Raises:
+        TimeoutError: they do not become ready.
+    """
+    n = env.num_envs
+    until_s = time.monotonic() + READY_WITHIN_S
+    while any(one.state != "ready" for one in env.stats().instances[n:]):
+        if time.monotonic() > until_s:
+            raise TimeoutError("the spares do not become ready")
+        env.step(np.zeros(n, np.int64))

@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
-from bench.kills import lenient
+from bench.kills import lenient, step_until_spares_are_ready
 from bench.report import Row, value_row
 from bench.settings import Settings
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
@@ -92,8 +92,7 @@ def _kill_and_step(settings: Settings, n: int, spares: int) -> tuple[list[float]
         try:
             env.reset()
             for kill in range(KILLS_PER_ROUND * settings.rounds):
-                while any(instance.state != "ready" for instance in env.stats().instances[n:]):
-                    env.step(np.zeros(n, np.int64))
+                step_until_spares_are_ready(env)
                 victim = kill % n
                 env.step_async([LINGER if index == victim else 0 for index in range(n)])
                 time.sleep(INTO_THE_STEP_S)

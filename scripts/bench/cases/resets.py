@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.kills import lenient
+from bench.kills import lenient, step_until_spares_are_ready
 from bench.report import Row, value_row
 from bench.settings import Settings
 from bench.tasks import task_on
@@ -35,7 +35,6 @@ N = 8
 SPARES = (0, 1, 2)
 NEW_PAIR = "new pair"
 BATCH_WITH = "batch with"
-READY_WITHIN_S = 60.0
 
 
 def resets(settings: Settings) -> list[Row]:
@@ -113,11 +112,7 @@ def make_pool(settings: Settings, n: int, spares: int, config: PoolConfig | None
 def kill_and_step(env: Any, victim: int) -> float:
     """Kill a game while every spare is ready; returns how long that batch takes, in ms."""
     n = env.num_envs
-    until_s = time.monotonic() + READY_WITHIN_S
-    while any(one.state != "ready" for one in env.stats().instances[n:]):
-        if time.monotonic() > until_s:
-            raise TimeoutError("the spares do not become ready")
-        env.step(np.zeros(n, np.int64))  # the pool prepares its spares meanwhile
+    step_until_spares_are_ready(env)
     os.kill(env.stats().instances[victim].pid, signal.SIGKILL)
     while True:
         began_s = time.perf_counter()

@@ -28,6 +28,7 @@ class Trainer:
         self.process = subprocess.Popen(
             [sys.executable, program, *arguments],
             env=os.environ | {"PYTHONPATH": _with_tasks(os.environ.get("PYTHONPATH"))},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,0 +1,294 @@
+"""Leaves the interpreter by one of many doors, with a pool that plays: `doors.py GAME DOOR`."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import ctypes
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psutil
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import task_spec
+from sc2pool.pool.pool import Pool
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.players.factory import TaskPlayerSpec
+
+Door = Callable[[Pool], Any]
+DOORS: dict[str, Door] = {}
+kept: list[Any] = []
+"""What lives until the interpreter ends."""
+
+
+def door(function: Door) -> Door:
+    DOORS[function.__name__.replace("_", " ").strip()] = function
+    return function
+
+
+def step(pool: Pool) -> None:
+    pool.send([0] * pool.n)
+    pool.recv()
+
+
+def step_for_ever(pool: Pool) -> None:
+    while True:
+        step(pool)
+
+
+# By itself, without `close`.
+
+
+@door
+def the_script_is_over(pool: Pool) -> None:
+    kept.append(pool)
+
+
+@door
+def sys_exit(pool: Pool) -> None:
+    sys.exit(3)
+
+
+@door
+def an_exception(pool: Pool) -> None:
+    raise ValueError("of the script's")
+
+
+@door
+def memory_error(pool: Pool) -> None:
+    raise MemoryError
+
+
+@door
+def keyboard_interrupt(pool: Pool) -> None:
+    raise KeyboardInterrupt
+
+
+@door
+def an_exception_hook_that_raises(pool: Pool) -> None:
+    def hook(*_: object) -> None:
+        raise ValueError("of the hook's")
+
+    sys.excepthook = hook
+    raise ValueError("of the script's")
+
+
+@door
+def an_exception_hook_that_exits_at_once(pool: Pool) -> None:
+    sys.excepthook = lambda *_: os._exit(4)
+    raise ValueError("of the script's")
+
+
+@door
+def a_cycle_without_collector(pool: Pool) -> None:
+    gc.disable()
+    pool.itself = pool  # type: ignore[attr-defined]
+
+
+# At once.
+
+
+@door
+def os__exit(pool: Pool) -> None:
+    os._exit(3)
+
+
+@door
+def abort(pool: Pool) -> None:
+    os.abort()
+
+
+@door
+def segmentation_fault(pool: Pool) -> None:
+    ctypes.string_at(0)
+
+
+@door
+def another_program_takes_over(pool: Pool) -> None:
+    os.execv("/bin/sleep", ["sleep", "3"])
+
+
+def by_signal(number: signal.Signals) -> Door:
+    def leave(pool: Pool) -> None:
+        os.kill(os.getpid(), number)
+        step_for_ever(pool)
+
+    return leave
+
+
+for one in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    DOORS[one.name] = by_signal(one)
+
+
+# Out of a call of the pool's.
+
+
+@door
+def a_signal_handler_exits_in_a_step(pool: Pool) -> None:
+    signal.signal(signal.SIGALRM, lambda *_: sys.exit(5))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    step_for_ever(pool)
+
+
+@door
+def a_thread_steps_when_the_script_is_over(pool: Pool) -> None:
+    threading.Thread(target=step_for_ever, args=[pool], daemon=True).start()
+    time.sleep(0.2)
+
+
+@door
+def a_thread_outlives_the_script_and_closes(pool: Pool) -> None:
+    def play() -> None:
+        for _ in range(100):
+            step(pool)
+        pool.close()
+
+    threading.Thread(target=play).start()
+
+
+@door
+def a_thread_exits(pool: Pool) -> None:
+    thread = threading.Thread(target=sys.exit, args=[6])
+    thread.start()
+    thread.join()
+    step(pool)
+
+
+@door
+def an_executor_steps(pool: Pool) -> None:
+    executor = ThreadPoolExecutor(1)
+    executor.submit(step, pool)
+    sys.exit(0)
+
+
+@door
+def an_event_loop_is_left(pool: Pool) -> None:
+    async def main() -> None:
+        await asyncio.to_thread(step, pool)
+        raise KeyboardInterrupt
+
+    asyncio.run(main())
+
+
+# In the interpreter's own end.
+
+
+@door
+def atexit_closes(pool: Pool) -> None:
+    atexit.register(pool.close)
+
+
+@door
+def atexit_steps_and_raises(pool: Pool) -> None:
+    def last() -> None:
+        step(pool)
+        raise ValueError("at the exit")
+
+    atexit.register(last)
+
+
+@door
+def a_finalizer_closes(pool: Pool) -> None:
+    class Owner:
+        pass
+
+    owner = Owner()
+    weakref.finalize(owner, pool.close)
+    kept.append(owner)
+
+
+@door
+def a_deleted_object_closes(pool: Pool) -> None:
+    class Owner:
+        def __del__(self) -> None:
+            pool.close()
+
+    sys.modules["owner"] = Owner()  # type: ignore[assignment]
+
+
+@door
+def a_generator_closes(pool: Pool) -> None:
+    def playing() -> Iterator[None]:
+        try:
+            yield
+        finally:
+            pool.close()
+
+    generator = playing()
+    next(generator)
+    kept.append(generator)
+
+
+# With forks.
+
+
+@door
+def a_fork_outlives_it(pool: Pool) -> None:
+    if os.fork() == 0:
+        time.sleep(4.0)
+        os._exit(0)
+
+
+@door
+def a_fork_exits_and_it_plays_on(pool: Pool) -> None:
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)  # with all that runs at an exit
+    os.waitpid(child, 0)
+    step(pool)
+
+
+@door
+def it_becomes_a_daemon(pool: Pool) -> None:
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(4.0)
+        os._exit(0)
+    os._exit(0)
+
+
+@door
+def a_program_of_its_outlives_it(pool: Pool) -> None:
+    subprocess.Popen(["/bin/sleep", "4"], close_fds=False)
+
+
+# Without what it needs.
+
+
+@door
+def every_descriptor_is_closed(pool: Pool) -> None:
+    os.closerange(3, 10_000)
+    sys.exit(0)
+
+
+@door
+def its_streams_are_closed(pool: Pool) -> None:
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        stream.close()
+    sys.exit(0)
+
+
+def main(game: str, name: str) -> None:
+    spec = TaskPlayerSpec(task_spec(MoveToBeacon, game, PoolConfig()))
+    pool = Pool([spec], one_book=True, config=PoolConfig())
+    pool.reset()
+    children = [process.pid for process in psutil.Process().children(recursive=True)]
+    print(json.dumps({"stage": "playing", "children": children}), flush=True)
+    sys.stdin.readline()  # until its children are known
+    DOORS[name](pool)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,34 @@
+"""By whatever door a program leaves the interpreter, no worker and no game stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from doors import DOORS
+from fault_pools import assert_gone
+from trainers import Trainer
+
+PROGRAM = Path(__file__).with_name("doors.py")
+ENDS_WITHIN_S = 60.0
+"""By itself; a program that has lost something it needs gets the time that `close` is allowed."""
+
+
+def test_the_table_is_long() -> None:
+    assert len(DOORS) >= 30
+
+
+@pytest.mark.timing
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize("door", DOORS)
+def test_nothing_stays(start_trainer: Callable[..., Trainer], standin_dir: Path, door: str) -> None:
+    program = start_trainer(PROGRAM, standin_dir, door)
+    program.wait_for_stage("playing")
+    assert len(program.children) == 2, "a worker and a game"
+    assert program.process.stdin is not None
+    program.process.stdin.write("\n")
+    program.process.stdin.flush()
+    if "another program" not in door:
+        program.process.wait(ENDS_WITHIN_S)
+    assert_gone(program.children)
