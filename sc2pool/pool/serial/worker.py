@@ -166,5 +166,9 @@ class TrainersProcess(WorkerProcess):
     def has_ended(self) -> bool:
         return False
 
+    @property
+    def was_killed(self) -> bool:
+        return False
+
     def how_it_ended(self) -> str:
         return "has ended its player"
