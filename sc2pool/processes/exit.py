@@ -82,6 +82,20 @@ def watch_exit(child: subprocess.Popen[bytes]) -> ExitWatch:
     return ThreadWatch(child)
 
 
+def notice_children() -> None:
+    """Learn how this process's children end, also if its parent does not care for its own.
+
+    A program that ignores SIGCHLD hands that down to those that it starts.
+    """
+    if sys.platform != "win32":
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def notices_children() -> bool:
+    """True if this process learns how its children end: it does not ignore SIGCHLD."""
+    return sys.platform == "win32" or signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN
+
+
 def describe_exit(code: int) -> str:
     """An exit code in words: `exit code 3`, `signal SIGKILL`."""
     if code >= 0:

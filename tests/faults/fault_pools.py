@@ -17,9 +17,9 @@ MakeEnv = Callable[..., SubprocSC2VecEnv]
 SEED = 7
 GONE_WITHIN_S = 2.0
 IMPATIENT = PoolConfig(
-    limits=Limits(launch_s=2.0, create_join_s=1.5, reset_s=1.5, step_s=1.0, worker_grace_s=0.5)
+    limits=Limits(launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=1.0, worker_grace_s=0.5)
 )
-"""For games that never answer; a step that only is slow gets three times its limit."""
+"""For games that never answer a step; one that only is slow gets three times its limit."""
 
 
 LENIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)

@@ -28,6 +28,7 @@ NOT_ONE_MODULE = {
     "test_records.py": "rules of the whole package",
     "test_structure.py": "rules of the tests",
     "test_tiers.py": "the option --tier of tests/conftest.py",
+    "test_waits.py": "a rule of the whole package",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
     "tasks/minigames/test_spaces.py": "one property of every mini-game",
     "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",

@@ -193,9 +193,9 @@ class Recovery:
 
 def _explained(fault: Fault, instance: int, death: Death) -> Fault:
     """The fault of an instance, with what its worker has died of."""
-    if death.stack and fault.kind in (FaultKind.DEADLINE, FaultKind.HUNG):
-        return replace(fault, detail=death.cause)
-    if fault.kind is FaultKind.WORKER_EXITED and instance != death.charged:
+    is_silent = death.stack and fault.kind in (FaultKind.DEADLINE, FaultKind.HUNG)
+    is_dragged_along = fault.kind is FaultKind.WORKER_EXITED and instance != death.charged
+    if is_silent or is_dragged_along:
         return replace(fault, detail=f"{fault.detail} ({death.cause})")
     return fault
 

@@ -6,14 +6,12 @@ every wait is bounded.
 
 from __future__ import annotations
 
-import signal
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 
 from sc2pool.deadline import Deadline
-from sc2pool.processes.exit import signal_name
+from sc2pool.processes.exit import notices_children, signal_name
 from sc2pool.processes.identity import created_at_s, is_alive
 from sc2pool.processes.tree import kill_group
 
@@ -73,9 +71,8 @@ class WorkerProcess:
         code = self._process.returncode
         if code is None:
             return "closed its channel and could not be reaped"
-        if code == 0 and sys.platform != "win32":
-            if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-                return "ended; how, the system does not say, because this process ignores SIGCHLD"
+        if code == 0 and not notices_children():
+            return "ended; how, the system does not say, because this process ignores SIGCHLD"
         if code < 0:
             return f"was killed by {signal_name(-code)}"
         return f"exited with status {code}"

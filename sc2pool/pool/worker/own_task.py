@@ -35,7 +35,9 @@ class OwnTask(asyncio.Task[None]):
             loop.count_in(self)
 
     def cancel(self, msg: Any | None = None) -> bool:
-        canceller = asyncio.current_task()
+        canceller = None
+        with suppress(RuntimeError):  # no loop runs: it is about to be closed
+            canceller = asyncio.current_task()
         ours = isinstance(canceller, OwnTask) and canceller._instance in (None, self._instance)
         return super().cancel(msg) if ours or canceller is None else False
 

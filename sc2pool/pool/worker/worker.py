@@ -31,6 +31,7 @@ from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.hosted_instance import HostedInstance, directory_of
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.own_task import OwnTask, until_done
+from sc2pool.processes.exit import notice_children
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
@@ -148,9 +149,7 @@ def main(arguments: list[str]) -> None:
     """Run one worker; `arguments` as in `__main__`, without the first."""
     control_fd, _, memory_fd, request_fd, reply_fd = map(int, arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform != "win32":
-        # A trainer that ignores it hands that down, and then nobody learns how a game ended.
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    notice_children()
     doorbells = Doorbells(Doorbell(listening=request_fd), Doorbell(ringing=reply_fd))
     loop = WorkerLoop(_OWN_TASKS)
     worker = Worker(loop, Control(socket.socket(fileno=control_fd)), doorbells, memory_fd)

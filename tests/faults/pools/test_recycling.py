@@ -114,45 +114,39 @@ def test_recycled_after_episodes_or_seconds(
     assert_recycled_unseen(env, quiet_run, lambda _: None, recycles)
 
 
-def grow(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
-    """The worker of both envs, after it has taken memory in the first one's step."""
-    env.reset()
-    first, second = env.stats().instances
-    assert first.worker_pid == second.worker_pid
-    step(env, N_WALKS, 0)
-    wait_for(lambda: memory_of(env, 0) > TAKEN_BYTES)
-    assert memory_of(env, 1) < LIMIT_BYTES, "a worker's memory counts once"
-    return first.worker_pid or 0
-
-
 def test_a_shared_worker_over_the_soft_limit_of_memory(
     make_env: MakeEnv, wait_for: Callable[..., None]
 ) -> None:
     """Its envs move into another one, each at the end of its episode."""
     settings = replace(config(soft_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
     env = make_env(task=Grows, config=settings)
-    worker = grow(env, wait_for)
+    env.reset()
+    before, other = env.stats().instances
+    assert before.worker_pid == other.worker_pid
+    step(env, N_WALKS, 0)
+    wait_for(lambda: memory_of(env, 0) > TAKEN_BYTES)
+    assert memory_of(env, 1) < LIMIT_BYTES, "a worker's memory counts once"
     for _ in range(STEPS):
         time.sleep(0.05)  # for the watchdog's verdict
         _, _, _, infos = step(env, 0, 0)
         assert not any("sc2pool.fault" in info for info in infos)
     assert env.stats().recycles == {"soft-memory": 2}
     first, second = env.stats().instances
-    assert first.worker_pid == second.worker_pid != worker
+    assert first.worker_pid == second.worker_pid != before.worker_pid
 
 
-def test_a_shared_worker_over_the_hard_limit_of_memory(
-    make_env: MakeEnv, wait_for: Callable[..., None]
-) -> None:
+def test_a_shared_worker_over_the_hard_limit_of_memory(make_env: MakeEnv) -> None:
     settings = replace(config(hard_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
     env = make_env(task=Grows, config=settings)
-    grow(env, wait_for)
+    env.reset()
     told: dict[int, str] = {}
+    action = N_WALKS
     while len(told) < 2:
-        time.sleep(0.01)
-        for index, info in enumerate(step(env, 0, 0)[3]):
+        for index, info in enumerate(step(env, action, 0)[3]):
             if "sc2pool.fault" in info:
                 told[index] = info["sc2pool.fault"]["detail"]
+        action = 0
+        time.sleep(0.01)
     assert any("over the hard limit of 250 MB" in detail for detail in told.values())
     assert all("the worker, which serves several envs" in detail for detail in told.values())
 
