@@ -7,7 +7,8 @@ traceback from the trainer's line to the hook's.
 from __future__ import annotations
 
 import asyncio
-from threading import Thread
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sc2pool.pool.queues.doorbell import Doorbell
@@ -88,16 +89,32 @@ class SerialWaiter(Waiter):
 def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
     """Run the loop until it is stopped, for this time at most (None: no limit).
 
-    Where another loop runs already, as in a notebook, it is run in another thread.
+    Another loop may run already, as in a notebook. It stands still meanwhile, as it does for
+    whatever does not await. Not in another thread, because hooks are to run in the user's own.
     """
     timer = None if timeout_s is None else loop.call_later(max(0.0, timeout_s), loop.stop)
     try:
-        if asyncio._get_running_loop() is None:
+        with _without_running_loop():
             loop.run_forever()
-        else:
-            thread = Thread(target=loop.run_forever, name="sc2pool-serial")
-            thread.start()
-            thread.join()
     finally:
         if timer is not None:
             timer.cancel()
+
+
+@contextmanager
+def _without_running_loop() -> Iterator[None]:
+    """In the block this thread has no running event loop, so another one can be run."""
+    outer = asyncio._get_running_loop()
+    if outer is None:
+        yield
+        return
+    task = asyncio.current_task(outer)
+    if task is not None:
+        asyncio.tasks._leave_task(outer, task)  # as asyncio's documentation of extensions has it
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(outer)
+        if task is not None:
+            asyncio.tasks._enter_task(outer, task)

@@ -123,7 +123,7 @@ class SerialWorker(workers.Worker):
         self._run_until_empty(Deadline.after(_ENDS_WITHIN_S))
 
     def _run_until_empty(self, deadline: Deadline, hurry: threading.Event | None = None) -> None:
-        """Run the loop until its players have ended; not if it runs already, in another thread."""
+        """Run the loop until its players have ended; not if it runs, and a hook has called this."""
         loop = self._loop
         while self._hosted or self._ending:
             hurries = hurry is not None and hurry.is_set()

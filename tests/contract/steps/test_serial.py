@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -194,12 +195,22 @@ def test_gymnasiums_classes(pools, standin_dir):
 
 def test_in_a_running_event_loop_as_in_a_notebook(standin_dir):
     async def cell() -> int:
-        with closing(DummySC2VecEnv("MoveToBeacon", n=2, game=standin_dir)) as env:
+        with closing(DummySC2VecEnv(InItsThread, n=2, game=standin_dir)) as env:
             env.reset()
+            await asyncio.sleep(0)
             env.step([0, 0])
+            await asyncio.sleep(0)
             return env.num_envs
 
     assert asyncio.run(cell()) == 2
+
+
+class InItsThread(MoveToBeacon):
+    """Its hooks run in the trainer's own thread."""
+
+    def act(self, action):
+        assert threading.current_thread() is threading.main_thread()
+        return super().act(action)
 
 
 def test_large_actions_and_attributes_do_not_block(pools):
