@@ -121,6 +121,8 @@ def another_program_takes_over(pool: Pool) -> None:
 
 def by_signal(number: signal.Signals) -> Door:
     def leave(pool: Pool) -> None:
+        if number is not signal.SIGKILL:  # whoever started this may ignore it, as nohup does
+            signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
         step_for_ever(pool)
 
