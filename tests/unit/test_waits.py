@@ -34,7 +34,6 @@ ALLOWED = {
     ("pool/report/window.py", "_child.wait"): KILLED,
     ("pool/runtime.py", "ending.result"): "what `close` does is bounded, each part by itself",
     ("pool/serial/waiter.py", "asyncio.gather"): "the loop is run for a limited time",
-    ("pool/serial/waiter.py", "thread.join"): "the loop stops by its timer",
     ("pool/worker/doorbells.py", "_block.wait"): BY_TRAINER,
     ("pool/worker/hosted_instance.py", "asyncio.wait"): BY_TRAINER,
     ("pool/worker/own_task.py", "asyncio.wait"): BY_TRAINER,
