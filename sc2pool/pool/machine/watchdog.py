@@ -152,22 +152,27 @@ def _too_large(_: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy)
 def _worker_too_large(
     _: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy
 ) -> Verdict | None:
-    """A worker that several instances share may be as large as one game."""
-    if now.watched.alone:
-        return None
+    return _shared_worker_over("hard", policy.hard_memory_bytes, now, FaultKind.MEMORY)
+
+
+def _worker_grown(
+    _: Sample, __: Sample | None, now: Sample, policy: RecyclePolicy
+) -> Verdict | None:
+    return _shared_worker_over("soft", policy.soft_memory_bytes, now, None)
+
+
+def _shared_worker_over(
+    name: str, limit: int | None, now: Sample, kind: FaultKind | None
+) -> Verdict | None:
+    """The verdict of this kind if a worker with several instances is over this limit."""
     rss = _rss(now.worker)
-    limits = (
-        ("hard", policy.hard_memory_bytes, FaultKind.MEMORY),
-        ("soft", policy.soft_memory_bytes, None),
+    if now.watched.alone or limit is None or rss <= limit:
+        return None
+    detail = (
+        f"the worker, which serves several envs: {rss / 1e6:,.0f} MB resident, over the {name} "
+        f"limit of {limit / 1e6:,.0f} MB"
     )
-    for name, limit, kind in limits:
-        if limit is not None and rss > limit:
-            detail = (
-                f"the worker, which serves several envs: {rss / 1e6:,.0f} MB resident, over the "
-                f"{name} limit of {limit / 1e6:,.0f} MB"
-            )
-            return Verdict(now.watched.instance, kind, detail, of_worker=True)
-    return None
+    return Verdict(now.watched.instance, kind, detail, of_worker=True)
 
 
 def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) -> Verdict | None:
@@ -200,6 +205,7 @@ _RULES: Sequence[Callable[[Sample, Sample | None, Sample, RecyclePolicy], Verdic
     _too_large,
     _worker_too_large,
     _hung,
+    _worker_grown,
     _grown,
 )
 """The first rule with a verdict wins, so the graver ones come first."""

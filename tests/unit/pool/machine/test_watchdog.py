@@ -118,8 +118,7 @@ TABLE = [
     ("continued", BEFORE, game(BEFORE, stopped=True), NOW, POLICY, NONE),
     ("stopped, after a gap", BEFORE, NONE, game(NOW, stopped=True), POLICY, NONE),
     ("stopped, then gone", BEFORE, game(BEFORE, stopped=True), without_game(NOW), POLICY, NONE),
-    # Memory: of the game; of the worker where there is none.
-    # Game and worker count together; the worker has 60 MB.
+    # Memory: of game and worker together; the worker has 60 MB.
     ("at the hard limit", BEFORE, BEFORE, game(NOW, rss_bytes=3940 * MB), POLICY, SOFT),
     ("over it", BEFORE, BEFORE, game(NOW, rss_bytes=3940 * MB + 1), POLICY, FaultKind.MEMORY),
     (
@@ -217,6 +216,14 @@ TABLE = [
         BEFORE,
         game(awaited(BEFORE, 80.0), rss_bytes=3000 * MB),
         game(awaited(NOW, 80.0), rss_bytes=3000 * MB),
+        POLICY,
+        FaultKind.HUNG,
+    ),
+    (
+        "hung, and its shared worker over the soft limit",
+        BEFORE,
+        awaited(BEFORE, 80.0),
+        awaited(large_worker(3950 * MB, alone=False), 80.0),
         POLICY,
         FaultKind.HUNG,
     ),
