@@ -22,7 +22,7 @@ from sc2pool.pool.instances import restart
 from sc2pool.pool.instances.fleet import Fleet
 from sc2pool.pool.instances.seats import FaultReport, Seat
 from sc2pool.pool.instances.states import AWAITED, Event
-from sc2pool.pool.instances.workers import Death
+from sc2pool.pool.instances.workers import Death, Worker
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.remote_errors import to_exception
 from sc2pool.pool.report import fault_reports, stuck_hooks
@@ -78,8 +78,9 @@ class Recovery:
         instance = seat.instance
         now_s = time.monotonic()
         about = (logging.WARNING, seat.name, instance.number, fault.phase)
-        death = self._death_of(seat, fault, now_s) if of_worker else None
-        if death is not None:
+        death = None
+        if of_worker and instance.worker is not None:
+            death = self._death_of(instance.worker, seat, fault, now_s)
             fault = _explained(fault, instance.number, death)
         instance.kill(with_worker=of_worker)
         if evidence is None:  # the worker could not send any: it has died, or does not answer
@@ -122,15 +123,10 @@ class Recovery:
     def _stuck_in(self, seat: Seat) -> StuckHook | None:
         return stuck_hooks.read(self._fleet.run / str(seat.instance.number))
 
-    def _death_of(self, seat: Seat, fault: Fault, now_s: float) -> Death | None:
-        """The death of the worker of the seat's instance, with which it has failed.
-
-        Returns:
-            None if there is no worker.
-        """
-        worker = seat.instance.worker
-        if worker is None or worker.death is not None:
-            return None if worker is None else worker.death
+    def _death_of(self, worker: Worker, seat: Seat, fault: Fault, now_s: float) -> Death:
+        """The death of a worker, with which the instance of this seat fails so."""
+        if worker.death is not None:
+            return worker.death
         window_s = self._policy.per_env_window_s
         seats = {one.instance.number: one for one in self._housemates(seat)}
         stuck = {number: self._stuck_in(one) for number, one in seats.items()}
@@ -149,8 +145,9 @@ class Recovery:
         )
         hook = stuck[charged]
         cause = f"{seats[charged].name}: {hook}" if hook else f"{seat.name}: {fault.detail}"
-        worker.death = Death(charged, cause, hook.stack if hook else "")
-        return worker.death
+        death = Death(charged, cause, hook.stack if hook else "")
+        worker.note_death(death)
+        return death
 
     def _hopeless(self, seat: Seat, now_s: float) -> str | None:
         """Why a new instance would fail too; None if it may succeed. Counts this recycle."""

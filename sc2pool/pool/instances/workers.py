@@ -151,6 +151,10 @@ class Worker:
         """No other instance shall move in."""
         self.used_up = True
 
+    def note_death(self, death: Death) -> None:
+        """It has died, or is to be killed, for this."""
+        self.death = death
+
     def kill(self) -> None:
         """SIGKILL to it and all in its group; the channels of its instances end."""
         self.doomed = True
