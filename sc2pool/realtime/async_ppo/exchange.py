@@ -32,6 +32,8 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
 
+from sc2pool.pool.statistics.durations import Durations
+
 _WAKE_UP_S: Final = 1.0
 """Period of the learner's wait: on some systems Ctrl-C does not interrupt a wait without limit."""
 _MAX_GAPS: Final = 1 << 16
@@ -244,5 +246,5 @@ class Gaps:
 def _percentiles(name: str, seconds: Sequence[float]) -> dict[str, float]:
     if not seconds:
         return {}
-    p50, p99, maximum = np.percentile(seconds, [50, 99, 100]).tolist()
-    return {f"{name}_p50": p50, f"{name}_p99": p99, f"{name}_max": maximum}
+    took = Durations.of(seconds)
+    return {f"{name}_p50": took.p50, f"{name}_p99": took.p99, f"{name}_max": took.max}
