@@ -24,7 +24,8 @@ from tests.support.audit.checker import Began, Mark, Received, Record, Sent
 from tests.support.audit.env import AuditEnv
 from tests.support.audit.match_task import AuditMatch
 from tests.support.audit.playing import next_actions, no_harm
-from tests.support.audit.recording import from_batch, from_reset, from_step, mark_in, scribble
+from tests.support.audit.recording import from_batch, from_reset, from_step, mark_in
+from tests.support.audit.scribble import scribble
 from tests.support.audit.task import AuditTask, Stamp
 
 

@@ -224,19 +224,3 @@ def rows_of(batch: Any) -> list[Any]:
     if batch and all(isinstance(part, np.ndarray | dict) for part in batch):
         return [tuple(row) for row in zip(*map(rows_of, batch), strict=True)]
     return list(batch)
-
-
-def arrays_in(value: Any) -> Iterable[np.ndarray[Any, Any]]:
-    """Every array in nested values."""
-    if isinstance(value, np.ndarray):
-        yield value
-        if value.dtype != object:
-            return
-        value = value.tolist()
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, list | tuple | Iterable) or isinstance(value, str | bytes):
-        return
-    for part in value:
-        if part is not value:
-            yield from arrays_in(part)

@@ -19,11 +19,12 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from every_class import Driver, arrays_in
+from every_class import Driver
 from gymnasium import spaces
 
 from sc2pool.config import PoolConfig, RestartPolicy
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from tests.support.audit.scribble import arrays_in, scribble
 
 CONFIG = PoolConfig(restart=RestartPolicy(10**6, 0.1, 10**6))
 N = 4
@@ -35,7 +36,6 @@ SPACES: dict[str, spaces.Space[Any]] = {
     ),
     "no layout": spaces.Sequence(spaces.Box(0, 1e6, (2,), np.float32)),
 }
-SCRIBBLE = 7
 
 
 class Short(MoveToBeacon):
@@ -94,12 +94,6 @@ class Killer(threading.Thread):
 
 
 LIVING = ("ready", "playing", "stepping", "over")
-
-
-def scribble(given: Any) -> None:
-    for array in arrays_in(given):
-        if array.dtype != object:
-            array[...] = np.array(-SCRIBBLE).astype(array.dtype)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from sc2pool.pool.stepping.batch import Batch
 from tests.support.audit.checker import Began, Mark, Received, Record, Sent
 from tests.support.audit.task import Stamp
@@ -67,17 +65,6 @@ def from_batch(batch: Batch, rows: int = 1) -> Iterator[Received]:
             mark=mark_in(info),
             reset_mark=mark_in(batch.reset_infos[row]),
         )
-
-
-def scribble(*given: Any) -> None:
-    """Write over every array in what a trainer has or was given, which is its own."""
-    for value in given:
-        if isinstance(value, np.ndarray) and value.dtype != object:
-            value[...] = 7
-        elif isinstance(value, dict):
-            scribble(*value.values())
-        elif isinstance(value, list | tuple | np.ndarray):
-            scribble(*value)
 
 
 def marks_of(records: Iterable[Record], rows: int = 1) -> Iterator[tuple[int, Mark]]:
