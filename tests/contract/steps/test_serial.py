@@ -115,7 +115,7 @@ class Raising(MoveToBeacon):
 def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(serial):
     env = serial(Raising)
     env.reset()
-    for _ in range(6):  # more often than a pool replaces games in a minute
+    for _ in range(8):  # more often than a pool replaces games in a minute
         with pytest.raises(ValueError, match="of the user's own") as raised:
             env.step([0, 7])
         names = [frame.name for frame in traceback.extract_tb(raised.tb)]

@@ -145,8 +145,15 @@ def a_signal_handler_exits_in_a_step(pool: Pool) -> None:
 
 @door
 def a_thread_steps_when_the_script_is_over(pool: Pool) -> None:
-    threading.Thread(target=step_for_ever, args=[pool], daemon=True).start()
-    time.sleep(0.2)
+    stepping = threading.Event()
+
+    def play() -> None:
+        while True:
+            step(pool)
+            stepping.set()
+
+    threading.Thread(target=play, daemon=True).start()
+    stepping.wait()
 
 
 @door
