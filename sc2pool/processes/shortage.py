@@ -21,8 +21,8 @@ def is_shortage(error: OSError) -> bool:
 def start_thread(target: Callable[..., Any], name: str, *arguments: Any) -> threading.Thread:
     """Start a thread that does not keep the process alive.
 
-    Python raises RuntimeError for one that the system refuses, which nobody can tell from a
-    mistake; for a process it raises OSError.
+    If the system refuses a thread, Python raises RuntimeError, as it does for many mistakes. This
+    raises OSError, as Python does for a refused process.
 
     Raises:
         OSError: EAGAIN; the system refuses it.

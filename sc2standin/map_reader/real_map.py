@@ -85,8 +85,7 @@ def _read(archive: bytes) -> Scenario:
         Group(_type(name), int(owner), int(count), Cluster(_place(points, number)))
         for count, name, owner, number in _CREATE.findall(script)
     )
-    # The hunt's period is set after it is written down.
-    hunts = _PERIOD.findall(script[script.index(_HUNT) :]) if _HUNT in script else []
+    hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # a hunt's period is set after its order
     if not (groups or hunts) or sum(group.count for group in groups) > MAX_UNITS:
         raise ScenarioError("the map's script creates no units, or too many")
     if {group.owner for group in groups} - {1, 2}:

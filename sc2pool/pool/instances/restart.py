@@ -71,8 +71,9 @@ class Housemate:
 def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
     """The instance whose recycle a worker's death counts as: one death, one count.
 
-    A kill from outside says nothing about any of them, so they take turns. What has failed inside
-    will fail again: where nobody can say in which of them, the same one is charged each time.
+    A kill from outside is no instance's fault, so they take turns. A failure inside will happen
+    again. If its instance is not known, the one with the most recycles is charged, so that they add
+    up.
 
     Args:
         housemates: all that lived in the worker.

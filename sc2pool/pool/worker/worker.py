@@ -36,8 +36,7 @@ from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
 _OWN_TASKS = 3
-"""Our own tasks: `Worker.serve`, its waiter and an episode. A fourth is another's, and needs turns.
-"""
+"""Our own tasks: `Worker.serve`, its waiter, an episode. A fourth is another's, and needs turns."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Worker:
         return [(one.directory, one.player) for one in hosted if one.player is not None]
 
     def report(self, error: BaseException) -> None:
-        """Tell the trainer what has ended this worker; whose fault it was, nobody knows."""
+        """Every instance tells the trainer what has ended this worker: its cause is not known."""
         for hosted in self._hosted.values():
             hosted.report(error)
 
