@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ray_nodes import Nodes, games_of, run_cases, wait
+from tests.support.ray_nodes import Nodes, games_of, run_cases, wait
 
 TEMP, REPORT, GAME = sys.argv[1:]
 OUT = Path(TEMP, "run")

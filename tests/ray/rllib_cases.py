@@ -28,12 +28,12 @@ from ray.rllib.algorithms.dreamerv3 import DreamerV3Config
 from ray.rllib.algorithms.impala import IMPALAConfig
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
-from ray_nodes import Nodes, error_of, games_of, run_cases, wait
 
 from sc2pool.config import PoolConfig, RestartPolicy
 from sc2pool.ray import configure, connect
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
+from tests.support.ray_nodes import Nodes, error_of, games_of, run_cases, wait
 
 TEMP, REPORT, GAME, OTHER = sys.argv[1:]
 N = 2

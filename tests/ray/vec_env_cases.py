@@ -21,7 +21,6 @@ import gymnasium
 import numpy as np
 import psutil
 import ray
-from ray_nodes import Nodes, actor_of, error_of, games_of, run_cases, wait
 
 import sc2pool
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
@@ -30,6 +29,7 @@ from sc2pool.ray import RaySC2VecEnv, cluster
 from sc2pool.ray.cluster import GAME_RESOURCE, Node
 from sc2pool.ray.pool.spread import spread
 from tests.support import vec_pool
+from tests.support.ray_nodes import Nodes, actor_of, error_of, games_of, run_cases, wait
 from tests.support.vec_pool import check_vec_pool
 
 TEMP, REPORT, GAME, OTHER = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""Two raylets on this machine, each with room for two games; for programs that run with Ray."""
+"""Two raylets on this machine, each with room for some games; for programs that run with Ray."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 ROOM = 2
-"""Games of each node."""
+"""Games of each node, if nothing else is said."""
 
 
 class Nodes:
@@ -22,10 +22,12 @@ class Nodes:
     Args:
         temp: a folder with a short path.
         game: what they play, the installation's folder.
+        room: how many games each node can play.
     """
 
-    def __init__(self, temp: str, game: str) -> None:
+    def __init__(self, temp: str, game: str, room: int = ROOM) -> None:
         self._common = {"num_cpus": 1, "object_store_memory": 10**8}
+        self._room = room
         self._game = game
         self.cluster = Cluster(
             initialize_head=True,
@@ -46,7 +48,7 @@ class Nodes:
         return self.cluster.add_node(**self._common, **self._playing(game or self._game))
 
     def _playing(self, game: str) -> dict[str, Any]:
-        return {"resources": {"sc2_game": ROOM}, "env_vars": {"SC2PATH": game}}
+        return {"resources": {"sc2_game": self._room}, "env_vars": {"SC2PATH": game}}
 
     def kill_second(self) -> None:
         """As when the machine is switched off: nothing is said to Ray."""
