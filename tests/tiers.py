@@ -23,6 +23,7 @@ SLOW = (
     "faults/endings",
     "faults/pools",
     "examples",
+    "matches",
     "standin",
 )
 """The longest first, so that no core is idle at the end."""

@@ -21,8 +21,8 @@ from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.match.match_player import MatchPlayer
 from sc2pool.tasks.players.sc2_player import TaskPlayer
 from sc2pool.tasks.queue_pair import QueuePair
-from tests.tasks.matches import Against, always, play, player_of
-from tests.tasks.recorded_rows import Policy
+from tests.matches.playing import Against, always, play, player_of
+from tests.matches.recorded_rows import Policy
 
 pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")
 

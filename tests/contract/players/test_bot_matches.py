@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sc2pool.config import Computer
 from sc2pool.errors import ConfigError
 from sc2pool.pool.statistics.matches import MatchResults
-from tests.tasks.duel_bots import ATTACK, WAIT, DuelBot, DuelTask, PlainDuelBot
+from tests.matches.duel_bots import ATTACK, WAIT, DuelBot, DuelTask, PlainDuelBot
 
 LOOPS = 80
 STEPS = LOOPS // DuelBot.step_mul

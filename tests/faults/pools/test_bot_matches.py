@@ -12,8 +12,8 @@ from fault_pools import LENIENT
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import UserCodeError
+from tests.matches.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 from tests.support.audit.faulty import Faulty
-from tests.tasks.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 
 
 class Failing(PlainDuelBot):

@@ -20,8 +20,8 @@ from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.smac.rules import ZERO_SUM, Rules
-from tests.tasks.recorded_rows import Policy, RecordedRows
-from tests.tasks.test_match_player import play, player_of
+from tests.matches.playing import play, player_of
+from tests.matches.recorded_rows import Policy, RecordedRows
 
 pytestmark = pytest.mark.standin("StarCraft II has no maps of SMAC's duels")
 

@@ -21,8 +21,8 @@ from sc2pool.tasks.melee.melee import Melee
 from sc2pool.tasks.opponents.resolve import resolve
 from sc2pool.tasks.players.match.match_player import MatchPlayer
 from sc2pool.tasks.queue_pair import Transition
-from tests.tasks.duel_bots import ATTACK, WAIT, DuelBot, DuelTask, PlainDuelBot
-from tests.tasks.matches import Against, always, play, player_of
+from tests.matches.duel_bots import ATTACK, WAIT, DuelBot, DuelTask, PlainDuelBot
+from tests.matches.playing import Against, always, play, player_of
 
 pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")
 

@@ -19,7 +19,7 @@ from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.factory import TaskPlayerSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from tests.tasks.recorded_rows import Policy, RecordedRows
+from tests.matches.recorded_rows import Policy, RecordedRows
 
 Rows = list[list[Transition]]
 
