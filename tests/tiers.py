@@ -9,8 +9,8 @@ A run of tests that are named (`pytest tests/ray`) has no tier: it runs what is 
 
 from __future__ import annotations
 
-FAST = ("unit", "game", "contract", "tasks", "simulation", "faults/games", "package")
-"""The quickest first, so that what fails is told early."""
+FAST = ("unit", "game", "contract", "faults/games", "tasks", "simulation", "package")
+"""The quickest first, so that what fails is told early; faults, which mostly wait, not at the end."""
 SLOW = (
     "ray",
     "realtime",
