@@ -10,7 +10,7 @@ A run of tests that are named (`pytest tests/ray`) has no tier: it runs what is 
 from __future__ import annotations
 
 FAST = ("unit", "game", "contract", "faults/games", "tasks", "simulation", "package")
-"""The quickest first, so that what fails is told early; faults, which mostly wait, not at the end."""
+"""The quickest first, so that what fails is told early; but faults, which wait, not at the end."""
 SLOW = (
     "ray",
     "realtime",
