@@ -132,7 +132,6 @@ def test_games_that_catch_up_do_so_together(make_env, standin_dir, opponent):
     env.pause()
     time.sleep(1.0)
     env.resume()
-    assert env.stats().pauses.loops >= LOOPS_PER_S - 2, "the pause cost them, on either side"
     for _ in range(ALIGNED_WITHIN_STEPS):
         _, infos = step(env)
         loops = [info["loop"] for info in infos]
