@@ -1,6 +1,7 @@
 """Attack pools in all known ways, drawn from a seed: nothing may be wrong, stuck or left.
 
     python scripts/chaos.py run --minutes 60 --n 8 --seed 1 --report chaos.json
+    .venv/ray/bin/python scripts/chaos.py run --ray      with the games on a Ray cluster
     python scripts/chaos.py shrink chaos.json            the shortest failing list of each round
     python scripts/chaos.py interrupts --count 2000      Ctrl-C at random instants in one session
     python scripts/chaos.py kills --count 200            the trainer killed at random instants
@@ -29,7 +30,8 @@ from typing import Any, TextIO
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from chaos.attacks import ATTACKS
+from chaos.adapters import ADAPTERS
+from chaos.attacks import ATTACKS, clock
 from chaos.attacks.resources import CGROUP, DISK
 from chaos.kills import kill_trainers
 from chaos.rounds import MEAN_STRIKES, Round, Strike
@@ -83,7 +85,7 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
 
 def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[str]:
     """Start the program with as much of its own as this machine allows."""
-    environment = dict(os.environ)
+    environment = os.environ | clock.environment(root / "clock")
     command = [sys.executable, str(PROGRAM), str(root)]
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0:
         environment[DISK] = "1"
@@ -219,6 +221,7 @@ def run(options: argparse.Namespace) -> int:
             "seed": options.seed,
             "n": options.n,
             "strikes": options.strikes,
+            "ray": options.ray,
             "minutes": (end_s - time.monotonic()) / 60.0,
             "first": seen.next,
             "rounds": rounds - seen.next,
@@ -252,6 +255,7 @@ def shrink_all(options: argparse.Namespace) -> int:
         def fails(strikes: Sequence[Strike], whole: Round = whole) -> bool:
             part = whole.with_strikes(strikes)
             orders = {"minutes": 60.0, "first": 0, "given": [part.as_dict()], "rounds": 1}
+            orders["ray"] = ADAPTERS[part.adapter].on_nodes
             seen = Run()
             for line in played({"seed": 0, "n": part.n, "strikes": 0, **orders}):
                 seen.take(line)
@@ -320,6 +324,7 @@ def parse() -> argparse.Namespace:
     command.add_argument(
         "--strikes", type=float, default=MEAN_STRIKES, help="per round, on average"
     )
+    command.add_argument("--ray", action="store_true", help="on a cluster of two nodes")
     command.add_argument("--rounds-from", type=Path, help="play the failed rounds of this report")
     command = commands.add_parser("shrink", help="the shortest failing lists of a report")
     command.set_defaults(act=shrink_all)

@@ -151,7 +151,8 @@ def read_installation(root: Path, why: str) -> Installation:
     if not executable.is_file():
         raise ConfigError(f"{why} is no StarCraft II installation: no file {executable}")
     if not os.access(executable, os.X_OK):
-        raise ConfigError(f"{why} cannot be played: {executable} may not be executed")
+        noexec = ": its file system is mounted noexec" if _is_noexec(executable) else ""
+        raise ConfigError(f"{why} cannot be played: {executable} may not be executed{noexec}")
     cwd = root / system.working_directory if system.working_directory else None
     return Installation(
         root=root,
@@ -258,6 +259,11 @@ def _similar(stem: str, known: list[Path]) -> str:
     if close:
         return f"; similar: {', '.join(names[name] for name in close)}"
     return f"; {len(known)} maps are there" if known else "; the folder holds no map"
+
+
+def _is_noexec(path: Path) -> bool:
+    """True if nothing on the path's file system may be executed."""
+    return sys.platform != "win32" and bool(os.statvfs(path).f_flag & os.ST_NOEXEC)
 
 
 def write_stand_in() -> Path:

@@ -85,6 +85,31 @@ class Adapter:
         self.env.env_method("__repr__")
 
 
+class OnNodes(Adapter):
+    """Games on a Ray cluster. Each node numbers its instances itself; here faults are numbered."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._faults = itertools.count()
+
+    def reset(self) -> list[Record]:
+        return [self._numbered(record) for record in super().reset()]
+
+    def step(self) -> list[Record]:
+        return [self._numbered(record) for record in super().step()]
+
+    def _numbered(self, record: Record) -> Record:
+        if isinstance(record, Sent):
+            return record
+        record = replace(record, mark=self._mark(record.mark))
+        if isinstance(record, Received):
+            record = replace(record, reset_mark=self._mark(record.reset_mark))
+        return record
+
+    def _mark(self, mark: Mark | None) -> Mark | None:
+        return None if mark is None else mark._replace(instance=next(self._faults))
+
+
 class FirstReady(Adapter):
     """Half of the envs at a time: those that are ready first."""
 
@@ -268,6 +293,7 @@ class Kind:
         realtime: whether the games run by themselves.
         one: whether there is only one env, and no spare.
         rows: of an env; the two players of a match.
+        on_nodes: whether the games are on a Ray cluster.
     """
 
     make: Callable[[Setting], Adapter]
@@ -275,6 +301,7 @@ class Kind:
     realtime: bool = False
     one: bool = False
     rows: int = 1
+    on_nodes: bool = False
 
 
 def keywords(given: Setting, task: Any, a_worker: int | None) -> dict[str, Any]:
@@ -324,6 +351,17 @@ def gym(task: Any) -> Callable[[Setting], Adapter]:
     return lambda given: Gym(SC2GymEnv(task=task, game=given.game, config=given.config))
 
 
+def on_nodes(a_worker: int | None = None) -> Callable[[Setting], Adapter]:
+    """Makes the env of a Ray cluster."""
+
+    def make(given: Setting) -> Adapter:
+        from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415 - only where Ray is
+
+        return OnNodes(RaySC2VecEnv(**keywords(given, AuditTask, a_worker), node_timeout_s=120.0))
+
+    return make
+
+
 ADAPTERS = {
     "sb3": Kind(sb3()),
     "sb3, first ready": Kind(sb3(FirstReady)),
@@ -353,5 +391,7 @@ ADAPTERS = {
     ),
     "gym": Kind(gym(AuditTask), one=True),
     "gym, bot": Kind(gym(AuditBot), one=True),
+    "ray": Kind(on_nodes(), on_nodes=True),
+    "ray, four a worker": Kind(on_nodes(4), on_nodes=True),
 }
 """Every adapter and mode, by name."""

@@ -20,7 +20,7 @@ from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium.error
 import psutil
@@ -35,6 +35,9 @@ from tests.support.audit.faulty import Faulty
 from tests.support.audit.ledger import Ledger
 from tests.support.audit.measures import bounded
 from tests.support.audit.recording import marks_of
+
+if TYPE_CHECKING:
+    from chaos.nodes import Cluster
 
 ANY_NUMBER = 1_000_000
 LIMITS = Limits(
@@ -76,6 +79,7 @@ class Arena:
     Attributes:
         adapter: the env under attack; None before it is made and after it has ended.
         games: the installation whose games do harm on order.
+        cluster: the nodes that play them; None for this machine without Ray.
         may: what the attacks so far allow.
         problems: all that is wrong.
         transitions: how many were checked.
@@ -84,8 +88,17 @@ class Arena:
         took_s: how long calls have taken, for attacks that strike within them.
     """
 
-    def __init__(self, name: str, n: int, spares: int, games: Faulty, reports: Path) -> None:
+    def __init__(  # noqa: PLR0917
+        self,
+        name: str,
+        n: int,
+        spares: int,
+        games: Faulty,
+        reports: Path,
+        cluster: Cluster | None = None,
+    ) -> None:
         self.kind = ADAPTERS[name]
+        self.cluster = cluster
         n = 1 if self.kind.one else n
         self.games = games
         self._setting = Setting(
@@ -113,7 +126,10 @@ class Arena:
     def _new_books(self) -> None:
         ahead = self._setting.n + self._setting.spares
         self._checker = Checker(
-            ahead, book=self.kind.games, realtime=self.kind.realtime, rows=self.kind.rows
+            ahead,
+            book=self.kind.games and not self.kind.on_nodes,
+            realtime=self.kind.realtime,
+            rows=self.kind.rows,
         )
         self._ledger = Ledger()
         self._interrupted = False
@@ -264,9 +280,12 @@ class Arena:
                 self.counts["synthetic"] += record.synthetic
                 if record.synthetic and self.may < May.TRUNCATION:
                     self.problems.append(f"nothing may follow, but {record.mark} is a truncation")
-        self._ledger.take_marks(marks_of(records, self.kind.rows), time.monotonic())
+        if not self.kind.on_nodes:
+            self._ledger.take_marks(marks_of(records, self.kind.rows), time.monotonic())
 
     def _take_events(self, adapter: Adapter) -> None:
+        if self.kind.on_nodes:
+            return  # an actor that dies takes with it what it has not told yet
         with suppress(OSError):  # no descriptor is free
             self._ledger.take_events(adapter.pool.stats().events)
 
@@ -288,6 +307,8 @@ class Arena:
 
     def alive(self) -> list[psutil.Process]:
         """The pool's processes that do not end by themselves within seconds."""
+        if self.cluster is not None:
+            return self.cluster.living()
         deadline_s = time.monotonic() + GONE_WITHIN_S
         while True:
             gc.collect()

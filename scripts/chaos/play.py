@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chaos.adapters import ADAPTERS, Kind
 from chaos.arena import Arena, UnplayableError
@@ -24,25 +24,35 @@ from sc2pool.pool.machine.run_dir import sweep
 from tests.support.audit.belongings import Belongings
 from tests.support.audit.faulty import Faulty
 
+if TYPE_CHECKING:
+    from chaos.nodes import Cluster
+
 
 def possible(kind: Kind, available: set[str]) -> set[str]:
     """The attacks that can be made on an adapter, on a machine that has what is `available`."""
     has = set(available)
     has |= {"games"} if kind.games else set()
     has |= {"guests"} if kind.rows > 1 else set()
+    has |= set() if kind.on_nodes else {"local"}
     has |= set() if kind.one else {"pending"}
     return {name for name, attack in ATTACKS.items() if attack.needs <= has}
 
 
 def attacks_by_adapter(available: set[str]) -> dict[str, set[str]]:
-    """What can be drawn on this machine."""
-    return {name: possible(kind, available) for name, kind in ADAPTERS.items()}
+    """What can be drawn on this machine: on a Ray cluster if there is one, else without."""
+    return {
+        name: possible(kind, available)
+        for name, kind in ADAPTERS.items()
+        if kind.on_nodes == ("nodes" in available)
+    }
 
 
-def play(given: Round, games: Faulty, reports: Path) -> dict[str, Any]:
+def play(
+    given: Round, games: Faulty, reports: Path, cluster: Cluster | None = None
+) -> dict[str, Any]:
     """Play a round, and report it as plain data."""
-    before = Belongings(Path(tempfile.gettempdir()))
-    arena = Arena(given.adapter, given.n, given.spares, games, reports)
+    before = cluster or Belongings(Path(tempfile.gettempdir()))
+    arena = Arena(given.adapter, given.n, given.spares, games, reports, cluster)
     done: Counter[str] = Counter()
     began_s = time.monotonic()
     with all_exceptions(arena.problems):

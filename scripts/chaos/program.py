@@ -16,19 +16,23 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from chaos.attacks import ATTACKS
+from chaos.attacks.clock import CLOCK
 from chaos.attacks.resources import CGROUP, DISK
 from chaos.play import attacks_by_adapter, play
-from chaos.rounds import Round, draw
+from chaos.rounds import MOST_SPARES, Round, draw
 from chaos.session import interrupt_often
 from sc2standin.install import install
 from tests.support.audit.faulty import Faulty
+
+if TYPE_CHECKING:
+    from chaos.nodes import Cluster
 
 DISK_BYTES = 64_000_000
 INODES = 4000
@@ -51,6 +55,8 @@ def prepare(root: Path) -> tuple[Faulty, Path, set[str]]:
             available.add("mount")
     if CGROUP in os.environ:
         available.add("pids")
+    if CLOCK in os.environ:
+        available.add("clock")
     temp, reports = disk / "temp", disk / "faults"
     temp.mkdir()
     reports.mkdir()
@@ -70,7 +76,13 @@ def sample() -> dict[str, int]:
     }
 
 
-def play_rounds(orders: dict[str, Any], games: Faulty, reports: Path, available: set[str]) -> None:
+def play_rounds(
+    orders: dict[str, Any],
+    games: Faulty,
+    reports: Path,
+    available: set[str],
+    cluster: Cluster | None,
+) -> None:
     """The rounds that are given, or those of a seed until the time or their number is over."""
     weights = {name: attack.weight for name, attack in ATTACKS.items()}
     adapters = attacks_by_adapter(available)
@@ -91,7 +103,7 @@ def play_rounds(orders: dict[str, Any], games: Faulty, reports: Path, available:
                 mean_strikes=orders["strikes"],
             )
         say("begins", number=number, round=one.as_dict())
-        say("played", number=number, result=play(one, games, reports), sample=sample())
+        say("played", number=number, result=play(one, games, reports, cluster), sample=sample())
         number += 1
 
 
@@ -99,14 +111,22 @@ def main(root: str) -> None:
     logging.disable(logging.CRITICAL)  # the faults are intended, and counted
     orders = json.loads(sys.stdin.read())
     games, reports, available = prepare(Path(root))
-    missing = {name for name, attack in ATTACKS.items() if attack.needs & {"mount", "pids"}}
-    possible = set().union(*attacks_by_adapter(available).values())
-    say("prepared", available=sorted(available), skipped=sorted(missing - possible))
+    cluster = None
+    if orders.get("ray"):
+        from chaos.nodes import Cluster  # noqa: PLC0415 - only where Ray is
+
+        cluster = Cluster(Path(root), games.installation, orders["n"] + MOST_SPARES)
+        available.add("nodes")
+    missing = {"mount", "pids", "clock"} - available
+    skipped = sorted(name for name, attack in ATTACKS.items() if attack.needs & missing)
+    say("prepared", available=sorted(available), skipped=skipped)
     if "interrupts" in orders:
         result = interrupt_often(**orders["interrupts"], games=games, reports=reports)
         say("interrupted", result=result, sample=sample())
     else:
-        play_rounds(orders, games, reports, available)
+        play_rounds(orders, games, reports, available, cluster)
+    if cluster is not None:
+        cluster.shutdown()
     say("ended")
 
 

@@ -24,10 +24,10 @@ TAKES_S = 1800.0
 def chaos(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Runs the script, which must pass, and returns its report."""
 
-    def run(*arguments: str) -> dict[str, Any]:
+    def run(*arguments: str, python: str = sys.executable) -> dict[str, Any]:
         report = tmp_path / "chaos.json"
         finished = subprocess.run(
-            [sys.executable, SCRIPT, *arguments, "--report", report],
+            [python, SCRIPT, *arguments, "--report", report],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -47,6 +47,14 @@ def test_attacks_of_all_kinds(chaos: Chaos) -> None:
     assert (figures["wrong"], figures["stuck"], figures["left"]) == (0, 0, 0)
     assert sum(figures["attacks"].values()) >= 7
     assert figures["transitions"] > 100
+
+
+@pytest.mark.timeout(TAKES_S)
+def test_games_on_a_cluster_of_two_nodes(chaos: Chaos, python_with_ray: str) -> None:
+    on_nodes = ("--ray", "--n", "2", "--rounds", "2", "--strikes", "4", "--seed", "1")
+    figures = chaos("run", *on_nodes, python=python_with_ray)
+    assert (figures["wrong"], figures["stuck"], figures["left"]) == (0, 0, 0)
+    assert figures["transitions"] > 20
 
 
 @pytest.mark.timeout(TAKES_S)

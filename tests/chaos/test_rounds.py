@@ -9,7 +9,7 @@ from chaos.attacks import ATTACKS
 from chaos.play import attacks_by_adapter, possible
 from chaos.rounds import Round, draw
 
-ALL = attacks_by_adapter({"mount", "pids"})
+ALL = attacks_by_adapter({"mount", "pids", "clock"})
 WEIGHTS = {name: attack.weight for name, attack in ATTACKS.items()}
 
 
@@ -24,11 +24,20 @@ def test_a_seed_draws_the_same_and_another_does_not() -> None:
     assert len(set(rounds)) == 20
 
 
-def test_every_face_and_every_attack_is_drawn() -> None:
+def test_every_adapter_and_every_attack_is_drawn() -> None:
     rounds = [drawn(3, number) for number in range(20 * len(ADAPTERS))]
-    assert {one.adapter for one in rounds[: len(ADAPTERS)]} == set(ADAPTERS)
-    assert {strike.attack for one in rounds for strike in one.strikes} == set(ATTACKS)
+    assert {one.adapter for one in rounds[: len(ADAPTERS)]} == set(ALL)
+    local = {name for name, attack in ATTACKS.items() if "nodes" not in attack.needs}
+    assert {strike.attack for one in rounds for strike in one.strikes} == local
     assert {one.spares for one in rounds} == {0, 1, 2, 3}
+
+
+def test_nodes_are_attacked_where_there_is_a_cluster() -> None:
+    on_nodes = attacks_by_adapter({"mount", "pids", "clock", "nodes"})
+    assert on_nodes.keys() == set(ADAPTERS) - set(ALL)
+    for attacks in on_nodes.values():
+        assert attacks >= {"node lost", "actor KILL", "game KILL", "interrupt: step"}
+        assert not attacks & {"full disk", "fork: steps", "deletes: run_folder"}
 
 
 def test_a_round_survives_json_and_keeps_the_seeds_of_what_is_left_in() -> None:

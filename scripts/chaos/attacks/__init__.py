@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from chaos.attacks import files, forks, games, interrupts, resources, signals
+from chaos.attacks import (
+    clock,
+    files,
+    forks,
+    games,
+    interrupts,
+    mounts,
+    nodes,
+    resources,
+    signals,
+)
 from chaos.attacks.attack import Attack
 
 ATTACKS: dict[str, Attack] = {
@@ -10,6 +20,9 @@ ATTACKS: dict[str, Attack] = {
     **games.ATTACKS,
     **resources.ATTACKS,
     **files.ATTACKS,
+    **mounts.ATTACKS,
+    **clock.ATTACKS,
     **interrupts.ATTACKS,
     **forks.ATTACKS,
+    **nodes.ATTACKS,
 }

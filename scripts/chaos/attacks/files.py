@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from chaos.arena import Arena, May
-from chaos.attacks.attack import Attack, soon
+from chaos.attacks.attack import Attack, needs, soon
 from chaos.attacks.signals import kill_a_worker
 
 LONG_AGO_S = 100_000.0
@@ -86,7 +86,7 @@ def temp_folder(rng: Random) -> None:
 
 
 ATTACKS = {
-    f"deletes: {what.__name__}": Attack("files", partial(delete, what=what), may)
+    f"deletes: {what.__name__}": Attack("files", partial(delete, what=what), may, needs("local"))
     for what, may in (
         (run_folder, May.TRUNCATION),
         (run_files, May.TRUNCATION),

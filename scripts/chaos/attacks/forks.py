@@ -144,19 +144,21 @@ def _bait(arena: Arena) -> None:
         shutil.rmtree(precious, ignore_errors=True)
 
 
+LOCAL = needs("local")
+
 ATTACKS = {
-    f"fork: {act.__name__}": Attack("fork", partial(fork, act=act), May.NOTHING)
+    f"fork: {act.__name__}": Attack("fork", partial(fork, act=act), May.NOTHING, LOCAL)
     for act in (steps, closes, drops, exits)
 } | {
     "fork: receives": Attack(
-        "fork", partial(fork, act=receives, pending=True), May.NOTHING, needs("pending")
+        "fork", partial(fork, act=receives, pending=True), May.NOTHING, needs("local", "pending")
     ),
     "neighbour, killed": Attack(
-        "neighbour", partial(neighbour, number=signal.SIGKILL), May.NOTHING, weight=0.5
+        "neighbour", partial(neighbour, number=signal.SIGKILL), May.NOTHING, LOCAL, 0.5
     ),
     "neighbour, terminated": Attack(
-        "neighbour", partial(neighbour, number=signal.SIGTERM), May.NOTHING, weight=0.5
+        "neighbour", partial(neighbour, number=signal.SIGTERM), May.NOTHING, LOCAL, 0.5
     ),
-    "neighbour, after a cleaner": Attack("neighbour", cleaner, weight=0.5),
-    "neighbour, a link as bait": Attack("neighbour", bait, May.NOTHING, weight=0.5),
+    "neighbour, after a cleaner": Attack("neighbour", cleaner, May.TRUNCATION, LOCAL, 0.5),
+    "neighbour, a link as bait": Attack("neighbour", bait, May.NOTHING, LOCAL, 0.5),
 }

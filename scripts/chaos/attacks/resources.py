@@ -155,8 +155,8 @@ LIMITS = {
 }
 
 ATTACKS = {
-    "few descriptors": Attack("resources", few_descriptors, May.ENDED),
-    "few processes": Attack("resources", few_processes, May.ENDED, needs("pids")),
+    "few descriptors": Attack("resources", few_descriptors, May.ENDED, needs("local")),
+    "few processes": Attack("resources", few_processes, May.ENDED, needs("local", "pids")),
     **{
         f"no more {name} for a {target}": Attack(
             "resources",
@@ -167,6 +167,6 @@ ATTACKS = {
         for name, kind in LIMITS.items()
         for target in ("worker", "game")
     },
-    "full disk": Attack("resources", full_disk, May.ENDED, needs("mount")),
-    "no inodes": Attack("resources", no_inodes, May.ENDED, needs("mount")),
+    "full disk": Attack("resources", full_disk, May.ENDED, needs("local", "mount")),
+    "no inodes": Attack("resources", no_inodes, May.ENDED, needs("local", "mount")),
 }

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 
@@ -20,6 +21,7 @@ NEEDS = {"game": ("games",), "guest": ("guests",)}
 """Of a match `game` is the host's."""
 LONGEST_STOP_S = 6.0
 """Longer than a step may take."""
+LONG_STOP_S = 60.0
 STORM = 50
 
 
@@ -43,7 +45,11 @@ def _strike(  # noqa: PLR0917
     pids = [pid]
     if target == "tree":
         pids += [child.pid for child in psutil.Process(pid).children(recursive=True)]
-    processes = [psutil.Process(one) for one in pids]
+    send([psutil.Process(one) for one in pids], names, stopped_s)
+
+
+def send(processes: list[psutil.Process], names: list[str], stopped_s: float) -> None:
+    """One signal after the other, and so long before a CONT."""
     for name in names:
         if name == "CONT":
             time.sleep(stopped_s)
@@ -56,9 +62,9 @@ def kill_a_worker(arena: Arena, rng: Random) -> None:
     strike(arena, rng, "worker", "KILL")
 
 
-def stop_trainer(arena: Arena, rng: Random) -> None:
+def stop_trainer(arena: Arena, rng: Random, lengths_s: Sequence[float]) -> None:
     """Ctrl-Z and fg, from another process."""
-    stopped_s = rng.choice([0.05, 0.5, LONGEST_STOP_S]) * rng.random()
+    stopped_s = rng.choice(lengths_s) * rng.random()
     script = f"sleep {soon(rng):f}; kill -STOP $0; sleep {stopped_s:f}; kill -CONT $0"
     helper = subprocess.Popen(["sh", "-c", script, str(os.getpid())])
     arena.helpers.add(helper.pid)
@@ -90,6 +96,11 @@ ATTACKS = {
     for target in ("game", "guest", "worker", "tree")
     for name in NAMES
 } | {
-    "trainer STOP+CONT": Attack("signal", stop_trainer, May.NOTHING),
+    "trainer STOP+CONT": Attack(
+        "signal", partial(stop_trainer, lengths_s=(0.05, 0.5, LONGEST_STOP_S)), May.NOTHING
+    ),
+    "trainer STOP+CONT, long": Attack(
+        "signal", partial(stop_trainer, lengths_s=(LONG_STOP_S,)), May.NOTHING, weight=0.1
+    ),
     "trainer USR1": Attack("signal", storm, May.NOTHING),
 }

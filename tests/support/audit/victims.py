@@ -20,7 +20,8 @@ def pid_of(instance: InstanceStats, target: str, games: int = 1) -> int | None:
     """
     with suppress(psutil.Error):
         worker = psutil.Process(instance.worker_pid)
-        if worker.ppid() != os.getpid() or worker.status() == psutil.STATUS_ZOMBIE:
+        ours = any(parent.pid == os.getpid() for parent in worker.parents())
+        if not ours or worker.status() == psutil.STATUS_ZOMBIE:
             return None
         if target == "worker":
             return worker.pid

@@ -1,0 +1,59 @@
+"""The folder for temporary files becomes read-only, or executes nothing, for a while.
+
+A worker is killed meanwhile, so that its replacement finds it so. The file system itself cannot
+become read-only while a pool has files open on it, so an empty one that is covers it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from functools import partial
+from random import Random
+
+from chaos.arena import Arena, May
+from chaos.attacks.attack import Attack, needs, soon
+from chaos.attacks.signals import kill_a_worker
+
+LONGEST_S = 2.0
+
+
+def change(arena: Arena, rng: Random, before: str, after: str) -> None:
+    """One command for the folder's mount, and in a while the one that takes it back."""
+    arena.beside(_change, arena, soon(rng), before, after, LONGEST_S * rng.random())
+    kill_a_worker(arena, rng)
+
+
+def _change(arena: Arena, delay_s: float, before: str, after: str, hold_s: float) -> None:
+    time.sleep(delay_s)
+    if not _run(arena, before):
+        return
+    time.sleep(hold_s)
+    while not _run(arena, after):  # processes or descriptors may have run out as well
+        time.sleep(0.05)
+
+
+def _run(arena: Arena, command: str) -> bool:
+    try:
+        helper = subprocess.Popen([*command.split(), tempfile.gettempdir()])
+    except OSError:
+        return False
+    arena.helpers.add(helper.pid)
+    return helper.wait() == 0
+
+
+ATTACKS = {
+    "read-only folder": Attack(
+        "mount",
+        partial(change, before="mount -t tmpfs -o ro none", after="umount -l"),
+        May.ENDED,
+        needs("local", "mount"),
+    ),
+    "folder that executes nothing": Attack(
+        "mount",
+        partial(change, before="mount -o bind,remount,noexec", after="mount -o bind,remount,exec"),
+        May.TRUNCATION,
+        needs("local", "mount"),
+    ),
+}

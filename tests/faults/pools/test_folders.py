@@ -1,0 +1,83 @@
+"""Folders that may not be written, or that execute nothing, as administrators mount them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = """
+import sys
+import numpy as np
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import Limits, PoolConfig
+from sc2pool.errors import ConfigError
+try:
+    env = SubprocSC2VecEnv(
+        n=2, task="MoveToBeacon", game=sys.argv[1], config=PoolConfig(limits=Limits(launch_s=5.0))
+    )
+except ConfigError as error:
+    print("ConfigError:", error)
+else:
+    env.reset()
+    env.step(np.zeros(2, np.int64))
+    env.close()
+    print("played")
+"""
+
+
+def can_mount() -> bool:
+    done = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0 or not can_mount(), reason="needs a mount of its own"),
+    pytest.mark.standin("the stand-in is installed in one of the folders"),
+]
+
+
+def play(folder: Path, options: str, variable: str, game: object) -> str:
+    """What the program says whose `variable` names this folder, mounted with these options."""
+    folder.mkdir()
+    mount = f'mount -t tmpfs -o {options},size=64m none "$0" && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount, folder, sys.executable, "-c", PROGRAM, str(game)],
+        env=os.environ | {variable: str(folder), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_folder_for_temporary_files_that_executes_nothing_is_enough(standin_dir, tmp_path):
+    assert play(tmp_path / "temp", "noexec", "TMPDIR", standin_dir) == "played"
+
+
+def test_a_folder_for_temporary_files_that_is_read_only_is_passed_over(standin_dir, tmp_path):
+    """As by Python's own `tempfile`: the next one that can be written is taken."""
+    assert play(tmp_path / "temp", "ro", "TMPDIR", standin_dir) == "played"
+
+
+def test_fault_reports_need_no_cache_that_can_be_written(standin_dir, tmp_path):
+    assert play(tmp_path / "cache", "ro", "XDG_CACHE_HOME", standin_dir) == "played"
+
+
+def test_a_cache_that_is_read_only_is_named(tmp_path):
+    said = play(tmp_path / "cache", "ro", "XDG_CACHE_HOME", "auto")
+    assert said.startswith("ConfigError: cannot write the stand-in")
+    assert str(tmp_path / "cache") in said
+
+
+def test_a_cache_that_executes_nothing_is_named(tmp_path):
+    said = play(tmp_path / "cache", "noexec", "XDG_CACHE_HOME", "auto")
+    assert said.startswith("ConfigError: ")
+    assert "SC2_x64" in said
+    assert "noexec" in said
