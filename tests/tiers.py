@@ -9,7 +9,17 @@ A run of tests that are named (`pytest tests/ray`) has no tier: it runs what is 
 
 from __future__ import annotations
 
-FAST = ("unit", "game", "contract", "faults/games", "tasks", "simulation", "package")
+FAST = (
+    "unit",
+    "game",
+    "contract/classes",
+    "contract/players",
+    "contract/steps",
+    "faults/games",
+    "tasks",
+    "simulation",
+    "package",
+)
 """The quickest first, so that what fails is told early; but faults, which wait, not at the end."""
 SLOW = (
     "ray",
@@ -20,6 +30,7 @@ SLOW = (
     "faults/replies",
     "cli",
     "audit",
+    "contract/reports",
     "faults/endings",
     "faults/pools",
     "examples",

@@ -34,6 +34,10 @@ ROUNDS = 5
 """Pairs in a row; `scripts/chaos.py` plays more."""
 
 
+in_a_worker = pytest.mark.parametrize("event_loop_kind", ["a worker's loop"], indirect=True)
+"""What is about the match: `test_game.py` owns what a loop of another kind could change."""
+
+
 class matching:  # used as a context manager only
     """Launches a match, begins an episode if asked to, and closes it."""
 
@@ -174,6 +178,7 @@ def test_a_side_without_a_result_has_the_opposite_one(standin_dir):
     run(play)
 
 
+@in_a_worker
 def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
     async def play() -> None:
         elsewhere = tmp_path / "Elsewhere.SC2Map"
@@ -187,6 +192,7 @@ def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
     run(play)
 
 
+@in_a_worker
 def test_a_map_that_is_none(standin_dir, tmp_path):
     async def play() -> None:
         elsewhere = tmp_path / "Elsewhere.SC2Map"
@@ -198,6 +204,7 @@ def test_a_map_that_is_none(standin_dir, tmp_path):
     run(play)
 
 
+@in_a_worker
 def test_a_map_for_one_player(standin_dir):
     async def play() -> None:
         async with matching(standin_dir) as match:
@@ -208,6 +215,7 @@ def test_a_map_for_one_player(standin_dir):
     run(play)
 
 
+@in_a_worker
 @pytest.mark.parametrize("free", [1, 3, 5])
 def test_too_few_ports(standin_dir, free, monkeypatch, leases):
     """A match needs six."""
@@ -226,6 +234,7 @@ def test_too_few_ports(standin_dir, free, monkeypatch, leases):
     assert leases() == 0
 
 
+@in_a_worker
 @pytest.mark.parametrize("phase", ["beginning", "first observation", "stepping"])
 @pytest.mark.parametrize("side", list(Side))
 @pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
@@ -253,6 +262,7 @@ def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
     assert leases() == 0
 
 
+@in_a_worker
 @pytest.mark.parametrize("side", list(Side))
 def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
     """Both wait for each other there."""
@@ -276,6 +286,7 @@ def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
     run(play)
 
 
+@in_a_worker
 @pytest.mark.parametrize("side", list(Side))
 def test_a_side_that_hangs_is_named(standin_dir, side):
     """The other one waits for it, and is just as silent."""
@@ -296,6 +307,7 @@ def test_a_side_that_hangs_is_named(standin_dir, side):
     run(play)
 
 
+@in_a_worker
 def test_the_cpu_time_of_both_counts(standin_dir):
     """While one side plays its loops the other one waits, idle, and is not hung."""
 
@@ -311,6 +323,7 @@ def test_the_cpu_time_of_both_counts(standin_dir):
     run(play)
 
 
+@in_a_worker
 @pytest.mark.timing
 def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
     """Also if one side's were later, because it alone has overrun one."""
@@ -334,6 +347,7 @@ def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
     run(play)
 
 
+@in_a_worker
 @pytest.mark.parametrize("index", [0, 1])
 def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
     """One of them asks for none, and the game goes on; a side that is stopped is named."""
@@ -357,6 +371,7 @@ def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
     run(play)
 
 
+@in_a_worker
 def test_pairs_are_recycled(standin_dir, leases):
     async def play() -> None:
         for round_ in range(ROUNDS):

@@ -20,7 +20,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool import DummySC2VecEnv, SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
-from sc2pool.config import Limits, PoolConfig
+from sc2pool.config import Limits, PoolConfig, RestartPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from tests.contract.envs import Counting
@@ -113,9 +113,9 @@ class Raising(MoveToBeacon):
 
 
 def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(serial):
-    env = serial(Raising)
+    env = serial(Raising, config=PoolConfig(restart=RestartPolicy(per_env=1)))
     env.reset()
-    for _ in range(8):  # more often than a pool replaces games in a minute
+    for _ in range(3):  # more often than a pool with workers would replace games
         with pytest.raises(ValueError, match="of the user's own") as raised:
             env.step([0, 7])
         names = [frame.name for frame in traceback.extract_tb(raised.tb)]
