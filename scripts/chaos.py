@@ -227,11 +227,14 @@ def run(options: argparse.Namespace) -> int:
             "rounds": rounds - seen.next,
             "given": given[seen.next :],
         }
+        before = seen.next
         for line in played(orders):
             seen.take(line)
             if line["event"] == "played":
                 adapter, took_s = line_of(seen, line)
                 print(f"{seen.next:5}  {took_s:6.1f} s  {adapter:40}  {seen}", flush=True)
+        if seen.next == before:
+            break  # the next program would not get further
     write(options, {"passed": seen.passed, **seen.figures()})
     print(("passed: " if seen.passed else "FAILED: ") + str(seen))
     return 0 if seen.passed else 1

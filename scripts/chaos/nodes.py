@@ -26,8 +26,9 @@ class Cluster:
 
     def __init__(self, root: Path, game: Path, most_games: int) -> None:
         self._game = str(game)
+        self._lost = False
         folder = root / "r"  # a socket's path has at most 107 bytes
-        folder.mkdir()
+        (folder / "ray").mkdir(parents=True)
         os.environ.update(
             HOME=str(folder),
             RAY_TMPDIR=str(folder),
@@ -38,12 +39,18 @@ class Cluster:
         self.nodes = Nodes(str(folder), self._game, most_games)
         os.environ["RAY_ADDRESS"] = self.nodes.address
 
-    def lose_second(self, away_s: float) -> None:
-        """The second node dies, and is back after so long."""
-        self.nodes.kill_second()
-        time.sleep(away_s)
-        self.nodes.clear_second()
-        self.nodes.second = self.nodes.add()
+    def lose_second(self) -> None:
+        """The second node dies, if it lives."""
+        if not self._lost:
+            self._lost = True
+            self.nodes.kill_second()
+
+    def bring_back(self) -> None:
+        """The second node is there again. Ray starts one in the main thread only."""
+        if self._lost:
+            self.nodes.clear_second()
+            self.nodes.second = self.nodes.add()
+            self._lost = False
 
     def living(self) -> list[psutil.Process]:
         """The games on both nodes that do not end by themselves within seconds."""

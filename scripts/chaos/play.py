@@ -51,6 +51,8 @@ def play(
     given: Round, games: Faulty, reports: Path, cluster: Cluster | None = None
 ) -> dict[str, Any]:
     """Play a round, and report it as plain data."""
+    if cluster is not None:
+        cluster.bring_back()
     before = cluster or Belongings(Path(tempfile.gettempdir()))
     arena = Arena(given.adapter, given.n, given.spares, games, reports, cluster)
     done: Counter[str] = Counter()

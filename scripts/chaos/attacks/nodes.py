@@ -13,8 +13,6 @@ from chaos.attacks import signals
 from chaos.attacks.attack import Attack, needs, soon
 from tests.support.audit.victims import pid_of
 
-LONGEST_AWAY_S = 5.0
-
 
 def strike_actor(arena: Arena, rng: Random, name: str) -> None:
     """A signal to the process that plays the games of a node, in a moment."""
@@ -36,14 +34,21 @@ def _strike_actor(
 
 
 def lose_node(arena: Arena, rng: Random) -> None:
-    """The second node dies, and is back some seconds later."""
-    arena.beside(_lose_node, arena, soon(rng), LONGEST_AWAY_S * rng.random())
+    """The second node dies in a moment."""
+    arena.beside(_lose_node, arena, soon(rng))
 
 
-def _lose_node(arena: Arena, delay_s: float, away_s: float) -> None:
+def _lose_node(arena: Arena, delay_s: float) -> None:
     assert arena.cluster is not None
     time.sleep(delay_s)
-    arena.cluster.lose_second(away_s)
+    arena.cluster.lose_second()
+
+
+def bring_node_back(arena: Arena, rng: Random) -> None:
+    """It is started again."""
+    del rng
+    assert arena.cluster is not None
+    arena.cluster.bring_back()
 
 
 ATTACKS = {
@@ -53,5 +58,6 @@ ATTACKS = {
     for name in signals.NAMES
 } | {
     "node lost": Attack("node", lose_node, May.ENDED, needs("nodes")),
+    "node back": Attack("node", bring_node_back, May.NOTHING, needs("nodes"), weight=2.0),
 }
 """They may end the env: a cluster that dies while its pool is made is the user's to see."""
