@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Cluster:
-    """A head and a second node, for n envs and their spares on either of them.
+    """A head and a second node, each with room for all games: two actors, each with its spares.
 
     Attributes:
         nodes: what attacks strike.

@@ -115,7 +115,7 @@ def main(root: str) -> None:
     if orders.get("ray"):
         from chaos.nodes import Cluster  # noqa: PLC0415 - only where Ray is
 
-        cluster = Cluster(Path(root), games.installation, orders["n"] + MOST_SPARES)
+        cluster = Cluster(Path(root), games.installation, orders["n"] + 2 * MOST_SPARES)
         available.add("nodes")
     missing = {"mount", "pids", "clock"} - available
     skipped = sorted(name for name, attack in ATTACKS.items() if attack.needs & missing)

@@ -107,6 +107,7 @@ def test_an_actor_that_keeps_dying_is_a_crash_loop(case):
     assert found["error"]["type"] == "CrashLoopError"
     assert "1 recycles of one env in 60 s" in found["error"]["text"]
     assert found["then"]["type"] == "ClosedError"
+    assert found["left_s"] >= 0, "the games of the other node end, too"
 
 
 def test_a_killed_driver_leaves_no_game_and_no_reservation(case):

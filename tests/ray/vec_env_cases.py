@@ -198,7 +198,8 @@ def crash_loop() -> dict[str, Any]:
         env.reset()
         actor_of(env, 0).kill()
         error = error_of(lambda: env.step(np.zeros(N, np.int64)))
-        return {"error": error, "then": error_of(env.reset)}
+        left_s = wait(lambda: not games_of(GAME), 30.0)
+        return {"error": error, "then": error_of(env.reset), "left_s": left_s}
     finally:
         env.close()
 

@@ -368,12 +368,13 @@ class ClusterPool:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """In the block, an error ends the pool for good, an interrupt does not."""
+        """In the block, an error ends the pool and its games for good, an interrupt does not."""
         try:
             yield
         except Exception as error:
             if not self._failed:
                 self._failed = str(error)
+                close_all(self._every)
             raise
 
     # Everything beside the step path.
