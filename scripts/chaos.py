@@ -85,7 +85,7 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
 
 def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[str]:
     """Start the program with as much of its own as this machine allows."""
-    environment = os.environ | clock.environment(root / "clock")
+    environment = os.environ | clock.environment(root)
     command = [sys.executable, str(PROGRAM), str(root)]
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0:
         environment[DISK] = "1"

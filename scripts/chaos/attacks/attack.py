@@ -24,7 +24,7 @@ class Attack:
         needs: what must be there: "games", "guests" (matches), "pending" (an adapter that can be
             attacked between sending and receiving), "mount" (a file system of the run's own),
             "pids" (a control group of the run's own), "local" (workers are the trainer's own
-            children), "nodes" (a Ray cluster), "clock" (libfaketime).
+            children), "nodes" (a Ray cluster), "clock" (a C compiler).
         weight: how often it is drawn; slow ones seldom.
     """
 

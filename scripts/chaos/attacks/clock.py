@@ -1,11 +1,15 @@
 """The wall clock is set, for all processes of the run: forwards and backwards, by up to a year.
 
-Debian's libfaketime sets it, by a file that all of them read; the monotonic clock goes on.
+A library that they preload adds to it what a file says; the monotonic clock goes on. (Debian's
+libfaketime cannot be taken: with it `time.sleep` fails in Python 3.11.)
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import struct
+import subprocess
 import time
 from pathlib import Path
 from random import Random
@@ -13,39 +17,37 @@ from random import Random
 from chaos.arena import Arena, May
 from chaos.attacks.attack import Attack, needs, soon
 
-LIBRARIES = tuple(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
-CLOCK = "FAKETIME_TIMESTAMP_FILE"
+SOURCE = Path(__file__).with_suffix(".c")
+CLOCK = "SC2POOL_CHAOS_CLOCK"
 """Names the environment variable with the path of the file that sets the clock."""
 LONGEST_S = 365 * 86_400.0
-READ_EVERY_S = 1
 
 
-def environment(file: Path) -> dict[str, str]:
-    """Of a process whose clock this file sets, and its children's; {} without the library."""
-    if not LIBRARIES:
+def environment(folder: Path) -> dict[str, str]:
+    """Of a process whose clock can be set, and its children's; {} without a C compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
         return {}
-    file.write_text("+0\n")
-    return {
-        "LD_PRELOAD": str(LIBRARIES[0]),
-        CLOCK: str(file),
-        "FAKETIME_CACHE_DURATION": str(READ_EVERY_S),
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "NO_FAKE_STAT": "1",
-    }
+    library, file = folder / "clock.so", folder / "clock"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", library, SOURCE], check=True)
+    _write(file, 0)
+    return {"LD_PRELOAD": str(library), CLOCK: str(file)}
 
 
 def set_clock(arena: Arena, rng: Random) -> None:
     """Small and large jumps are as frequent."""
-    seconds = rng.choice([-1, 1]) * LONGEST_S ** rng.random()
+    seconds = rng.choice([-1, 1]) * int(LONGEST_S ** rng.random())
     arena.beside(_set_clock, soon(rng), seconds)
 
 
-def _set_clock(delay_s: float, seconds: float) -> None:
+def _set_clock(delay_s: float, seconds: int) -> None:
     time.sleep(delay_s)
-    file = Path(os.environ[CLOCK])
-    whole = file.with_suffix(".new")
-    whole.write_text(f"{seconds:+.3f}\n")
-    whole.rename(file)
+    _write(Path(os.environ[CLOCK]), seconds)
+
+
+def _write(file: Path, seconds: int) -> None:
+    with file.open("r+b" if file.exists() else "wb") as opened:  # all have mapped this one
+        opened.write(struct.pack("l", seconds))
 
 
 ATTACKS = {"clock": Attack("clock", set_clock, May.NOTHING, needs("clock"))}
