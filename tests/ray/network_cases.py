@@ -30,7 +30,7 @@ NAME = f"sc2pool{os.getpid() % 100_000}"
 """Of the namespace; a device's name has at most 15 bytes."""
 HERE, THERE = "10.213.77.1", "10.213.77.2"
 N = 2
-CUT_S = 20.0
+CUT_S = 30.0
 IMPATIENT = PoolConfig(limits=Limits(step_s=1.0, worker_grace_s=1.0))
 
 
@@ -50,6 +50,7 @@ def two_hosts() -> Iterator[None]:
             ("address", "add", f"{THERE}/24", "dev", f"{NAME}b"),
             ("link", "set", f"{NAME}b", "up"),
             ("link", "set", "lo", "up"),
+            ("route", "add", "default", "via", HERE),  # by which Ray finds its own address
         ):
             ip("-n", NAME, *words)
         yield
@@ -59,7 +60,7 @@ def two_hosts() -> Iterator[None]:
 
 @contextmanager
 def two_nodes() -> Iterator[None]:
-    """A head here, with room for all games, and a second node there, with room for half."""
+    """A head here, and a second node there, each with room for all games."""
     cluster = Cluster(
         initialize_head=True,
         head_node_args={
@@ -74,7 +75,11 @@ def two_nodes() -> Iterator[None]:
     )
     command = ["ip", "netns", "exec", NAME, Path(sys.executable).with_name("ray"), "start"]
     command += [f"--address={cluster.address}", f"--node-ip-address={THERE}", "--block"]
-    command += ["--num-cpus=1", f"--object-store-memory={10**8}", '--resources={"sc2_game": 1}']
+    command += [
+        "--num-cpus=1",
+        f"--object-store-memory={10**8}",
+        f'--resources={{"sc2_game": {N}}}',
+    ]
     second = subprocess.Popen(
         command, env=os.environ | {"SC2PATH": GAME}, stdout=subprocess.DEVNULL, stderr=sys.stderr
     )

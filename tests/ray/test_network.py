@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def test_a_cut_is_one_truncation_and_no_game_outlives_it(run_on_ray, standin_dir, monkeypatch):
-    for name, value in {"timeout_ms": 1000, "period_ms": 1000, "failure_threshold": 3}.items():
+    for name, value in {"timeout_ms": 3000, "period_ms": 1000, "failure_threshold": 3}.items():
         monkeypatch.setenv(f"RAY_health_check_{name}", str(value))
     found = run_on_ray(PROGRAM, standin_dir)()
     assert found["nodes"] == 2
