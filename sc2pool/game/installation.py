@@ -263,7 +263,7 @@ def _similar(stem: str, known: list[Path]) -> str:
 
 def _is_noexec(path: Path) -> bool:
     """True if nothing on the path's file system may be executed."""
-    return sys.platform != "win32" and bool(os.statvfs(path).f_flag & os.ST_NOEXEC)
+    return sys.platform == "linux" and bool(os.statvfs(path).f_flag & os.ST_NOEXEC)
 
 
 def write_stand_in() -> Path:

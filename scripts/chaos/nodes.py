@@ -34,6 +34,7 @@ class Cluster:
             RAY_TMPDIR=str(folder),
             RAY_AUTH_MODE="disabled",
             RAY_USAGE_STATS_ENABLED="0",
+            RAY_worker_niceness="0",  # or its processes give way to all others of the machine
             PYTHONPATH=str(ROOT),  # of the tasks, which the nodes import
         )
         self.nodes = Nodes(str(folder), self._game, most_games)

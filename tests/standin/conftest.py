@@ -37,6 +37,7 @@ EMPTY_MAP = {
     "units": [],
     "rules": [],
 }
+STARTED = "Startup Phase 3 complete. Ready for commands.\n"
 Spawn = tuple[float, ...]
 """Unit type, owner, x, y, and how many if it is not one."""
 RAW = sc_pb.InterfaceOptions(raw=True, score=True)
@@ -180,27 +181,25 @@ def launch(
     games: list[GameProcess] = []
 
     def start(*flags: str) -> GameProcess:
-        port = _free_port()
+        while True:
+            port = _free_port()
+            game = spawn(port, *flags)
+            games.append(game)
+            assert game.process.stdout is not None
+            said = game.process.stdout.readline()
+            if "already in use" in said:
+                continue  # another program has taken it meanwhile
+            assert said == f"Listening on: 127.0.0.1:{port}\n"
+            assert game.process.stdout.readline() == STARTED
+            return game
+
+    def spawn(port: int, *flags: str) -> GameProcess:
         arguments = f"-listen 127.0.0.1 -port {port} -displayMode 0 -verbose -dataVersion B89B"
+        folders = ("-dataDir", installation, "-tempDir", tmp_path)
         process = subprocess.Popen(
-            [
-                executable,
-                *arguments.split(),
-                *flags,
-                "-dataDir",
-                installation,
-                "-tempDir",
-                tmp_path,
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
+            [executable, *arguments.split(), *flags, *folders], stdout=subprocess.PIPE, text=True
         )
-        game = GameProcess(process, port)
-        games.append(game)
-        assert process.stdout is not None
-        assert process.stdout.readline() == f"Listening on: 127.0.0.1:{port}\n"
-        assert process.stdout.readline() == "Startup Phase 3 complete. Ready for commands.\n"
-        return game
+        return GameProcess(process, port)
 
     yield start
     for game in games:

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from functools import partial
+from pathlib import Path
 from random import Random
 
 from chaos.arena import Arena, May
@@ -35,8 +36,9 @@ def _change(arena: Arena, delay_s: float, before: str, after: str, hold_s: float
 
 
 def _run(arena: Arena, command: str) -> bool:
+    temp = Path(tempfile.gettempdir())  # in the root of its file system
     try:
-        helper = subprocess.Popen([*command.split(), tempfile.gettempdir()])
+        helper = subprocess.Popen(command.format(temp=temp, disk=temp.parent).split())
     except OSError:
         return False
     arena.helpers.add(helper.pid)
@@ -46,13 +48,17 @@ def _run(arena: Arena, command: str) -> bool:
 ATTACKS = {
     "read-only folder": Attack(
         "mount",
-        partial(change, before="mount -t tmpfs -o ro none", after="umount -l"),
+        partial(change, before="mount -t tmpfs -o ro none {temp}", after="umount -l {temp}"),
         May.ENDED,
         needs("local", "mount"),
     ),
     "folder that executes nothing": Attack(
         "mount",
-        partial(change, before="mount -o bind,remount,noexec", after="mount -o bind,remount,exec"),
+        partial(
+            change,
+            before="mount -o remount,noexec {disk}",
+            after="mount -o remount,exec {disk}",
+        ),
         May.TRUNCATION,
         needs("local", "mount"),
     ),

@@ -21,6 +21,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from tests.standin.conftest import GameProcess
 from tests.standin.view.test_layers import options
 from tests.support.duels import (
     ATTACK,
@@ -70,10 +71,14 @@ def _results(observed: sc_pb.ResponseObservation) -> dict[int, int]:
     return {one.player_id: one.result for one in observed.player_result}
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+def _listening(*games: GameProcess) -> set[int]:
+    """The ports on which these games listen."""
+    return {
+        one.laddr.port
+        for game in games
+        for one in psutil.Process(game.process.pid).net_connections()
+        if one.status == psutil.CONN_LISTEN
+    }
 
 
 def _play(pair: Pair, command, loops: int, step: int, seed: int) -> list[bytes]:
@@ -209,13 +214,7 @@ def test_join_waits_for_the_other_player(games, guest_first):
     order[1].send_frame(_frame(join_game=join_request(pair.ports)))
     ids = [sc_pb.Response.FromString(wire.receive()).join_game.player_id for wire in pair.wires]
     assert ids == [1, 2]
-    listening = {
-        one.laddr.port
-        for game in games
-        for one in psutil.Process(game.process.pid).net_connections()
-        if one.status == psutil.CONN_LISTEN
-    }
-    assert listening == {game.port for game in games}
+    assert _listening(*games) == {game.port for game in games}
 
 
 def test_a_client_that_goes_while_it_waits_leaves_no_port(game, wait_for):
@@ -225,12 +224,12 @@ def test_a_client_that_goes_while_it_waits_leaves_no_port(game, wait_for):
     wire.ask(create_game=create)
     wire.send_frame(_frame(join_game=join_request(ports)))
     assert not _has_reply(wire, 0.1)
-    assert not _is_free(ports[0])
+    wait_for(lambda: ports[0] in _listening(game))
     wire.send_frame(b"", opcode=8)
     while wire.socket.recv(4096):
         pass
     assert game.connect().ask(ping=sc_pb.RequestPing()).status == sc_pb.init_game
-    wait_for(lambda: _is_free(ports[0]))
+    wait_for(lambda: _listening(game) == {game.port})
 
 
 def test_strangers_on_the_game_port_are_no_players(pair):
@@ -381,10 +380,11 @@ def test_in_real_time_both_go_on_by_themselves(pair, command):
     for target in (5, 12):
         for reply in pair.ask(observation=sc_pb.RequestObservation(game_loop=target)):
             assert target <= reply.observation.observation.game_loop <= target + 3
-    first, second = pair.observe()
+    _, second = pair.observe()
     order = command(units_of(second, 2), MOVE, (16, 16))
     assert list(pair.wires[1].ask(action=sc_pb.RequestAction(actions=[order])).action.result) == [1]
-    late = sc_pb.RequestObservation(game_loop=first.observation.game_loop + 10)
+    now = pair.wires[0].ask(observation=sc_pb.RequestObservation()).observation
+    late = sc_pb.RequestObservation(game_loop=now.observation.game_loop + 10)
     first, second = (reply.observation for reply in pair.ask(observation=late))
     assert [done.action_raw.unit_command.ability_id for done in second.actions] == [MOVE]
     assert not first.actions
