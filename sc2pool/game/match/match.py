@@ -335,6 +335,9 @@ async def _finished(tasks: Sequence[asyncio.Future[Any]]) -> None:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # if the wait was cancelled nobody else asks, and asyncio prints it
 
 
 def _raise_failure(side: Side, task: asyncio.Future[Any]) -> None:
