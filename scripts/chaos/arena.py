@@ -52,7 +52,8 @@ LIMITS = Limits(
 HARD_MEMORY_BYTES = 400_000_000
 REOPENED_WITHIN_S = 60.0
 """How long a pool may be impossible to make after what it needs was taken away."""
-SETTLE_STEPS = 200
+SETTLED_WITHIN_S = 120.0
+"""How long an env's fault may take to be reported: those that are ready do not wait for its game."""
 CLOSED = (ClosedError, gymnasium.error.ClosedEnvironmentError)
 TYPED = (SC2PoolError, *CLOSED)
 REFUSED = (*TYPED, gymnasium.error.AlreadyPendingCallError, gymnasium.error.ResetNeeded)
@@ -207,7 +208,8 @@ class Arena:
     def settle(self) -> None:
         """Wait for attacks that still act, and play until every fault is reported."""
         self.wait_for_attacks()
-        for _ in range(SETTLE_STEPS):
+        deadline_s = time.monotonic() + SETTLED_WITHIN_S
+        while time.monotonic() < deadline_s:
             self.step()
             if self.adapter is not None:
                 self._take_events(self.adapter)

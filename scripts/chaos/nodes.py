@@ -15,6 +15,7 @@ from tests.support.audit.belongings import GONE_WITHIN_S, describe
 from tests.support.ray_nodes import Nodes, games_of
 
 ROOT = Path(__file__).parents[2]
+NODES_KNOWN_S = 120.0
 
 
 class Cluster:
@@ -51,6 +52,7 @@ class Cluster:
         if self._lost:
             self.nodes.clear_second()
             self.nodes.second = self.nodes.add()
+            self.nodes.cluster.wait_for_nodes(NODES_KNOWN_S)  # until the dead one is known as dead
             self._lost = False
 
     def living(self) -> list[psutil.Process]:
