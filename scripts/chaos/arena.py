@@ -53,7 +53,7 @@ HARD_MEMORY_BYTES = 400_000_000
 REOPENED_WITHIN_S = 60.0
 """How long a pool may be impossible to make after what it needs was taken away."""
 SETTLED_WITHIN_S = 120.0
-"""How long an env's fault may take to be reported: those that are ready do not wait for its game."""
+"""How long the fault of an env may take: those that are ready do not wait for its game."""
 CLOSED = (ClosedError, gymnasium.error.ClosedEnvironmentError)
 TYPED = (SC2PoolError, *CLOSED)
 REFUSED = (*TYPED, gymnasium.error.AlreadyPendingCallError, gymnasium.error.ResetNeeded)
