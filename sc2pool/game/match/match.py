@@ -337,7 +337,8 @@ async def _finished(tasks: Sequence[asyncio.Future[Any]]) -> None:
             await asyncio.wait(tasks)
         for task in tasks:
             if not task.cancelled():
-                task.exception()  # if the wait was cancelled nobody else asks, and asyncio prints it
+                # If the wait was cancelled nobody else asks for it, and asyncio prints it.
+                task.exception()
 
 
 def _raise_failure(side: Side, task: asyncio.Future[Any]) -> None:
