@@ -1,6 +1,12 @@
-/* Preloaded: the wall clock is off by the seconds that the file $SC2POOL_CHAOS_CLOCK holds, a long. */
+/* Preloaded: the wall clock is off by the seconds that the file $SC2POOL_CHAOS_CLOCK holds, a long.
 
+   The kernel's own clock is not set, so a wait until an instant of the wall clock, as Ray's waits
+   with a timeout are, becomes a wait for as long as that is away. */
+
+#define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -46,4 +52,40 @@ time_t time(time_t *out)
     if (out)
         *out = now.tv_sec;
     return now.tv_sec;
+}
+
+static struct timespec monotonic(const struct timespec *until)
+{
+    struct timespec wall, now;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    now.tv_sec += until->tv_sec - wall.tv_sec;
+    now.tv_nsec += until->tv_nsec - wall.tv_nsec;
+    if (now.tv_nsec < 0) {
+        now.tv_sec -= 1;
+        now.tv_nsec += 1000000000;
+    } else if (now.tv_nsec >= 1000000000) {
+        now.tv_sec += 1;
+        now.tv_nsec -= 1000000000;
+    }
+    if (now.tv_sec < 0)
+        now.tv_sec = 0;
+    return now;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict until)
+{
+    struct timespec now, at = *until;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    /* A condition may have been made for either clock. The wall clock is decades ahead. */
+    if (until->tv_sec / 2 > now.tv_sec)
+        at = monotonic(until);
+    return pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &at);
+}
+
+int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict until)
+{
+    struct timespec at = monotonic(until);
+    return sem_clockwait(semaphore, CLOCK_MONOTONIC, &at);
 }
