@@ -213,13 +213,12 @@ class Arena:
             self.step()
             if self.adapter is not None:
                 self._take_events(self.adapter)
-            if self.adapter is not None and not self._ledger.unreported():
-                return
-        if not self._interrupted:
-            self.problems += [
-                f"the fault of instance {number} is not reported: {self._ledger.events[number]}"
-                for number in self._ledger.unreported()
-            ]
+            if self._interrupted or not self._ledger.unreported():
+                return  # after an interrupt some are never reported
+        self.problems += [
+            f"the fault of instance {number} is not reported: {self._ledger.events[number]}"
+            for number in self._ledger.unreported()
+        ]
 
     def interrupt(self, rng: Random, what: str, call: Callable[[], Any]) -> None:
         """Recover after this call was interrupted.
