@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import cloudpickle
 import numpy as np
 import psutil
 import pytest
@@ -24,6 +26,7 @@ from tests.matches.playing import play, player_of
 from tests.matches.recorded_rows import Policy, RecordedRows
 
 pytestmark = pytest.mark.standin("StarCraft II has no maps of SMAC's duels")
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 MARINES = smac_duel("3m")
 STOP, N = 1, 3

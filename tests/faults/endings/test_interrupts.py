@@ -3,6 +3,8 @@
 An interrupt is raised where a chosen function of the package begins, so the same instant can be
 tried again. Python looks there, and after calls, whether a signal has come. `scripts/chaos.py`
 tries thousands by timer.
+
+The env travels to the workers by value: importing this module would cost each of them seconds.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import cloudpickle
 import gymnasium
 import numpy as np
 import psutil
@@ -25,6 +28,8 @@ import sc2pool
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.errors import InterruptedCallError
 from sc2pool.pool.pool import Pool
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 PACKAGE = str(Path(sc2pool.__file__).parent)
 N = 2
