@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -188,6 +189,29 @@ def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
                 await match.start_episode(SETUP, elsewhere, seed)
                 seen = await match.observe()
                 assert len(seen_by(seen[0], 1)) == 5
+
+    run(play)
+
+
+@in_a_worker
+def test_a_map_that_is_deleted_once_it_was_sent_is_sent_again(standin_dir, tmp_path, monkeypatch):
+    async def play() -> None:
+        elsewhere = tmp_path / "Deleted.SC2Map"
+        elsewhere.write_bytes(find_map(find(standin_dir), "MarineDuel").read_bytes())
+        async with matching(standin_dir) as match:
+            create, deleted = match.host.create, []
+
+            async def create_without_it(*given: Any) -> None:
+                if not deleted:
+                    deleted.extend(Path(tempfile.gettempdir()).rglob(elsewhere.name))
+                    for path in deleted:
+                        path.unlink()
+                await create(*given)
+
+            monkeypatch.setattr(match.host, "create", create_without_it)
+            await match.start_episode(SETUP, elsewhere, 1)
+            assert len(deleted) == 2
+            assert len(seen_by((await match.observe())[0], 1)) == 5
 
     run(play)
 

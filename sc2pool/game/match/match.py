@@ -28,7 +28,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
-from sc2pool.errors import FaultKind, GameFault
+from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind, Step
 from sc2pool.game.installation import Installation
 from sc2pool.game.launch import refusals_as_faults
@@ -157,7 +157,14 @@ class Match:
         deadline = Deadline.after(self._limits.create_join_s)
         await self._both(self.host.leave(deadline), self.guest.leave(deadline))
         path = await self._saved(map_path, deadline)
-        await self._alone(Side.HOST, self.host.create(setup, path, seed, deadline))
+        try:
+            await self._alone(Side.HOST, self.host.create(setup, path, seed, deadline))
+        except ConfigError:
+            if path == map_path:
+                raise
+            # A cleaner of temporary files may just have deleted what was sent.
+            await self._saved(map_path, deadline)
+            await self._alone(Side.HOST, self.host.create(setup, path, seed, deadline))
         ports = self._leases.ports
         await self._both(
             *(
