@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
+import cloudpickle
 import psutil
 import pytest
 from fault_pools import LENIENT
@@ -14,6 +16,8 @@ from sc2pool.config import PoolConfig
 from sc2pool.errors import UserCodeError
 from tests.matches.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 from tests.support.audit.faulty import Faulty
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 
 class Failing(PlainDuelBot):
