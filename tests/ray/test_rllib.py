@@ -16,8 +16,8 @@ from tests.support.on_ray import TIMEOUT_S, Report
 pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
 
 CASES = Path(__file__).with_name("rllib_cases.py")
-SHORT = "ppo_and_faults,errors"
-"""What is run without the long form."""
+SHORT = "errors"
+"""Without the long form. tests/realtime and tests/libraries train with RLlib, too."""
 GONE_S = 30.0
 FULL_AGAIN_S = 120.0
 """It takes 14 s on a calm machine; this says only that it ends."""
@@ -34,14 +34,15 @@ def case(report: Report, name: str) -> dict[str, Any]:
     return found
 
 
+@only_long
 @pytest.mark.parametrize(
     ("name", "games"),
     [
         ("ppo_and_faults", 4),
-        pytest.param("ppo_in_one_process", 2, marks=only_long),
-        pytest.param("impala_with_one_runner", 2, marks=only_long),
-        pytest.param("appo_in_real_time", 4, marks=only_long),
-        pytest.param("dreamerv3", 4, marks=only_long),
+        ("ppo_in_one_process", 2),
+        ("impala_with_one_runner", 2),
+        ("appo_in_real_time", 4),
+        ("dreamerv3", 4),
     ],
 )
 def test_steps_of_five_updates_are_the_pools(report, name, games):
@@ -65,12 +66,9 @@ def test_no_two_envs_have_an_episode_in_common_and_equal_seeds_give_equal_runs(r
     assert len(firsts) == len(set(firsts)) == 4
 
 
+@only_long
 @pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("ppo_and_faults", "game"),
-        pytest.param("appo_in_real_time", "killed", marks=only_long),
-    ],
+    ("name", "fault"), [("ppo_and_faults", "game"), ("appo_in_real_time", "killed")]
 )
 def test_a_killed_game_is_one_truncation_and_no_restart(report, name, fault):
     found = case(report, name)[fault]
@@ -91,6 +89,7 @@ def test_every_killed_game_is_one_truncation_and_no_restart(report, name):
     assert found["sampled"] == found["of the pools"]
 
 
+@only_long
 def test_a_killed_runner_takes_its_games_along_and_its_successor_plays_other_episodes(report):
     found = case(report, "ppo_and_faults")["runner"]
     assert 0 <= found["games gone after s"] <= GONE_S
@@ -99,6 +98,7 @@ def test_a_killed_runner_takes_its_games_along_and_its_successor_plays_other_epi
     assert sum(first in before for first in after) == 2, "those of the runner that lives on"
 
 
+@only_long
 def test_a_killed_node_takes_its_games_along_and_the_training_goes_on(report):
     found = case(report, "ppo_and_faults")["node"]
     assert 0 <= found["games gone after s"] <= GONE_S

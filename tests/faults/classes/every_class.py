@@ -20,9 +20,8 @@ LIBRARIES = {
     "SubprocSC2VecEnv": "stable_baselines3",
     "SC2ParallelEnv": "pettingzoo",
     "SC2TianshouVectorEnv": "tianshou",
-    "RaySC2VecEnv": "ray",
 }
-"""The library that each class needs; empty for none."""
+"""The library that each class needs; empty for none. A cluster's class has tests of its own."""
 
 MODES = dict.fromkeys(LIBRARIES, ("",)) | {
     "SC2VectorEnv": tuple(mode.value for mode in AutoresetMode)
@@ -34,10 +33,6 @@ OF_ONE_GAME = ("SC2GymEnv", "SC2ParallelEnv", "StarCraft2Env")
 
 def make(name: str, **keywords: Any) -> Any:
     """An env of the class with this name: of one game if there is no other keyword."""
-    if name == "RaySC2VecEnv":
-        from sc2pool.ray import RaySC2VecEnv
-
-        return RaySC2VecEnv(**{"n": 1, **keywords})
     if name in OF_ONE_GAME:
         return getattr(sc2pool, name)(**keywords)
     return getattr(sc2pool, name)(**keywords if "env_fns" in keywords else {"n": 1, **keywords})

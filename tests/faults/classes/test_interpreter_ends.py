@@ -16,7 +16,7 @@ ENDS_WITHIN_S = 90.0
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("name", [name for name in LIBRARIES if name != "RaySC2VecEnv"])
+@pytest.mark.parametrize("name", LIBRARIES)
 def test_close_returns_however_the_interpreter_is_left(
     name: str, python_with: Callable[[str], str], standin_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,6 @@ PROGRAM = Path(__file__).with_name("recycled.py")
 CASES = [
     (name, mode, envs)
     for name in LIBRARIES
-    if name != "RaySC2VecEnv"
     for mode in MODES[name]
     for envs in (("tasks",) if name in OF_ONE_GAME else ("tasks", "env_fns"))
 ]

@@ -25,9 +25,7 @@ CASES = [
 
 
 @pytest.mark.timeout(660)
-@pytest.mark.parametrize(
-    ("name", "mode", "envs"), [case for case in CASES if case[0] != "RaySC2VecEnv"]
-)
+@pytest.mark.parametrize(("name", "mode", "envs"), CASES)
 def test_every_last_observation_is_true(  # noqa: PLR0917
     name: str,
     mode: str,
