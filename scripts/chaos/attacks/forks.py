@@ -10,6 +10,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -133,9 +134,11 @@ def _bait(arena: Arena) -> None:
     temp = Path(tempfile.gettempdir())
     pid = _neighbour(arena, "playing", 0.0, signal.SIGKILL)
     for run in temp.glob(f"sc2pool-run-*-{pid}-*"):
-        precious = temp / f"precious-{pid}"
-        run.rename(precious)
+        precious = temp / f"precious-{pid}"  # a copy: another sweep may delete the run just now
+        with suppress(shutil.Error):  # sockets are not copied
+            shutil.copytree(run, precious, symlinks=True)
         (precious / "file").touch()
+        shutil.rmtree(run, ignore_errors=True)
         run.symlink_to(precious)
         _neighbour(arena, "playing", 0.0, signal.SIGKILL)
         if precious.is_dir() and not (precious / "file").exists():
