@@ -34,6 +34,8 @@ _ANSWER_S = 10.0
 """For an actor that works to say that it is there."""
 _HEALTH = "health"
 """The concurrency group of that question: another thread than the games' answers it."""
+_Actor = ray.remote(concurrency_groups={_HEALTH: 1})(NodeGames)
+"""Made once: Ray keeps what it knows of each such class for ever."""
 
 
 class LostError(SC2PoolError):
@@ -116,17 +118,13 @@ class RemoteGames:
             A reference that is ready once it has its place.
         """
         there = node and NodeAffinitySchedulingStrategy(node.node_id, soft=False)
-        self._actor = (
-            ray.remote(concurrency_groups={_HEALTH: 1})(NodeGames)
-            .options(
-                num_cpus=0,
-                resources={GAME_RESOURCE: self.games} if self.declared else {},
-                scheduling_strategy=there or "DEFAULT",
-                max_restarts=0,
-                max_task_retries=0,
-            )
-            .remote()
-        )
+        self._actor = _Actor.options(
+            num_cpus=0,
+            resources={GAME_RESOURCE: self.games} if self.declared else {},
+            scheduling_strategy=there or "DEFAULT",
+            max_restarts=0,
+            max_task_retries=0,
+        ).remote()
         return self._actor.where.remote()
 
     def placed(self, reference: Any, deadline: Deadline) -> None:
