@@ -222,6 +222,7 @@ def run(options: argparse.Namespace) -> int:
             "n": options.n,
             "strikes": options.strikes,
             "ray": options.ray,
+            "only": options.only,
             "minutes": (end_s - time.monotonic()) / 60.0,
             "first": seen.next,
             "rounds": rounds - seen.next,
@@ -328,6 +329,7 @@ def parse() -> argparse.Namespace:
         "--strikes", type=float, default=MEAN_STRIKES, help="per round, on average"
     )
     command.add_argument("--ray", action="store_true", help="on a cluster of two nodes")
+    command.add_argument("--only", default="", help="adapters with this in their names: matches")
     command.add_argument("--rounds-from", type=Path, help="play the failed rounds of this report")
     command = commands.add_parser("shrink", help="the shortest failing lists of a report")
     command.set_defaults(act=shrink_all)

@@ -27,6 +27,7 @@ from tests.support.audit.playing import next_actions, no_harm
 from tests.support.audit.recording import from_batch, from_reset, from_step, mark_in
 from tests.support.audit.scribble import scribble
 from tests.support.audit.task import AuditTask, Stamp
+from tests.support.audit.team_task import AuditTeam, AuditTeamMatch
 
 
 class Adapter:
@@ -292,7 +293,8 @@ class Kind:
         games: whether games are played, and not a user's envs.
         realtime: whether the games run by themselves.
         one: whether there is only one env, and no spare.
-        rows: of an env; the two players of a match.
+        players: of a match; each has a game.
+        agents: of a player's team.
         on_nodes: whether the games are on a Ray cluster.
     """
 
@@ -300,8 +302,14 @@ class Kind:
     games: bool = True
     realtime: bool = False
     one: bool = False
-    rows: int = 1
+    players: int = 1
+    agents: int = 1
     on_nodes: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Of an env."""
+        return self.players * self.agents
 
 
 def keywords(given: Setting, task: Any, a_worker: int | None) -> dict[str, Any]:
@@ -368,10 +376,12 @@ ADAPTERS = {
     "sb3, one a worker": Kind(sb3(a_worker=1)),
     "sb3, four a worker": Kind(sb3(a_worker=4)),
     "sb3, bots, four a worker": Kind(sb3(task=AuditBot, a_worker=4)),
-    "sb3, matches, four a worker": Kind(sb3(task=AuditMatch, a_worker=4), rows=2),
+    "sb3, matches, four a worker": Kind(sb3(task=AuditMatch, a_worker=4), players=2),
     "sb3, bot": Kind(sb3(task=AuditBot)),
-    "sb3, matches": Kind(sb3(task=AuditMatch), rows=2),
-    "sb3, matches, first ready": Kind(sb3(FirstReady, AuditMatch), rows=2),
+    "sb3, matches": Kind(sb3(task=AuditMatch), players=2),
+    "sb3, matches, first ready": Kind(sb3(FirstReady, AuditMatch), players=2),
+    "sb3, team": Kind(sb3(task=AuditTeam), agents=2),
+    "sb3, matches of teams": Kind(sb3(task=AuditTeamMatch), players=2, agents=2),
     "sb3, real time": Kind(sb3(realtime=True, step_mul=2), realtime=True),
     "sb3, envs": Kind(
         lambda given: Adapter(SubprocSC2VecEnv([AuditEnv] * given.n, config=given.config)),

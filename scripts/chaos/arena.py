@@ -131,6 +131,7 @@ class Arena:
             book=self.kind.games and not self.kind.on_nodes,
             realtime=self.kind.realtime,
             rows=self.kind.rows,
+            agents=self.kind.agents,
         )
         self._ledger = Ledger()
         self._interrupted = False

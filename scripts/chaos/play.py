@@ -32,7 +32,7 @@ def possible(kind: Kind, available: set[str]) -> set[str]:
     """The attacks that can be made on an adapter, on a machine that has what is `available`."""
     has = set(available)
     has |= {"games"} if kind.games else set()
-    has |= {"guests"} if kind.rows > 1 else set()
+    has |= {"guests"} if kind.players > 1 else set()
     has |= set() if kind.on_nodes else {"local"}
     has |= set() if kind.one else {"pending"}
     return {name for name, attack in ATTACKS.items() if attack.needs <= has}

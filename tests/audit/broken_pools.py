@@ -251,8 +251,8 @@ class EndsForOnePlayer(Crooked):
 
 BROKEN_MATCHES: dict[type[Crooked], str] = {
     SwapsPlayers: "instance is",
-    HidesAFaultFromOnePlayer: "synthetic is False, but True in the match's first row",
-    EndsForOnePlayer: "terminated is True, but False in the match's first row",
+    HidesAFaultFromOnePlayer: "synthetic is False, but True in the first row",
+    EndsForOnePlayer: "terminated is True, but False in the first row",
     CallsAFaultAnEnd: "terminated=True, truncated=False",
     PlaysATicketTwice: "is played twice",
 }

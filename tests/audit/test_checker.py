@@ -33,6 +33,7 @@ from tests.support.audit.match_task import AuditMatch
 from tests.support.audit.playing import first_ready, in_sync
 from tests.support.audit.recording import marks_of
 from tests.support.audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask
+from tests.support.audit.team_task import AuditTeam, AuditTeamMatch
 from tests.support.audit.victims import pid_of
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
@@ -71,9 +72,11 @@ class Bad:
         self,
         env: SubprocSC2VecEnv,
         strikes: Mapping[int, tuple[int, str, signal.Signals]] = STRIKES,
+        games: int = 1,
     ) -> None:
         self.env = env
         self.strikes = strikes
+        self.games = games
         self.rows = env.pool.rows
         self.ledger = Ledger()
         self.batch = 0
@@ -84,7 +87,7 @@ class Bad:
         if self.batch in self.strikes:
             seat, target, number = self.strikes[self.batch]
             victim = self.env.stats().instances[seat]
-            pid = pid_of(victim, target, self.rows)
+            pid = pid_of(victim, target, self.games)
             if pid is not None and victim.instance not in self.ledger.injected:
                 self.ledger.inject(victim.instance, f"{target} {number.name}")
                 os.kill(pid, number)
@@ -129,10 +132,19 @@ def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: in
     assert sum(env.stats().recycles.values()) == len(bad.ledger.injected)
 
 
-@pytest.mark.parametrize(("play", "spares"), [(in_sync, 0), (first_ready, 1)])
-def test_a_sound_pool_of_matches_passes(make_env: MakeEnv, play: Any, spares: int) -> None:
-    env = make_env(n=2, task=AuditMatch, spares=spares)
-    bad, checker = Bad(env, OF_MATCHES), Checker(ahead=2 + spares, rows=2)
+@pytest.mark.parametrize(
+    ("play", "spares", "task", "agents"),
+    [(in_sync, 0, AuditMatch, 1), (first_ready, 1, AuditTeamMatch, 2)],
+)
+def test_a_sound_pool_of_matches_passes(
+    make_env: MakeEnv, play: Any, spares: int, task: type[AuditMatch], agents: int
+) -> None:
+    env = make_env(n=2, task=task, spares=spares)
+    rows = 2 * agents
+    bad, checker = (
+        Bad(env, OF_MATCHES, games=2),
+        Checker(ahead=2 + spares, rows=rows, agents=agents),
+    )
     violations: list[Any] = []
     batches = play(env, bad.harms)
     while bad.batch < EPISODE_STEPS + 5 or not bad.ledger.settled():
@@ -144,9 +156,9 @@ def test_a_sound_pool_of_matches_passes(make_env: MakeEnv, play: Any, spares: in
     assert bad.ledger.reconcile() == []
     assert len(bad.ledger.events) >= len(OF_MATCHES)
     of_envs = [mark for mark in bad.ledger.reported.values() if mark.env < 2]
-    assert checker.synthetic >= len(ASKED) * 2
-    assert checker.synthetic % 2 == 0
-    assert checker.synthetic <= 2 * len(of_envs), "one truncation per row and fault"
+    assert checker.synthetic >= len(ASKED) * rows
+    assert checker.synthetic % rows == 0
+    assert checker.synthetic <= rows * len(of_envs), "one truncation per row and fault"
 
 
 STEPS = EPISODE_STEPS + 5
@@ -177,8 +189,8 @@ def tape(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Tape:
         env.close()
 
 
-def wordings(records: Iterable[Record], rows: int = 1) -> str:
-    return "\n".join(map(str, check(records, rows=rows)))
+def wordings(records: Iterable[Record], rows: int = 1, agents: int = 1) -> str:
+    return "\n".join(map(str, check(records, rows, agents)))
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
@@ -206,9 +218,12 @@ def test_a_broken_pool_of_matches_fails(tape_of_matches: Tape, broken: type[Croo
     assert BROKEN_MATCHES[broken] in wordings(recorded(pool, steps=STEPS - 1), rows=2)
 
 
-def test_a_pool_that_mixes_the_players_up_fails(make_env: MakeEnv) -> None:
-    env = SwapsPlayersActions(make_env(n=2, task=AuditMatch))
-    assert "checksum is" in wordings(recorded(env, steps=1), rows=2)
+@pytest.mark.parametrize(("task", "agents"), [(AuditMatch, 1), (AuditTeam, 2)])
+def test_a_pool_that_mixes_the_players_up_fails(
+    make_env: MakeEnv, task: type[AuditTask], agents: int
+) -> None:
+    env = SwapsPlayersActions(make_env(n=2, task=task))
+    assert "env 1: checksum is" in wordings(recorded(env, steps=1), rows=2, agents=agents)
 
 
 def test_a_pool_that_mixes_actions_up_fails(make_env: MakeEnv) -> None:

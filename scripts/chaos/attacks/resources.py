@@ -132,7 +132,7 @@ def _limits_of_a_process(  # noqa: PLR0917
     instances = arena.instances()
     if not instances:
         return
-    pid = pid_of(instances[int(which * len(instances))], target, arena.kind.rows)
+    pid = pid_of(instances[int(which * len(instances))], target, arena.kind.players)
     if pid is None:
         return
     process = psutil.Process(pid)

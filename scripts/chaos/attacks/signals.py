@@ -39,7 +39,7 @@ def _strike(  # noqa: PLR0917
     if not instances:
         return
     victim = instances[int(which * len(instances))]
-    pid = pid_of(victim, "worker" if target == "tree" else target, arena.kind.rows)
+    pid = pid_of(victim, "worker" if target == "tree" else target, arena.kind.players)
     if pid is None:
         return
     pids = [pid]

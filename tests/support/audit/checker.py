@@ -6,13 +6,14 @@ For each env: an action is answered once, by the transition that carries its own
 step after the last in the same episode of the same game; a transition that is not real is marked,
 is a truncation with reward 0, and its episode's last observation is the last good one; every
 episode is played once, in one env. If the two players of a match are envs, all of that holds for
-each of them, and the two agree on the episode, its loop, its end and its faults. Rules: no I/O, no
-clock; memory does not grow with the length of the recording, so it can be fed for hours.
+each of them, and the two agree on the episode, its loop, its end and its faults; if they are agents
+of a team, on the game and the reward, too. Rules: no I/O, no clock; memory does not grow with the
+length of the recording, so it can be fed for hours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -67,6 +68,8 @@ class Received:
 
 
 Record = Began | Sent | Received
+_Common = Callable[[Began | Received], dict[str, object]]
+"""What a record has in common with those of other rows."""
 
 
 @dataclass(frozen=True)
@@ -113,18 +116,26 @@ class Checker:
         book: False if the envs' episodes have no numbers: those of a user's envs.
         realtime: the games do not wait: how many loops and actions an observation has seen
             depends on the machine.
-        rows: how many envs are players of one match: `rows * i` and those behind it, whose records
-            come in this order.
+        rows: how many envs play one episode: `rows * i` and those behind it, whose records come in
+            this order.
+        agents: how many of those, side by side, are a team.
     """
 
     def __init__(
-        self, ahead: int = 0, *, book: bool = True, realtime: bool = False, rows: int = 1
+        self,
+        ahead: int = 0,
+        *,
+        book: bool = True,
+        realtime: bool = False,
+        rows: int = 1,
+        agents: int = 1,
     ) -> None:
         self._ahead = ahead
         self._rows = rows
+        self._agents = agents
         self._is_first = True
-        self._of_first: dict[int, Received | Began] = {}
-        """The newest record of each match's first row."""
+        self._is_first_of_team = True
+        self._newest: dict[int, Received | Began] = {}
         self._book = book
         self._realtime = realtime
         self._envs: dict[int, _Env] = {}
@@ -138,6 +149,7 @@ class Checker:
         """Violations in the next record."""
         env = self._envs.setdefault(record.env, _Env())
         self._is_first = record.env % self._rows == 0
+        self._is_first_of_team = record.env % self._agents == 0
         if isinstance(record, Began):
             env.sent, env.last = None, record.shown
             found = [*self._first(record.shown), *self._mark(record.mark)]
@@ -150,10 +162,10 @@ class Checker:
             found = self._received(record, env.last, env.sent)
             env.sent, env.last = None, record.shown
         if not isinstance(record, Sent):
-            if self._is_first:
-                self._of_first[record.env] = record
-            else:
-                found += _agree(self._of_first.get(record.env - record.env % self._rows), record)
+            self._newest[record.env] = record
+            found += _agree(self._newest.get(record.env - record.env % self._rows), record, _of_all)
+            first_of_team = self._newest.get(record.env - record.env % self._agents)
+            found += _agree(first_of_team, record, _of_team)
         return [Violation(record.env, what) for what in found]
 
     def interrupted(self, lost: int) -> None:
@@ -196,6 +208,8 @@ class Checker:
             found.append(f"episode {shown.episode} is played twice")
         elif len(self._played.skipped) > self._ahead:
             found.append(f"episodes {sorted(self._played.skipped)} are passed over")
+        if not self._is_first_of_team:
+            return found
         if shown.game_episode <= self._game_episodes.get(shown.instance, 0):
             found.append(f"episode {shown.game_episode} of game {shown.instance:x} is shown twice")
         self._game_episodes[shown.instance] = shown.game_episode
@@ -216,7 +230,7 @@ class Checker:
             for name, given, wanted in zip(Stamp._fields, answer, expected, strict=True)
             if given != wanted
         ]
-        if got.reward != sent:
+        if got.reward != sent and self._is_first_of_team:
             found.append(f"the reward is {got.reward}, expected {sent}")
         if got.mark is not None:
             found.append("a fault in the info of a real transition")
@@ -235,20 +249,20 @@ class Checker:
         return []
 
 
-def _agree(first: Received | Began | None, other: Received | Began) -> list[str]:
-    """What differs between two rows of a match that must be the same."""
+def _agree(first: Received | Began | None, other: Received | Began, common: _Common) -> list[str]:
+    """What differs between two rows that must have it in common."""
     if first is None:
-        return ["a row of a match without its first one"]
-    given, wanted = (_of_match(record) for record in (other, first))
+        return ["a row without the first one"]
+    given, wanted = common(other), common(first)
     return [
-        f"{name} is {given.get(name)}, but {value} in the match's first row"
+        f"{name} is {given.get(name)}, but {value} in the first row"
         for name, value in wanted.items()
         if given.get(name) != value
     ]
 
 
-def _of_match(record: Received | Began) -> dict[str, object]:
-    """What all rows of a match have in common."""
+def _of_all(record: Received | Began) -> dict[str, object]:
+    """What all rows of an episode have in common."""
     shown = {"episode": record.shown.episode, "loop": record.shown.loop, "fault": record.mark}
     if isinstance(record, Began):
         return shown
@@ -259,6 +273,12 @@ def _of_match(record: Received | Began) -> dict[str, object]:
         "last loop": None if record.final is None else record.final.loop,
         "fault in the reset": record.reset_mark,
     }
+
+
+def _of_team(record: Received | Began) -> dict[str, object]:
+    """What a team's agents have in common."""
+    shown = {"game": record.shown.instance, "episode of the game": record.shown.game_episode}
+    return shown if isinstance(record, Began) else shown | {"reward": record.reward}
 
 
 def _synthetic(got: Received, last: Stamp) -> list[str]:
@@ -274,8 +294,8 @@ def _synthetic(got: Received, last: Stamp) -> list[str]:
     return found
 
 
-def check(records: Iterable[Record], ahead: int = 0, rows: int = 1) -> list[Violation]:
+def check(records: Iterable[Record], rows: int = 1, agents: int = 1) -> list[Violation]:
     """All violations in a whole recording."""
-    checker = Checker(ahead, rows=rows)
+    checker = Checker(rows=rows, agents=agents)
     found = [violation for record in records for violation in checker.check(record)]
     return [*found, *checker.unanswered()]

@@ -1,0 +1,38 @@
+"""The audit's task for teams: each agent's observations prove which of its actions they answer."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sc2pool.commands import Commands
+from sc2pool.tasks.teams.team_task import TeamTask
+from tests.support.audit.match_task import AuditMatch
+from tests.support.audit.task import AuditTask, Stamp, checksum
+
+_CHECKSUM = Stamp._fields.index("checksum")
+
+
+class AuditTeam(AuditTask, TeamTask):
+    """An `AuditTask` of two agents with one unit.
+
+    The game carries out the first agent's action, and stamps it; the task stamps the other's.
+    """
+
+    agents: ClassVar[tuple[str, ...]] = ("first", "second")
+
+    async def act(self, action: Any) -> Commands:
+        return await super().act(action[0])
+
+    def observe(self) -> Any:
+        first: NDArray[np.int64] = super().observe()
+        second = first.copy()
+        if self.last_action is not None:
+            second[_CHECKSUM] = checksum(int(self.last_action[1][0]), self.tag())
+        return [first, second]
+
+
+class AuditTeamMatch(AuditTeam, AuditMatch):
+    """Such a team on either side of a match."""
