@@ -87,6 +87,9 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
 def start_worker(module: str, descriptors: tuple[int, ...], temp_dir: Path, lifeline: int) -> Child:
     """Start a worker: `python -m module PARENT_PID DESCRIPTOR …`; see `uninterrupted`.
 
+    NumPy would start a thread for each core in each worker. It gets one, unless the user has said
+    how many.
+
     Args:
         module: to run.
         descriptors: what it inherits, in the order of its command line.
@@ -95,6 +98,8 @@ def start_worker(module: str, descriptors: tuple[int, ...], temp_dir: Path, life
     """
     arguments = [str(os.getpid()), *map(str, descriptors)]
     environment = {"TMPDIR": str(temp_dir)}
+    if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
+        environment["OPENBLAS_NUM_THREADS"] = "1"
     child = start_python(module, *arguments, descriptors=descriptors, environment=environment)
     kill_group_at_end_of(lifeline, child.pid)
     return child

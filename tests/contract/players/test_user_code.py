@@ -226,3 +226,12 @@ def test_a_failed_construction_leaves_the_others_alone(vec):
     with pytest.raises(UserCodeError):
         SubprocSC2VecEnv([partial(Mischief, "init", raise_of_two)] * 2)
     assert made.step([0])[0].tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("chosen", [None, "2"])
+def test_numpy_has_one_thread_in_a_worker_unless_the_user_says_otherwise(vec, monkeypatch, chosen):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", chosen)
+    worker = psutil.Process(vec(Counting).stats().instances[0].worker_pid)
+    assert worker.environ()["OPENBLAS_NUM_THREADS"] == (chosen or "1")
