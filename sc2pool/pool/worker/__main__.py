@@ -8,6 +8,7 @@ python -m sc2pool.pool.worker TRAINER_PID CONTROL LIFELINE MEMORY REQUEST_BELL R
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 
@@ -18,6 +19,9 @@ if __name__ == "__main__":
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     end_group_with(int(sys.argv[1]), int(sys.argv[3]))
 
+    gc.disable()  # an import makes no garbage; to look for it takes a seventh of the start
     from sc2pool.pool.worker.worker import main
 
+    gc.freeze()  # nor is it looked at later
+    gc.enable()
     main(sys.argv[2:])
