@@ -10,7 +10,6 @@ trainer's thread, so that it strikes within the calls.
 
 from __future__ import annotations
 
-import faulthandler
 import gc
 import threading
 import time
@@ -233,7 +232,6 @@ class Arena:
         try:
             call()
         except KeyboardInterrupt:
-            faulthandler.cancel_dump_traceback_later()  # it may have come before `bounded` did so
             self.counts["interrupts"] += 1
             self.counts[f"interrupts: {what}"] += 1
         else:

@@ -30,7 +30,7 @@ class Cluster:
         self._lost = False
         folder = root / "r"  # a socket's path has at most 107 bytes
         (folder / "ray").mkdir(parents=True)
-        # If Ray's own clock is set back, it does not notice that a node is lost. The trainer's is.
+        # If Ray's own clock is set, it may not notice that a node is lost. The trainer's is set.
         os.environ.pop("LD_PRELOAD", None)
         os.environ.update(
             HOME=str(folder),

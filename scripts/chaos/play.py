@@ -38,12 +38,17 @@ def possible(kind: Kind, available: set[str]) -> set[str]:
     return {name for name, attack in ATTACKS.items() if attack.needs <= has}
 
 
-def attacks_by_adapter(available: set[str]) -> dict[str, set[str]]:
-    """What can be drawn on this machine: on a Ray cluster if there is one, else without."""
+def attacks_by_adapter(available: set[str], only: str = "") -> dict[str, set[str]]:
+    """What can be drawn on this machine: on a Ray cluster if there is one, else without.
+
+    Args:
+        available: what the machine has for attacks.
+        only: a part of the adapters' names.
+    """
     return {
         name: possible(kind, available)
         for name, kind in ADAPTERS.items()
-        if kind.on_nodes == ("nodes" in available)
+        if kind.on_nodes == ("nodes" in available) and only in name
     }
 
 

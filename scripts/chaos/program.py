@@ -85,11 +85,7 @@ def play_rounds(
 ) -> None:
     """The rounds that are given, or those of a seed until the time or their number is over."""
     weights = {name: attack.weight for name, attack in ATTACKS.items()}
-    adapters = {
-        name: attacks
-        for name, attacks in attacks_by_adapter(available).items()
-        if orders.get("only", "") in name
-    }
+    adapters = attacks_by_adapter(available, orders.get("only", ""))
     end_s = time.monotonic() + 60.0 * orders["minutes"]
     given = [Round.of(one) for one in orders.get("given", [])]
     number = orders["first"]

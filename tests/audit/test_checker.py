@@ -141,10 +141,8 @@ def test_a_sound_pool_of_matches_passes(
 ) -> None:
     env = make_env(n=2, task=task, spares=spares)
     rows = 2 * agents
-    bad, checker = (
-        Bad(env, OF_MATCHES, games=2),
-        Checker(ahead=2 + spares, rows=rows, agents=agents),
-    )
+    bad = Bad(env, OF_MATCHES, games=2)
+    checker = Checker(ahead=2 + spares, rows=rows, agents=agents)
     violations: list[Any] = []
     batches = play(env, bad.harms)
     while bad.batch < EPISODE_STEPS + 5 or not bad.ledger.settled():

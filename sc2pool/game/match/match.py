@@ -344,7 +344,7 @@ async def _finished(tasks: Sequence[asyncio.Future[Any]]) -> None:
             await asyncio.wait(tasks)
         for task in tasks:
             if not task.cancelled():
-                # If the wait was cancelled nobody else asks for it, and asyncio prints it.
+                # asyncio prints an error that nobody asks for, as after a cancelled wait.
                 task.exception()
 
 

@@ -22,6 +22,6 @@ if __name__ == "__main__":
     gc.disable()  # an import makes no garbage; to look for it takes a seventh of the start
     from sc2pool.pool.worker.worker import main
 
-    gc.freeze()  # nor is it looked at later
+    gc.freeze()  # later, too, nobody looks through what was imported
     gc.enable()
     main(sys.argv[2:])

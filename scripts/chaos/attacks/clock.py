@@ -26,9 +26,11 @@ LONGEST_S = 365 * 86_400.0
 def environment(folder: Path) -> dict[str, str]:
     """Of a process whose clock can be set, and its children's; {} without cc and glibc."""
     compiler = shutil.which("cc")
+    if compiler is None:
+        return {}
     library, file = folder / "clock.so", folder / "clock"
-    command = [compiler or "", "-shared", "-fPIC", "-O2", "-o", library, SOURCE]
-    if not compiler or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+    command = [compiler, "-shared", "-fPIC", "-O2", "-o", library, SOURCE]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
         return {}
     _write(file, 0)
     return {"LD_PRELOAD": str(library), CLOCK: str(file)}

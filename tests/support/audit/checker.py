@@ -163,9 +163,12 @@ class Checker:
             env.sent, env.last = None, record.shown
         if not isinstance(record, Sent):
             self._newest[record.env] = record
-            found += _agree(self._newest.get(record.env - record.env % self._rows), record, _of_all)
-            first_of_team = self._newest.get(record.env - record.env % self._agents)
-            found += _agree(first_of_team, record, _of_team)
+            if not self._is_first:
+                first = self._newest.get(record.env - record.env % self._rows)
+                found += _agree(first, record, _of_all)
+            if not self._is_first_of_team:
+                first = self._newest.get(record.env - record.env % self._agents)
+                found += _agree(first, record, _of_team)
         return [Violation(record.env, what) for what in found]
 
     def interrupted(self, lost: int) -> None:
