@@ -315,6 +315,15 @@ def write(options: argparse.Namespace, figures: dict[str, Any]) -> None:
         options.report.write_text(text + "\n")
 
 
+def part_of_a_name(text: str) -> str:
+    """A word in the name of an adapter; argparse tells what is none."""
+    if not any(text in name for name in ADAPTERS):
+        raise argparse.ArgumentTypeError(
+            f"no adapter has {text!r} in its name: {', '.join(ADAPTERS)}"
+        )
+    return text
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -329,7 +338,9 @@ def parse() -> argparse.Namespace:
         "--strikes", type=float, default=MEAN_STRIKES, help="per round, on average"
     )
     command.add_argument("--ray", action="store_true", help="on a cluster of two nodes")
-    command.add_argument("--only", default="", help="adapters with this in their names: matches")
+    command.add_argument(
+        "--only", default="", type=part_of_a_name, help="adapters with this in their names: matches"
+    )
     command.add_argument("--rounds-from", type=Path, help="play the failed rounds of this report")
     command = commands.add_parser("shrink", help="the shortest failing lists of a report")
     command.set_defaults(act=shrink_all)
