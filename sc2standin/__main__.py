@@ -1,64 +1,14 @@
-"""The command line of the stand-in.
-
-    python -m sc2standin install DIR [--after-stop freeze]
-    python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
-
-The second form takes the real game's flags, with one dash. Like the real game it ignores unknown
-flags. The real game has no `--after-stop` (see `process.stops`): an installation puts it into its
-start script, so clients need not know about it.
-"""
+"""Runs the command line: see `command`."""
 
 from __future__ import annotations
 
-import argparse
+import gc
 import sys
-from pathlib import Path
-
-from sc2standin.install import InstallError, install
-from sc2standin.process.server import run_server
-from sc2standin.process.stops import AfterStop
-
-
-def main(arguments: list[str]) -> int:
-    """Install or run the game; returns the exit status."""
-    if arguments[:1] == ["install"]:
-        return _install(arguments[1:])
-    parser = argparse.ArgumentParser("SC2_x64", allow_abbrev=False)
-    parser.add_argument("-listen", default="127.0.0.1", metavar="ADDRESS")
-    parser.add_argument("-port", type=int, required=True)
-    parser.add_argument("-dataDir", type=Path, default=Path(), metavar="DIR")
-    parser.add_argument("-tempDir", type=Path, metavar="DIR")
-    _add_after_stop(parser)
-    options, _ignored = parser.parse_known_args(arguments)
-    if not 1 <= options.port <= 65535:
-        parser.error(f"-port must be 1 to 65535, not {options.port}")
-    after_stop = AfterStop(options.after_stop)
-    data_dir = options.dataDir.absolute()
-    return run_server(options.listen, options.port, data_dir, options.tempDir, after_stop)
-
-
-def _install(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser("python -m sc2standin install")
-    parser.add_argument("directory", type=Path)
-    _add_after_stop(parser)
-    options = parser.parse_args(arguments)
-    try:
-        executable = install(options.directory, AfterStop(options.after_stop))
-    except InstallError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(executable)
-    return 0
-
-
-def _add_after_stop(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--after-stop",
-        choices=[str(choice) for choice in AfterStop],
-        default=str(AfterStop.CATCH_UP),
-        help="in real time: what becomes of the loops due while the process was stopped",
-    )
-
 
 if __name__ == "__main__":
+    gc.disable()  # an import makes no garbage; to look for it takes a sixth of the start
+    from sc2standin.command import main
+
+    gc.freeze()  # nor is it looked at later
+    gc.enable()
     sys.exit(main(sys.argv[1:]))

@@ -24,7 +24,7 @@ def other_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
     executable = install(folder)
     program = (
         "import sys, sc2standin.version as version; version.GAME_VERSION = 'standin-2'; "
-        "from sc2standin.__main__ import main; sys.exit(main(sys.argv[1:]))"
+        "from sc2standin.command import main; sys.exit(main(sys.argv[1:]))"
     )
     script = executable.read_text().replace("-m sc2standin", f'-c "{program}"')
     executable.write_text(script)

@@ -1,8 +1,8 @@
 """Two python-sc2 bots against each other, by python-sc2's own means; prints what came out as JSON.
 
-    python python_sc2_duel.py run_game PORTS REPLAY [--realtime] [--leaves]
+    python python_sc2_duel.py run_game PORTS REPLAY [--realtime]
     python python_sc2_duel.py run_multiple_games PORTS REPLAY
-    python python_sc2_duel.py host PORTS REPLAY       one game process for two episodes
+    python python_sc2_duel.py host PORTS REPLAY [--leaves]    one game process for two episodes
     python python_sc2_duel.py guest PORTS REPLAY      the other player of `host`
 
 One bot attacks and the other one waits; with `--leaves` the first one gives up instead.
@@ -54,15 +54,15 @@ def bots(first: str) -> list[Bot]:
     return [Bot(Race.Terran, Fighter(first)), Bot(Race.Terran, Fighter("waits"))]
 
 
-async def host(ports: Portconfig) -> list[str]:
-    games = _host_game_aiter(maps.get("MarineDuel"), bots("attacks"), False, ports)
-    results = [(await games.asend(bots("attacks") if n else None)).name for n in range(EPISODES)]
+async def host(ports: Portconfig, manner: str) -> list[str]:
+    games = _host_game_aiter(maps.get("MarineDuel"), bots(manner), False, ports)
+    results = [(await games.asend(bots(manner) if n else None)).name for n in range(EPISODES)]
     await games.aclose()
     return results
 
 
-async def guest(ports: Portconfig) -> list[str]:
-    return [(await _join_game(bots("attacks"), False, ports)).name for _ in range(EPISODES)]
+async def guest(ports: Portconfig, manner: str) -> list[str]:
+    return [(await _join_game(bots(manner), False, ports)).name for _ in range(EPISODES)]
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def main() -> None:
         results = [result.name for game in games for result in game.values()]
     else:
         play = host if how == "host" else guest
-        results = asyncio.run(play(Portconfig.from_json(ports)))
+        results = asyncio.run(play(Portconfig.from_json(ports), first))
     print(json.dumps({"results": results, "seen": Fighter.seen, "saved": Path(replay).exists()}))
 
 
