@@ -20,12 +20,13 @@ import asyncio
 import math
 import select
 import selectors
-import sys
 import time
 from collections.abc import Callable, Generator
 from contextvars import Context
 from functools import cached_property
 from typing import Any
+
+from sc2pool.platform import LINUX
 
 _POLL_INTERVAL_S = 0.1
 """How often deadlines are looked at while tasks take turns."""
@@ -51,7 +52,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
         self.descriptor = -1
         self.tasks = 0
         self.in_line = 0
-        if sys.platform == "linux":
+        if LINUX:
             selector = selectors.EpollSelector()
             self.descriptor = selector.fileno()
             super().__init__(selector)
@@ -61,7 +62,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
     @cached_property
     def turns(self) -> Turns | None:
-        return Turns(self) if sys.platform == "linux" else None
+        return Turns(self) if LINUX else None
 
     def close(self) -> None:
         turns = vars(self).get("turns")
@@ -103,7 +104,7 @@ class BlockingWait:
         self.epoll = -1
         self._descriptor = descriptor
         self._epoll: Any = None  # until it is needed: the system would tell it of all that happens
-        if sys.platform == "linux" and isinstance(loop, WorkerLoop):
+        if LINUX and isinstance(loop, WorkerLoop):
             self.loop = loop
 
     @property
@@ -123,7 +124,7 @@ class BlockingWait:
             over; or if the loop may not be blocked.
         """
         loop = self.loop
-        if sys.platform != "linux" or loop is None or loop.tasks > loop.own_tasks:
+        if not LINUX or loop is None or loop.tasks > loop.own_tasks:
             return False
         if self._epoll is None:
             self._epoll = select.epoll()
@@ -242,7 +243,7 @@ class Turns:
         self._late: asyncio.TimerHandle | None = None
         self._in_pass = False
         self._at_end: list[Callable[[], None]] = []
-        if sys.platform != "linux":
+        if not LINUX:
             raise NotImplementedError("only Linux has an epoll")
         self._epoll = select.epoll()
         self._both = select.epoll()
@@ -252,7 +253,7 @@ class Turns:
 
     def watch(self, descriptor: int, call: Callable[[], None]) -> None:
         """Call this when something has come. It is watched for changes: read all there is."""
-        if sys.platform != "linux":
+        if not LINUX:
             raise NotImplementedError("only Linux has an epoll")
         self._called[descriptor] = call
         self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLET)

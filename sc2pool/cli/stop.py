@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TextIO
 
+from sc2pool.platform import WINDOWS
+
 
 class Stopped(KeyboardInterrupt):
     """A signal ended the program.
@@ -33,7 +35,7 @@ class Stopped(KeyboardInterrupt):
 
 def _signals() -> list[signal.Signals]:
     asking = [signal.SIGINT, signal.SIGTERM]
-    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+    if not WINDOWS and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         asking.append(signal.SIGHUP)
     return asking
 
@@ -101,7 +103,7 @@ def drop_closed(stream: TextIO) -> bool:
     """
     try:
         stream.flush()
-        if sys.platform == "win32":
+        if WINDOWS:
             return False
         poll = select.poll()
         poll.register(stream, select.POLLOUT)

@@ -17,7 +17,6 @@ import difflib
 import hashlib
 import logging
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from sc2pool.errors import ConfigError
+from sc2pool.platform import LINUX, SYSTEM
 from sc2pool.processes.spawn import run_python
 
 logger = logging.getLogger("sc2pool")
@@ -55,14 +55,14 @@ class Platform:
 
 
 PLATFORMS: Final = {
-    "Linux": Platform(("~/StarCraftII",), "SC2_x64", None, None),
-    "Darwin": Platform(
+    "linux": Platform(("~/StarCraftII",), "SC2_x64", None, None),
+    "darwin": Platform(
         ("/Applications/StarCraft II",),
         "SC2.app/Contents/MacOS/SC2",
         None,
         "Library/Application Support/Blizzard/StarCraft II/ExecuteInfo.txt",
     ),
-    "Windows": Platform(
+    "win32": Platform(
         ("C:/Program Files (x86)/StarCraft II", "C:/Program Files/StarCraft II"),
         "SC2_x64.exe",
         "Support64",
@@ -236,9 +236,9 @@ def _newest_version(root: Path, why: str) -> tuple[int, Path]:
 
 def _this_platform() -> Platform:
     try:
-        return PLATFORMS[platform.system()]
+        return PLATFORMS[SYSTEM]
     except KeyError:
-        raise ConfigError(f"there is no StarCraft II for {platform.system()}") from None
+        raise ConfigError(f"there is no StarCraft II for {SYSTEM}") from None
 
 
 def _from_execute_info(system: Platform) -> Path | None:
@@ -263,7 +263,7 @@ def _similar(stem: str, known: list[Path]) -> str:
 
 def _is_noexec(path: Path) -> bool:
     """True if nothing on the path's file system may be executed."""
-    return sys.platform == "linux" and bool(os.statvfs(path).f_flag & os.ST_NOEXEC)
+    return LINUX and bool(os.statvfs(path).f_flag & os.ST_NOEXEC)
 
 
 def write_stand_in() -> Path:

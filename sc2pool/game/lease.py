@@ -16,13 +16,13 @@ from __future__ import annotations
 import os
 import socket
 import stat
-import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.platform import WINDOWS
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
 
 HOST: Final = "127.0.0.1"
@@ -66,7 +66,7 @@ def lease_directory() -> Path:
     Raises:
         ConfigError: another user owns the directory, or may write there.
     """
-    if sys.platform == "win32":
+    if WINDOWS:
         directory = Path(tempfile.gettempdir()) / "sc2pool-ports"
         directory.mkdir(parents=True, exist_ok=True)
         return directory
@@ -143,7 +143,7 @@ def _delete_unlocked(directory: Path) -> None:
 
 def _is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        if sys.platform == "win32":
+        if WINDOWS:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         try:
             probe.bind((HOST, port))

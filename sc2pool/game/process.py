@@ -26,6 +26,7 @@ import psutil
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import HOST, PortLease
+from sc2pool.platform import WINDOWS
 from sc2pool.processes.exit import describe_exit, watch_exit
 from sc2pool.processes.output import Output, read_tail
 from sc2pool.processes.shortage import is_shortage
@@ -240,7 +241,7 @@ def _start(
             preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
             pass_fds=_inherited(lease.fd),
             # Elsewhere the terminal's Ctrl-C is for this program alone.
-            process_group=None if in_worker or os.name != "posix" else 0,
+            process_group=None if in_worker or WINDOWS else 0,
         )
 
     try:
@@ -259,4 +260,4 @@ def _remove(folder: Path) -> None:
 
 def _inherited(fd: int) -> tuple[int, ...]:
     # Windows cannot pass descriptors on, nor does its kind of lock outlive this process.
-    return (fd,) if os.name == "posix" else ()
+    return (fd,) if not WINDOWS else ()

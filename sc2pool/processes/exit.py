@@ -12,9 +12,9 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from typing import Protocol
 
+from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes.shortage import start_thread
 
 
@@ -30,7 +30,7 @@ class ExitWatch(Protocol):
         ...
 
 
-if sys.platform == "linux":
+if LINUX:
 
     class PidfdWatch:
         """The kernel's own notice of a process's end."""
@@ -77,7 +77,7 @@ class ThreadWatch:
 
 def watch_exit(child: subprocess.Popen[bytes]) -> ExitWatch:
     """The best watch this system has."""
-    if sys.platform == "linux":
+    if LINUX:
         return PidfdWatch(child)
     return ThreadWatch(child)
 
@@ -87,13 +87,13 @@ def notice_children() -> None:
 
     A program that ignores SIGCHLD hands that down to those that it starts.
     """
-    if sys.platform != "win32":
+    if not WINDOWS:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def notices_children() -> bool:
     """True if this process learns how its children end: it does not ignore SIGCHLD."""
-    return sys.platform == "win32" or signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN
+    return WINDOWS or signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN
 
 
 def describe_exit(code: int) -> str:

@@ -10,11 +10,12 @@ delete it.
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 
-if sys.platform == "win32":
+from sc2pool.platform import WINDOWS
+
+if WINDOWS:
     import msvcrt
 
     def _take(fd: int) -> None:
@@ -62,7 +63,7 @@ def is_own(path: Path) -> bool:
     Raises:
         OSError: there is none.
     """
-    if sys.platform == "win32":
+    if WINDOWS:
         return True  # folders for temporary files are each user's own there
     return path.stat().st_uid == os.getuid()
 

@@ -19,6 +19,7 @@ import sys
 from contextlib import suppress
 from typing import Final
 
+from sc2pool.platform import WINDOWS
 from sc2pool.processes.identity import end_orphan
 from sc2pool.processes.spawn import Child, start_python
 
@@ -63,7 +64,7 @@ def _start() -> Child:
     # A session of its own: a signal to this program's group must not end the guard.
     process = start_python("sc2pool.processes.guard", own_session=True, stdin=subprocess.PIPE)
     assert process.stdin is not None
-    if sys.platform != "win32":  # where no game in real time is paused yet
+    if not WINDOWS:  # where no game in real time is paused yet
         os.set_blocking(process.stdin.fileno(), False)
     return process
 

@@ -9,16 +9,16 @@ for (no free descriptor) is taken to be alive, and left alone, too.
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import psutil
 
+from sc2pool.platform import LINUX
 from sc2pool.processes.tree import UNREADABLE, kill_tree
 
-if sys.platform == "linux":
+if LINUX:
     _DRIFT_S: Final = 0.0
     _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 

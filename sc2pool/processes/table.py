@@ -13,11 +13,12 @@ ends meanwhile may be missing; ended ones are missing, including zombies.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 import psutil
+
+from sc2pool.platform import LINUX
 
 _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 
@@ -101,7 +102,7 @@ class PsutilTable:
         return Processes(rows)
 
 
-if sys.platform == "linux":
+if LINUX:
     _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
     _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
     _STAT_BYTES: Final = 2048
@@ -159,13 +160,13 @@ if sys.platform == "linux":
 
 def process_table(root_pid: int) -> ProcessTable:
     """The best table that this system has."""
-    if sys.platform == "linux":
+    if LINUX:
         return ProcTable(root_pid)
     return PsutilTable(root_pid)
 
 
 def usable_cores() -> int:
     """Cores that this process, and what it starts, may use."""
-    if sys.platform == "linux":
+    if LINUX:
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +26,7 @@ import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import PauseError
+from sc2pool.platform import WINDOWS
 
 STOPS_WITHIN_S: Final = 2.0
 """Time limit of a stop. Measured: 0.3 to 4 ms; longer in the middle of a slow system call."""
@@ -95,7 +95,7 @@ def kill_group(leader: subprocess.Popen[bytes]) -> None:
 
     A leader that is not reaped keeps the group's number from being used again.
     """
-    if sys.platform != "win32" and leader.returncode is None:
+    if not WINDOWS and leader.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(leader.pid, signal.SIGKILL)
 

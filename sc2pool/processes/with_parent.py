@@ -26,19 +26,19 @@ import ctypes
 import os
 import select
 import signal
-import sys
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes.shortage import start_thread
 
-if sys.platform != "win32":
+if not WINDOWS:
     import fcntl
 
 _PR_SET_PDEATHSIG: Final = 1
 _SIGKILL: Final = 9
 """`signal.SIGKILL`, which Windows does not define."""
-_prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
+_prctl = ctypes.CDLL(None, use_errno=True).prctl if LINUX else None
 
 
 def die_with_parent() -> Callable[[], None] | None:
@@ -72,7 +72,7 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
         lifeline: the reading end of a pipe, which the child has inherited.
         leader_pid: the child, which leads a process group.
     """
-    if sys.platform == "linux":
+    if LINUX:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -leader_pid)
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
@@ -101,12 +101,12 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
         parent_pid: this process's parent; another one by now means that it has ended.
         lifeline: the reading end of a pipe whose writing end the parent holds.
     """
-    if sys.platform == "win32":
+    if WINDOWS:
         raise NotImplementedError("no pool is made on Windows")
     global _group_ends  # noqa: PLW0603 - it is about this process
     _group_ends = True
     ends = [lifeline]
-    if sys.platform == "linux":
+    if LINUX:
         follow_parent(parent_pid, signal.SIGCONT)
         ends.append(os.pidfd_open(parent_pid))
 

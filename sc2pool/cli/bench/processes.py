@@ -10,7 +10,6 @@ is missing, so no process may end in a measurement. Roles do not depend on a pro
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import Final
 
 import psutil
 
+from sc2pool.platform import LINUX
 from sc2pool.processes.tree import descendants
 
 TRAINER: Final = "trainer"
@@ -83,7 +83,7 @@ def cpu_by_process() -> dict[psutil.Process, Used]:
 
 
 def _cpu_s(process: psutil.Process) -> float:
-    if sys.platform == "linux":
+    if LINUX:
         # The clock of another process's CPU time, in nanoseconds; psutil's figures have steps of
         # 10 ms, which is too coarse for a hundred processes in a second. The clock's number is made
         # from the pid as in `clock_getcpuclockid(3)`.

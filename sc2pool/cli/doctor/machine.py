@@ -22,6 +22,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
 from sc2pool.game.launch import find_listener
 from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
+from sc2pool.platform import WINDOWS
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.scores import PUBLISHED
@@ -154,7 +155,7 @@ def free_and_total_space(place: Path) -> tuple[int, int]:
 
 def probe_limits(findings: Findings) -> None:
     """This process's limits, which games inherit."""
-    if sys.platform == "win32":
+    if WINDOWS:
         for check in (checks.open_files, checks.processes):
             findings.note_unknown(check, "Windows has no such limit")
         return

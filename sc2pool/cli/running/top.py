@@ -27,6 +27,7 @@ from sc2pool.cli.running.cluster_run import ClusterRun
 from sc2pool.cli.running.runs import Run, choose
 from sc2pool.cli.table import open_console
 from sc2pool.errors import ConfigError
+from sc2pool.platform import WINDOWS
 from sc2pool.pool.instances.states import LIVE, State
 
 _KEY_WAIT_S = 0.2
@@ -182,7 +183,7 @@ def read_keys() -> Iterator[Callable[[float], str]]:
         A function that waits some seconds for keys and returns them, or nothing. On Windows it
         only waits; Ctrl-C ends the table there.
     """
-    if sys.platform == "win32":
+    if WINDOWS:
 
         def wait(wait_s: float) -> str:
             time.sleep(wait_s)

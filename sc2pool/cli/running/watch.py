@@ -14,7 +14,6 @@ import json
 import os
 import re
 import socket
-import sys
 import threading
 import time
 import webbrowser
@@ -29,6 +28,7 @@ from sc2pool.cli.running.cluster_run import ClusterRun
 from sc2pool.cli.running.runs import Run, choose
 from sc2pool.cli.units import is_standin
 from sc2pool.errors import ConfigError
+from sc2pool.platform import SYSTEM
 from sc2pool.pool.report import live_files
 from sc2pool.pool.report.loopback import REFUSAL, names_loopback
 from sc2pool.pool.report.window import HOST, listen
@@ -205,7 +205,7 @@ def listen_as(args: argparse.Namespace) -> socket.socket:
 
 def show_in_browser(address: str) -> None:
     """Open a page in the user's browser if this machine has a display; it never fails or waits."""
-    if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+    if SYSTEM == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return  # a browser for terminals would take over this one
 
     def show() -> None:

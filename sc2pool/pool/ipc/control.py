@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import pickle
 import socket
-import sys
 from collections.abc import Sequence
 from typing import Any
+
+from sc2pool.platform import WINDOWS
 
 _MOST_BYTES = 1 << 16
 _MOST_DESCRIPTORS = 2
@@ -30,7 +31,7 @@ class Control:
         Raises:
             OSError: the system has no descriptors left.
         """
-        if sys.platform == "win32":
+        if WINDOWS:
             raise NotImplementedError("no pool is made on Windows")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         return cls(ours), theirs
@@ -44,13 +45,13 @@ class Control:
         Raises:
             OSError: the worker has ended, or does not read.
         """
-        if sys.platform == "win32":
+        if WINDOWS:
             raise NotImplementedError("no pool is made on Windows")
         socket.send_fds(self._socket, [pickle.dumps(order)], descriptors)
 
     def receive(self) -> tuple[Any, list[int]] | None:
         """The next order and its descriptors; None if the trainer is gone."""
-        if sys.platform == "win32":
+        if WINDOWS:
             raise NotImplementedError("no pool is made on Windows")
         data, descriptors, _, _ = socket.recv_fds(self._socket, _MOST_BYTES, _MOST_DESCRIPTORS)
         return (pickle.loads(data), descriptors) if data else None

@@ -8,11 +8,10 @@ call happens to fail.
 
 from __future__ import annotations
 
-import sys
-
 import psutil
 
 from sc2pool.errors import ConfigError
+from sc2pool.platform import WINDOWS
 
 PER_WORKER = 6
 PER_INSTANCE = 1
@@ -31,7 +30,7 @@ def require_descriptors(instances: int, per_worker: int) -> None:
         ConfigError: the system cannot pass descriptors to a child (Windows), or the process's
             limit on open files is too low.
     """
-    if sys.platform == "win32":
+    if WINDOWS:
         raise ConfigError(
             "sc2pool does not run on Windows yet: workers inherit shared memory and doorbells as "
             "file descriptors, which Windows cannot pass to a child process. Use Linux, or WSL"

@@ -12,15 +12,15 @@ nothing was sent to, so it is rung only for more than half of those that hear it
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Protocol
 
+from sc2pool.platform import LINUX
 from sc2pool.pool.queues import doorbell
 from sc2pool.pool.queues.doorbell import Doorbell
 
-if sys.platform == "linux":
+if LINUX:
     import select
 
 _MOST_ENVS = 8
@@ -57,7 +57,7 @@ class CommonDoorbells:
         Args:
             own: of the worker; `leave` when it is gone.
         """
-        if sys.platform == "linux" and doorbell.USE_EVENTFD:
+        if LINUX and doorbell.USE_EVENTFD:
             with closing(select.epoll()) as epoll:
                 for heard in (own, self._with_room(own)):
                     epoll.register(heard.listening, select.EPOLLIN | select.EPOLLET)

@@ -12,7 +12,9 @@ import socket
 import sys
 from contextlib import suppress
 
-USE_EVENTFD = sys.platform == "linux"
+from sc2pool.platform import LINUX
+
+USE_EVENTFD = LINUX
 
 
 class Doorbell:
@@ -30,7 +32,7 @@ class Doorbell:
 
     @classmethod
     def create(cls) -> Doorbell:
-        if sys.platform == "linux" and USE_EVENTFD:
+        if LINUX and USE_EVENTFD:
             descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             return cls(ringing=descriptor, listening=descriptor)
         ours, theirs = socket.socketpair()

@@ -12,18 +12,18 @@ import errno
 import math
 import mmap
 import os
-import sys
 import tempfile
 from pathlib import Path
 
 from sc2pool.errors import ConfigError
+from sc2pool.platform import LINUX, WINDOWS
 
-USE_MEMFD = sys.platform == "linux"
+USE_MEMFD = LINUX
 
 
 def create() -> int:
     """The descriptor of a new, empty memory."""
-    if sys.platform == "linux" and USE_MEMFD:
+    if LINUX and USE_MEMFD:
         return os.memfd_create("sc2pool", os.MFD_CLOEXEC)
     descriptor, path = tempfile.mkstemp(prefix="sc2pool-")
     Path(path).unlink()
@@ -53,7 +53,7 @@ def claim(descriptor: int, size_bytes: int) -> None:
         if size_bytes > _physical_bytes():
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
         os.ftruncate(descriptor, 0)
-        if sys.platform == "linux":
+        if LINUX:
             os.posix_fallocate(descriptor, 0, size_bytes)
         else:
             os.ftruncate(descriptor, size_bytes)
@@ -64,7 +64,7 @@ def claim(descriptor: int, size_bytes: int) -> None:
 
 
 def _physical_bytes() -> float:
-    if sys.platform == "win32":
+    if WINDOWS:
         return math.inf
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 

@@ -12,16 +12,16 @@ others. Rule: the control descriptors end every wait.
 from __future__ import annotations
 
 import selectors
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from sc2pool.platform import LINUX
 from sc2pool.pool.queues import doorbell
 from sc2pool.pool.queues.doorbell import Doorbell
 
-if sys.platform == "linux":
+if LINUX:
     import select
 
 
@@ -34,7 +34,7 @@ class Waiter(ABC):
     @staticmethod
     def create() -> Waiter:
         """The one that fits the doorbells of this system."""
-        if sys.platform == "linux" and doorbell.USE_EVENTFD:
+        if LINUX and doorbell.USE_EVENTFD:
             return EpollWaiter()
         return SelectorWaiter()
 
@@ -83,7 +83,7 @@ class Waiter(ABC):
         """Give all descriptors back but the watched ones."""
 
 
-if sys.platform == "linux":
+if LINUX:
 
     class EpollWaiter(Waiter):
         """Eventfds, edge-triggered; a level-triggered epoll for all else is one of them."""

@@ -23,7 +23,7 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("SC2PATH", raising=False)
-    monkeypatch.setattr("platform.system", lambda: "Linux")
+    monkeypatch.setattr(installation, "SYSTEM", "linux")
     return home
 
 
@@ -233,8 +233,8 @@ def test_auto_with_a_cache_that_cannot_be_written(tmp_path):
 
 
 def test_unsupported_platform(tmp_path, monkeypatch):
-    monkeypatch.setattr("platform.system", lambda: "Plan9")
-    with pytest.raises(ConfigError, match="Plan9"):
+    monkeypatch.setattr(installation, "SYSTEM", "plan9")
+    with pytest.raises(ConfigError, match="plan9"):
         find("auto")
 
 
@@ -242,12 +242,12 @@ def test_unsupported_platform(tmp_path, monkeypatch):
     ("system", "noted", "place"),
     [
         (
-            "Windows",
+            "win32",
             r"executable = C:\Games\StarCraft II\Versions\Base75689\SC2_x64.exe",
             r"C:\Games\StarCraft II",
         ),
         (
-            "Darwin",
+            "darwin",
             "executable = /Games/StarCraft II/Versions/Base75689/SC2.app/Contents/MacOS/SC2",
             "/Games/StarCraft II",
         ),
@@ -266,7 +266,7 @@ def test_execute_info(machine, system, noted, place):
 
 
 def test_macos_layout(tmp_path, monkeypatch):
-    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    monkeypatch.setattr(installation, "SYSTEM", "darwin")
     executable = tmp_path / "Versions/Base75689/SC2.app/Contents/MacOS/SC2"
     executable.parent.mkdir(parents=True)
     executable.touch(0o755)
@@ -274,7 +274,7 @@ def test_macos_layout(tmp_path, monkeypatch):
 
 
 def test_windows_layout(tmp_path, monkeypatch):
-    monkeypatch.setattr("platform.system", lambda: "Windows")
+    monkeypatch.setattr(installation, "SYSTEM", "win32")
     executable = tmp_path / "Versions/Base75689/SC2_x64.exe"
     executable.parent.mkdir(parents=True)
     executable.touch(0o755)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
+from sc2pool.platform import LINUX
 from sc2pool.pool.queues import doorbell, memory
 from sc2pool.protocol import compiled
 
@@ -20,7 +21,7 @@ needs_compiled = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(params=["linux", "portable"])
+@pytest.fixture(params=["linux", "portable"] if LINUX else ["portable"])
 def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Runs the test with eventfd and memfd, and with socket pair and mapped file."""
     monkeypatch.setattr(doorbell, "USE_EVENTFD", request.param == "linux")

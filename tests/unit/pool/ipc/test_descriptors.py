@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import sys
 
 import gymnasium
 import psutil
@@ -11,6 +10,7 @@ import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
+from sc2pool.pool.ipc import descriptors
 from sc2pool.pool.ipc.descriptors import PER_INSTANCE, PER_POOL, PER_WORKER, shortage
 
 
@@ -50,7 +50,7 @@ def test_workers_with_several_envs_need_fewer():
 
 
 def test_windows_cannot_pass_them(monkeypatch):
-    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(descriptors, "WINDOWS", True)
     with pytest.raises(ConfigError, match="does not run on Windows yet"):
         SubprocSC2VecEnv([make_env])
 
