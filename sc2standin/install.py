@@ -1,6 +1,7 @@
 """Writes an installation of the stand-in, with the layout of StarCraft II.
 
-    DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in
+    DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in; on
+                                          Windows SC2_x64.exe, and an empty folder DIR/Support64
     DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
     DIR/Maps/Melee/<name>.SC2Map          the map of a melee
     DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's and SMACv2's maps, where their packages look
@@ -13,10 +14,12 @@ so several processes may install at the same time; installing again repairs file
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import sys
 import tempfile
+import zipfile
 from importlib import resources
 from pathlib import Path
 
@@ -61,7 +64,12 @@ def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path
                 if source.name.endswith(".SC2Map"):
                     _write(directory / "Maps" / folder / source.name, source.read_bytes(), 0o644)
         executable = directory / "Versions" / f"Base{BASE_BUILD}" / "SC2_x64"
-        _write(executable, _launcher(after_stop).encode(), 0o755)
+        if sys.platform == "win32":
+            executable = executable.with_suffix(".exe")
+            (directory / "Support64").mkdir(exist_ok=True)
+            _write(executable, _windows_launcher(after_stop), 0o755)
+        else:
+            _write(executable, _launcher(after_stop).encode(), 0o755)
     except OSError as error:
         raise InstallError(f"cannot install the stand-in in {directory}: {error}") from error
     return executable
@@ -98,10 +106,33 @@ def _launcher(after_stop: AfterStop) -> str:
     )
 
 
+def _windows_launcher(after_stop: AfterStop) -> bytes:
+    """A program that runs this interpreter with the stand-in, and ends it with itself.
+
+    It is distlib's, which pip uses for the scripts that it installs: it runs the interpreter that
+    is named behind it, with the archive behind that.
+    """
+    launcher = resources.files("distlib").joinpath("t64.exe").read_bytes()
+    package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
+    options = [] if after_stop is AfterStop.CATCH_UP else ["--after-stop", str(after_stop)]
+    main = (
+        "import os, sys\n"
+        f"sys.path.insert(0, {package_parent!r})\n"
+        "os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"  # as in `_launcher`
+        "from sc2standin.command import main\n"
+        f"sys.exit(main({options!r} + sys.argv[1:]))\n"
+    )
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr(zipfile.ZipInfo("__main__.py"), main)  # without a time, so it never differs
+    return launcher + f'#!"{sys.executable}" -P\r\n'.encode() + archive.getvalue()
+
+
 def _write(path: Path, content: bytes, mode: int) -> None:
     """Write the file atomically, unless it already has this content and mode."""
     try:
-        if path.read_bytes() == content and path.stat().st_mode & 0o777 == mode:
+        has_mode = sys.platform == "win32" or path.stat().st_mode & 0o777 == mode
+        if path.read_bytes() == content and has_mode:
             return
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,11 +57,9 @@ class GameAPI:
         self._lease = lease
         self._connection = connection
         self._closed = False
-        # The caller watches the descriptor too, and an event loop takes one reader for each: so
-        # this one is a duplicate.
-        self._exit_fd = os.dup(process.exited_fd)
+        self._exit = process.watch_exit()  # the caller watches, too
         self._event_loop = asyncio.get_running_loop()
-        self._event_loop.add_reader(self._exit_fd, self._on_exit)
+        self._event_loop.add_reader(self._exit.fileno(), self._on_exit)
 
     async def ask(
         self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
@@ -128,8 +125,8 @@ class GameAPI:
         self._closed = True
         self._connection.abort()
         with contextlib.suppress(RuntimeError):  # the event loop is closed
-            self._event_loop.remove_reader(self._exit_fd)
-        os.close(self._exit_fd)
+            self._event_loop.remove_reader(self._exit.fileno())
+        self._exit.close()
         self.process.close()
         self._lease.release()
 
@@ -147,5 +144,5 @@ class GameAPI:
         return True
 
     def _on_exit(self) -> None:
-        self._event_loop.remove_reader(self._exit_fd)
+        self._event_loop.remove_reader(self._exit.fileno())
         self._connection.fail(self.process.exit_fault(FaultKind.GAME_EXITED))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import socket
 import stat
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -67,7 +66,8 @@ def lease_directory() -> Path:
         ConfigError: another user owns the directory, or may write there.
     """
     if WINDOWS:
-        directory = Path(tempfile.gettempdir()) / "sc2pool-ports"
+        local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        directory = Path(local) / "sc2pool" / "ports"
         directory.mkdir(parents=True, exist_ok=True)
         return directory
     # Not the temporary directory: TMPDIR may differ between two trainers that must not collide.

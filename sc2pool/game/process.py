@@ -3,8 +3,9 @@
 Rules:
 - the game gets an allow-list of environment variables, listens on 127.0.0.1 only, and writes
   into a temporary directory of its own, which goes away with it;
-- it stays in the worker's process group and dies with the worker (`die_with_parent`); a program
-  that is no worker starts it in a group of its own, from a thread that lives on;
+- it stays in the worker's process group and dies with the worker (`die_with_parent`, or the
+  worker's job); a program that is no worker starts it in a group or job of its own, from a thread
+  that lives on;
 - of its output only the end is kept, in a file of fixed size (`processes.output`), which explains a
   failure, also to a trainer whose worker has died (`log_left_in`);
 - `kill` needs nothing from the game: SIGKILL also ends a stopped process, and it is reaped.
@@ -27,12 +28,13 @@ from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.exit import describe_exit, watch_exit
+from sc2pool.processes.exit import ExitWatch, describe_exit, watch_exit
+from sc2pool.processes.follower import is_follower
 from sc2pool.processes.output import Output, read_tail
 from sc2pool.processes.shortage import is_shortage
 from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree
 from sc2pool.processes.uninterrupted import uninterrupted
-from sc2pool.processes.with_parent import die_with_parent, ends_with_parent
+from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
 _REAP_S: Final = 5.0
 """How long a killed process may take to be gone; only one stuck in the kernel takes any time."""
@@ -86,6 +88,7 @@ class GameProcess:
 
     def __init__(self, child: subprocess.Popen[bytes], temp_dir: Path, output: Output) -> None:
         self._child = child
+        self._let_go = None if is_follower() else end_with_this_process(child)
         self._temp_dir = temp_dir
         self._output = output
         self._watch = watch_exit(child)
@@ -127,6 +130,14 @@ class GameProcess:
     def exited_fd(self) -> int:
         """A descriptor that is readable once the game has ended; it belongs to this object."""
         return self._watch.fileno()
+
+    def watch_exit(self) -> ExitWatch:
+        """A watch of the caller's own, beside `exited_fd`.
+
+        Raises:
+            OSError: the system refuses a descriptor.
+        """
+        return self._watch.duplicate()
 
     def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None while the game runs."""
@@ -197,6 +208,8 @@ class GameProcess:
         """Kills the game and removes all it leaves but the log's tail; may be called again."""
         self.kill()
         self._watch.close()
+        if self._let_go is not None:
+            self._let_go()
         if self._closed_log is None:
             self._closed_log = self._log_end()
             self._output.close()
@@ -228,7 +241,7 @@ def _last_lines(log: bytes, lines: int) -> str:
 def _start(
     installation: Installation, lease: PortLease, temp_dir: Path, output: int
 ) -> subprocess.Popen[bytes]:
-    in_worker = ends_with_parent()
+    in_worker = is_follower()
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(

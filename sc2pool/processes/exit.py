@@ -25,6 +25,14 @@ class ExitWatch(Protocol):
         """The descriptor; it belongs to the watch."""
         ...
 
+    def duplicate(self) -> ExitWatch:
+        """Another watch of the same child: an event loop takes one reader for a descriptor.
+
+        Raises:
+            OSError: the system refuses a descriptor.
+        """
+        ...
+
     def close(self) -> None:
         """Closes the descriptor; may be called again."""
         ...
@@ -35,12 +43,20 @@ if LINUX:
     class PidfdWatch:
         """The kernel's own notice of a process's end."""
 
-        def __init__(self, child: subprocess.Popen[bytes]) -> None:
-            self._fd = os.pidfd_open(child.pid)
+        def __init__(self, fd: int) -> None:
+            self._fd = fd
+
+        @classmethod
+        def of(cls, child: subprocess.Popen[bytes]) -> PidfdWatch:
+            return cls(os.pidfd_open(child.pid))
 
         def fileno(self) -> int:
             """The pidfd."""
             return self._fd
+
+        def duplicate(self) -> PidfdWatch:
+            """As `ExitWatch.duplicate`."""
+            return PidfdWatch(os.dup(self._fd))
 
         def close(self) -> None:
             """Closes the pidfd."""
@@ -52,8 +68,12 @@ if LINUX:
 class ThreadWatch:
     """A thread that waits for the child; works on every system."""
 
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        self._mine, theirs = socket.socketpair()
+    def __init__(self, mine: socket.socket) -> None:
+        self._mine = mine
+
+    @classmethod
+    def of(cls, child: subprocess.Popen[bytes]) -> ThreadWatch:
+        mine, theirs = socket.socketpair()
 
         def wait() -> None:
             child.wait()
@@ -63,12 +83,17 @@ class ThreadWatch:
             start_thread(wait, f"exit of {child.pid}")
         except OSError:
             theirs.close()
-            self.close()
+            mine.close()
             raise
+        return cls(mine)
 
     def fileno(self) -> int:
         """The reading end of the pair."""
         return self._mine.fileno()
+
+    def duplicate(self) -> ThreadWatch:
+        """As `ExitWatch.duplicate`."""
+        return ThreadWatch(self._mine.dup())
 
     def close(self) -> None:
         """Closes the reading end; the thread ends with the child."""
@@ -78,8 +103,8 @@ class ThreadWatch:
 def watch_exit(child: subprocess.Popen[bytes]) -> ExitWatch:
     """The best watch this system has."""
     if LINUX:
-        return PidfdWatch(child)
-    return ThreadWatch(child)
+        return PidfdWatch.of(child)
+    return ThreadWatch.of(child)
 
 
 def notice_children() -> None:

@@ -50,11 +50,14 @@ def try_lock(path: Path) -> int | None:
 
 def unlock_and_remove(fd: int, path: Path) -> None:
     """Gives up the lock of `try_lock` and deletes its file."""
-    # Delete first, while the lock still keeps others out. Windows cannot delete an open file: there
-    # it stays, which does no harm.
+    # Delete first, while the lock still keeps others out. Windows does not delete an open file, so
+    # nobody can lose the one that it has opened there, and the file may stay.
+    if WINDOWS:
+        os.close(fd)
     with suppress(OSError):
         path.unlink()
-    os.close(fd)
+    if not WINDOWS:
+        os.close(fd)
 
 
 def is_own(path: Path) -> bool:

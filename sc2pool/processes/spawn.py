@@ -13,7 +13,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from sc2pool.processes.with_parent import kill_group_at_end_of
+from sc2pool.platform import WINDOWS
+from sc2pool.processes import windows
 
 Child = subprocess.Popen[bytes]
 
@@ -36,7 +37,7 @@ def start_python(
     Args:
         module: to run.
         arguments: its command line.
-        descriptors: what it inherits, under the same numbers.
+        descriptors: what it inherits, under the same numbers; not on Windows (see `follower`).
         environment: added to this process's own.
         own_session: whether it leads a session, too. Linux shares CPU time among sessions first
             (autogroup, sched(7)). For a worker that costs most of the speed: a wake-up from one
@@ -52,15 +53,31 @@ def start_python(
     search_path = os.pathsep.join([package_root, *filter(os.path.isabs, entries)])
     # It is for the user's own program; a child would ask for lines of Python instead of ending.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONINSPECT"}
+    command = [sys.executable, "-P", "-m", module, *arguments]
+    its_environment = inherited | {"PYTHONPATH": search_path, **(environment or {})}
+    if WINDOWS:
+        # The `python.exe` of a virtual environment starts the real one, whose pid is another.
+        real = sys._base_executable  # type: ignore[attr-defined]
+        if real != sys.executable:
+            command[0] = real
+            its_environment["__PYVENV_LAUNCHER__"] = sys.executable
+        return subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            creationflags=windows.creation_flags(),
+            env=its_environment,
+        )
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", module, *arguments],
+        command,
         pass_fds=descriptors,
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
         start_new_session=own_session,
         process_group=None if own_session else 0,
-        env=inherited | {"PYTHONPATH": search_path, **(environment or {})},
+        env=its_environment,
     )
 
 
@@ -82,24 +99,3 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
             child.kill()  # without effect if it has ended
             child.wait()  # after a Ctrl-C `subprocess` would leave that to a later call
     return subprocess.CompletedProcess(child.args, child.returncode, *printed)
-
-
-def start_worker(module: str, descriptors: tuple[int, ...], temp_dir: Path, lifeline: int) -> Child:
-    """Start a worker: `python -m module PARENT_PID DESCRIPTOR …`; see `uninterrupted`.
-
-    NumPy would start a thread for each core in each worker. It gets one, unless the user has said
-    how many.
-
-    Args:
-        module: to run.
-        descriptors: what it inherits, in the order of its command line.
-        temp_dir: the folder for its temporary files and its game's.
-        lifeline: one of the descriptors; see `with_parent`.
-    """
-    arguments = [str(os.getpid()), *map(str, descriptors)]
-    environment = {"TMPDIR": str(temp_dir)}
-    if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
-        environment["OPENBLAS_NUM_THREADS"] = "1"
-    child = start_python(module, *arguments, descriptors=descriptors, environment=environment)
-    kill_group_at_end_of(lifeline, child.pid)
-    return child

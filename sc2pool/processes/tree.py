@@ -15,8 +15,6 @@ Rules:
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +24,6 @@ import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import PauseError
-from sc2pool.platform import WINDOWS
 
 STOPS_WITHIN_S: Final = 2.0
 """Time limit of a stop. Measured: 0.3 to 4 ms; longer in the middle of a slow system call."""
@@ -88,16 +85,6 @@ def kill_tree(root: psutil.Process) -> None:
     for process in tree:
         with suppress(*UNREADABLE):
             process.kill()  # psutil checks first that the pid is still this process's
-
-
-def kill_group(leader: subprocess.Popen[bytes]) -> None:
-    """SIGKILL to the process group of a child; without effect once the child is reaped.
-
-    A leader that is not reaped keeps the group's number from being used again.
-    """
-    if not WINDOWS and leader.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(leader.pid, signal.SIGKILL)
 
 
 class ProcessTree:

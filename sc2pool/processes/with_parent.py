@@ -1,6 +1,7 @@
 """Children that end when their parent ends, even if it is killed.
 
     a program of others (a game)    die_with_parent    the kernel: SIGKILL, asked for before exec
+                                    end_with_this_process    the same on Windows
     a Python of ours                follow_parent      the same, asked for by the child itself
     a worker, with its whole group  the lifeline       kill_group_at_end_of, called by the trainer,
                                                        and end_group_with, by the worker
@@ -10,7 +11,8 @@
                                        writing end any more
 
 Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems
-cannot; there only workers end with their parent, by the lifeline's thread.
+cannot; there only workers end with their parent, by the lifeline's thread. Windows has Job Objects
+(`windows`) in place of all of it.
 
 Rules:
 - libc is loaded before any fork, because between fork and exec nothing may be imported;
@@ -26,10 +28,12 @@ import ctypes
 import os
 import select
 import signal
+import subprocess
 from collections.abc import Callable
 from typing import Final, NoReturn
 
 from sc2pool.platform import LINUX, WINDOWS
+from sc2pool.processes import windows
 from sc2pool.processes.shortage import start_thread
 
 if not WINDOWS:
@@ -47,6 +51,20 @@ def die_with_parent() -> Callable[[], None] | None:
         return None
     parent_pid = os.getpid()
     return lambda: follow_parent(parent_pid)
+
+
+def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
+    """Have a child, just started, end with this process, where `die_with_parent` cannot do it.
+
+    Returns:
+        To be called after the child's end.
+
+    Raises:
+        OSError: the system refuses it.
+    """
+    if WINDOWS:
+        return windows.Job(child).close
+    return lambda: None
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
@@ -78,14 +96,6 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
 
-_group_ends = False
-
-
-def ends_with_parent() -> bool:
-    """True if this process's group ends with its parent: in a worker."""
-    return _group_ends
-
-
 def end_group_with(parent_pid: int, lifeline: int) -> None:
     """Have this process's group killed when the parent ends.
 
@@ -102,9 +112,7 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
         lifeline: the reading end of a pipe whose writing end the parent holds.
     """
     if WINDOWS:
-        raise NotImplementedError("no pool is made on Windows")
-    global _group_ends  # noqa: PLW0603 - it is about this process
-    _group_ends = True
+        raise NotImplementedError("a job ends it there")
     ends = [lifeline]
     if LINUX:
         follow_parent(parent_pid, signal.SIGCONT)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -29,14 +28,30 @@ from sc2pool.game.hang_detection import unless_stalled
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.control import Control
 from sc2pool.pool.ipc.messages import Close, Host, Leave
+from sc2pool.pool.ipc.pairs import socket_pair
 from sc2pool.pool.machine.worker_process import WorkerProcess
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.common_doorbell import CommonDoorbells
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.waiter import Waiter
-from sc2pool.processes.spawn import start_worker
+from sc2pool.processes.follower import start_follower
 
 _SEND_TIMEOUT_S = 5.0
+
+
+def worker_environment(temp_dir: Path) -> dict[str, str]:
+    """What a worker's environment has more than the trainer's.
+
+    NumPy would start a thread for each core in each worker. It gets one, unless the user has said
+    how many.
+
+    Args:
+        temp_dir: the folder for its temporary files and its game's.
+    """
+    environment = {"TMPDIR": str(temp_dir)}
+    if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
+        environment["OPENBLAS_NUM_THREADS"] = "1"
+    return environment
 
 
 class Resident(Protocol):
@@ -116,17 +131,16 @@ class Worker:
         self._control, theirs = Control.pair()
         owned.callback(self._control.close)
         with theirs:
-            lifeline_read, lifeline_write = os.pipe()
-            owned.callback(os.close, lifeline_write)
-            try:
-                owned.callback(self._common.leave, self.request_doorbell)
-                with self._common.joined(self.request_doorbell) as listening:
-                    doorbells = listening, self.reply_doorbell.ringing
-                    inherited = theirs.fileno(), lifeline_read, memory_fd, *doorbells
-                    child = start_worker("sc2pool.pool.worker", inherited, directory, lifeline_read)
-            finally:
-                os.close(lifeline_read)
-        self.process = WorkerProcess(child)
+            owned.callback(self._common.leave, self.request_doorbell)
+            with self._common.joined(self.request_doorbell) as listening:
+                doorbells = listening, self.reply_doorbell.ringing
+                follower = start_follower(
+                    "sc2pool.pool.worker",
+                    (theirs.fileno(), *doorbells, memory_fd),
+                    worker_environment(directory),
+                )
+        self._control.peer_pid = follower.process.pid
+        self.process = WorkerProcess(follower)
         owned.callback(self.process.end)
         owned.callback(self._waiter.remove, self.reply_doorbell.listening)
         self._waiter.add_doorbell(self.reply_doorbell, self)
@@ -156,7 +170,7 @@ class Worker:
         self.death = death
 
     def kill(self) -> None:
-        """SIGKILL to it and all in its group; the channels of its instances end."""
+        """Kill it and all that it has started; the channels of its instances end."""
         self.doomed = True
         self.deadline = NEVER
         self.process.kill()
@@ -175,7 +189,7 @@ class Worker:
             OSError: the worker has ended, or does not read; or the system refuses memory or
                 descriptors.
         """
-        ours, theirs = socket.socketpair()
+        ours, theirs = socket_pair()
         channel = Channel(ours, _SEND_TIMEOUT_S)
         self._hostings[instance.number] = Hosting(directory, channel)
         with ExitStack() as sent, theirs:
@@ -184,7 +198,7 @@ class Worker:
             memory.write(descriptor, spec)
             self._waiter.add(channel.fileno(), instance)
             order = Host(instance.number, directory, len(spec))
-            self._control.send(order, (theirs.fileno(), descriptor))
+            self._control.send(order, theirs, descriptor)
         return channel
 
     @property

@@ -1,60 +1,104 @@
 """A worker's control socket: the trainer's orders, one by one, and the descriptors that come along.
 
-Each order is a datagram of its own, a pickle; both ends are ours. Rules: neither side waits; the
-worker's end of a trainer that is gone is of no use, because the worker ends with it.
+Each order is a pickle; both ends are ours. POSIX: a datagram, with the descriptors beside it.
+Windows: a frame of a stream, with copies of them (`processes.windows`). Rules: neither side waits;
+the worker's end of a trainer that is gone is of no use, because the worker ends with it.
 """
 
 from __future__ import annotations
 
 import pickle
 import socket
-from collections.abc import Sequence
-from typing import Any
+import struct
+from typing import Any, Final
 
 from sc2pool.platform import WINDOWS
+from sc2pool.pool.ipc.pairs import socket_pair
+from sc2pool.processes import windows
 
-_MOST_BYTES = 1 << 16
-_MOST_DESCRIPTORS = 2
+_MOST_BYTES: Final = 1 << 16
+_MOST_DESCRIPTORS: Final = 2
+_LENGTH: Final = struct.Struct("!I")
 
 
 class Control:
-    """One end."""
+    """One end.
+
+    Attributes:
+        peer_pid: of the worker; the trainer's end must know it before it sends.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._socket.setblocking(False)
+        self._received = bytearray()
+        self.peer_pid = 0
 
     @classmethod
     def pair(cls) -> tuple[Control, socket.socket]:
-        """The trainer's end, and what the worker inherits.
+        """The trainer's end, and what the worker gets.
 
         Raises:
             OSError: the system has no descriptors left.
         """
         if WINDOWS:
-            raise NotImplementedError("no pool is made on Windows")
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+            ours, theirs = socket_pair()
+        else:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         return cls(ours), theirs
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def send(self, order: Any, descriptors: Sequence[int] = ()) -> None:
-        """Send an order, and duplicates of these descriptors.
+    def send(self, order: Any, channel: socket.socket | None = None, spec: int = -1) -> None:
+        """Send an order.
+
+        Args:
+            order: to be pickled.
+            channel: goes along, as the worker's own; the caller closes this one.
+            spec: the descriptor of a memory that goes along with it.
 
         Raises:
             OSError: the worker has ended, or does not read.
         """
         if WINDOWS:
-            raise NotImplementedError("no pool is made on Windows")
-        socket.send_fds(self._socket, [pickle.dumps(order)], descriptors)
+            copies = None
+            if channel is not None:
+                copied = windows.copied_socket(channel.fileno(), self.peer_pid)
+                copies = copied, windows.copied_file(spec, self.peer_pid)
+            data = pickle.dumps((order, copies))
+            if self._socket.send(_LENGTH.pack(len(data)) + data) != _LENGTH.size + len(data):
+                raise BlockingIOError("the worker does not read")
+        else:
+            descriptors = () if channel is None else (channel.fileno(), spec)
+            socket.send_fds(self._socket, [pickle.dumps(order)], descriptors)
 
-    def receive(self) -> tuple[Any, list[int]] | None:
-        """The next order and its descriptors; None if the trainer is gone."""
-        if WINDOWS:
-            raise NotImplementedError("no pool is made on Windows")
-        data, descriptors, _, _ = socket.recv_fds(self._socket, _MOST_BYTES, _MOST_DESCRIPTORS)
-        return (pickle.loads(data), descriptors) if data else None
+    def receive(self) -> list[tuple[Any, list[int]]] | None:
+        """The orders that have come, each with its descriptors; None if the trainer is gone."""
+        if not WINDOWS:
+            data, descriptors, _, _ = socket.recv_fds(self._socket, _MOST_BYTES, _MOST_DESCRIPTORS)
+            return [(pickle.loads(data), descriptors)] if data else None
+        try:
+            data = self._socket.recv(_MOST_BYTES)
+        except ConnectionError:
+            return None
+        if not data:
+            return None
+        self._received += data
+        orders: list[tuple[Any, list[int]]] = []
+        while len(self._received) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._received)
+            end = _LENGTH.size + length
+            if len(self._received) < end:
+                break
+            order, copies = pickle.loads(bytes(self._received[_LENGTH.size : end]))
+            del self._received[:end]
+            if copies is None:
+                orders.append((order, []))
+            else:
+                channel, spec = copies
+                orders.append((order, [windows.socket_of(channel), windows.file_of(spec)]))
+        return orders
 
     def close(self) -> None:
         self._socket.close()

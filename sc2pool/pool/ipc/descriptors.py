@@ -18,6 +18,11 @@ PER_INSTANCE = 1
 PER_POOL = 16
 """Its own, and those it needs for a moment: a spawn, the inspection of a process."""
 
+_MOST_SOCKETS = 512
+"""`FD_SETSIZE` of Python on Windows."""
+_OTHER_SOCKETS = 8
+"""The watchdog's doorbell, and room for the system's own."""
+
 
 def require_descriptors(instances: int, per_worker: int) -> None:
     """Check that this process can hold this many instances.
@@ -27,14 +32,17 @@ def require_descriptors(instances: int, per_worker: int) -> None:
         per_worker: how many of them live in one worker.
 
     Raises:
-        ConfigError: the system cannot pass descriptors to a child (Windows), or the process's
-            limit on open files is too low.
+        ConfigError: the process's limit on open files is too low; on Windows, more sockets than
+            one wait there takes.
     """
-    if WINDOWS:
-        raise ConfigError(
-            "sc2pool does not run on Windows yet: workers inherit shared memory and doorbells as "
-            "file descriptors, which Windows cannot pass to a child process. Use Linux, or WSL"
-        )
+    if WINDOWS:  # it has no limit on them, but `select` waits for 512 sockets at most
+        waited_for = -(-instances // per_worker) + instances + _OTHER_SOCKETS
+        if waited_for > _MOST_SOCKETS:
+            raise ConfigError(
+                f"{instances} envs and spares need {waited_for} sockets to be waited for together, "
+                f"and Windows allows {_MOST_SOCKETS}: take fewer, or more processes"
+            )
+        return
     import resource  # noqa: PLC0415 - which Windows lacks
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

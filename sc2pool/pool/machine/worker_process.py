@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from sc2pool.deadline import Deadline
 from sc2pool.processes.exit import notices_children, signal_name
+from sc2pool.processes.follower import Follower
 from sc2pool.processes.identity import created_at_s, is_alive
-from sc2pool.processes.tree import kill_group
 
 _OUTSIDE = ("SIGKILL", "SIGTERM")
 """Signals that a process does not get by a mistake of its own."""
@@ -25,17 +25,18 @@ class WorkerProcess:
     """One worker's process.
 
     Args:
-        process: just spawned, in a process group of its own.
+        follower: just started.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self.pid = process.pid
-        self._created_s = created_at_s(process.pid)
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+        self._process = follower.process
+        self.pid = self._process.pid
+        self._created_s = created_at_s(self.pid)
 
     def kill(self) -> None:
-        """SIGKILL to the whole group; without effect once the leader is reaped."""
-        kill_group(self._process)
+        """Kill it and all that it has started; without effect once it is reaped."""
+        self._follower.kill()
 
     def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
         """Wait for the worker's own end, no longer than this; it is not reaped.
@@ -49,10 +50,11 @@ class WorkerProcess:
                 return
 
     def end(self) -> None:
-        """Kill the group, and reap the worker; may be called again."""
+        """Kill all of it, and reap the worker; may be called again."""
         self.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP_TIMEOUT_S)
+        self._follower.close()
 
     def has_ended(self) -> bool:
         """True if the worker is gone; it is not reaped."""

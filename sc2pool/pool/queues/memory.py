@@ -1,9 +1,10 @@
 """Shared memory: nameless, and gone with the last process that maps it.
 
-Linux: a memfd. Elsewhere: a mapped file, unlinked as soon as it is open. The pages are claimed
-when the memory is sized, so that a full memory is a clear error then and not a SIGBUS later.
-Never `multiprocessing.shared_memory`, which is found by name and destroyed by the first process
-outside `multiprocessing` that exits.
+Linux: a memfd. Elsewhere: a mapped file, unlinked as soon as it is open; Windows deletes it at its
+last close. Other processes get its descriptor, never its name. The pages are claimed when the
+memory is sized, so that a full memory is a clear error then and not a SIGBUS later. Never
+`multiprocessing.shared_memory`, which is found by name and destroyed by the first process outside
+`multiprocessing` that exits.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ def create() -> int:
     if LINUX and USE_MEMFD:
         return os.memfd_create("sc2pool", os.MFD_CLOEXEC)
     descriptor, path = tempfile.mkstemp(prefix="sc2pool-")
+    if WINDOWS:
+        os.close(descriptor)
+        return os.open(path, os.O_RDWR | os.O_BINARY | os.O_NOINHERIT | os.O_TEMPORARY)
     Path(path).unlink()
     return descriptor
 

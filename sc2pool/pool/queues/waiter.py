@@ -15,14 +15,19 @@ import selectors
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
-from sc2pool.platform import LINUX
+from sc2pool.deadline import Deadline
+from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.pool.queues import doorbell
 from sc2pool.pool.queues.doorbell import Doorbell
 
 if LINUX:
     import select
+
+
+_INTERRUPTED_S: Final = 0.1
+"""On Windows: how long a Ctrl-C may wait."""
 
 
 class Waiter(ABC):
@@ -172,11 +177,20 @@ class SelectorWaiter(Waiter):
 
     def wait(self, timeout_s: float | None) -> list[Any]:
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
-        ready = [key.fd for key, _ in self._selector.select(timeout_s)]
+        ready = [key.fd for key, _ in self._select(timeout_s)]
         for descriptor in ready:
             if descriptor in self._doorbells:
                 self._doorbells[descriptor].quiet()
         return [self._tags[descriptor] for descriptor in ready]
+
+    def _select(self, timeout_s: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        if not WINDOWS:
+            return self._selector.select(timeout_s)
+        deadline = Deadline.after(timeout_s)
+        while True:  # a Ctrl-C does not end a wait there, so no wait is long
+            ready = self._selector.select(min(_INTERRUPTED_S, deadline.remaining_s()))
+            if ready or deadline.expired():
+                return ready
 
     def close(self) -> None:
         """Give all descriptors back but the watched ones."""

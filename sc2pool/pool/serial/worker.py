@@ -19,7 +19,6 @@ from sc2pool.pool.ipc.channel import Channel
 from sc2pool.pool.ipc.messages import Leave
 from sc2pool.pool.machine.worker_process import WorkerProcess
 from sc2pool.pool.queues.common_doorbell import CommonDoorbells
-from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.serial.channel import LocalChannel
 from sc2pool.pool.serial.waiter import SerialWaiter, run
 from sc2pool.pool.worker.doorbells import Doorbells
@@ -71,10 +70,7 @@ class SerialWorker(workers.Worker):
     def _make(self, directory: Path, memory_fd: int) -> None:  # noqa: ARG002
         owned = self._owned
         self._make_doorbells()
-        self._doorbells = Doorbells(
-            Doorbell(listening=self.request_doorbell.listening),
-            Doorbell(ringing=self.reply_doorbell.ringing),
-        )
+        self._doorbells = Doorbells(self.request_doorbell, self.reply_doorbell)
         self.process = TrainersProcess(self._run_until_empty)
         self._control: Any = Orders(self._leave)
         owned.callback(self._stop_listening)

@@ -3,7 +3,8 @@
 It is in a background group of the trainer's terminal. A terminal with `stty tostop` stops such a
 group at its first output, if that does not ignore the signal.
 
-python -m sc2pool.pool.worker TRAINER_PID CONTROL LIFELINE MEMORY REQUEST_BELL REPLY_BELL
+python -m sc2pool.pool.worker, started as a follower (`processes.follower`), which gets: the control
+socket, the doorbell of requests, the one of replies, the pool's memory.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ import gc
 import signal
 import sys
 
-from sc2pool.processes.with_parent import end_group_with
+from sc2pool.processes.follower import become_follower
 
 if __name__ == "__main__":
     if hasattr(signal, "SIGTTOU"):  # Windows has none
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    end_group_with(int(sys.argv[1]), int(sys.argv[3]))
+    descriptors = become_follower(sys.argv[1:])
 
     gc.disable()  # an import makes no garbage; to look for it takes a seventh of the start
     from sc2pool.pool.worker.worker import main
 
     gc.freeze()  # later, too, nobody looks through what was imported
     gc.enable()
-    main(sys.argv[2:])
+    main(*descriptors)

@@ -121,10 +121,10 @@ class Worker:
         if received is None:
             self._loop.remove_reader(self._control.fileno())  # the trainer has gone
             return
-        order, descriptors = received
-        if descriptors:
-            self._descriptors.append(descriptors)
-        self._order(order)
+        for order, descriptors in received:
+            if descriptors:
+                self._descriptors.append(descriptors)
+            self._order(order)
 
     def _order(self, order: Host | Leave | Over) -> None:
         self._orders.append(order)
@@ -144,12 +144,13 @@ class Worker:
         )
 
 
-def main(arguments: list[str]) -> None:
-    """Run one worker; `arguments` as in `__main__`, without the first."""
-    control_fd, _, memory_fd, request_fd, reply_fd = map(int, arguments)
+def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> None:
+    """Run one worker, with these descriptors; see `__main__`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     notice_children()
-    doorbells = Doorbells(Doorbell(listening=request_fd), Doorbell(ringing=reply_fd))
+    doorbells = Doorbells(
+        Doorbell.inherited(listening=request_fd), Doorbell.inherited(ringing=reply_fd)
+    )
     loop = WorkerLoop(_OWN_TASKS)
     worker = Worker(loop, Control(socket.socket(fileno=control_fd)), doorbells, memory_fd)
     # The trainer made TMPDIR a folder of the run's.

@@ -16,7 +16,7 @@ import pytest
 from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess, game_environment, log_left_in
-from sc2pool.processes import with_parent
+from sc2pool.processes import follower
 from sc2pool.processes.output import RING_BYTES
 
 
@@ -66,7 +66,7 @@ def test_temp_directory_is_private_and_goes(spawn):
 
 
 def test_a_worker_s_game_stays_in_its_process_group(spawn, monkeypatch):
-    monkeypatch.setattr(with_parent, "_group_ends", True)
+    monkeypatch.setattr(follower, "_follows", True)
     game = spawn("sleep 60")
     assert os.getpgid(game.pid) == os.getpgid(0)
 

@@ -10,7 +10,7 @@ import pytest
 
 from sc2pool.processes.exit import ThreadWatch, describe_exit, watch_exit
 
-WATCHES = [watch_exit] + ([ThreadWatch] if sys.platform == "linux" else [])
+WATCHES = [watch_exit] + ([ThreadWatch.of] if sys.platform == "linux" else [])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,13 @@ import pytest
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
 from sc2pool.pool.ipc import descriptors
-from sc2pool.pool.ipc.descriptors import PER_INSTANCE, PER_POOL, PER_WORKER, shortage
+from sc2pool.pool.ipc.descriptors import (
+    PER_INSTANCE,
+    PER_POOL,
+    PER_WORKER,
+    require_descriptors,
+    shortage,
+)
 
 
 def make_env() -> gymnasium.Env:
@@ -49,10 +55,11 @@ def test_workers_with_several_envs_need_fewer():
     assert shortage(10, 4, 6, enough - 1) is not None
 
 
-def test_windows_cannot_pass_them(monkeypatch):
+def test_more_than_one_wait_takes_on_windows(monkeypatch):
     monkeypatch.setattr(descriptors, "WINDOWS", True)
-    with pytest.raises(ConfigError, match="does not run on Windows yet"):
-        SubprocSC2VecEnv([make_env])
+    require_descriptors(252, 1)
+    with pytest.raises(ConfigError, match=r"253 envs and spares need 514 sockets .* allows 512"):
+        require_descriptors(253, 1)
 
 
 def test_too_few(allow):

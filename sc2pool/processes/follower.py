@@ -1,0 +1,143 @@
+"""A child that ends with this process, with all it has started, and gets descriptors of it.
+
+    start_follower ── descriptors ──► become_follower, the child's first call
+
+POSIX: the child inherits the descriptors, which its command line names, and is ended by a lifeline
+(`with_parent`). Windows: it is put into a Job Object, and reads from its standard input what it
+gets copies of. It reads that before it does anything else, so all that it starts is in the job.
+Rule: on Windows all descriptors but the last one are sockets, and the last one is a file.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from sc2pool.platform import WINDOWS
+from sc2pool.processes import windows, with_parent
+from sc2pool.processes.spawn import Child, start_python
+
+
+class Follower:
+    """The child, as this process holds it.
+
+    Attributes:
+        process: the child, which leads a process group.
+    """
+
+    if WINDOWS:
+
+        def __init__(self, process: Child, job: windows.Job) -> None:
+            self.process = process
+            self._job = job
+
+        def kill(self) -> None:
+            """End the child and all that it has started."""
+            self._job.kill()
+
+        def close(self) -> None:
+            """Give back what this process holds of it, after its end; may be called again."""
+            self._job.close()
+
+    else:
+
+        def __init__(self, process: Child, lifeline: int) -> None:
+            self.process = process
+            self._lifeline = lifeline
+
+        def kill(self) -> None:
+            """SIGKILL to the child's group; without effect once the child is reaped.
+
+            A leader that is not reaped keeps the group's number from being used again.
+            """
+            if self.process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, signal.SIGKILL)
+
+        def close(self) -> None:
+            """Give back what this process holds of it, after its end; may be called again."""
+            lifeline, self._lifeline = self._lifeline, -1
+            if lifeline >= 0:
+                os.close(lifeline)
+
+
+def start_follower(
+    module: str, descriptors: Sequence[int], environment: Mapping[str, str]
+) -> Follower:
+    """Start `python -m module`, which calls `become_follower`; see `uninterrupted`.
+
+    Args:
+        module: to run.
+        descriptors: what the child gets; they stay this process's, too.
+        environment: added to this process's own.
+
+    Raises:
+        OSError: the system refuses a process or descriptors; nothing is left.
+    """
+    if WINDOWS:
+        process = start_python(module, environment=environment, stdin=subprocess.PIPE)
+        assert process.stdin is not None
+        try:
+            job = windows.Job(process)
+            *sockets, file = descriptors
+            copies = (
+                [windows.copied_socket(one, process.pid) for one in sockets],
+                windows.copied_file(file, process.pid),
+            )
+            with process.stdin as stdin:
+                stdin.write(pickle.dumps(copies))
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        return Follower(process, job)
+    ours, theirs = os.pipe()
+    try:
+        process = start_python(
+            module,
+            *map(str, (os.getpid(), ours, *descriptors)),
+            descriptors=(ours, *descriptors),
+            environment=environment,
+        )
+        with_parent.kill_group_at_end_of(ours, process.pid)
+    except BaseException:
+        os.close(theirs)
+        raise
+    finally:
+        os.close(ours)
+    return Follower(process, theirs)
+
+
+_follows = False
+
+
+def is_follower() -> bool:
+    """True if this process, with all that it starts, ends with its parent: in a worker."""
+    return _follows
+
+
+def become_follower(arguments: Sequence[str]) -> list[int]:
+    """Follow the parent; called by the child before it imports what takes long.
+
+    Args:
+        arguments: the command line, without the program.
+
+    Returns:
+        The descriptors that it gets.
+    """
+    global _follows  # noqa: PLW0603 - it is about this process
+    _follows = True
+    if WINDOWS:
+        sockets, file = pickle.load(sys.stdin.buffer)
+        with Path(os.devnull).open("rb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdin.fileno())
+        return [*map(windows.socket_of, sockets), windows.file_of(file)]
+    parent_pid, lifeline, *descriptors = map(int, arguments)
+    with_parent.end_group_with(parent_pid, lifeline)
+    return descriptors

@@ -1,0 +1,145 @@
+"""What only Windows has: Job Objects, and descriptors that another process gets copies of.
+
+A job ends all of its processes when the last handle to it closes, which the system does however
+its owner ends. What a member starts is a member, too.
+
+A socket travels as its description (`socket.share`), a file as a handle that was put into the other
+process. Rule: whoever gets them owns them; the sender's own stay as they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+from typing import Final
+
+from sc2pool.platform import WINDOWS
+
+if WINDOWS:
+    import _winapi
+    import msvcrt
+    from ctypes import wintypes
+
+    _LIMIT_CLASS: Final = 9
+    """`JobObjectExtendedLimitInformation`."""
+    _KILL_ON_CLOSE: Final = 0x2000
+    """`JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE`."""
+    _KILLED: Final = 1
+    """The exit code of what a job has ended."""
+
+    class _BasicLimits(ctypes.Structure):
+        _fields_ = (
+            ("per_process_user_time", ctypes.c_int64),
+            ("per_job_user_time", ctypes.c_int64),
+            ("flags", wintypes.DWORD),
+            ("minimum_working_set", ctypes.c_size_t),
+            ("maximum_working_set", ctypes.c_size_t),
+            ("active_processes", wintypes.DWORD),
+            ("affinity", ctypes.c_size_t),
+            ("priority_class", wintypes.DWORD),
+            ("scheduling_class", wintypes.DWORD),
+        )
+
+    class _ExtendedLimits(ctypes.Structure):
+        _fields_ = (
+            ("basic", _BasicLimits),
+            ("io_counters", ctypes.c_uint64 * 6),
+            ("process_memory", ctypes.c_size_t),
+            ("job_memory", ctypes.c_size_t),
+            ("peak_process_memory", ctypes.c_size_t),
+            ("peak_job_memory", ctypes.c_size_t),
+        )
+
+    _kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+    _kernel32.CreateJobObjectW.restype = wintypes.HANDLE
+    _kernel32.CreateJobObjectW.argtypes = (ctypes.c_void_p, wintypes.LPCWSTR)
+    _kernel32.SetInformationJobObject.argtypes = (
+        wintypes.HANDLE,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        wintypes.DWORD,
+    )
+    _kernel32.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
+    _kernel32.TerminateJobObject.argtypes = (wintypes.HANDLE, wintypes.UINT)
+    _kernel32.GetConsoleWindow.restype = wintypes.HWND
+
+    class Job:
+        """A child and all that it starts, which end when this process ends.
+
+        Args:
+            child: just started; what it has started already is no member.
+
+        Raises:
+            OSError: the system refuses the job.
+        """
+
+        def __init__(self, child: subprocess.Popen[bytes]) -> None:
+            self._handle = _kernel32.CreateJobObjectW(None, None)
+            if not self._handle:
+                raise ctypes.WinError(ctypes.get_last_error())
+            limits = _ExtendedLimits(_BasicLimits(flags=_KILL_ON_CLOSE))
+            size_bytes = ctypes.sizeof(limits)
+            process = child._handle  # type: ignore[attr-defined]
+            if not (
+                _kernel32.SetInformationJobObject(
+                    self._handle, _LIMIT_CLASS, ctypes.byref(limits), size_bytes
+                )
+                and _kernel32.AssignProcessToJobObject(self._handle, int(process))
+            ):
+                error = ctypes.WinError(ctypes.get_last_error())
+                self.close()
+                if child.poll() is None:  # else there is nothing left to be ended
+                    raise error
+
+        def kill(self) -> None:
+            """End all of them."""
+            if self._handle:
+                _kernel32.TerminateJobObject(self._handle, _KILLED)
+
+        def close(self) -> None:
+            """End all of them, and give the handle back; may be called again."""
+            handle, self._handle = self._handle, None
+            if handle:
+                _winapi.CloseHandle(handle)
+
+    def creation_flags() -> int:
+        """For a child that no Ctrl-C of the console reaches.
+
+        Without a console (a service, pythonw) it would open a window for its own.
+        """
+        if _kernel32.GetConsoleWindow():
+            return subprocess.CREATE_NEW_PROCESS_GROUP
+        return subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
+
+    def copied_socket(descriptor: int, pid: int) -> bytes:
+        """A description of this socket, from which the process of this pid makes its own."""
+        borrowed = socket.socket(fileno=descriptor)
+        try:
+            return borrowed.share(pid)
+        finally:
+            borrowed.detach()
+
+    def socket_of(description: bytes) -> int:
+        """The descriptor of a socket that was copied for this process."""
+        return socket.fromshare(description).detach()
+
+    def copied_file(descriptor: int, pid: int) -> int:
+        """A handle in the process of this pid, of an open file of this one."""
+        process = _winapi.OpenProcess(_winapi.PROCESS_DUP_HANDLE, False, pid)
+        try:
+            return _winapi.DuplicateHandle(
+                _winapi.GetCurrentProcess(),
+                msvcrt.get_osfhandle(descriptor),
+                process,
+                0,
+                False,
+                _winapi.DUPLICATE_SAME_ACCESS,
+            )
+        finally:
+            _winapi.CloseHandle(process)
+
+    def file_of(handle: int) -> int:
+        """The descriptor of a file that was copied for this process."""
+        return msvcrt.open_osfhandle(handle, os.O_RDWR | os.O_BINARY | os.O_NOINHERIT)
