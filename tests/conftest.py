@@ -16,7 +16,6 @@ can tell their own processes and files from those of other programs.
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -105,17 +104,19 @@ def run_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def limited() -> Callable[[int, int], AbstractContextManager[None]]:
-    """`with limited(resource.RLIMIT_NOFILE, 0):` the system refuses this process more of it."""
+def limited() -> Callable[[str, int], AbstractContextManager[None]]:
+    """`with limited("NOFILE", 0):` the system refuses this process more of it, see setrlimit(2)."""
+    resource = pytest.importorskip("resource", reason="Windows has no such limits")
 
     @contextmanager
-    def limit(what: int, most: int) -> Iterator[None]:
-        soft, hard = resource.getrlimit(what)
-        resource.setrlimit(what, (most, hard))
+    def limit(name: str, most: int) -> Iterator[None]:
+        which = getattr(resource, f"RLIMIT_{name}")
+        soft, hard = resource.getrlimit(which)
+        resource.setrlimit(which, (most, hard))
         try:
             yield
         finally:
-            resource.setrlimit(what, (soft, hard))
+            resource.setrlimit(which, (soft, hard))
 
     return limit
 

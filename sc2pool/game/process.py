@@ -91,8 +91,8 @@ class GameProcess:
         self._let_go = None if is_follower() else end_with_this_process(child)
         self._temp_dir = temp_dir
         self._output = output
+        self._stats = psutil.Process(child.pid)  # first: the watch may reap the child
         self._watch = watch_exit(child)
-        self._stats = psutil.Process(child.pid)
         self._closed_log: bytes | None = None
         self.pid = child.pid
 
@@ -210,6 +210,7 @@ class GameProcess:
         self._watch.close()
         if self._let_go is not None:
             self._let_go()
+            self._let_go = None
         if self._closed_log is None:
             self._closed_log = self._log_end()
             self._output.close()

@@ -1,4 +1,4 @@
-"""Kills a paused process tree when the program that paused it ends.
+"""Kills a process tree that a program names, when that program ends: one that it has paused, say.
 
     program ── pipe: the process that is paused now, or null ──► python -m sc2pool.processes.guard
 
@@ -44,6 +44,11 @@ class Guard:
                 self._process.wait()
                 self._process = _start()
                 self._write(line)
+
+    def dismiss(self) -> None:
+        """Nothing is to be killed any more: end the guard."""
+        self.note(None)
+        self.close()
 
     def _write(self, line: bytes) -> None:
         assert self._process.stdin is not None

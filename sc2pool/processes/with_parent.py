@@ -1,7 +1,7 @@
 """Children that end when their parent ends, even if it is killed.
 
     a program of others (a game)    die_with_parent    the kernel: SIGKILL, asked for before exec
-                                    end_with_this_process    the same on Windows
+                                    end_with_this_process    a job on Windows, else a `guard`
     a Python of ours                follow_parent      the same, asked for by the child itself
     a worker, with its whole group  the lifeline       kill_group_at_end_of, called by the trainer,
                                                        and end_group_with, by the worker
@@ -11,8 +11,8 @@
                                        writing end any more
 
 Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems
-cannot; there only workers end with their parent, by the lifeline's thread. Windows has Job Objects
-(`windows`) in place of all of it.
+cannot; there the lifeline's thread ends workers, and a guard the games of other programs. Windows
+has Job Objects (`windows`) in place of all of it.
 
 Rules:
 - libc is loaded before any fork, because between fork and exec nothing may be imported;
@@ -64,7 +64,17 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
     """
     if WINDOWS:
         return windows.Job(child).close
-    return lambda: None
+    if LINUX:
+        return lambda: None
+    from sc2pool.processes.guard import Guard  # noqa: PLC0415 - a lean worker needs none
+    from sc2pool.processes.identity import created_at_s  # noqa: PLC0415
+
+    created_s = created_at_s(child.pid)
+    if created_s is None:  # it has ended already
+        return lambda: None
+    guard = Guard()
+    guard.note((child.pid, created_s))
+    return guard.dismiss
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:

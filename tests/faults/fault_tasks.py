@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import signal
 import sys
 import threading
@@ -81,6 +80,8 @@ class Exhausts(MoveToBeacon):
 
     def act(self, action: int) -> Any:  # type: ignore[override]
         if action == self.DESCRIPTORS:
+            import resource  # which Windows lacks
+
             lowest_free = os.dup(0)
             os.close(lowest_free)
             _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -384,10 +385,17 @@ async def ask_to_fail(game: Game, how: str) -> None:
 
 
 def strike(pid: int, name: str) -> None:
-    """Send the signal of this name (`KILL`, `STOP`)."""
-    os.kill(pid, signal.Signals[f"SIG{name}"])
+    """Kill this process, or stop it: `KILL`, `STOP`."""
+    process = psutil.Process(pid)
+    if name == "KILL":
+        process.kill()
+        return
+    # A program that starts the game, as the launcher of Windows does, is not the game.
+    for one in (process, *process.children(recursive=True)):
+        one.suspend()
 
 
 def game_of_this_worker() -> int:
-    (game,) = psutil.Process().children()
+    # Windows has its consoles among the children.
+    (game,) = (one for one in psutil.Process().children() if "-listen" in one.cmdline())
     return game.pid

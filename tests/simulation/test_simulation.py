@@ -14,6 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from sc2pool.platform import LINUX
+
+if not LINUX:
+    pytest.skip("the simulated machine is a Linux", allow_module_level=True)
+
 from sc2pool.pool import spares
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -13,9 +12,10 @@ from functools import partial
 
 import pytest
 
+from sc2pool.platform import LINUX
 from sc2pool.waiting import BlockingWait, Turn, WorkerLoop
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is blocked in")
+pytestmark = pytest.mark.skipif(not LINUX, reason="elsewhere nothing is blocked in")
 LONG_S = 10.0
 
 

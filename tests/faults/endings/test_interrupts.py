@@ -28,11 +28,13 @@ import sc2pool
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.errors import InterruptedCallError
 from sc2pool.pool.pool import Pool
+from sc2pool.pool.queues.waiter import Waiter
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 PACKAGE = str(Path(sc2pool.__file__).parent)
 N = 2
+WAITER = type(Waiter.create())
 
 
 class Counting(gymnasium.Env[Any, Any]):
@@ -178,8 +180,8 @@ def test_a_call_after_the_wait_was_interrupted_goes_on(monkeypatch: pytest.Monke
 
     env.step_async(np.zeros(N, np.int64))
     with monkeypatch.context() as patch:
-        patch.setattr("sc2pool.pool.queues.waiter.EpollWaiter.wait", interrupted)
-        patch.setattr("sc2pool.pool.queues.waiter.EpollWaiter.wait_for", interrupted)
+        patch.setattr(WAITER, "wait", interrupted)
+        patch.setattr(WAITER, "wait_for", interrupted)
         with pytest.raises(KeyboardInterrupt):
             while True:  # the replies may be there before the wait
                 env.step_wait()
@@ -200,7 +202,7 @@ def test_an_interrupted_recv_may_be_asked_again(monkeypatch: pytest.MonkeyPatch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sc2pool.pool.queues.waiter.EpollWaiter.wait", interrupted)
+        patch.setattr(WAITER, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             while True:  # the reply may be there before the wait
                 assert pool.recv().observations.tolist() == [[number % 3]]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from sc2pool.platform import WINDOWS
 from sc2pool.processes.tree import descendants, kill_tree
 
 GONE_WITHIN_S = 5.0
@@ -75,6 +76,10 @@ def our_processes(run_temp: Path) -> set[psutil.Process]:
 
 def is_marked(pid: int, mark: bytes) -> bool:
     """True if the process's command line or environment holds the mark."""
+    if WINDOWS:
+        with suppress(psutil.Error, OSError):
+            return any(os.fsdecode(mark) in part for part in psutil.Process(pid).cmdline())
+        return False
     try:
         for name in ("cmdline", "environ"):
             # Without buffer and Path: this is read for every process of the machine, twice a test.
@@ -95,6 +100,8 @@ def describe(process: psutil.Process) -> str:
 def descriptors(run_temp: Path) -> Counter[str]:
     """What this process has open, by target; files elsewhere belong to libraries."""
     targets: Counter[str] = Counter()
+    if WINDOWS:  # it tells only how many handles there are, and Python keeps some of its own
+        return targets
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
             target = str(link.readlink())
@@ -106,7 +113,9 @@ def descriptors(run_temp: Path) -> Counter[str]:
 
 def leases_held(processes: set[psutil.Process]) -> set[str]:
     """Ports whose lock file this process or one of `processes` has open."""
-    held = set()
+    held: set[str] = set()
+    if WINDOWS:  # its locks end with their process
+        return held
     for pid in [os.getpid(), *(process.pid for process in processes)]:
         with suppress(OSError):
             for link in Path(f"/proc/{pid}/fd").iterdir():
@@ -118,6 +127,8 @@ def leases_held(processes: set[psutil.Process]) -> set[str]:
 
 def shared_mappings() -> Counter[str]:
     """Queue pairs mapped into this process."""
+    if WINDOWS:
+        return Counter()
     lines = Path("/proc/self/maps").read_text().splitlines()
     mapped = (line.split(maxsplit=5)[5] for line in lines if "sc2pool" in line)
     return Counter(name for name in mapped if name.startswith(("/memfd:", "/dev/shm")))

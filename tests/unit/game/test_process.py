@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import select
 import stat
 import subprocess
@@ -113,7 +112,7 @@ def test_a_flood_takes_no_room(spawn):
 def test_refusal_of_the_system_is_no_error_of_the_user(tmp_path, limited):
     lease = PortLease.acquire(tmp_path)
     installation = Installation(Path("/"), Path("/bin/true"), 1, None, None)
-    with limited(resource.RLIMIT_NOFILE, 0), pytest.raises(OSError, match="Too many open files"):
+    with limited("NOFILE", 0), pytest.raises(OSError, match="Too many open files"):
         GameProcess.spawn(installation, lease)
     lease.release()
 

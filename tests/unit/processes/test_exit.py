@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import select
 import subprocess
-import sys
 
 import pytest
 
+from sc2pool.platform import LINUX
 from sc2pool.processes.exit import ThreadWatch, describe_exit, watch_exit
 
-WATCHES = [watch_exit] + ([ThreadWatch.of] if sys.platform == "linux" else [])
+WATCHES = [watch_exit] + ([ThreadWatch.of] if LINUX else [])
 
 
 @pytest.mark.parametrize(

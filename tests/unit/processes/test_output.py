@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -86,7 +85,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_on_a_full_disk_it_is_in_memory(start, tmp_path, limited):
-    with limited(resource.RLIMIT_FSIZE, 0):
+    with limited("FSIZE", 0):
         output, child = start("echo one")
     child.wait()
     assert output.tail(ended=True) == b"one\n"

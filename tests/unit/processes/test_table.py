@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from sc2pool.platform import LINUX
 from sc2pool.processes.table import PsutilTable, process_table
 
 MB = 1_000_000
@@ -29,7 +29,7 @@ else:
 import time
 time.sleep(600)
 """
-TABLES = [process_table, *([PsutilTable] if sys.platform == "linux" else [])]
+TABLES = [process_table, *([PsutilTable] if LINUX else [])]
 pytestmark = pytest.mark.parametrize("make", TABLES)
 
 
@@ -97,6 +97,6 @@ def test_later_processes_are_found(make):
 
 def test_without_a_free_descriptor(make, limited):
     table = make(os.getpid())
-    with limited(resource.RLIMIT_NOFILE, 0), pytest.raises(OSError, match="Too many open files"):
+    with limited("NOFILE", 0), pytest.raises(OSError, match="Too many open files"):
         table.read()
     table.read()

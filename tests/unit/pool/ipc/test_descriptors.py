@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-
 import gymnasium
 import psutil
 import pytest
@@ -30,6 +28,7 @@ ALONE = PER_INSTANCE + PER_WORKER
 @pytest.fixture
 def allow():
     """`allow(number)` lets this process have so many more files open than it has."""
+    resource = pytest.importorskip("resource", reason="Windows has no such limit")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def lower(more: int) -> None:

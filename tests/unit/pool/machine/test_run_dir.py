@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import signal
 import stat
@@ -216,13 +215,9 @@ def test_who_the_trainer_is(temp, left_behind):
     assert trainer_of(run.path) is None
 
 
-def test_no_descriptor_is_free(temp):
+def test_no_descriptor_is_free(temp, limited):
     """A folder whose trainer cannot be named would be found by no sweep."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
-    try:
-        with pytest.raises(ConfigError, match=r"cannot make a folder .* Too many open files"):
-            RunDir()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    refused = pytest.raises(ConfigError, match=r"cannot make a folder .* Too many open files")
+    with limited("NOFILE", 0), refused:
+        RunDir()
     assert list(temp.iterdir()) == []

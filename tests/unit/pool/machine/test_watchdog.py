@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import threading
@@ -406,7 +405,7 @@ def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
     dog = Watchdog(watched, UNLIMITED, interval_s=0.02)
     try:
         child.suspend()
-        with limited(resource.RLIMIT_NOFILE, 0):
+        with limited("NOFILE", 0):
             for _ in range(4):
                 assert samples.acquire(timeout=300)
         assert next_verdict(dog).kind is FaultKind.STOPPED

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-import sys
 
 import pytest
 
+from sc2pool.platform import LINUX
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.waiter import Waiter
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all are waited for")
+pytestmark = pytest.mark.skipif(not LINUX, reason="elsewhere all are waited for")
 LONG_S = 10.0
 
 

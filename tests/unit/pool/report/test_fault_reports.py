@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import stat
 import threading
 from dataclasses import replace
@@ -147,7 +146,7 @@ def test_text_that_is_no_text_is_escaped(tmp_path):
 
 def test_a_file_that_does_not_fit_is_left_out(tmp_path, caplog, limited):
     evidence = Evidence("log line\n", "Traceback: …\n", b"replay" * 10_000)
-    with limited(resource.RLIMIT_FSIZE, 10_000):
+    with limited("FSIZE", 10_000):
         path = fault_reports.write(tmp_path, FAULT, INSTANCE, evidence)
     assert {file.name for file in Path(path).iterdir()} == {
         "fault.json",
@@ -157,7 +156,7 @@ def test_a_file_that_does_not_fit_is_left_out(tmp_path, caplog, limited):
     assert "has no last.SC2Replay: [Errno 27]" in caplog.text
 
 
-@pytest.mark.parametrize("what", [resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE])
+@pytest.mark.parametrize("what", ["FSIZE", "NOFILE"])
 def test_if_nothing_can_be_written_nothing_stays(tmp_path, caplog, limited, what):
     with limited(what, 0):
         assert fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING) is None

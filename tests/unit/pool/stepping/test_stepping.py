@@ -11,6 +11,11 @@ import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
+from sc2pool.platform import LINUX
+
+if not LINUX:
+    pytest.skip("the simulated machine is a Linux", allow_module_level=True)
+
 from sc2pool.config import PoolConfig
 from sc2pool.pool.instances.instance import ACTIONS_KEPT
 from sc2pool.pool.instances.states import State

@@ -13,12 +13,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from sc2pool.platform import LINUX
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.worker.doorbells import Doorbells, Ringing
 from sc2pool.protocol import compiled
 
 needs_it = pytest.mark.skipif(
-    compiled.STEP_PATH != "compiled" or sys.platform != "linux",
+    compiled.STEP_PATH != "compiled" or not LINUX,
     reason="the compiled step path, or the epoll that it waits with, is not there",
 )
 
@@ -50,7 +51,7 @@ def rings(doorbell: Doorbell) -> int:
         return 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it counts an eventfd's rings")
+@pytest.mark.skipif(not LINUX, reason="it counts an eventfd's rings")
 def test_a_turn_has_one_ring(doorbells: Doorbells, doorbell: Doorbell):
     doorbells.ring()
     doorbells.ring()
@@ -68,7 +69,7 @@ def test_a_turn_has_one_ring(doorbells: Doorbells, doorbell: Doorbell):
     assert not doorbells._ringing.is_due
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it fills an eventfd")
+@pytest.mark.skipif(not LINUX, reason="it fills an eventfd")
 def test_a_bell_that_is_full_has_rung_often_enough(doorbells: Doorbells, doorbell: Doorbell):
     most = (1 << 64) - 2
     os.write(doorbell.ringing, most.to_bytes(8, sys.byteorder))
