@@ -3,6 +3,7 @@
     ./scripts/test          fast: what a change breaks most often, in this order
     ./scripts/test --all    fast, and all that takes minutes or has libraries of its own
     ./scripts/test --long   what takes an hour: by hand, and on a schedule
+    ./scripts/test --windows   what shows that it works there, by a Windows Python under Wine
 
 A run of tests that are named (`pytest tests/ray`) has no tier: it runs what is named.
 """
@@ -40,7 +41,20 @@ SLOW = (
 """The longest first, so that no core is idle at the end."""
 LONG = ("studies", "benchmark", "chaos", "peers", "simulation", "ray", "faults/classes")
 """The last three have longer forms, see LONGER."""
-FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG}
+WINDOWS = (
+    "windows",
+    "unit/processes/test_exit.py",
+    "unit/pool/queues/test_slot.py",
+    "unit/pool/stepping/test_batch.py",
+    "unit/pool/ipc/test_descriptors.py",
+    "unit/pool/instances",
+    "unit/pool/statistics",
+    "contract/classes/test_attributes.py",
+    "contract/steps/test_steps.py",
+    "faults/games/test_kill_and_stop.py",
+)
+"""What a Windows Python can run, of that what shows most in some minutes."""
+FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG, "windows": WINDOWS}
 """Of each tier, in the order in which they run."""
 LONGER = "SC2POOL_LONG"
 """The environment variable that asks tests for their longer form; the long tier sets it."""

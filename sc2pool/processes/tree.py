@@ -24,6 +24,7 @@ import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import PauseError
+from sc2pool.platform import WINDOWS
 
 STOPS_WITHIN_S: Final = 2.0
 """Time limit of a stop. Measured: 0.3 to 4 ms; longer in the middle of a slow system call."""
@@ -127,7 +128,8 @@ class ProcessTree:
 
     def _stop(self, deadline: Deadline) -> None:
         while True:
-            moving = [process for process in self._held if not _rests(process)]
+            # On Windows all threads are suspended when the call returns; a signal takes its time.
+            moving = [] if WINDOWS else [one for one in self._held if not _rests(one)]
             # Once all are stopped none can start another, so a walk that finds none is complete.
             new = [process for process in self._members() if process not in self._held]
             new = [process for process in new if not _rests(process)]

@@ -52,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
         reason = "there is no game to look at"
     else:
         playable = probe_maps(installation, tasks, findings)
-        reason = asyncio.run(_examine_until_signalled(installation, playable, plan, findings))
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            examined = _examine_until_signalled(installation, playable, plan, findings)
+            reason = runner.run(examined)
         _note_room_for_games(findings)
 
     found = findings.in_order(checks.all_checks(tasks), reason)

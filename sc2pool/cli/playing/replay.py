@@ -29,7 +29,8 @@ def run(args: argparse.Namespace) -> int:
         content = args.replay.read_bytes()
     except OSError as error:
         raise ConfigError(f"{args.replay}: {error.strerror}") from error
-    frames = asyncio.run(_play(content, args))
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        frames = runner.run(_play(content, args))
     write_picture(args.picture, frames, args.every)
     print(f"{args.picture}: {len(frames)} frames")
     return 0

@@ -84,14 +84,12 @@ class EpisodeLog:
         unfinished = self._path.with_name(self._path.name + ".part")
         with ExitStack() as undo:
             undo.callback(unfinished.unlink, missing_ok=True)
-            file = unfinished.open("w", buffering=1, newline="")
-            undo.callback(_close, file)
-            rows = csv.writer(file)
-            rows.writerow(EpisodeRow._fields)
-            rows.writerows(self.episodes)
-            unfinished.replace(self._path)
-            undo.pop_all()
-        return file
+            with unfinished.open("w", newline="") as file:
+                rows = csv.writer(file)
+                rows.writerow(EpisodeRow._fields)
+                rows.writerows(self.episodes)
+            unfinished.replace(self._path)  # closed, or Windows would not do it
+        return self._path.open("a", buffering=1, newline="")
 
     def _count(self, episode: EpisodeRow) -> None:
         self.episodes.append(episode)

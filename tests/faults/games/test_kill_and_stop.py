@@ -25,7 +25,7 @@ from fault_tasks import ShortSaboteur, harm_action, strike
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.game.lease import lease_directory
-from sc2pool.platform import LINUX
+from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
 
 QUIET_STEPS = 3
@@ -228,6 +228,7 @@ def taken_for_a_moment(path: Path) -> bool:
     return True
 
 
+@pytest.mark.skipif(WINDOWS, reason="it has no SIGCHLD")
 @pytest.mark.parametrize(
     ("victim", "words"),
     [("game", "signal SIGKILL"), ("worker", "because this process ignores SIGCHLD")],

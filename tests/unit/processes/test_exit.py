@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import subprocess
+import sys
 
 import pytest
 
@@ -15,7 +16,7 @@ WATCHES = [watch_exit] + ([ThreadWatch.of] if LINUX else [])
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(0, "exit code 0"), (3, "exit code 3"), (-9, "signal SIGKILL"), (-250, "signal 250")],
+    [(0, "exit code 0"), (3, "exit code 3"), (-15, "signal SIGTERM"), (-250, "signal 250")],
 )
 def test_describe_exit(code, words):
     assert describe_exit(code) == words
@@ -23,12 +24,17 @@ def test_describe_exit(code, words):
 
 @pytest.mark.parametrize("make", WATCHES)
 def test_exit_watch(make):
-    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
+    )
     watch = make(child)
-    assert select.select([watch.fileno()], [], [], 0)[0] == []
+    second = watch.duplicate()
+    assert select.select([watch.fileno(), second.fileno()], [], [], 0)[0] == []
     child.kill()
-    assert select.select([watch.fileno()], [], [], 5)[0] == [watch.fileno()]
-    assert child.wait(5) == -9
+    for one in (watch, second):
+        assert select.select([one.fileno()], [], [], 5)[0] == [one.fileno()]
+    assert child.wait(5) != 0
+    second.close()
     assert child.stdin is not None
     child.stdin.close()
     watch.close()

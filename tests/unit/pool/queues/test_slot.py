@@ -69,9 +69,7 @@ class Pair:
 
         offset_bytes = self.trainer.offset_bytes
         row = memory.map_memory(self.slots.descriptor, layout.size_bytes, offset_bytes)
-        self.worker_doorbells = Doorbells(
-            Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)
-        )
+        self.worker_doorbells = Doorbells(request, reply)
         self.worker = WorkerEnd(
             Slot(memoryview(row), layout),
             self.worker_doorbells,

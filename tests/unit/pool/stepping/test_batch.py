@@ -49,7 +49,7 @@ class Pair:
         self._slot = Slot(memoryview(memory), layout)
         self._worker = WorkerEnd(
             self._slot,
-            Doorbells(Doorbell(listening=request.listening), Doorbell(ringing=reply.ringing)),
+            Doorbells(request, reply),
             SimpleNamespace(
                 strict=True, realtime=False, reset_kind=lambda: "reset", recycle_due=False
             ),

@@ -1,0 +1,38 @@
+"""Nothing of this folder is collected but by a Windows Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from sc2pool.platform import WINDOWS
+
+collect_ignore_glob = [] if WINDOWS else ["test_*.py"]
+
+
+@pytest.fixture
+def program(
+    standin_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts one of `programs`, which is killed at the end of the test."""
+    monkeypatch.setenv("SC2PATH", str(standin_dir))
+    with ExitStack() as started:
+
+        def start(name: str) -> subprocess.Popen[str]:
+            process = started.enter_context(
+                subprocess.Popen(
+                    [sys.executable, Path(__file__).with_name("programs.py"), name],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            started.callback(process.kill)
+            return process
+
+        yield start

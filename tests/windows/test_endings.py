@@ -1,0 +1,61 @@
+"""However a program ends, its workers and games end with it: a Job Object does it."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sc2pool.pool.machine.run_dir import sweep
+
+Program = Callable[..., subprocess.Popen[str]]
+GONE_WITHIN_S = 2.0
+
+
+def wait_for_stage(process: subprocess.Popen[str], stage: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == stage:
+            return
+    raise AssertionError(f"it ended before it was {stage}")
+
+
+@pytest.mark.parametrize(
+    ("stage", "delay_s"),
+    [("constructing", 0.5), ("constructing", 2.5), ("resetting", 0.0), ("training", 0.5)],
+)
+def test_a_killed_trainer_leaves_no_process(
+    program: Program, run_temp: Path, stage: str, delay_s: float
+) -> None:
+    trainer = program("trains")
+    wait_for_stage(trainer, stage)
+    time.sleep(delay_s)  # into the stage: the instant is what is tried out
+    family = psutil.Process(trainer.pid).children(recursive=True)
+    trainer.kill()
+    assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
+    trainer.wait()
+    sweep(run_temp)  # the folder of its run, as the next pool does it
+    assert list(run_temp.glob("sc2pool-run-*")) == []
+
+
+def test_a_killed_owner_ends_its_job(program: Program) -> None:
+    owner = program("owns_a_family")
+    assert owner.stdout is not None
+    family = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
+    assert len(family) == 2
+    owner.kill()
+    assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
+
+
+def test_a_closed_job_ends_its_members(program: Program) -> None:
+    owner = program("owns_a_family")
+    assert owner.stdout is not None
+    assert owner.stdin is not None
+    family = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
+    owner.stdin.close()
+    assert owner.wait(20) == 0
+    assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
