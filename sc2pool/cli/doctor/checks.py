@@ -185,6 +185,36 @@ def cores(usable: int, there: int) -> Judgement:
     return ok(f"{usable} of {there} cores may be used")
 
 
+@check("worker", Part.MACHINE, "can a worker be started, woken, measured, stopped and ended?")
+def worker(  # noqa: PLR0917 - each is one question
+    started_s: float,
+    counts: bool,
+    cpu_seen: bool,
+    stop_seen: bool,
+    stands_still: bool,
+    ended_s: float | None,
+) -> Judgement:
+    if not counts or not stands_still or ended_s is None:
+        wrong = (
+            "its memory is not shared"
+            if not counts
+            else "it goes on while it is stopped"
+            if not stands_still
+            else "it lives on after it was killed"
+        )
+        return failed(wrong, "please report it, with this report")
+    figure = f"up and awake after {seconds(started_s)}, gone {seconds(ended_s)} after its kill"
+    unseen = [
+        what for what, seen in (("CPU time", cpu_seen), ("stopped state", stop_seen)) if not seen
+    ]
+    if not unseen:
+        return ok(figure)
+    return differs(
+        f"{figure}; the system does not tell its {' and its '.join(unseen)}",
+        "as with Wine; a game that hangs or is stopped is noticed by its deadline alone",
+    )
+
+
 @check("memory", Part.MACHINE, "how many games there is room for")
 def memory(available_bytes: int, total_bytes: int, game_bytes: int | None = None) -> Judgement:
     figure = f"{available_bytes / GB:.1f} of {total_bytes / GB:.1f} GB free"

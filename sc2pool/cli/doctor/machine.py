@@ -17,12 +17,13 @@ import psutil
 
 from sc2pool.cli.doctor import checks
 from sc2pool.cli.doctor.findings import Findings, ProbeFailed
+from sc2pool.cli.doctor.worker import probe_worker
 from sc2pool.config import GameSetup
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
 from sc2pool.game.launch import find_listener
 from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
-from sc2pool.platform import WINDOWS
+from sc2pool.platform import SYSTEM, WINDOWS
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.scores import PUBLISHED
@@ -98,6 +99,7 @@ def probe_machine(findings: Findings) -> None:
     findings.note(checks.python, sys.version_info[:3], required_packages())
     findings.note(checks.step_path, STEP_PATH)
     findings.note(checks.cores, usable_cores(), os.cpu_count() or 1)
+    probe_worker(findings)
     findings.note(checks.memory, *free_and_total_memory())
     with suppress(ProbeFailed), findings.trying(checks.disk):
         folder = Path(tempfile.gettempdir())
@@ -122,7 +124,8 @@ def required_packages() -> list[checks.Package]:
     packages = []
     for requirement in metadata.requires("sc2pool") or []:
         package, _, condition = requirement.partition(";")
-        if "extra" not in condition:
+        elsewhere = "sys_platform" in condition and SYSTEM not in condition
+        if "extra" not in condition and not elsewhere:
             name, _, least = package.strip().partition(">=")
             packages.append(checks.Package(name=name, version=version_of(name), least=least))
     return packages
