@@ -15,6 +15,7 @@ can tell their own processes and files from those of other programs.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -37,10 +38,13 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find
+from sc2pool.platform import WINDOWS
 from tests.reporting import Meter, Reporter
 from tests.support.audit.belongings import Belongings
 from tests.tiers import FOLDERS, LONGER
 
+if WINDOWS:  # the loop of `asyncio.run` has no `add_reader` there
+    asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
 WaitFor = Callable[..., None]
 CONTRACT = ("unit/protocol", "game", "tasks")
 """The folders of tests that `--game` runs by default."""
