@@ -49,7 +49,6 @@ WINDOWS = (
     "unit/pool/ipc/test_descriptors.py",
     "unit/pool/instances",
     "unit/pool/statistics",
-    "contract/classes/test_attributes.py",
     "contract/steps/test_steps.py",
     "faults/games/test_kill_and_stop.py",
 )
