@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from sc2pool.platform import WINDOWS
@@ -81,22 +81,7 @@ def start_follower(
         OSError: the system refuses a process or descriptors; nothing is left.
     """
     if WINDOWS:
-        process = start_python(module, environment=environment, stdin=subprocess.PIPE)
-        assert process.stdin is not None
-        try:
-            job = windows.Job(process)
-            *sockets, file = descriptors
-            copies = (
-                [windows.copied_socket(one, process.pid) for one in sockets],
-                windows.copied_file(file, process.pid),
-            )
-            with process.stdin as stdin:
-                stdin.write(pickle.dumps(copies))
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        return Follower(process, job)
+        return _start_in_job(module, descriptors, environment)
     ours, theirs = os.pipe()
     try:
         process = start_python(
@@ -112,6 +97,29 @@ def start_follower(
     finally:
         os.close(ours)
     return Follower(process, theirs)
+
+
+if WINDOWS:
+
+    def _start_in_job(
+        module: str, descriptors: Sequence[int], environment: Mapping[str, str]
+    ) -> Follower:
+        with ExitStack() as undo:
+            process = start_python(module, environment=environment, stdin=subprocess.PIPE)
+            undo.callback(process.wait)
+            undo.callback(process.kill)
+            assert process.stdin is not None
+            with process.stdin as stdin:
+                job = windows.Job(process)
+                undo.callback(job.close)
+                *sockets, file = descriptors
+                copies = (
+                    [windows.copied_socket(one, process.pid) for one in sockets],
+                    windows.copied_file(file, process.pid),
+                )
+                stdin.write(pickle.dumps(copies))
+            undo.pop_all()
+        return Follower(process, job)
 
 
 _follows = False

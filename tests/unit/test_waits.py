@@ -39,7 +39,6 @@ ALLOWED = {
     ("pool/worker/own_task.py", "task.result"): DONE,
     ("pool/worker/worker.py", "_ordered.wait"): BY_TRAINER,
     ("processes/exit.py", "child.wait"): ITS_THREAD,
-    ("processes/follower.py", "process.wait"): KILLED,
     ("processes/guard.py", "_process.wait"): KILLED,
     ("processes/spawn.py", "child.wait"): KILLED,
     ("processes/uninterrupted.py", "_work.get"): ITS_THREAD,
