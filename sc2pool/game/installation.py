@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from sc2pool.errors import ConfigError
-from sc2pool.platform import LINUX, SYSTEM
+from sc2pool.platform import SYSTEM, WINDOWS
 from sc2pool.processes.spawn import run_python
 
 logger = logging.getLogger("sc2pool")
@@ -263,7 +263,7 @@ def _similar(stem: str, known: list[Path]) -> str:
 
 def _is_noexec(path: Path) -> bool:
     """True if nothing on the path's file system may be executed."""
-    return LINUX and bool(os.statvfs(path).f_flag & os.ST_NOEXEC)
+    return not WINDOWS and bool(os.statvfs(path).f_flag & getattr(os, "ST_NOEXEC", 0))
 
 
 def write_stand_in() -> Path:
