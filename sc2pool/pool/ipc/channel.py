@@ -1,6 +1,6 @@
 """A stream socket that carries whole messages between a trainer and one worker.
 
-Frames are a 4-byte length and a pickle; both ends are ours, on a socket pair that no other process
+Frames (`frames`) hold pickles; both ends are ours, on a socket pair that no other process
 holds. Rules: sending is bounded in time, because a stopped peer does not read; receiving never
 waits (call it when the socket is readable).
 """
@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import pickle
 import socket
-import struct
 from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any
 
+from sc2pool.pool.ipc.frames import frame, take_frames
 from sc2pool.pool.ipc.pickling import for_trainer
 
-_LENGTH = struct.Struct("!I")
 _CHUNK_BYTES = 1 << 18
 
 
@@ -47,7 +46,7 @@ class Channel:
         """
         data = for_trainer(message)  # a space may be of a class of the training script's
         try:
-            self._socket.sendall(_LENGTH.pack(len(data)) + data)
+            self._socket.sendall(frame(data))
         except OSError as error:
             # Maybe half a message is out, and nothing can follow that: end it for both sides.
             with suppress(OSError):
@@ -61,15 +60,7 @@ class Channel:
             ChannelClosedError: the peer is gone, and all it sent has been returned before.
         """
         self._buffer += self.skip()
-        messages = []
-        while len(self._buffer) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._buffer)
-            end = _LENGTH.size + length
-            if len(self._buffer) < end:
-                break
-            messages.append(pickle.loads(bytes(self._buffer[_LENGTH.size : end])))
-            del self._buffer[:end]
-        return messages
+        return [pickle.loads(message) for message in take_frames(self._buffer)]
 
     def skip(self) -> bytes:
         """Read once; the caller drops what has come.

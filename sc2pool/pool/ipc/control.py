@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import pickle
 import socket
-import struct
 from typing import Any, Final
 
 from sc2pool.platform import WINDOWS
+from sc2pool.pool.ipc.frames import frame, take_frames
 from sc2pool.pool.ipc.pairs import socket_pair
 from sc2pool.processes import windows
 
 _MOST_BYTES: Final = 1 << 16
 _MOST_DESCRIPTORS: Final = 2
-_LENGTH: Final = struct.Struct("!I")
 
 
 class Control:
@@ -66,8 +65,8 @@ class Control:
             if channel is not None:
                 copied = windows.copied_socket(channel.fileno(), self.peer_pid)
                 copies = copied, windows.copied_file(spec, self.peer_pid)
-            data = pickle.dumps((order, copies))
-            if self._socket.send(_LENGTH.pack(len(data)) + data) != _LENGTH.size + len(data):
+            data = frame(pickle.dumps((order, copies)))
+            if self._socket.send(data) != len(data):
                 raise BlockingIOError("the worker does not read")
         else:
             descriptors = () if channel is None else (channel.fileno(), spec)
@@ -86,13 +85,8 @@ class Control:
             return None
         self._received += data
         orders: list[tuple[Any, list[int]]] = []
-        while len(self._received) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._received)
-            end = _LENGTH.size + length
-            if len(self._received) < end:
-                break
-            order, copies = pickle.loads(bytes(self._received[_LENGTH.size : end]))
-            del self._received[:end]
+        for message in take_frames(self._received):
+            order, copies = pickle.loads(message)
             if copies is None:
                 orders.append((order, []))
             else:
