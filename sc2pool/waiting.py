@@ -21,12 +21,14 @@ import math
 import select
 import selectors
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from sc2pool.platform import LINUX
+
+_T = TypeVar("_T")
 
 _POLL_INTERVAL_S = 0.1
 """How often deadlines are looked at while tasks take turns."""
@@ -34,6 +36,12 @@ _BACK_AFTER_S = 0.02
 """How long tasks take turns before asyncio comes by, for its timers and all else it watches."""
 _MOST_READY = 2
 """How many descriptors a `BlockingWait` has; without a limit epoll makes room for a thousand."""
+
+
+def run_in_selector_loop(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """As `asyncio.run`, whose loop cannot watch a descriptor on Windows."""
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        return runner.run(coroutine)
 
 
 class WorkerLoop(asyncio.SelectorEventLoop):

@@ -88,11 +88,12 @@ class GameProcess:
 
     def __init__(self, child: subprocess.Popen[bytes], temp_dir: Path, output: Output) -> None:
         self._child = child
-        self._let_go = None if is_follower() else end_with_this_process(child)
         self._temp_dir = temp_dir
         self._output = output
         self._stats = psutil.Process(child.pid)  # first: the watch may reap the child
         self._watch = watch_exit(child)
+        # Last, because what fails after it would leave a guard behind.
+        self._let_go = None if is_follower() else end_with_this_process(child)
         self._closed_log: bytes | None = None
         self.pid = child.pid
 

@@ -50,8 +50,8 @@ def try_lock(path: Path) -> int | None:
 
 def unlock_and_remove(fd: int, path: Path) -> None:
     """Gives up the lock of `try_lock` and deletes its file."""
-    # Delete first, while the lock still keeps others out. Windows does not delete an open file, so
-    # nobody can lose the one that it has opened there, and the file may stay.
+    # Delete first, while the lock still keeps others out. Windows deletes no open file: there it is
+    # closed first, and it stays if another process has opened it by then.
     if WINDOWS:
         os.close(fd)
     with suppress(OSError):

@@ -1,12 +1,13 @@
-"""Kills a process tree that a program names, when that program ends: one that it has paused, say.
+"""Kills the process tree that a program has named when that program ends.
 
-    program ── pipe: the process that is paused now, or null ──► python -m sc2pool.processes.guard
+    program ── pipe: the process to be killed, or null ──► python -m sc2pool.processes.guard
 
-The tree is not the program's child, so no parent-death signal reaches it; and a stopped process
-would stay for ever, because it handles no SIGTERM. Each line on the guard's standard input is a
-JSON value: pid and creation time of the root that is paused, or null for none. Rule: only the end
-of the input counts, which comes however the writer ends; then the tree that the last line names
-is killed. A guard that does not read, because it is stopped, is replaced; nothing waits for it.
+It names a tree that it has paused, which is not its child, so no parent-death signal reaches it,
+and which would stay stopped, because it handles no SIGTERM; or a game of its own, where the system
+has no such signal. Each line on the guard's standard input is a JSON value: pid and creation time
+of the tree's root, or null for none. Rule: only the end of the input counts, which comes however
+the writer ends; then the tree that the last line names is killed. A guard that does not read,
+because it is stopped, is replaced; nothing waits for it.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _start() -> Child:
     # A session of its own: a signal to this program's group must not end the guard.
     process = start_python("sc2pool.processes.guard", own_session=True, stdin=subprocess.PIPE)
     assert process.stdin is not None
-    if not WINDOWS:  # where no game in real time is paused yet
+    if not WINDOWS:  # its pipes always wait for room
         os.set_blocking(process.stdin.fileno(), False)
     return process
 

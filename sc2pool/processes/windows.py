@@ -4,7 +4,7 @@ A job ends all of its processes when the last handle to it closes, which the sys
 its owner ends. What a member starts is a member, too.
 
 A socket travels as its description (`socket.share`), a file as a handle that was put into the other
-process. Rule: whoever gets them owns them; the sender's own stay as they are.
+process. Rule: the receiver owns the copy and closes it; the sender keeps, and closes, its own.
 """
 
 from __future__ import annotations

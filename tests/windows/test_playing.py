@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import gymnasium
@@ -49,35 +50,24 @@ def test_a_team() -> None:
     env.close()
 
 
-def test_a_paused_process_stands_still(tmp_path: Path) -> None:
+def test_a_paused_process_stands_still(tmp_path: Path, wait_for: Callable[..., None]) -> None:
     counted = tmp_path / "counted"
-    program = (
-        "import sys\nfile = open(sys.argv[1], 'ab', buffering=0)\nwhile True: file.write(b'1')"
-    )
-    counting = subprocess.Popen([sys.executable, "-c", program, counted])
+    counted.touch()
+    counting = subprocess.Popen([sys.executable, "-c", COUNTS, counted])
     try:
         with PauseGate(counting.pid) as gate:
+            paused = 0
             for _ in range(3):
-                before = _size_once_it_grows(counted)
+                wait_for(lambda before=paused: counted.stat().st_size > before)
                 gate.pause()
                 paused = counted.stat().st_size
-                time.sleep(PAUSED_S)
-                assert counted.stat().st_size == paused >= before
+                time.sleep(PAUSED_S)  # nothing is to come of it
+                assert counted.stat().st_size == paused
                 gate.resume()
-            _size_once_it_grows(counted)
+            wait_for(lambda: counted.stat().st_size > paused)
     finally:
         counting.kill()
         counting.wait()
-
-
-def _size_once_it_grows(file: Path) -> int:
-    deadline_s = time.monotonic() + 20.0
-    first = file.stat().st_size if file.exists() else 0
-    while time.monotonic() < deadline_s:
-        if file.exists() and file.stat().st_size > first:
-            return file.stat().st_size
-        time.sleep(0.01)
-    raise AssertionError("it does not count")
 
 
 def test_spares_and_calls() -> None:

@@ -194,15 +194,13 @@ def worker(  # noqa: PLR0917 - each is one question
     stands_still: bool,
     ended_s: float | None,
 ) -> Judgement:
-    if not counts or not stands_still or ended_s is None:
-        wrong = (
-            "its memory is not shared"
-            if not counts
-            else "it goes on while it is stopped"
-            if not stands_still
-            else "it lives on after it was killed"
-        )
-        return failed(wrong, "please report it, with this report")
+    advice = "please report it, with this report"
+    if not counts:
+        return failed("its memory is not shared", advice)
+    if not stands_still:
+        return failed("it goes on while it is stopped", advice)
+    if ended_s is None:
+        return failed("it lives on after it was killed", advice)
     figure = f"up and awake after {seconds(started_s)}, gone {seconds(ended_s)} after its kill"
     unseen = [
         what for what, seen in (("CPU time", cpu_seen), ("stopped state", stop_seen)) if not seen

@@ -31,6 +31,7 @@ from sc2pool.cli.doctor.machine import (
 )
 from sc2pool.cli.stop import Stopped
 from sc2pool.game.installation import Installation
+from sc2pool.waiting import run_in_selector_loop
 
 NARROW, WIDE = 72, 120
 """The report's lines are as wide as the terminal, within these bounds."""
@@ -52,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
         reason = "there is no game to look at"
     else:
         playable = probe_maps(installation, tasks, findings)
-        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-            examined = _examine_until_signalled(installation, playable, plan, findings)
-            reason = runner.run(examined)
+        reason = run_in_selector_loop(
+            _examine_until_signalled(installation, playable, plan, findings)
+        )
         _note_room_for_games(findings)
 
     found = findings.in_order(checks.all_checks(tasks), reason)

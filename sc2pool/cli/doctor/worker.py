@@ -2,7 +2,7 @@
 
     probe_worker ── doorbell, memory ──► main, in a child that follows: it counts, and rings back
 
-So one report tells whether the primitives of this system do what they do where sc2pool was tested.
+So the report of one user shows whether workers can live on a system that sc2pool was not tested on.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ def _probe(findings: Findings) -> None:
         owned.callback(os.close, descriptor)
         memory.claim(descriptor, _COUNT.size)
         begun_s = time.monotonic()
-        follower = start_follower(
-            __name__, (request.listening, reply.ringing, descriptor), dict(os.environ)
-        )
+        follower = start_follower(__name__, (request.listening, reply.ringing, descriptor), {})
         owned.callback(follower.close)
         owned.callback(follower.process.wait, _ENDS_WITHIN_S)
         owned.callback(follower.process.kill)

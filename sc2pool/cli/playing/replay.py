@@ -6,7 +6,6 @@ The replay must be of the game that plays it: a replay of the stand-in for the s
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections.abc import AsyncIterator
 
 from PIL import Image
@@ -21,6 +20,7 @@ from sc2pool.game.installation import find
 from sc2pool.protocol.replies import require
 from sc2pool.protocol.status import Status
 from sc2pool.render.frame import draw
+from sc2pool.waiting import run_in_selector_loop
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,8 +29,7 @@ def run(args: argparse.Namespace) -> int:
         content = args.replay.read_bytes()
     except OSError as error:
         raise ConfigError(f"{args.replay}: {error.strerror}") from error
-    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        frames = runner.run(_play(content, args))
+    frames = run_in_selector_loop(_play(content, args))
     write_picture(args.picture, frames, args.every)
     print(f"{args.picture}: {len(frames)} frames")
     return 0

@@ -344,7 +344,7 @@ async def _finished(tasks: Sequence[asyncio.Future[Any]]) -> None:
             await asyncio.wait(tasks)
         for task in tasks:
             if not task.cancelled():
-                # asyncio prints an error that nobody asks for, as after a cancelled wait.
+                # An error that is not asked for is printed by asyncio.
                 task.exception()
 
 

@@ -23,6 +23,6 @@ if __name__ == "__main__":
     gc.disable()  # an import makes no garbage; to look for it takes a seventh of the start
     from sc2pool.pool.worker.worker import main
 
-    gc.freeze()  # later, too, nobody looks through what was imported
+    gc.freeze()  # the collector never looks at what was imported
     gc.enable()
     main(*descriptors)

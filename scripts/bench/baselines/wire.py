@@ -29,6 +29,7 @@ from sc2pool.game.lease import HOST, PortLease
 from sc2pool.game.process import GameProcess
 from sc2pool.game.wire import frames
 from sc2pool.protocol import requests
+from sc2pool.waiting import run_in_selector_loop
 
 FRAMES = 3
 READY_WITHIN_S = 60.0
@@ -187,8 +188,7 @@ async def serve(root: str, map_name: str) -> None:
 
 def main(arguments: list[str]) -> NoReturn:
     """One of the n processes."""
-    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        runner.run(serve(*arguments))
+    run_in_selector_loop(serve(*arguments))
     sys.exit(0)
 
 

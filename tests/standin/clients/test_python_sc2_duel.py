@@ -86,3 +86,4 @@ def test_whoever_leaves_has_lost(installation, tmp_path):
     # still be saving its replay.
     host, guest = _play_host_and_guest(installation, tmp_path, "--leaves")
     assert (host["results"], guest["results"]) == (["Defeat"] * 2, ["Victory"] * 2)
+    assert (host["seen"], guest["seen"]) == ([_seen(1)] * 2, [_seen(2)] * 2)
