@@ -20,6 +20,8 @@ from sc2pool.processes.tree import descendants, kill_tree
 
 GONE_WITHIN_S = 5.0
 """How long a killed process may take to end on a busy machine."""
+_EARLIER = frozenset(psutil.pids())
+"""Processes that are no child of a test: the kernel's threads are most of a calm machine's."""
 
 
 class Belongings:
@@ -68,7 +70,7 @@ def our_processes(run_temp: Path) -> set[psutil.Process]:
     ours = set(descendants(psutil.Process()))
     mark = os.fsencode(run_temp)
     for pid in psutil.pids():
-        if pid != os.getpid() and is_marked(pid, mark):
+        if pid not in _EARLIER and is_marked(pid, mark):
             with suppress(psutil.Error):
                 ours.add(psutil.Process(pid))
     return ours
@@ -82,7 +84,7 @@ def is_marked(pid: int, mark: bytes) -> bool:
         return False
     try:
         for name in ("cmdline", "environ"):
-            # Without buffer and Path: this is read for every process of the machine, twice a test.
+            # Without buffer and Path: this is read for every process of the run, twice a test.
             with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
                 if mark in file.readall():
                     return True
