@@ -79,7 +79,7 @@ def test_pettingzoos_api_test(task, make, capsys):
     assert "Passed Parallel API test" in capsys.readouterr().out
 
 
-@EACH
+@pytest.mark.parametrize("task", ["3m", "3m_duel"])
 def test_pettingzoos_api_test_while_games_are_killed(task):
     env = Killed(task, max_loops=400, config=OFTEN)
     try:
@@ -90,7 +90,7 @@ def test_pettingzoos_api_test_while_games_are_killed(task):
         env.close()
 
 
-@EACH
+@pytest.mark.parametrize("task", ["MarineDuel", "terran_5_vs_5"])
 def test_pettingzoos_seed_tests(task):
     def make_env() -> SC2ParallelEnv:
         return SC2ParallelEnv(task, max_loops=160)

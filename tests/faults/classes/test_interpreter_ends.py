@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from every_class import LIBRARIES
+from tested import TESTED
 
 PROGRAM = Path(__file__).with_name("leaving.py")
 ENDS_WITHIN_S = 90.0
@@ -16,7 +17,7 @@ ENDS_WITHIN_S = 90.0
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", TESTED)
 def test_close_returns_however_the_interpreter_is_left(
     name: str, python_with: Callable[[str], str], standin_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

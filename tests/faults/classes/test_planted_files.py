@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from every_class import LIBRARIES
+from tested import TESTED
 
 PROGRAM = Path(__file__).with_name("planted.py")
 MARKER = "imported"
@@ -85,7 +86,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", [*LIBRARIES, "PauseGate", "page"])
+@pytest.mark.parametrize("name", [*TESTED, "PauseGate", "page"])
 def test_no_constructor_imports_it(
     name: str, planted: Path, python_with: Callable[[str], str]
 ) -> None:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from every_class import LIBRARIES, MODES, OF_ONE_GAME
+from tested import TESTED
 
 PROGRAM = Path(__file__).with_name("recycled.py")
 CASES = [
     (name, mode, envs)
-    for name in LIBRARIES
+    for name in TESTED
     for mode in MODES[name]
     for envs in (("tasks",) if name in OF_ONE_GAME else ("tasks", "env_fns"))
 ]

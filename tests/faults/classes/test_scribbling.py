@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 from every_class import LIBRARIES, MODES
+from tested import SLOW_TO_IMPORT, TESTED
 
 from tests.tiers import LONGER
 
 PROGRAM = Path(__file__).with_name("scribbling.py")
 TRANSITIONS = 20_000 if os.environ.get(LONGER) else 300
 CASES = [
-    *((name, mode, "task") for name in LIBRARIES for mode in MODES[name]),
+    *((name, mode, "task") for name in TESTED for mode in MODES[name]),
     *(("SubprocSC2VecEnv", "", space) for space in ("array", "dict", "no layout")),
     ("SC2VectorEnv", "SameStep", "no layout"),
-    ("SC2TianshouVectorEnv", "", "dict"),
+    *((name, "", "dict") for name in TESTED if name == SLOW_TO_IMPORT),
 ]
 
 

@@ -1,6 +1,8 @@
-"""Without the compiled step path: whole games, the rules of episodes, and replies that are wrong.
+"""Without the compiled step path in the workers: the rules of episodes, and replies that are wrong.
 
-The rest of the suite plays with it, if it is built; CONTRIBUTING.md says how to run it without.
+A game of its own is played so by `tests/game` (`event_loop_kind`), the pool's ends by `tests/unit`
+(`step_path`). The rest of the suite plays with it, if it is built; CONTRIBUTING.md says how to run
+it without.
 """
 
 from __future__ import annotations
@@ -15,8 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 TESTS = {
-    "tests/game/test_whole_game.py": "",
-    "tests/tasks/test_episode_rules.py": "",
+    "tests/tasks/test_episode_rules.py": "in_the_pool",
     "tests/faults/replies/test_bad_replies.py": "stepping",  # the compiled path is that of a step
 }
 """Files, and which of their tests: pytest's `-k`."""
