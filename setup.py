@@ -36,7 +36,7 @@ EXTENSIONS = {
     # The stand-in has the same numbers as in Python, to the last bit.
     "sc2standin.simulation.fights._pairs": ["-ffp-contract=off"],
 }
-"""Each module's options for the compiler."""
+"""Each module's options for the compiler; MSVC, which rounds so by itself, ignores this one."""
 
 
 def extension(name: str, options: list[str]) -> Extension:
@@ -45,12 +45,13 @@ def extension(name: str, options: list[str]) -> Extension:
         [f"{name.replace('.', '/')}.pyx"],
         define_macros=list(STABLE_ABI.items()),
         extra_compile_args=options,
+        libraries=["ws2_32"] if sys.platform == "win32" else [],
         py_limited_api=True,
     )
 
 
 extensions = []
-if cythonize is not None and sys.platform != "win32":
+if cythonize is not None:
     extensions = cythonize([extension(*one) for one in EXTENSIONS.items()], build_dir="build")
     for one in extensions:
         one.optional = True  # cythonize makes a new object and loses this

@@ -21,32 +21,65 @@ from cpython.buffer cimport (
 )
 from cpython.bytearray cimport PyByteArray_AsString, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize, PyBytes_Size
-from libc.errno cimport EAGAIN, errno
 from libc.stdint cimport (
     INT32_MAX, INT32_MIN, UINT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 )
 from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memcpy, memset, strcmp
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 cdef extern from *:
     """
+    #ifdef _MSC_VER  /* its x64 orders plain reads and writes so; /volatile:ms keeps the compiler's */
+    #define sc2pool_publish(word, value) (*(volatile uint64_t*)(word) = (value))
+    #define sc2pool_newest(word) (*(const volatile uint64_t*)(word))
+    #else
     #define sc2pool_publish(word, value) __atomic_store_n(word, value, __ATOMIC_RELEASE)
     #define sc2pool_newest(word) __atomic_load_n(word, __ATOMIC_ACQUIRE)
+    #endif
     """
     void publish "sc2pool_publish"(uint64_t* word, uint64_t value) nogil  # after all other writes
     uint64_t newest "sc2pool_newest"(const uint64_t* word) nogil  # before all other reads
 
 
-cdef extern from "poll.h" nogil:
-    struct pollfd:
-        int fd
-        short events
-        short revents
-
-    int poll(pollfd* watched, unsigned long n, int timeout_ms)
+cdef extern from *:
+    """
+    #ifdef _WIN32
+    /* Doorbells are sockets there. `Wire` is of Linux's event loops alone, so nothing calls the rest. */
+    #include <winsock2.h>
+    #define MSG_DONTWAIT 0
+    #define sc2pool_write(descriptor, buffer, size) send(descriptor, (const char*)(buffer), size, 0)
+    #define sc2pool_nothing_yet() (WSAGetLastError() == WSAEWOULDBLOCK)
+    static int sc2pool_wait(int sock, int loop, int timeout_ms) { return 0; }
+    static double sc2pool_now_s(void) { return GetTickCount64() * 1e-3; }
+    #else
+    #include <errno.h>
+    #include <poll.h>
+    #include <sys/socket.h>
+    #include <time.h>
+    #include <unistd.h>
+    #define sc2pool_write write
+    #define sc2pool_nothing_yet() (errno == EAGAIN)
+    static int sc2pool_wait(int sock, int loop, int timeout_ms)
+    {
+        struct pollfd watched[2] = {{sock, POLLIN, 0}, {loop, POLLIN, 0}};
+        return poll(watched, 2, timeout_ms) > 0 && watched[0].revents;
+    }
+    static double sc2pool_now_s(void)
+    {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return now.tv_sec + now.tv_nsec * 1e-9;
+    }
+    #endif
+    """
+    Py_ssize_t recv(int sock, void* buffer, size_t size, int flags) nogil
+    Py_ssize_t send(int sock, const void* buffer, size_t size, int flags) nogil
+    Py_ssize_t write "sc2pool_write"(int descriptor, const void* buffer, size_t size) nogil
+    bint nothing_yet "sc2pool_nothing_yet"() nogil  # of a `recv` that has failed
+    bint wait "sc2pool_wait"(int sock, int loop, int timeout_ms) nogil  # whether the socket is ready
+    double now_s "sc2pool_now_s"() nogil  # as `time.monotonic`
     enum:
-        POLLIN
+        MSG_DONTWAIT
 
 
 cdef extern from *:
@@ -64,17 +97,6 @@ cdef extern from *:
     """
     # Wait with an epoll; whether only the doorbell ended it, and no signal.
     bint only_rings "sc2pool_only_rings"(int epoll, int doorbell) nogil
-
-
-cdef extern from "unistd.h" nogil:
-    Py_ssize_t write(int descriptor, const void* buffer, size_t size)
-
-
-cdef extern from "sys/socket.h" nogil:
-    Py_ssize_t recv(int descriptor, void* buffer, size_t size, int flags)
-    Py_ssize_t send(int descriptor, const void* buffer, size_t size, int flags)
-    enum:
-        MSG_DONTWAIT
 
 
 # ---- the wire format ---------------------------------------------------------------------------
@@ -844,15 +866,11 @@ cdef class Wire:
             A `Plain`, if nothing was unusual. Otherwise as `taken`: pure Python goes on with it.
         """
         cdef Cursor messages[3]
-        cdef pollfd watched[2]
         cdef int state = -1
-        watched[0].fd = self.sock
-        watched[1].fd = self.loop
-        watched[0].events = watched[1].events = POLLIN
         if self.begin(first_id, actions, loops):
             with nogil:
                 # At the deadline, a signal, or work for the event loop, pure Python goes on.
-                while poll(watched, 2, remaining_ms(deadline_s)) > 0 and watched[0].revents:
+                while wait(self.sock, self.loop, remaining_ms(deadline_s)):
                     state = self.arrived(messages)
                     if state != 0:
                         break
@@ -935,15 +953,12 @@ cdef class Wire:
         if got > 0:
             self.received += got
             return 1
-        return 0 if got < 0 and errno == EAGAIN else -1
+        return 0 if got < 0 and nothing_yet() else -1
 
 
 cdef int remaining_ms(double deadline_s) noexcept nogil:
     """The time until the deadline, rounded up; -1 if there is none."""
-    cdef timespec now
-    cdef double left_s
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    left_s = deadline_s - now.tv_sec - now.tv_nsec * 1e-9
+    cdef double left_s = deadline_s - now_s()
     if left_s <= 0:
         return 0
     return -1 if left_s > 1e6 else <int>(left_s * 1000) + 1

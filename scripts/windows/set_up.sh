@@ -152,3 +152,36 @@ if [ "$(cat "$target/.ready" 2>/dev/null)" != "$wanted" ]; then
     printf 'Z:%s\nZ:%s\nimport wine_gaps\n' "${root//\//\\}" "${here//\//\\}" >"$packages/sc2pool.pth"
     echo "$wanted" >"$target/.ready"
 fi
+
+# 8. The compiled modules, from the C that Cython has made for `.venv`; without it they are pure Python.
+compile() { # MODULE as a path, then options
+    local c=$root/build/$1.c pyd=$root/$1.pyd
+    [ -e "$c" ] && [ "$c" -nt "$pyd" ] || return 0
+    say "compiling $1"
+    x86_64-w64-mingw32-gcc -shared -O2 -s -static-libgcc "${@:2}" \
+        -DPy_LIMITED_API=0x030B0000 -DCYTHON_LIMITED_API=1 -I "$target/build/include" "$c" \
+        -L "$target/build" -lpython3 -lws2_32 -o "$pyd"
+}
+if [ ! -e "$target/build/libpython3.a" ]; then
+    cp -r "$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("include"))')" "$target/build/include"
+    cat >"$target/build/include/pyconfig.h" <<'C'
+/* Of Windows on x64, as far as the stable ABI asks for it. */
+#define MS_WIN64
+#define MS_WINDOWS
+#define Py_ENABLE_SHARED
+#define HAVE_DECLSPEC_DLL
+#define SIZEOF_SHORT 2
+#define SIZEOF_INT 4
+#define SIZEOF_LONG 4
+#define SIZEOF_LONG_LONG 8
+#define SIZEOF_SIZE_T 8
+#define SIZEOF_TIME_T 8
+#define SIZEOF_VOID_P 8
+#define SIZEOF_WCHAR_T 2
+#define ALIGNOF_SIZE_T 8
+C
+    sed 's/=.*//' "$target/build/python3.def" >"$target/build/names.def"
+    x86_64-w64-mingw32-dlltool -d "$target/build/names.def" -l "$target/build/libpython3.a"
+fi
+compile sc2pool/_fast
+compile sc2standin/simulation/fights/_pairs -ffp-contract=off
