@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TextIO
 
 from sc2pool.platform import WINDOWS
 from sc2pool.processes import windows
@@ -64,8 +65,8 @@ def start_python(
         return subprocess.Popen(
             command,
             stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
+            stdout=_or_nowhere(stdout, sys.__stdout__),
+            stderr=_or_nowhere(stderr, sys.__stderr__),
             creationflags=windows.creation_flags(),
             env=its_environment,
         )
@@ -79,6 +80,14 @@ def start_python(
         process_group=None if own_session else 0,
         env=its_environment,
     )
+
+
+def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:
+    """Where a child's output goes if this program may have none: a service, pythonw.
+
+    `subprocess` would give the child a pipe that nobody reads, and its first line would fail.
+    """
+    return subprocess.DEVNULL if given is None and inherited is None else given
 
 
 def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:

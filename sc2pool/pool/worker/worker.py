@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,6 +163,7 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
         except BaseException as error:  # of a signal handler or a callback of the user's
             worker.report(error)
     # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler.
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # none is there, or nobody reads it
+            stream.flush()
     os._exit(0)

@@ -1,0 +1,82 @@
+"""Where the game is and how the program was started: it plays, or one line says why not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
+from sc2pool.errors import ConfigError
+
+WITHOUT_A_CONSOLE = """
+import sys
+from pathlib import Path
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+
+class Prints(MoveToBeacon):
+    def observe(self, state):
+        print("seen")
+        return super().observe(state)
+
+env = SubprocSC2VecEnv(n=1, task=Prints)
+env.reset()
+env.step([env.action_space.sample()])
+env.close()
+Path(sys.argv[1]).write_text(f"{sys.stdout} {env.stats().faults}")
+"""
+
+
+def test_an_installation_with_spaces_and_umlauts(tmp_path: Path) -> None:
+    folder = tmp_path / "Spiele für Ömer (neu)" / "StarCraft II"
+    install = [sys.executable, "-m", "sc2standin", "install", str(folder)]
+    subprocess.run(install, check=True, stdout=subprocess.DEVNULL, timeout=100)
+    env = SC2VectorEnv("MoveToBeacon", n=1, game=folder)
+    env.reset(seed=1)
+    env.step(env.action_space.sample())
+    assert env.stats().faults == 0
+    env.close()
+
+
+def test_no_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = tmp_path / "nowhere"
+    monkeypatch.setenv("SC2PATH", str(nowhere))
+    with pytest.raises(ConfigError) as caught:
+        SubprocSC2VecEnv(n=1)
+    assert str(caught.value).count("\n") == 0
+    assert f"{nowhere} does not exist" in str(caught.value)
+
+
+def test_an_executable_that_is_no_program(standin_dir: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "no program"
+    version = folder / "Versions" / "Base99999"
+    version.mkdir(parents=True)
+    (version / "SC2_x64.exe").write_text("of another system")
+    (folder / "Maps").mkdir()
+    for name in (standin_dir / "Maps").rglob("MoveToBeacon.SC2Map"):
+        (folder / "Maps" / name.name).write_bytes(name.read_bytes())
+    with pytest.raises(ConfigError, match=r"SC2_x64\.exe") as caught:
+        SubprocSC2VecEnv(n=1, game=folder)
+    assert str(caught.value).splitlines()[0]
+
+
+def test_a_start_without_a_console(standin_dir: Path, tmp_path: Path) -> None:
+    """As pythonw, a service or a task of the scheduler: there is nothing to print to."""
+    said = tmp_path / "said"
+    script = tmp_path / "script.py"
+    script.write_text(WITHOUT_A_CONSOLE)
+    # The interpreter closes what it has, as pythonw has none, and starts the script.
+    none = "sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = None"
+    run = f"import runpy, sys; {none}; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", run, script, said],
+        stdin=subprocess.DEVNULL,
+        creationflags=subprocess.DETACHED_PROCESS,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert said.read_text() == "None 0"
