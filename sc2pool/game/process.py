@@ -42,6 +42,8 @@ _FOLDER_PREFIX: Final = "sc2pool-game-"
 _LOG: Final = "game.log"
 _LINES: Final = 20
 """How many of the log's last lines are shown."""
+_FILE_ERRORS: Final = (2, 3, 5, 193, 216, 740)
+"""Windows' codes: no such file or path, no access, no program, of other CPUs, of an admin."""
 _PORT_REFUSED_LINE: Final = b"Failed to create the socket."
 
 _POSIX_NAMES = "HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH XDG_RUNTIME_DIR"
@@ -262,9 +264,16 @@ def _start(
     try:
         return start() if in_worker else uninterrupted(start)
     except OSError as error:
-        if error.filename is None or is_shortage(error):
-            raise  # not the file is to blame, but the system
+        if not _is_about_the_file(error):
+            raise
         raise ConfigError(f"cannot start {installation.executable}: {error}") from error
+
+
+def _is_about_the_file(error: OSError) -> bool:
+    """True if the executable is to blame for a failed start, False if the system is."""
+    if WINDOWS:  # it names no file
+        return getattr(error, "winerror", None) in _FILE_ERRORS
+    return error.filename is not None and not is_shortage(error)
 
 
 def _remove(folder: Path) -> None:
