@@ -12,7 +12,8 @@ import os
 import resource
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -75,6 +76,16 @@ def _write(path: Path, text: str) -> bool:
     return False
 
 
+@contextmanager
+def temp_folder() -> Iterator[int]:
+    """A descriptor of it, because another attack may mount something over its path."""
+    folder = os.open(tempfile.gettempdir(), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
 def full_disk(arena: Arena, rng: Random) -> None:
     """Nothing can be written."""
     arena.beside(_full_disk, soon(rng), LONGEST_S * rng.random())
@@ -83,14 +94,16 @@ def full_disk(arena: Arena, rng: Random) -> None:
 
 def _full_disk(delay_s: float, hold_s: float) -> None:
     time.sleep(delay_s)
-    filler = Path(tempfile.gettempdir()) / "filler"
-    try:
-        with suppress(OSError), filler.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(FILLER_BYTES))
-        time.sleep(hold_s)
-    finally:
-        filler.unlink(missing_ok=True)
+    with temp_folder() as folder:
+        filler = os.open("filler", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
+        try:
+            with suppress(OSError):
+                while True:
+                    os.write(filler, bytes(FILLER_BYTES))
+            time.sleep(hold_s)
+        finally:
+            os.close(filler)
+            os.unlink("filler", dir_fd=folder)
 
 
 def no_inodes(arena: Arena, rng: Random) -> None:
@@ -102,20 +115,21 @@ def no_inodes(arena: Arena, rng: Random) -> None:
 def _no_inodes(delay_s: float, hold_s: float) -> None:
     time.sleep(delay_s)
     made = []
-    try:
-        for number in range(1_000_000):
-            path = Path(tempfile.gettempdir()) / f"inode{number}"
-            try:
-                path.touch()
-            except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
-                break
-            made.append(path)
-        time.sleep(hold_s)
-    finally:
-        for path in made:
-            path.unlink(missing_ok=True)
+    with temp_folder() as folder:
+        try:
+            for number in range(1_000_000):
+                name = f"inode{number}"
+                try:
+                    os.close(os.open(name, os.O_WRONLY | os.O_CREAT, dir_fd=folder))
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    break
+                made.append(name)
+            time.sleep(hold_s)
+        finally:
+            for name in made:
+                os.unlink(name, dir_fd=folder)
 
 
 def limits_of_a_process(arena: Arena, rng: Random, kind: int, target: str) -> None:
