@@ -44,6 +44,7 @@ LONG = ("studies", "benchmark", "chaos", "peers", "simulation", "ray", "faults/c
 WINDOWS = (
     "windows",
     "unit/processes/test_exit.py",
+    "unit/protocol/test_compiled.py",
     "unit/pool/queues/test_slot.py",
     "unit/pool/stepping/test_batch.py",
     "unit/pool/ipc/test_descriptors.py",

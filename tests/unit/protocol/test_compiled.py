@@ -37,7 +37,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game
 from sc2pool.game.installation import find, find_map
 from sc2pool.game.wire import frames
-from sc2pool.platform import LINUX
+from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.requests import step_burst
@@ -50,6 +50,7 @@ OWN_MARINES = Kind("Marine")
 needs_it = pytest.mark.skipif(
     compiled.STEP_PATH != "compiled", reason="the compiled step path is not installed"
 )
+waits = pytest.mark.skipif(WINDOWS, reason="it waits with epoll, in Linux's event loop alone")
 
 
 def reply(**fields: object) -> sc_pb.Response:
@@ -327,6 +328,7 @@ def test_a_step_in_turns_is_begun_and_finished(n_actions):
 
 
 @needs_it
+@waits
 @pytest.mark.parametrize("part_bytes", [1, 7, 4096, 1 << 20])
 @pytest.mark.parametrize("n_units", [3, 1000])
 def test_replies_in_parts(n_units, part_bytes):
@@ -341,6 +343,7 @@ def test_replies_in_parts(n_units, part_bytes):
 
 
 @needs_it
+@waits
 def test_a_large_reply_needs_more_room():
     action, step, observed = messages_of(a_step())
     message = sc_pb.Response.FromString(observed)
@@ -351,6 +354,7 @@ def test_a_large_reply_needs_more_room():
 
 
 @needs_it
+@waits
 @pytest.mark.parametrize(
     ("parts", "closes"),
     [
