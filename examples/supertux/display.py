@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
@@ -20,7 +20,8 @@ from examples.supertux.needs import DISPLAY_SERVER, program
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.process import game_environment
 from sc2pool.processes.exit import describe_exit
-from sc2pool.processes.with_parent import die_with_parent
+from sc2pool.processes.follower import is_follower
+from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
 WIDTH: Final = 320
 HEIGHT: Final = 240
@@ -41,6 +42,7 @@ class VirtualDisplay:
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "xvfb.log"
+        self._let_go: Callable[[], None] = lambda: None
         read_fd, write_fd = os.pipe()
         with os.fdopen(read_fd, "rb", buffering=0) as number_pipe:
             try:
@@ -48,6 +50,8 @@ class VirtualDisplay:
             finally:
                 os.close(write_fd)
             try:
+                if not is_follower():  # a worker ends with all that it has started
+                    self._let_go = end_with_this_process(self._server)
                 self.name = f":{self._read_number(number_pipe)}"
                 """Value of the environment variable `DISPLAY`."""
             except BaseException:
@@ -127,3 +131,5 @@ class VirtualDisplay:
         except subprocess.TimeoutExpired:  # a stopped process ignores SIGTERM
             self._server.kill()
             self._server.wait()
+        self._let_go()
+        self._let_go = lambda: None
