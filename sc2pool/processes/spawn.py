@@ -83,9 +83,9 @@ def start_python(
 
 
 def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:
-    """Where a child's output goes if this program may have none: a service, pythonw.
+    """What a child's output is: nowhere if this program has no stream to pass on, as in pythonw.
 
-    `subprocess` would give the child a pipe that nobody reads, and its first line would fail.
+    Otherwise `subprocess` gives the child a pipe without a reader, and its first `print` fails.
     """
     return subprocess.DEVNULL if given is None and inherited is None else given
 

@@ -162,8 +162,9 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
             runner.run(until_done(OwnTask(worker.serve(), loop)))
         except BaseException as error:  # of a signal handler or a callback of the user's
             worker.report(error)
-    # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler.
+    # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler, and
+    # not a stream that is missing or closed, or whose reader is gone.
     for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, OSError, ValueError):  # none is there, or nobody reads it
+        with suppress(AttributeError, OSError, ValueError):
             stream.flush()
     os._exit(0)

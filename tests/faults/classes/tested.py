@@ -8,6 +8,6 @@ from every_class import LIBRARIES
 
 from tests.tiers import LONGER
 
-SLOW_TO_IMPORT = "SC2TianshouVectorEnv"
+_SLOW_TO_IMPORT = "SC2TianshouVectorEnv"
 """Its library alone takes 4 s of CPU; `tests/libraries` has tests of this class that always run."""
-TESTED = [name for name in LIBRARIES if name != SLOW_TO_IMPORT or os.environ.get(LONGER)]
+TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or os.environ.get(LONGER)]
