@@ -153,36 +153,44 @@ def add_play(commands: Commands) -> None:
     play = commands.add_parser(
         "play",
         help="let a trained model play",
-        description="Let a trained model play: a game as an ordinary python-sc2 bot, or matches "
-        "against another model or the task's scripted player.",
+        description="Let a trained model play episodes, or matches against another model, the "
+        "task's scripted player or the game's own computer. Replay, video and GIF are of the first "
+        "episode.",
     )
     play.set_defaults(run=run_of("playing.play"))
     play.add_argument(
-        "model", type=Path, metavar="MODEL", help="what SB3 has saved, such as runs/…/model.zip"
+        "model",
+        type=Path,
+        metavar="RUN|MODEL",
+        help="a run's folder, or what SB3 has saved, such as runs/…/model.zip",
     )
-    add_task(play, required=True)
-    add_game(play, default="auto")
     play.add_argument(
-        "--algo", default="ppo", choices=ALGORITHMS, help="that trained it (default: ppo)"
+        "--task", metavar="NAME|MODULE:CLASS", help="what is played (default: the run's own task)"
     )
-    play.add_argument("--seed", type=integer(0), help="of the game (default: a new one each time)")
-    as_bot = play.add_argument_group("as a bot")
-    as_bot.add_argument(
+    add_game(play)
+    play.add_argument(
+        "--episodes", type=integer(1), default=10, help="how many, or matches (default: 10)"
+    )
+    play.add_argument("--n", type=integer(1), default=1, help="number of games (default: 1)")
+    play.add_argument(
+        "--seed", type=integer(0, 2**32 - 1), help="makes it repeatable (default: none)"
+    )
+    play.add_argument(
+        "--stochastic", action="store_true", help="draw actions, as in training and in matches"
+    )
+    play.add_argument("--realtime", action="store_true", help="the games run by themselves")
+    play.add_argument(
+        "--watch", action="store_true", help="show the games on a local web page, at their own pace"
+    )
+    for name, what in (("replay", "replay"), ("video", "video"), ("gif", "picture")):
+        play.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"write a {what}")
+    other = play.add_mutually_exclusive_group()
+    other.add_argument("--against", metavar="MODEL|scripted", help="who plays the other side")
+    other.add_argument(
         "--opponent",
         nargs=2,
         metavar=("RACE", "DIFFICULTY"),
-        help="the computer, in python-sc2's words: zerg medium, random veryeasy, …",
-    )
-    as_bot.add_argument("--realtime", action="store_true", help="as fast as people play")
-    as_bot.add_argument(
-        "--stochastic", action="store_true", help="draw actions, as in training and in matches"
-    )
-    matches = play.add_argument_group("in matches")
-    matches.add_argument("--against", metavar="MODEL|scripted", help="who plays the other side")
-    matches.add_argument("--matches", type=integer(1), default=10, help="how many (default: 10)")
-    matches.add_argument("--replay", type=Path, metavar="FILE", help="write the first one's replay")
-    matches.add_argument(
-        "--picture", type=Path, metavar="FILE", help="draw the first one, as a GIF"
+        help="the game's computer plays it: zerg medium, random veryeasy, …",
     )
 
 
@@ -190,13 +198,15 @@ def add_replay(commands: Commands) -> None:
     """`sc2pool replay`."""
     replay = commands.add_parser(
         "replay",
-        help="draw a replay as an animated picture",
-        description="Draw a replay as an animated picture. The game must be the one that wrote it: "
-        "the stand-in for a replay of the stand-in.",
+        help="say what a replay holds, or draw it as an animated picture",
+        description="Say what a replay holds, or draw it as an animated picture. The game must be "
+        "the one that wrote it: the stand-in for a replay of the stand-in.",
     )
     replay.set_defaults(run=run_of("playing.replay"))
     replay.add_argument("replay", type=Path, metavar="REPLAY.SC2Replay")
-    replay.add_argument("picture", type=Path, metavar="PICTURE.gif", help="the file to write")
+    replay.add_argument(
+        "picture", type=Path, nargs="?", metavar="PICTURE.gif", help="the file to write"
+    )
     add_game(replay, default="auto")
     replay.add_argument(
         "--every", type=integer(1), default=8, help="game loops between two frames (default: 8)"

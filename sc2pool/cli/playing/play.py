@@ -1,84 +1,185 @@
-"""`sc2pool play`: a trained model plays, and how it did is printed.
+"""`sc2pool play`: a trained model plays episodes or matches, and what came of them is printed.
 
-It plays as an ordinary python-sc2 bot; the opponent is the game's own computer player, on maps that
-have a second player. With `--against` it plays matches (`matches`).
+With an opponent the model draws its actions, as the opponent does and as both did in training;
+else it plays its best ones. Replay, video and GIF are of the first episode.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
+import numpy as np
+from s2clientprotocol import common_pb2, sc2api_pb2
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.cli.arguments import check_writable
+from sc2pool.cli.playing.episodes import Ended, play_episodes
+from sc2pool.cli.playing.subject import Subject, find_subject
+from sc2pool.cli.stop import say
+from sc2pool.cli.training.self_play.opponents import SCRIPTED, scripted_player
+from sc2pool.cli.training.video import Video
+from sc2pool.cli.units import game_name
+from sc2pool.config import Computer, PoolConfig, ReplayPolicy
+from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError
-from sc2pool.game.installation import find, find_map
+from sc2pool.optional import require
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.policy_bot import PolicyBot
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.players.replays import REPLAY
+
+_FIRST_ONLY = 1 << 60
+"""Of a replay policy: of all episode numbers only 0 is a multiple."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Play what the arguments say."""
-    task = resolve(args.task)
-    if not args.model.is_file():
-        raise ConfigError(f"{args.model}: no such file")
-    if args.against is not None:
-        from sc2pool.cli.playing.matches import play_matches  # noqa: PLC0415 - it imports SB3
-
-        print(play_matches(args, task))
-    else:
-        print(play_as_bot(args, task))
+    subject = find_subject(args.model, args.task, args.game)
+    check_files(args)
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        env = make_games(args, subject, folder)
+        opened.callback(env.close)
+        loops = env.get_attr("step_mul", [0])[0] if args.watch else None
+        print(f"{subject.task.__name__}, {subject.path}, {game_name(env.stats().game_version)}")
+        film = Films(args, env)
+        opened.callback(film.close)
+        ended = play_episodes(
+            env,
+            load_policy(subject, args.seed),
+            args.episodes,
+            deterministic=not (args.stochastic or args.against),
+            loops=loops,
+            film=film.film,
+        )
+        print(summary(list(shown(ended, args.replay)), args.against))
     return 0
 
 
-def play_as_bot(args: argparse.Namespace, task: type[TaskDefinition]) -> str:
-    """Play one game; a line that says how it went.
+def load_policy(subject: Subject, seed: int | None) -> Any:
+    """The model's policy; with a seed it draws the same actions again."""
+    policy = subject.model.load()
+    if seed is not None:
+        import torch  # noqa: PLC0415 - the policy has imported it
 
-    Raises:
-        ConfigError: the model or the task cannot be played, no installation, no such map.
-    """
-    installation = find(args.game)
-    map_path = find_map(installation, task.map_name)
-    check_algorithm(args.algo, task)
-    model = ALGORITHMS[args.algo].load_class().load(args.model, device="cpu")
-    bot = PolicyBot(task, model, deterministic=not args.stochastic)
-    os.environ["SC2PATH"] = str(installation.root)
-    # python-sc2 takes over signals and logging when `sc2.main` is imported, so not before this.
-    from sc2.main import run_game  # noqa: PLC0415
-    from sc2.maps import Map  # noqa: PLC0415
+        torch.manual_seed(seed)
+    return policy
 
-    result: Any = run_game(
-        Map(map_path),
-        _players(bot, task, args.opponent),
-        realtime=bool(args.realtime),
-        random_seed=args.seed,
-        disable_fog=task.disable_fog,
+
+def check_files(args: argparse.Namespace) -> None:
+    """Raise `ConfigError` for a file that cannot be written."""
+    for option in ("replay", "video", "gif"):
+        if (path := getattr(args, option)) is not None:
+            check_writable(path.parent, f"--{option}")
+            if path.is_dir():
+                raise ConfigError(f"--{option} {path}: is a folder, expected a file")
+    if args.video is not None:
+        require("--video", "imageio_ffmpeg")
+
+
+def make_games(args: argparse.Namespace, subject: Subject, replays: Path) -> PoolVecEnv[Any]:
+    """The games that are played; replays go into the folder."""
+    keep = ReplayPolicy(replays, every=_FIRST_ONLY, best=False) if args.replay else None
+    task, opponent = against(args, subject.task)
+    return SubprocSC2VecEnv(
+        n=min(args.n, args.episodes),
+        task=task,
+        game=subject.game,
+        seed=args.seed,
+        realtime=args.realtime,
+        render_mode="human" if args.watch else "rgb_array",
+        config=PoolConfig(replays=keep),
+        **({} if opponent is None else {"opponent": opponent}),
     )
+
+
+def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, Any]:
+    """The task, with the computer that is asked for, and the opponent in a task of two players."""
+    if args.opponent is not None:
+        race, difficulty = args.opponent
+        computer = Computer(
+            race=_value(common_pb2.Race, race), difficulty=_value(sc2api_pb2.Difficulty, difficulty)
+        )
+        if task.players == 2:
+            return task, computer
+        return type(task.__name__, (task,), {"opponents": (computer,)}), None
+    if args.against != SCRIPTED:
+        return task, args.against
+    scripted = scripted_player(task)
+    if scripted is None:
+        raise ConfigError(f"--against {SCRIPTED}: {task.__name__} has no scripted player")
+    return task, scripted
+
+
+def _value(kind: Any, name: str) -> int:
+    """The enum's value of this name, however it is capitalised."""
+    for known, number in kind.items():
+        if known.lower() == name.lower():
+            return int(number)
+    raise ConfigError(f"--opponent: {name!r} is none of {', '.join(kind.keys())}")
+
+
+class Films:
+    """The video and the GIF that are asked for, of the first episode."""
+
+    def __init__(self, args: argparse.Namespace, env: PoolVecEnv[Any]) -> None:
+        fps = float(env.pool.metadata["render_fps"])
+        self._films: list[Any] = []
+        if args.video is not None:
+            self._films.append(Video(args.video, env.pool, fps))
+        if args.gif is not None:
+            from sc2pool.cli.playing.picture import GifFilm  # noqa: PLC0415 - needs Pillow
+
+            self._films.append(GifFilm(args.gif, env.pool, fps))
+
+    def film(self, over: bool) -> None:
+        """Add a frame; the first episode is `over` when the env shows the next one."""
+        for film in self._films:
+            film.film(over)
+
+    def close(self) -> None:
+        """Drop what is unfinished."""
+        for film in self._films:
+            film.close()
+
+
+def shown(episodes: Iterator[Ended], replay: Path | None) -> Iterator[Ended]:
+    """The same, each printed; the first one's replay is put where it is asked for."""
+    print("episode     return   steps  end")
+    for number, ended in enumerate(episodes, 1):
+        figures = f"{number:7d} {ended.episode_return:10.2f} {ended.steps:7d}  {ended.end}"
+        print(figures, flush=True)
+        if replay is not None and number == 1:
+            keep_replay(ended, replay)
+        yield ended
+
+
+def keep_replay(ended: Ended, path: Path) -> None:
+    """Put the replay of the episode where it is asked for, or say why it is not there."""
+    try:
+        shutil.move(ended.info[REPLAY], path)
+    except KeyError:
+        say(f"no {path}: the game did not save this episode")
+    except OSError as error:
+        say(f"cannot write {path}: {error.strerror or error}")
+
+
+def summary(episodes: list[Ended], opponent: str | None) -> str:
+    """What came of the episodes that no fault cut short."""
+    whole = [episode for episode in episodes if episode.whole]
+    returns = np.array([episode.episode_return for episode in whole])
+    words = f"mean return {returns.mean():.2f} ± {returns.std():.2f} over {len(whole)} episodes"
+    if opponent is None:
+        return words
+    results = Counter(episode.end for episode in whole)
+    undecided = len(whole) - results["win"] - results["loss"]
+    ties = f", {undecided} undecided" if undecided else ""
     return (
-        f"{task.__name__}, game {bot.game_version}: {bot.steps} steps, "
-        f"return {bot.episode_return:g}, result {result.name}"
+        f"won {results['win']} of {len(whole)} matches against {opponent}, "
+        f"lost {results['loss']}{ties}; {words}"
     )
-
-
-def _players(bot: Any, task: type[TaskDefinition], opponent: list[str] | None) -> list[Any]:
-    """The bot, and the computers it plays against: the one asked for, else the task's own."""
-    from sc2.data import Difficulty, Race  # noqa: PLC0415
-    from sc2.player import Bot, Computer  # noqa: PLC0415
-
-    computers = [
-        Computer(Race(computer.race), Difficulty(computer.difficulty))
-        for computer in task.opponents
-    ]
-    if opponent is not None:
-        race, difficulty = opponent
-        computers = [Computer(_member(Race, race), _member(Difficulty, difficulty))]
-    return [Bot(Race(task.race_requested), bot), *computers]
-
-
-def _member(kind: Any, name: str) -> Any:
-    """The enum's member of this name, however it is capitalised."""
-    for one in kind:
-        if one.name.lower() == name.lower():
-            return one
-    raise ConfigError(f"--opponent: {name!r} is none of {', '.join(one.name for one in kind)}")

@@ -1,4 +1,4 @@
-"""`sc2pool replay`: a replay becomes an animated picture.
+"""`sc2pool replay`: what a replay holds, in words or as an animated picture.
 
 The replay must be of the game that plays it: a replay of the stand-in for the stand-in.
 """
@@ -6,62 +6,95 @@ The replay must be of the game that plays it: a replay of the stand-in for the s
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
-from PIL import Image
+from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.playing.picture import frame_of, write_picture
+from sc2pool.cli.arguments import check_writable
+from sc2pool.cli.units import duration, game_name
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
 from sc2pool.game.game import Game
 from sc2pool.game.installation import find
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.replies import require
 from sc2pool.protocol.status import Status
-from sc2pool.render.frame import draw
 from sc2pool.waiting import run_in_selector_loop
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw what the arguments say."""
+    """Print or draw what the arguments say."""
     try:
         content = args.replay.read_bytes()
     except OSError as error:
         raise ConfigError(f"{args.replay}: {error.strerror}") from error
-    frames = run_in_selector_loop(_play(content, args))
-    write_picture(args.picture, frames, args.every)
-    print(f"{args.picture}: {len(frames)} frames")
+    if args.picture is not None:
+        check_writable(args.picture.parent, "PICTURE.gif")
+    act = _summarise if args.picture is None else _draw
+    print(run_in_selector_loop(_with_game(args, lambda game: act(game, content, args))))
     return 0
 
 
-async def _play(content: bytes, args: argparse.Namespace) -> list[Image.Image]:
-    """All frames of the replay."""
+async def _with_game(args: argparse.Namespace, act: Callable[[Game], Awaitable[str]]) -> str:
+    """What `act` does with a game."""
     limits = Limits()
     game = await Game.launch(find(args.game), limits, deadline=Deadline.after(limits.launch_s))
     try:
-        reply = await game.request(
-            sc_pb.Request(
-                start_replay=sc_pb.RequestStartReplay(
-                    replay_data=content,
-                    observed_player_id=args.player,
-                    options=sc_pb.InterfaceOptions(raw=True, score=True),
-                )
-            )
-        )
-        require(reply, "start_replay")
-        return [frame async for frame in _frames_of(game, args.every)]
+        return await act(game)
     finally:
         game.close()
 
 
-async def _frames_of(game: Game, every_loops: int) -> AsyncIterator[Image.Image]:
-    """A frame of the current loop, and one after each step until the replay is over."""
+async def _summarise(game: Game, content: bytes, args: argparse.Namespace) -> str:
+    """Map, length and version, and how each player ended."""
+    request = sc_pb.RequestReplayInfo(replay_data=content)
+    reply = await game.request(sc_pb.Request(replay_info=request))
+    require(reply, "replay_info")
+    info = reply.replay_info
+    return "\n".join(
+        [
+            f"{args.replay}: {info.map_name}, {info.game_duration_loops:,} loops "
+            f"({duration(info.game_duration_loops / LOOPS_PER_S)}), "
+            f"{game_name(info.game_version)}",
+            *(f"  {_player(one)}" for one in info.player_info),
+        ]
+    )
+
+
+def _player(extra: sc_pb.PlayerInfoExtra) -> str:
+    player, result = extra.player_info, "no result"
+    if extra.HasField("player_result"):
+        result = sc_pb.Result.Name(extra.player_result.result).lower()
+    kind = sc_pb.PlayerType.Name(player.type).lower()
+    race = common_pb2.Race.Name(player.race_actual or player.race_requested).lower()
+    return f"player {player.player_id}: {kind}, {race}, {result}"
+
+
+async def _draw(game: Game, content: bytes, args: argparse.Namespace) -> str:
+    """Draw all frames of the replay."""
+    from sc2pool.cli.playing.picture import frame_of, write_picture  # noqa: PLC0415 - needs Pillow
+    from sc2pool.render.frame import draw  # noqa: PLC0415
+
+    request = sc_pb.RequestStartReplay(
+        replay_data=content,
+        observed_player_id=args.player,
+        options=sc_pb.InterfaceOptions(raw=True, score=True),
+    )
+    require(await game.request(sc_pb.Request(start_replay=request)), "start_replay")
     info = await game.game_info()
+    frames = [frame_of(draw(info, seen)) async for seen in _observations_of(game, args.every)]
+    write_picture(args.picture, frames, LOOPS_PER_S / args.every)
+    return f"{args.picture}: {len(frames)} frames"
+
+
+async def _observations_of(game: Game, every_loops: int) -> AsyncIterator[sc_pb.Observation]:
+    """What is seen in the current loop, and after each step until the replay is over."""
     status = Status.IN_REPLAY
     while True:
         seen = await game.request(sc_pb.Request(observation=sc_pb.RequestObservation()))
-        yield frame_of(draw(info, seen.observation.observation))
+        yield seen.observation.observation
         if status != Status.IN_REPLAY:
             return
         stepped = await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=every_loops)))

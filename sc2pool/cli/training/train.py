@@ -240,4 +240,4 @@ def closing_words(
         command = os.environ.get("SC2POOL_COMMAND", "sc2pool train")
         words += f"\nto continue: {command} --resume {shlex.quote(str(options.out))}"
         words += f" --ray {options.ray}" if options.ray else ""
-    return words
+    return words + f"\nto see it play: sc2pool play {shlex.quote(str(options.out))} --watch"

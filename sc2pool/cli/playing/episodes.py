@@ -1,0 +1,88 @@
+"""A policy plays episodes on a pool, and what came of each is said at once.
+
+Rules: each game plays its share of the episodes, so short ones count no more than long ones; an
+episode that a fault cut short is shown, counts in no mean, and is played again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sc2pool.envs.sb3 import PoolVecEnv
+from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.tasks.opponents.policies import Policy
+from sc2pool.tasks.opponents.results import RESULT
+
+
+class Ended(NamedTuple):
+    """An episode."""
+
+    episode_return: float
+    """The sum of the first player's rewards."""
+    steps: int
+    end: str
+    """The match's result, else how it ended."""
+    whole: bool
+    """No fault cut it short."""
+    info: dict[str, Any]
+    """The last one."""
+
+
+def play_episodes(
+    env: PoolVecEnv[Any],
+    policy: Policy,
+    episodes: int,
+    *,
+    deterministic: bool,
+    loops: int | None = None,
+    film: Callable[[bool], None],
+) -> Iterator[Ended]:
+    """Play that many whole episodes.
+
+    Args:
+        env: the games, not reset yet.
+        policy: plays every row.
+        episodes: how many.
+        deterministic: whether it plays its best actions instead of drawing them.
+        loops: of a step, to play no faster than people watch; None for as fast as it goes.
+        film: called when there is a new frame of the first game, with whether its episode is over.
+    """
+    games, first_rows = env.pool.n, range(0, env.num_envs, env.pool.rows)
+    left = [(episodes + game) // games for game in range(games)]
+    masks = "action_masks" in inspect.signature(policy.predict).parameters
+    returns, steps = np.zeros(env.num_envs), np.zeros(env.num_envs, int)
+    seen, over, state = env.reset(), np.ones(env.num_envs, bool), None
+    next_step = time.monotonic()
+    film(False)
+    while any(left):
+        more = {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
+        actions, state = policy.predict(
+            seen, state=state, episode_start=over, deterministic=deterministic, **more
+        )
+        seen, rewards, over, infos = env.step(actions)
+        film(bool(over[0]))
+        returns += rewards
+        steps += 1
+        for game, row in enumerate(first_rows):
+            if over[row] and left[game]:
+                end, whole = end_of(infos[row])
+                left[game] -= whole
+                yield Ended(float(returns[row]), int(steps[row]), end, whole, infos[row])
+        returns[over] = steps[over] = 0
+        if loops is not None:
+            next_step += loops / LOOPS_PER_S
+            time.sleep(max(0.0, next_step - time.monotonic()))
+
+
+def end_of(info: dict[str, Any]) -> tuple[str, bool]:
+    """How the episode with this last info ended, in words, and whether no fault cut it short."""
+    if "sc2pool.fault" in info:
+        return f"fault: {info['sc2pool.fault']['kind']}", False
+    if RESULT in info:
+        return info[RESULT], True
+    return "time limit" if info["TimeLimit.truncated"] else "ended", True

@@ -1,0 +1,159 @@
+"""`sc2pool play`: what was trained plays episodes and matches, which can be watched and kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import count
+
+import numpy as np
+import psutil
+import pytest
+from gymnasium import Env
+from PIL import Image
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.cli.main import main
+from sc2pool.cli.playing.episodes import end_of, play_episodes
+from sc2pool.tasks.registry import resolve
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run's folder: a model, and the task that it was trained for."""
+
+    class Spaces(Env):
+        observation_space = resolve("MarineDuel").observation_space
+        action_space = resolve("MarineDuel").action_space
+
+    folder = tmp_path_factory.mktemp("models") / "run"
+    folder.mkdir()
+    PPO("MlpPolicy", DummyVecEnv([Spaces]), n_steps=8, batch_size=8, seed=1).save(
+        folder / "model.zip"
+    )
+    (folder / "config.json").write_text(json.dumps({"options": {"task": "MarineDuel"}}))
+    return folder
+
+
+@pytest.fixture
+def play(standin_dir, capsys):
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main(["play", *map(str, arguments), f"--game={standin_dir}"])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_two_models(play, trained, tmp_path):
+    replay, gif, video = tmp_path / "a.SC2Replay", tmp_path / "a.gif", tmp_path / "a.mp4"
+    code, said, _ = play(
+        trained,
+        f"--against={trained / 'model.zip'}",
+        "--episodes=2",
+        "--seed=1",
+        f"--replay={replay}",
+        f"--gif={gif}",
+        f"--video={video}",
+    )
+    assert code == 0
+    assert f" of 2 matches against {trained / 'model.zip'}, lost " in said
+    assert replay.read_bytes()[:4] == b"MPQ\x1a"
+    assert video.read_bytes()[4:8] == b"ftyp"
+    with Image.open(gif) as image:
+        assert image.size == (640, 480)
+        assert image.n_frames == int(
+            re.search(r"\n +1 .* (\d+)  (win|loss|tie|undecided)", said)[1]
+        )
+        first = np.asarray(image.convert("RGB")).copy()
+        image.seek(image.n_frames - 1)
+        assert (np.asarray(image.convert("RGB")) != first).any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "last_line"),
+    [
+        (("--against", "scripted"), "won 0 of 1 matches against scripted, lost "),
+        (("--opponent", "zerg", "VeryEasy"), "mean return"),
+        (("--watch",), "mean return"),
+    ],
+)
+def test_the_other_side(play, trained, arguments, last_line):
+    code, said, complaints = play(trained, "--episodes=1", "--seed=1", *arguments)
+    assert code == 0
+    assert said.splitlines()[-1].startswith(last_line)
+    assert ("http://127.0.0.1:" in said + complaints) is ("--watch" in arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.zip"], "none.zip: no such run's folder and no such model"),
+        (["{empty}"], "no model.zip in it, so there is nothing to play"),
+        (["{run}", "--against=none.zip"], "none.zip: no such file"),
+        (["{run}", "--task=MoveToBeacon"], "observes "),
+        (["{run}", "--task=module:Class"], "there is no module 'module'"),
+        ([__file__], "nothing beside it says which task it plays; give --task"),
+        ([__file__, "--task=MarineDuel"], "not a model that SB3 has saved"),
+        (["{run}", "--opponent", "zergs", "easy"], "'zergs' is none of "),
+        (["{run}", "--gif={empty}"], "is a folder, expected a file"),
+    ],
+)
+def test_bad_input(play, trained, tmp_path, arguments, message):
+    code, _, complaints = play(*(one.format(run=trained, empty=tmp_path) for one in arguments))
+    assert code == 2
+    assert message in complaints
+    assert complaints.count("\n") == 1
+
+
+class Fires:
+    """A policy that plays the first action that is possible, and counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def predict(
+        self, observation, state=None, episode_start=None, deterministic=False, *, action_masks
+    ):
+        self.calls += 1
+        return action_masks.argmax(axis=1), state
+
+
+def test_a_file_that_cannot_be_written(play, trained):
+    files = [f"--{kind}=/proc/a.{kind}" for kind in ("replay", "gif", "video")]
+    code, said, _ = play(trained, "--episodes=1", *files)
+    assert code == 0
+    for kind in ("replay", "gif", "video"):
+        assert said.count(f"cannot write /proc/a.{kind}") == 1
+
+
+def test_teams_on_several_games(standin_dir):
+    """Each game plays its share, and a team's episode counts once."""
+    env = SubprocSC2VecEnv("3m", n=2, game=standin_dir, max_loops=40, seed=1)
+    policy = Fires()
+    ended = list(play_episodes(env, policy, 3, deterministic=True, film=lambda _: None))
+    env.close()
+    assert [(one.steps, one.end) for one in ended] == [(5, "time limit")] * 3
+    assert policy.calls == 10
+
+
+def test_an_episode_cut_short_is_played_again(standin_dir):
+    env = SubprocSC2VecEnv("3m", n=1, game=standin_dir, max_loops=40)
+    frames = count()
+
+    def kill_a_game(over: bool) -> None:
+        if next(frames) == 2:
+            psutil.Process(env.stats().instances[0].pid).kill()
+
+    ended = list(play_episodes(env, Fires(), 1, deterministic=True, film=kill_a_game))
+    env.close()
+    assert [(one.end, one.whole) for one in ended] == [
+        ("fault: game-exited", False),
+        ("time limit", True),
+    ]
+
+
+def test_how_an_episode_ended():
+    assert end_of({"sc2pool.result": "tie", "TimeLimit.truncated": True}) == ("tie", True)
+    assert end_of({"TimeLimit.truncated": False}) == ("ended", True)
