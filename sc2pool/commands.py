@@ -9,6 +9,7 @@ are remapped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,11 @@ MOVE = 3794
 def command(
     ability_id: int, tags: Iterable[int], target: Target | None = None, *, queued: bool = False
 ) -> raw_pb2.ActionRawUnitCommand:
-    """Order the units with these tags to use an ability, on a target if it needs one."""
+    """Order the units with these tags to use an ability, on a target if it needs one.
+
+    Raises:
+        UserCodeError: the target is a point that is not finite; games differ in what they do then.
+    """
     message = raw_pb2.ActionRawUnitCommand()  # keywords would take twice as long
     message.ability_id = ability_id
     message.unit_tags.extend(tags)
@@ -42,8 +47,11 @@ def command(
     if isinstance(target, int | np.integer):
         message.target_unit_tag = int(target)
     elif target is not None:
+        x, y = target
+        if not isfinite(x + y):
+            raise UserCodeError(f"the target ({x}, {y}) of ability {ability_id} is not finite")
         point = message.target_world_space_pos
-        point.x, point.y = target
+        point.x, point.y = x, y
     return message
 
 

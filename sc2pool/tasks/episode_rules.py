@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from sc2pool.errors import ObservationError
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.queue_pair import Transition, check_info
+from sc2pool.tasks.returned import as_flag, as_info, as_reward
 
 
 class EpisodeRules:
@@ -56,7 +56,7 @@ class EpisodeRules:
             game_ended: whether the game has ended with it.
 
         Raises:
-            ObservationError: the reward is NaN or infinite.
+            ObservationError: a hook returned what it must not; names it.
         """
         task, before = self._task, self._score
         self._score = score
@@ -68,11 +68,15 @@ class EpisodeRules:
         reward, terminated, truncated = 0.0, game_ended, False
         if before is not None:
             value: Any = task.reward()
-            reward = float(value if type(value) in PLAIN else await awaited(value))
-            if not isfinite(reward):
-                raise ObservationError(f"reward() returned {reward}, expected a finite number")
-            ends = task.terminated()
-            task_ends = bool(ends if type(ends) in PLAIN else await awaited(ends))
+            if type(value) not in PLAIN:
+                value = await awaited(value)
+            reward = value
+            if type(value) is not float or not isfinite(value):
+                reward = as_reward(task, value)
+            ends: Any = task.terminated()
+            if type(ends) not in PLAIN:
+                ends = await awaited(ends)
+            task_ends = ends if type(ends) is bool else as_flag(task, ends)
             terminated, truncated = how_it_ends(
                 game_loop, task.max_loops, game_ended=game_ended, task_ends=task_ends
             )
@@ -80,7 +84,8 @@ class EpisodeRules:
         info: Any = task.info()
         if type(info) not in PLAIN:
             info = await awaited(info)
-        if info:
+        if info or type(info) is not dict:
+            info = as_info(task, info)
             check_info(info)
         hook = getattr(task, "action_masks", None)
         masks = None if hook is None else await awaited(hook())

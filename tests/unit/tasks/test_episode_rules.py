@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
+import numpy as np
 import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ObservationError, UserCodeError
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.episode_rules import EpisodeRules, how_it_ends
+from sc2pool.tasks.queue_pair import Transition
 
 
 @pytest.mark.parametrize(
@@ -135,16 +138,54 @@ def test_a_late_first_observation_is_no_end():
     assert not rules.over
 
 
-@pytest.mark.parametrize("reward", [float("nan"), float("inf"), -float("inf")])
-def test_a_reward_is_finite(reward):
-    class Generous(Recording):
-        def reward(self) -> float:
-            return reward
+async def second_transition(hook: str, value: Any) -> Transition:
+    """The transition of a step in which this hook returns this value."""
 
-    rules = EpisodeRules(Generous())
-    asyncio.run(rules.transition(0, 0))
-    with pytest.raises(ObservationError, match=rf"reward\(\) returned {reward}, expected a finite"):
-        asyncio.run(rules.transition(8, 0))
+    class Mistaken(Recording):
+        pass
+
+    rules = EpisodeRules(Mistaken())
+    await rules.transition(0, 0)
+    setattr(Mistaken, hook, lambda self: value)
+    return await rules.transition(8, 0)
+
+
+@pytest.mark.parametrize(
+    ("hook", "value", "complaint"),
+    [
+        ("reward", float("nan"), "nan of type float, expected a finite number"),
+        ("reward", -float("inf"), "-inf of type float, expected a finite number"),
+        ("reward", None, "nothing, expected a finite number"),
+        ("reward", "1.0", "'1.0' of type str, expected a finite number"),
+        ("reward", np.zeros(1), "array([0.]) of type ndarray, expected a finite number"),
+        ("terminated", np.zeros(2), "array([0., 0.]) of type ndarray, expected true or false"),
+        ("info", [1], "[1] of type list, expected a dict"),
+        ("info", [], "[] of type list, expected a dict"),
+    ],
+)
+def test_an_error_names_the_hook_and_its_place(hook, value, complaint):
+    with pytest.raises(ObservationError) as caught:
+        asyncio.run(second_transition(hook, value))
+    said = re.fullmatch(r"Mistaken\.(\w+)\(\) \((.+), line \d+\) returned (.+)", str(caught.value))
+    assert said is not None
+    assert said.groups() == (hook, __file__, complaint)
+
+
+@pytest.mark.parametrize(
+    ("hook", "value", "known"),
+    [
+        ("reward", np.float32(2), 2.0),
+        ("reward", np.array(2), 2.0),
+        ("reward", True, 1.0),
+        ("terminated", None, False),
+        ("terminated", np.bool_(True), True),
+        ("info", None, {}),
+    ],
+)
+def test_what_means_the_same_is_taken(hook, value, known):
+    found = getattr(asyncio.run(second_transition(hook, value)), hook)
+    assert found == known
+    assert type(found) is type(known)
 
 
 class Forging(Recording):

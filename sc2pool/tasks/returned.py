@@ -1,0 +1,64 @@
+"""What a task's hooks return, checked; an error names the hook, its class and its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from sc2pool.errors import ObservationError
+
+
+def as_reward(task: object, value: Any) -> float:
+    """What `reward` returned.
+
+    Raises:
+        ObservationError: it is no number, or NaN or infinite.
+    """
+    # An array without dimensions is what numpy's functions return for one number.
+    is_number = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    if not is_number or not isfinite(value):
+        raise wrong(task, "reward", value, "a finite number")
+    return float(value)
+
+
+def as_flag(task: object, value: Any) -> bool:
+    """What `terminated` returned.
+
+    Raises:
+        ObservationError: it is an array, or another value that is neither true nor false.
+    """
+    try:
+        return bool(value)
+    except (TypeError, ValueError):
+        raise wrong(task, "terminated", value, "true or false") from None
+
+
+def as_info(task: object, value: Any) -> Mapping[str, Any]:
+    """What `info` returned; None is an empty one.
+
+    Raises:
+        ObservationError: it is no dict.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise wrong(task, "info", value, "a dict")
+    return value
+
+
+def wrong(task: object, hook: str, value: object, expected: str) -> ObservationError:
+    """The error that names the hook and what it returned."""
+    given = f"{value!r:.80} of type {type(value).__name__}" if value is not None else "nothing"
+    return ObservationError(f"{place_of(task, hook)} returned {given}, expected {expected}")
+
+
+def place_of(task: object, hook: str) -> str:
+    """`Walk.reward() (my_tasks.py, line 12)`; the name alone if it is not written in Python."""
+    function = getattr(type(task), hook, None)
+    code = getattr(function, "__code__", None)
+    place = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""
+    return f"{type(task).__name__}.{hook}(){place}"
