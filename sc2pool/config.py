@@ -8,8 +8,11 @@ as python-sc2's enum member, and is stored as a number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,47 @@ from s2clientprotocol import common_pb2, sc2api_pb2
 from sc2pool.errors import ConfigError
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any, least: int = 1) -> bool:
+    return _is_number(value) and value >= least and value % 1 == 0
+
+
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "float": ("a number above 0", lambda value: _is_number(value) and value > 0),
+    "int": ("a whole number of at least 1", _is_whole),
+    "bool": ("True or False", lambda value: isinstance(value, bool)),
+    "str": ("a text", lambda value: isinstance(value, str)),
+    "Path": ("a path", lambda value: isinstance(value, str | os.PathLike)),
+}
+"""What a field of this type holds, and whether a value is that; other types are classes here."""
+_MAY_BE_ZERO = ("worker_grace_s", "per_env", "per_pool_per_env", "age_s", "growth_bytes")
+
+
+class _Checked:
+    """A dataclass whose values are checked when it is made."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # type: ignore[arg-type]
+            value, name = getattr(self, one.name), f"{type(self).__name__}({one.name}=…)"
+            kind = str(one.type).removesuffix(" | None")
+            if value is None and kind != one.type:
+                continue
+            if kind not in _KINDS:
+                if not isinstance(value, globals()[kind]):
+                    raise ConfigError(f"{name} must be a {kind}, got {value!r}")
+                continue
+            expected, is_right = _KINDS[kind]
+            may_be_zero = one.name in _MAY_BE_ZERO
+            if not is_right(value) and not (may_be_zero and _is_number(value) and value == 0):
+                or_zero = "0 or " * may_be_zero
+                raise ConfigError(f"{name} must be {or_zero}{expected}, got {value!r}")
+
+
 @dataclass(frozen=True)
-class Limits:
+class Limits(_Checked):
     """How long a part of an instance's life may take before it counts as a fault."""
 
     worker_start_s: float = 90.0
@@ -113,7 +155,7 @@ class GameSetup:
 
 
 @dataclass(frozen=True)
-class RestartPolicy:
+class RestartPolicy(_Checked):
     """How many recycles are accepted (the *intensity*) before the pool raises CrashLoopError."""
 
     per_env: int = 5
@@ -125,7 +167,7 @@ class RestartPolicy:
 
 
 @dataclass(frozen=True)
-class RecyclePolicy:
+class RecyclePolicy(_Checked):
     """When an instance is replaced although it works; None for never.
 
     A soft limit takes effect at the episode's end and changes no transition; the hard limit is a
@@ -142,7 +184,7 @@ class RecyclePolicy:
 
 
 @dataclass(frozen=True)
-class ReplayPolicy:
+class ReplayPolicy(_Checked):
     """Which episodes' replays are kept. A file's path is in the last info of its episode."""
 
     dir: Path
@@ -159,7 +201,7 @@ class ReplayPolicy:
 
 
 @dataclass(frozen=True)
-class PoolConfig:
+class PoolConfig(_Checked):
     """How the pool treats its instances."""
 
     limits: Limits = field(default_factory=Limits)

@@ -137,13 +137,21 @@ class Fault:
 class GameFault(SC2PoolError):
     """Raised when a game misbehaves; ends the instance.
 
+    An env of the user's need not say the kind: `GameFault("the window is gone")` is of a game that
+    has exited.
+
     Attributes:
         kind: what was observed.
         detail: one sentence that names the given and the expected.
         refused: see `Fault`.
     """
 
-    def __init__(self, kind: FaultKind, detail: str, *, refused: bool = False) -> None:
+    def __init__(
+        self, kind: FaultKind | str, detail: str | None = None, *, refused: bool = False
+    ) -> None:
+        if detail is None:
+            kind, detail = FaultKind.GAME_EXITED, kind
+        kind = FaultKind(kind)
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
         self.detail = detail

@@ -26,9 +26,9 @@ def add_game(command: argparse.ArgumentParser, default: str | None = None) -> No
     command.add_argument(
         "--game",
         default=default,
-        metavar="auto|real|PATH",
+        metavar="auto|real|standin|PATH",
         help="auto: StarCraft II if it is installed, else the stand-in; real: never the "
-        "stand-in; PATH: this installation (default: auto)",
+        "stand-in; standin: always; PATH: this installation (default: auto)",
     )
 
 

@@ -25,7 +25,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.serial.system import serial_system, without_deadlines
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.processes.table import usable_cores
-from sc2pool.protocol.compiled import STEP_PATH
+from sc2pool.protocol.compiled import STEP_PATH, warn_if_hidden
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.bots import BotOpponent
 from sc2pool.tasks.opponents.resolve import resolve as resolve_opponent
@@ -197,8 +197,7 @@ def make_players(
     if seed is not None:
         seed = whole_number("seed", seed, 0)
     spares = whole_number("spares", spares, 0)
-    if config.envs_per_worker is not None:
-        whole_number("envs_per_worker", config.envs_per_worker, 1)
+    warn_if_hidden()
     if env_fns is None:
         spec = task_spec(
             DEFAULT_TASK if task is None else task,
@@ -377,15 +376,17 @@ def check_start_method(name: str, value: str | None) -> None:
     """Check the name of a start method, which has no other effect.
 
     Raises:
-        ConfigError: not a string.
-        ValueError: unknown start method.
+        ConfigError: not a string, or unknown.
     """
     if not isinstance(value, str | None):
         raise ConfigError(
             f"{name} must be None or a start method's name, got {value!r}; for a number of envs "
             f"write n={value!r}"
         )
-    multiprocessing.get_context(value)
+    try:
+        multiprocessing.get_context(value)
+    except ValueError as error:
+        raise ConfigError(f"{name}: {error}; for a task write task={value!r}") from None
 
 
 def whole_number(name: str, value: object, least: int) -> int:

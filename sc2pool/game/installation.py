@@ -90,11 +90,17 @@ def find(game: str | os.PathLike[str] = "auto") -> Installation:
     """Finds the installation to play.
 
     Args:
-        game: `"auto"`, `"real"`, or the path of an installation.
+        game: `"auto"`, `"real"`, `"standin"`, or the path of an installation.
 
     Raises:
         ConfigError: there is none; the message says what was searched, and where.
     """
+    if not isinstance(game, str | os.PathLike):
+        raise ConfigError(
+            f"game must be 'auto', 'real', 'standin' or the path of an installation, got {game!r}"
+        )
+    if game == "standin":
+        return read_installation(write_stand_in(), "the stand-in (game='standin')")
     if game not in ("auto", "real"):
         return read_installation(_expanded(game), f"game={os.fspath(game)!r}")
     named = os.environ.get("SC2PATH")

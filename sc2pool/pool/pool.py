@@ -45,11 +45,17 @@ from sc2pool.pool.runtime import Runtime
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.stepping.stepping import Stepping
+from sc2pool.pool.vec_pool import refuse_to_travel
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec
 
 log = logging.getLogger(__name__)
+_POOLS_IN_A_POOL = (
+    "each of these %d envs is an SC2GymEnv, with a pool of its own: one pool of %d games plays "
+    "three times as fast in a quarter of the memory. Write task=… and n=… in place of functions "
+    "that make envs, and VecMonitor in place of make_vec_env's monitors"
+)
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:
@@ -112,6 +118,8 @@ class Pool:
             is ending.
     """
 
+    __reduce__ = refuse_to_travel
+
     def __init__(
         self,
         specs: Sequence[PlayerSpec],
@@ -151,6 +159,8 @@ class Pool:
             self._pauses = Pauses(loop)
             runtime.serve_metrics()
             first = agree(loop.wait_for_hellos())
+            if first.is_a_pool and self.n > 1:
+                log.warning(_POOLS_IN_A_POOL, self.n, self.n)
             layout = slot_layout(first.observation_space, first.action_space, first.rows)
             loop.fit_slots(layout)
             self.rows = first.rows

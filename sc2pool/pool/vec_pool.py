@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Never, Protocol
 
 from gymnasium import spaces
 
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
+
+
+def refuse_to_travel(pool: object) -> Never:
+    """The `__reduce__` of a pool: neither it nor an env that has it can be copied or pickled.
+
+    Raises:
+        TypeError: as of every object that cannot be pickled.
+    """
+    raise TypeError(
+        f"the games of {pool!r} cannot be copied or pickled: make another env in its place"
+    )
 
 
 class VecPool(Protocol):

@@ -7,8 +7,11 @@ protocol's messages are not imported here.
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
     from sc2pool._fast import Headers, Plain, Requests, Ringing, Row, Wire
 
+log = logging.getLogger("sc2pool")
 _fast: ModuleType | None = None
 if os.environ.get("SC2POOL_PURE", "0") == "0":
     with suppress(ImportError):
@@ -24,6 +28,25 @@ if os.environ.get("SC2POOL_PURE", "0") == "0":
 
 STEP_PATH: Final = "pure Python" if _fast is None else "compiled"
 """Which one is used, in words."""
+
+
+@cache
+def warn_if_hidden() -> None:
+    """Say once that a clone in the current folder hides an installed sc2pool that is faster."""
+    if STEP_PATH == "compiled" or "SC2POOL_PURE" in os.environ:
+        return
+    from importlib import metadata  # noqa: PLC0415 - seldom needed, and workers start faster
+
+    here = Path(__file__).parents[1]
+    for one in metadata.distributions(name="sc2pool"):
+        installed = Path(str(one.locate_file("sc2pool")))
+        if installed != here and any(installed.glob("_fast.*")):
+            log.warning(
+                "sc2pool comes from %s, without the compiled step path, and not from %s, which has "
+                "it: start Python in another folder",
+                here,
+                installed,
+            )
 
 
 def observation(payload: bytes, request_id: int) -> Plain | None:

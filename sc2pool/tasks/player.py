@@ -73,6 +73,7 @@ class Player(ABC):
             The spaces are those of one row.
         attributes: what `set_attr` set earlier, to be set on the next new object; one for each row.
         realtime: the game runs by itself.
+        is_a_pool: it is an env of sc2pool's, with a pool of its own.
         directory: for the temporary files of its game; None for the system's.
     """
 
@@ -80,6 +81,7 @@ class Player(ABC):
     rows: int = 1
     directory: Path | None = None
     realtime = False
+    is_a_pool = False
     attributes: Sequence[Mapping[str, Any]]
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]

@@ -52,6 +52,7 @@ OF_EVERY_CLASS: list[tuple[dict[str, Any], list[str]]] = [
     ({"task": StandsStill}, ["task StandsStill", f"step_mul {LOOPS}, got 0"]),
     ({"task": OnAMissingMap}, ["no map 'MoveToBecon' in ", "similar: MoveToBeacon"]),
     ({"game": "/no/such/place"}, ["game='/no/such/place' is no StarC", "does not exist"]),
+    ({"game": None}, ["game must be 'auto', 'real', 'standin' or the path", "got None"]),
     ({"render_mode": "ansi"}, ["one of ['human', 'rgb_array'], got 'ansi'"]),
     ({"realtime": "yes"}, ["realtime must be True or False, got 'yes'"]),
     ({"config": {}}, ["config must be a PoolConfig, got {}"]),
@@ -200,14 +201,13 @@ def test_a_vector_env_that_was_not_made_can_be_closed(wrong: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("env_class", ONE + MANY)
-def test_replay_policy(env_class: Any, standin_dir: Path, tmp_path: Path) -> None:
-    def make(**fields: Any) -> Any:
-        policy = ReplayPolicy(**({"dir": tmp_path} | fields))
-        return lambda: env_class(
-            task="MoveToBeacon", game=standin_dir, config=PoolConfig(replays=policy)
-        )
-
-    refused(make(every=0), "ReplayPolicy(every=…) must be a whole number of at least 1, got 0")
-    refused(make(keep="all"), "ReplayPolicy(keep=…) must be a whole number", "got 'all'")
-    (tmp_path / "file").touch()
-    refused(make(dir=tmp_path / "file"), f"no folder for replays at {tmp_path / 'file'}")
+def test_a_folder_for_replays_that_is_a_file(
+    env_class: Any, standin_dir: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    config = PoolConfig(replays=ReplayPolicy(file))
+    refused(
+        lambda: env_class(task="MoveToBeacon", game=standin_dir, config=config),
+        f"no folder for replays at {file}",
+    )

@@ -58,7 +58,10 @@ class Bookkeeping:
         """
         if self.torn:
             raise InterruptedCallError(
-                "an interrupt has cut an earlier call short: reset all envs first"
+                "another thread is in a call of this pool: one thread at a time"
+                if self.in_another_thread()
+                else "an interrupt has cut an earlier call short, or another thread is in one: "
+                "reset all envs first"
             )
 
     def in_another_thread(self) -> bool:

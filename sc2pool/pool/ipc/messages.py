@@ -122,6 +122,7 @@ class Hello:
     strict: bool
     realtime: bool
     rows: int = 1
+    is_a_pool: bool = False
 
 
 @dataclass(frozen=True)

@@ -37,15 +37,10 @@ class ReplayFolder:
         policy: which are kept, and in which folder; it is made.
 
     Raises:
-        ConfigError: the folder cannot be made, or the policy has a number below 1.
+        ConfigError: the folder cannot be made.
     """
 
     def __init__(self, policy: ReplayPolicy) -> None:
-        for name, number in (("every", policy.every), ("keep", policy.keep)):
-            if number is not None and (not isinstance(number, int) or number < 1):
-                raise ConfigError(
-                    f"ReplayPolicy({name}=…) must be a whole number of at least 1, got {number!r}"
-                )
         self._policy = policy
         self._directory = Path(policy.dir)
         try:

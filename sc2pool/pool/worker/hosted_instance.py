@@ -138,6 +138,7 @@ class HostedInstance:
                 player.strict,
                 player.realtime,
                 player.rows,
+                player.is_a_pool,
             )
         )
 

@@ -39,6 +39,7 @@ from sc2pool.pool.queues.layout import Array, SpaceLayout, space_layout
 from sc2pool.pool.statistics.durations import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.pool.vec_pool import refuse_to_travel
 from sc2pool.ray.agreement import check_agreement
 from sc2pool.ray.cluster import ANSWER_S, Node, nodes
 from sc2pool.ray.pool.batches import together, truncation
@@ -74,6 +75,8 @@ class ClusterPool:
     Raises:
         ConfigError: the cluster has no room, a node has no such game, or the nodes disagree.
     """
+
+    __reduce__ = refuse_to_travel
 
     def __init__(
         self,

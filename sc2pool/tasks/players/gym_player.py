@@ -46,7 +46,7 @@ class GymPlayer(Player):
         self.render_mode = env.render_mode
         self._is_new = True
         # A game of an `SC2GymEnv` may fail: that env says so in its info, as it should.
-        self._is_a_pool = type(getattr(env, "unwrapped", env)).__module__.startswith("sc2pool.")
+        self.is_a_pool = type(getattr(env, "unwrapped", env)).__module__.startswith("sc2pool.")
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         env = self._env
@@ -69,7 +69,7 @@ class GymPlayer(Player):
             pair.put(_NEW(Transition, step))
 
     def _check(self, info: Any) -> None:
-        if not self._is_a_pool:
+        if not self.is_a_pool:
             check_info(info)
 
     def target(self, row: int = 0) -> Any:  # noqa: ARG002

@@ -118,7 +118,7 @@ def test_trains_with_box_actions(walks, algorithm, wrapped, settings):
     assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), 3072)
 
 
-def test_trains_on_the_env_of_make_vec_env(pools, standin_dir):
+def test_trains_on_the_env_of_make_vec_env(pools, standin_dir, caplog):
     env = make_vec_env(
         "sc2pool/MoveToBeacon-v0",
         n_envs=2,
@@ -127,6 +127,7 @@ def test_trains_on_the_env_of_make_vec_env(pools, standin_dir):
         env_kwargs={"game": str(standin_dir)},
     )
     pools.callback(env.close)
+    assert "each of these 2 envs is an SC2GymEnv, with a pool of its own" in caplog.text
     model = PPO("MlpPolicy", env, n_steps=256, batch_size=128, n_epochs=1, device="cpu")
     model.learn(1024)
     # The Monitor that `make_vec_env` puts around each env has seen whole episodes.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
+import pickle
 from functools import partial
 
 import pytest
@@ -89,12 +91,15 @@ def test_step_mul_and_max_loops_are_the_pools(vec_task, gym_env, task):
     assert [single.step(0)[3] for _ in range(2)] == [False, True]
 
 
-def test_repr(vec, vec_task, gym_env):
+def test_what_a_pool_says_of_itself(vec, vec_task, gym_env):
     made = vec_task(n=1, spares=1)
     version = made.stats().game_version
     told = f"task=MoveToBeacon, n=1, spares=1, realtime=False, game_version={version!r}"
     assert repr(made) == f"SubprocSC2VecEnv({told}, closed=False)"
     assert repr(made.pool) == f"Pool(n=1, spares=1, game_version={version!r}, closed=False)"
+    for travel in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be copied or pickled: make another env in its"):
+            travel(made)
     made.close()
     assert repr(made) == f"SubprocSC2VecEnv({told}, closed=True)"
     single = gym_env()

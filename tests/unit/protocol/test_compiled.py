@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import lzma
+import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -203,6 +205,25 @@ def test_units_can_be_read_and_changed_on_both_paths(monkeypatch):
         numbers = health(units)
         numbers[:] = 1.0
         assert len(numbers) == len(units) == len(units.messages)
+
+
+@needs_it
+def test_a_clone_that_hides_it_says_so_once(tmp_path):
+    package = Path(compiled.__file__).parents[1]
+    shutil.copytree(package, tmp_path / "sc2pool", ignore=shutil.ignore_patterns("_fast.*"))
+    program = "from sc2pool.protocol.compiled import warn_if_hidden as say; say(); say()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONSAFEPATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    assert done.stderr.count("without the compiled step path") == 1
+    assert f"{tmp_path / 'sc2pool'}, without" in done.stderr
+    assert f"not from {package}, which has it" in done.stderr
 
 
 @pytest.mark.parametrize("value", ["0", "1"])

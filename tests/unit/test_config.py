@@ -1,0 +1,61 @@
+"""Values that settings cannot have are refused when the settings are made."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sc2pool.config import Limits, PoolConfig, RecyclePolicy, ReplayPolicy, RestartPolicy
+from sc2pool.errors import ConfigError
+
+ABOVE = "a number above 0"
+WHOLE = "a whole number of at least 1"
+
+
+@pytest.mark.parametrize(
+    ("made_of", "name", "value", "expected"),
+    [
+        (Limits, "step_s", -1, ABOVE),
+        (Limits, "step_s", nan, ABOVE),
+        (Limits, "launch_s", "3", ABOVE),
+        (Limits, "reset_s", True, ABOVE),
+        (Limits, "worker_grace_s", -0.1, f"0 or {ABOVE}"),
+        (Limits, "concurrent_launches", 0, WHOLE),
+        (RestartPolicy, "per_env", -1, f"0 or {WHOLE}"),
+        (RestartPolicy, "per_env", None, f"0 or {WHOLE}"),
+        (RestartPolicy, "per_pool_window_s", 0, ABOVE),
+        (RecyclePolicy, "episodes", 0, WHOLE),
+        (RecyclePolicy, "soft_memory_bytes", 0.5, WHOLE),
+        (PoolConfig, "limits", {}, "a Limits"),
+        (PoolConfig, "restart", None, "a RestartPolicy"),
+        (PoolConfig, "replays", "replays", "a ReplayPolicy"),
+        (PoolConfig, "envs_per_worker", 1.5, WHOLE),
+        (PoolConfig, "watchdog_interval_s", 0, ABOVE),
+        (PoolConfig, "metrics_host", None, "a text"),
+        (PoolConfig, "fault_report_dir", 3, "a path"),
+    ],
+)
+def test_a_wrong_value(made_of: Any, name: str, value: object, expected: str) -> None:
+    said = f"{made_of.__name__}({name}=…) must be {expected}, got {value!r}"
+    for make in (made_of, lambda **given: replace(made_of(), **given)):
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            make(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [("dir", None), ("every", 0), ("best", 1), ("keep", 0)])
+def test_a_wrong_value_of_replays(name: str, value: object) -> None:
+    given: dict[str, Any] = {"dir": "replays", name: value}
+    with pytest.raises(ConfigError, match=re.escape(f"ReplayPolicy({name}=…) must be ")):
+        ReplayPolicy(**given)
+
+
+def test_what_is_possible() -> None:
+    Limits(step_s=inf, worker_grace_s=0)
+    RestartPolicy(per_env=0, per_pool_per_env=0)
+    RecyclePolicy(soft_memory_bytes=int(2e9), hard_memory_bytes=None, growth_bytes=0)
+    PoolConfig(replays=ReplayPolicy(Path("replays"), every=5), fault_report_dir=Path("faults"))
