@@ -24,6 +24,7 @@ EXTRAS: Final = {
     "yaml": ("pyyaml", "train"),
     "sb3_contrib": ("sb3-contrib", "contrib"),
     "imageio_ffmpeg": ("imageio-ffmpeg", "video"),
+    "shtab": ("shtab", "completion"),
     "wandb": ("wandb", "wandb"),
     "prometheus_client": ("prometheus_client", "metrics"),
     "ray": ("ray[rllib]", "ray"),

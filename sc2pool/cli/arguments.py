@@ -83,14 +83,14 @@ def task_class(task: str) -> type[TaskDefinition]:
     return resolve(task)
 
 
-def find_game(game: str, task: str) -> Path:
-    """The folder of an installation that has the task's map.
+def find_game(game: str, task: str, *, says: bool = True) -> Path:
+    """The folder of an installation that has the task's map; `says` as in `find`.
 
     Raises:
         ConfigError: no such task, no such game, no such map.
     """
     definition = task_class(task)
-    installation = find(game)
+    installation = find(game, says=says)
     find_map(installation, definition.map_name)
     return installation.root
 

@@ -6,18 +6,20 @@ import argparse
 from pathlib import Path
 
 from sc2pool.cli.arguments import integer
+from sc2pool.tasks.registry import spelled
 
 
-def add_task(
-    command: argparse.ArgumentParser, default: str | None = None, *, required: bool = False
-) -> None:
-    """Add the option that says what is played."""
+def add_task(command: argparse.ArgumentParser, default: str = "MoveToBeacon") -> None:
+    """Add the option that says what is played; None if it is not given.
+
+    Args:
+        default: in words, what is played then.
+    """
     command.add_argument(
         "--task",
-        default=default,
-        required=required,
+        type=spelled,
         metavar="NAME|MODULE:CLASS",
-        help="a built-in task, or one of your own" + " (default: MoveToBeacon)" * (not required),
+        help=f"a built-in task, or one of your own (default: {default})",
     )
 
 

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 
 from sc2pool import __version__
 from sc2pool.cli.arguments import integer, positive_integers, positive_number
+from sc2pool.cli.completion import SHELLS, PrintCompletion
+from sc2pool.cli.mistakes import Parser
 from sc2pool.cli.options import add_game, add_pace, add_ray, add_task, add_which_pool
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.self_play import MODES
+from sc2pool.tasks.registry import spelled
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction[Parser]
 
 AFTER_STOP = ("catch-up", "freeze")
 """The stand-in's own choices; it is a separate program, so they are not imported."""
@@ -29,11 +32,17 @@ AFTER_STOP = ("catch-up", "freeze")
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command; every subcommand sets `run`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="sc2pool",
         description="A pool of StarCraft II games behind one vectorised environment.",
     )
     parser.add_argument("--version", action="version", version=f"sc2pool {__version__}")
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=SHELLS,
+        help="print what makes this shell complete the command's words",
+    )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (
         add_train,
@@ -62,7 +71,11 @@ def add_train(commands: Commands) -> None:
     train.set_defaults(run=run_train)
     add_task(train)
     train.add_argument(
+        "task_again", nargs="?", type=spelled, metavar="TASK", help="the same, without --task"
+    )
+    train.add_argument(
         "--algo",
+        type=str.lower,
         choices=ALGORITHMS,
         metavar="NAME",
         help=f"the algorithm: {', '.join(ALGORITHMS)} (default: ppo)",
@@ -120,8 +133,9 @@ def add_train(commands: Commands) -> None:
         const=MODES[0],
         choices=MODES,
         metavar="MODE",
-        help="for a task of two players: the policy plays both sides (shared), or one side against "
-        f"its own snapshots ({', '.join(MODES[1:])}) (default: shared)",
+        help="for a task of two players, which is always trained so: the policy plays both sides "
+        f"(shared, if no MODE is given), or one side against its own snapshots "
+        f"({', '.join(MODES[1:])})",
     )
     train.add_argument(
         "--snapshot-every",
@@ -164,9 +178,7 @@ def add_play(commands: Commands) -> None:
         metavar="RUN|MODEL",
         help="a run's folder, or what SB3 has saved, such as runs/…/model.zip",
     )
-    play.add_argument(
-        "--task", metavar="NAME|MODULE:CLASS", help="what is played (default: the run's own task)"
-    )
+    add_task(play, "the run's own")
     add_game(play)
     play.add_argument(
         "--episodes", type=integer(1), default=10, help="how many, or matches (default: 10)"
@@ -262,7 +274,7 @@ def add_bench(commands: Commands) -> None:
         "several numbers of games, the resets, and what limits the rate.",
     )
     bench.set_defaults(run=run_bench)
-    add_task(bench, default="MoveToBeacon")
+    add_task(bench)
     add_game(bench, default="auto")
     bench.add_argument(
         "--n",
@@ -377,7 +389,13 @@ def run_bench(args: argparse.Namespace) -> int:
     from sc2pool.cli.bench.command import BenchOptions, run  # noqa: PLC0415
 
     options = BenchOptions(
-        args.task, args.game, args.n, args.spares, args.seconds, args.json, args.png
+        args.task or "MoveToBeacon",
+        args.game,
+        args.n,
+        args.spares,
+        args.seconds,
+        args.json,
+        args.png,
     )
     return run(options)
 

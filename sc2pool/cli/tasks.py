@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """
     installation, note = None, ""
     try:
-        installation = find(args.game)
+        installation = find(args.game, says=False)
     except ConfigError as error:
         note = str(error)
     rows = [describe(name, installation) for name in available()]

@@ -12,6 +12,7 @@ import logging
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Generic, TypeVar, Unpack
 
 import gymnasium
@@ -296,7 +297,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
 
             advice = threads_advice(torch.get_num_threads(), self.pool.n, usable_cores())
             if advice is not None:
-                log.warning(advice)
+                _say_once(advice)
 
     def _envs(self, indices: VecEnvIndices) -> list[int]:
         """Indices as SB3 means them: None, one (maybe negative), or many; as 0 … n-1."""
@@ -308,6 +309,9 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     def _games(self, indices: VecEnvIndices) -> list[int]:
         """The games that these envs play in, each once."""
         return list(dict.fromkeys(env // self.pool.rows for env in self._envs(indices)))
+
+
+_say_once = cache(log.warning)
 
 
 def threads_advice(threads: int, games: int, cores: int) -> str | None:

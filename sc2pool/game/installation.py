@@ -22,6 +22,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -86,11 +87,12 @@ class Installation:
     """How it was found: the `game` argument, SC2PATH, the usual place, or the stand-in."""
 
 
-def find(game: str | os.PathLike[str] = "auto") -> Installation:
+def find(game: str | os.PathLike[str] = "auto", *, says: bool = True) -> Installation:
     """Finds the installation to play.
 
     Args:
         game: `"auto"`, `"real"`, `"standin"`, or the path of an installation.
+        says: log once, as a warning, that "auto" plays the stand-in.
 
     Raises:
         ConfigError: there is none; the message says what was searched, and where.
@@ -114,14 +116,20 @@ def find(game: str | os.PathLike[str] = "auto") -> Installation:
     looked = ", ".join(map(str, places or system.usual_places))
     if game == "auto":
         root = write_stand_in()
-        logger.warning(
-            "No StarCraft II found (SC2PATH is not set): playing the stand-in game at %s", root
-        )
+        if says:
+            _say_no_game(root)
         why = f"the stand-in (SC2PATH is not set, and there is nothing at {looked})"
         return read_installation(root, why)
     raise ConfigError(
         f"no StarCraft II found: SC2PATH is not set, and there is nothing at {looked}. "
         'Set SC2PATH to the installation, or use game="auto" to play the stand-in'
+    )
+
+
+@cache
+def _say_no_game(root: Path) -> None:
+    logger.warning(
+        "No StarCraft II found (SC2PATH is not set): playing the stand-in game at %s", root
     )
 
 

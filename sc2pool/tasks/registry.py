@@ -79,6 +79,11 @@ _PLACES = (
 )
 
 
+def spelled(task: str) -> str:
+    """The built-in name that a text means, whatever its case; the text itself if it means none."""
+    return next((name for name in _PLACES if name.lower() == task.lower()), task)
+
+
 def available() -> list[str]:
     """The names of the built-in tasks whose packages are installed."""
     names = []

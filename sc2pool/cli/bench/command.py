@@ -42,7 +42,7 @@ class BenchOptions:
 
     def check(self) -> Path:
         """The installation to play; `ConfigError` before any game runs if this cannot work."""
-        installation = find_game(self.game, self.task)
+        installation = find_game(self.game, self.task, says=False)  # the results name it
         if self.png is not None:
             if self.png.is_dir():
                 raise ConfigError(f"--png {self.png} is a folder, expected a file's name")
@@ -64,6 +64,9 @@ def _run(options: BenchOptions, game: Path) -> int:
     from sc2pool.cli.bench.own_game import measure_resets, measure_sizes  # noqa: PLC0415
 
     machine = machine_facts()
+    import torch  # noqa: PLC0415 - after SB3, which is what must be named as missing
+
+    torch.set_num_threads(1)  # as in a training
     free_bytes = psutil.virtual_memory().available
     task = resolve(options.task)
 

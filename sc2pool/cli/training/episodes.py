@@ -40,6 +40,7 @@ class EpisodeLog:
     Attributes:
         episodes: in the order of their ends.
         faults: number of episodes that a fault cut short.
+        wall_time_s: of the run up to its latest episode, or to its end.
 
     Args:
         path: the CSV file; created if it does not exist.
@@ -51,6 +52,7 @@ class EpisodeLog:
         known = read_episodes(path) if path.exists() else []
         self.episodes: list[EpisodeRow] = []
         self.faults = 0
+        self.wall_time_s = 0.0
         self._latest: deque[float] = deque(maxlen=WINDOW)
         self._path = path
         for episode in known:
@@ -58,10 +60,9 @@ class EpisodeLog:
                 self._count(episode)
         self._file: TextIO | None = self._write_all()
 
-    @property
-    def wall_time_s(self) -> float:
-        """Wall time of the run up to its latest episode."""
-        return self.episodes[-1].wall_time_s if self.episodes else 0.0
+    def end(self, wall_time_s: float) -> None:
+        """The training has ended, this long after the run's start."""
+        self.wall_time_s = wall_time_s
 
     def add(self, episode: EpisodeRow) -> None:
         """Record an episode."""
@@ -93,6 +94,7 @@ class EpisodeLog:
 
     def _count(self, episode: EpisodeRow) -> None:
         self.episodes.append(episode)
+        self.wall_time_s = episode.wall_time_s
         if episode.fault:
             self.faults += 1
         else:

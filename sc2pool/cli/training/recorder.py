@@ -71,6 +71,7 @@ class Recorder(BaseCallback):
         return self.stop.signal is None
 
     def _on_training_end(self) -> None:
+        self.episodes.end(time.monotonic() - self.started_s)
         self.show()
 
     def record(self, info: dict[str, Any], now_s: float) -> None:

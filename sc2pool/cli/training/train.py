@@ -194,7 +194,7 @@ def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes
     warning = "  (the stand-in, not StarCraft II)" if is_standin(game_version) else ""
     played = games(options) + (" in real time" if options.realtime else "")
     played_on = f"nodes   {nodes}\n" if nodes else ""
-    plays = f", {how(options.self_play)}" if options.self_play else ""
+    plays = f", {how(options)}" if options.self_play else ""
     port = options.metrics_port
     metrics = f"metrics http://127.0.0.1:{port}/metrics\n" if port is not None else ""
     return (

@@ -74,8 +74,10 @@ class SelfPlay:
         return ", ".join(won) or "no match was played"
 
 
-def how(mode: str) -> str:
-    """A mode in words, for the banner."""
-    if mode == SHARED:
-        return "both sides of each match"
-    return f"against its own snapshots, {mode}"
+def how(options: TrainOptions) -> str:
+    """The mode and the evaluations in words, for the banner."""
+    mode = options.self_play
+    plays = "both sides" if mode == SHARED else f"against its own snapshots, {mode}"
+    matches = options.eval_episodes * len(yardsticks(options))
+    every = f"after every {options.eval_every:,} steps and at the end"
+    return f"{plays}\nthen    {matches} matches, {every}"

@@ -19,7 +19,13 @@ from sc2pool.cli.arguments import check_writable, find_game, task_class
 from sc2pool.cli.training.run_folder import CONFIG_FILE, find_model, read_config, read_steps, unused
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
-from sc2pool.cli.training.settings.self_play import EVALUATIONS, GAMES, PARTS, choose_self_play
+from sc2pool.cli.training.settings.self_play import (
+    EVALUATIONS,
+    GAMES,
+    LEAST_BETWEEN,
+    PARTS,
+    choose_self_play,
+)
 from sc2pool.errors import ConfigError
 from sc2pool.optional import EXTRAS, require
 
@@ -81,6 +87,10 @@ class TrainOptions:
             value = getattr(args, name)
             return value if value is not None else resumed.get(name, default)
 
+        if args.task_again is not None:
+            if args.task is not None:
+                raise ConfigError(f"the task is given twice: {args.task_again}, --task {args.task}")
+            args.task = args.task_again
         for name in ("task", "algo"):
             value = getattr(args, name)
             if value is not None and value != resumed.get(name, value):
@@ -93,6 +103,11 @@ class TrainOptions:
         definition = task_class(task)
         check_algorithm(algo, definition)
         self_play = choose_self_play(args.self_play, resumed.get("self_play"), definition)
+        evaluates = args.eval_every or args.video or resumed.get("eval_every") or self_play
+        if args.eval_episodes is not None and not evaluates:
+            raise ConfigError(
+                "--eval-episodes is for evaluations: give --eval-every or --video, too"
+            )
         if args.snapshot_every is not None and not self_play:
             raise ConfigError("--snapshot-every is for tasks of two players")
         hyperparameters = choose_hyperparameters(algo, task, args, earlier)
@@ -114,7 +129,10 @@ class TrainOptions:
             realtime=choose("realtime", cls.realtime),
             spares=choose("spares", cls.spares),
             device=choose("device", cls.device),
-            eval_every=choose("eval_every", ceil(steps / EVALUATIONS) if self_play else None),
+            eval_every=choose(
+                "eval_every",
+                max(ceil(steps / EVALUATIONS), LEAST_BETWEEN) if self_play else None,
+            ),
             eval_episodes=choose("eval_episodes", GAMES if self_play else cls.eval_episodes),
             self_play=self_play,
             snapshot_every=choose("snapshot_every", ceil(steps / PARTS) if self_play else None),

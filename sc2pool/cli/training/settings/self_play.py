@@ -25,6 +25,8 @@ the older ones keep it from forgetting how to beat them."""
 PARTS: Final = 20
 """Snapshots of a run, if nothing else is asked for."""
 EVALUATIONS: Final = 10
+LEAST_BETWEEN: Final = 5_000
+"""Env steps between two evaluations, whose matches would else take longer than a short training."""
 GAMES: Final = 20
 """Of an evaluation, against each opponent."""
 

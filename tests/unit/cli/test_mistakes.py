@@ -1,0 +1,49 @@
+"""A mistake on the command line is answered in two lines, and case does not matter for names."""
+
+from __future__ import annotations
+
+import pytest
+
+from sc2pool.cli.completion import SHELLS
+from sc2pool.cli.parser import make_parser
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint", "command"),
+    [
+        (["trian"], "argument COMMAND: invalid choice: 'trian' (choose from ", "sc2pool"),
+        (["trian"], "; did you mean train?", "sc2pool"),
+        (["train", "--epsilodes=3"], "unknown argument --epsilodes", "sc2pool train"),
+        (["train", "--evla-every", "3"], "; did you mean --eval-every?", "sc2pool train"),
+        (["train", "--algo", "pop"], "; did you mean ppo?", "sc2pool train"),
+        (["train", "a", "b"], "unknown argument b", "sc2pool train"),
+        (["play"], "the following arguments are required: RUN|MODEL", "sc2pool play"),
+        (["bench", "--n", "0"], "expected a whole number of at least 1, got '0'", "sc2pool bench"),
+    ],
+)
+def test_two_lines(capsys, given, complaint, command):
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args(given)
+    assert ended.value.code == 2
+    said, place = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"{command}: ")
+    assert complaint in said
+    assert place == f"  see {command} --help"
+
+
+def test_case_does_not_matter_for_names():
+    found = make_parser().parse_args(["train", "movetobeacon", "--algo", "PPO"])
+    assert (found.task_again, found.algo) == ("MoveToBeacon", "ppo")
+    found = make_parser().parse_args(["bench", "--task", "mmm2"])
+    assert found.task == "MMM2"
+    assert make_parser().parse_args(["bench", "--task", "My:Own"]).task == "My:Own"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_for_completion(capsys, shell):
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args(["--print-completion", shell])
+    assert ended.value.code == 0
+    script = capsys.readouterr().out
+    assert "--eval-every" in script
+    assert "standin" in script
