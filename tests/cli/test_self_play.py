@@ -39,6 +39,7 @@ def test_one_policy_on_both_sides_then_against_its_snapshots(
     said = done("--self-play", *short, "--steps", 256, "--snapshot-every", 100)
     assert "task    MarineDuel, 1 match, to 256 steps\n" in said
     assert "learns  ppo on cpu, both sides of each match\n" in said
+    assert "tests   4 matches every 1,000 steps, 12 at the end\n" in said
     assert "evaluation at 0 steps: won " in said
     assert " of 6 against first, won " in said
     assert snapshots(out) == {"step-0.zip", "step-100.zip", "step-200.zip"}

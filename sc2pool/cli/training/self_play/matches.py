@@ -36,6 +36,11 @@ MORE_AT_THE_END = 5
 """The last evaluation has five times as many matches as each of the others."""
 
 
+def matches_for(games: int, opponents: int) -> int:
+    """The matches of an evaluation: of each opponent one more if the games are odd."""
+    return (games + games % 2) * opponents
+
+
 class MatchEvaluation(BaseCallback):
     """Plays matches before the training, each time that `eval_every` env steps are done, and after.
 
@@ -88,7 +93,7 @@ class MatchEvaluation(BaseCallback):
         Args:
             games: against each; one more if it is odd, because the learner plays both sides.
         """
-        matches = (games + games % 2) * len(self._opponents)
+        matches = matches_for(games, len(self._opponents))
         video = None
         if self._options.video:
             video = video_of(self._env, self._options.out, self.num_timesteps)

@@ -17,7 +17,11 @@ from sc2pool import SnapshotCallback
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.run_folder import WIN_RATES_FILE
 from sc2pool.cli.training.self_play.curve import draw_win_rates
-from sc2pool.cli.training.self_play.matches import MatchEvaluation
+from sc2pool.cli.training.self_play.matches import (
+    MORE_AT_THE_END,
+    MatchEvaluation,
+    matches_for,
+)
 from sc2pool.cli.training.self_play.opponents import store_of, yardsticks
 from sc2pool.cli.training.self_play.results import ResultLog
 from sc2pool.cli.training.settings.options import TrainOptions
@@ -77,7 +81,11 @@ class SelfPlay:
 def how(options: TrainOptions) -> str:
     """The mode and the evaluations in words, for the banner."""
     mode = options.self_play
-    plays = "both sides" if mode == SHARED else f"against its own snapshots, {mode}"
-    matches = options.eval_episodes * len(yardsticks(options))
-    every = f"after every {options.eval_every:,} steps and at the end"
-    return f"{plays}\nthen    {matches} matches, {every}"
+    plays = "both sides of each match" if mode == SHARED else f"against its own snapshots, {mode}"
+    opponents = len(yardsticks(options))
+    matches, last = (
+        matches_for(games, opponents)
+        for games in (options.eval_episodes, MORE_AT_THE_END * options.eval_episodes)
+    )
+    every = f"{matches} matches every {options.eval_every:,} steps, {last} at the end"
+    return f"{plays}\ntests   {every}"
