@@ -21,7 +21,7 @@ from sc2pool.cli.options import add_game, add_pace, add_ray, add_task, add_which
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.self_play import MODES
-from sc2pool.tasks.registry import spelled
+from sc2pool.tasks.registry import GROUPS, spelled
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Parser]
@@ -236,10 +236,16 @@ def add_tasks(commands: Commands) -> None:
     tasks = commands.add_parser(
         "tasks",
         help="list the built-in tasks",
-        description="List the built-in tasks: spaces, limits, published scores, and whether their "
-        "maps are installed.",
+        description="List the built-in tasks: spaces, limits, scores, and whether their maps are "
+        "installed.",
     )
     tasks.set_defaults(run=run_of("tasks"))
+    tasks.add_argument(
+        "word",
+        nargs="?",
+        help=f"only the tasks of this group ({', '.join(GROUPS)}), or those with this in their "
+        "names; without it the teams are named alone",
+    )
     add_game(tasks, default="auto")
     tasks.add_argument("--json", action="store_true", help="print the list as JSON")
 

@@ -40,6 +40,8 @@ def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         collapse_padding=True,
         header_style="bold",
     )
+    for column in table.columns:
+        column.overflow = "fold"  # what is too long goes on in the next line; nothing is cut
     for row in rows:
         table.add_row(*row)
     return table

@@ -1,4 +1,4 @@
-"""`sc2pool tasks`: the built-in tasks, their spaces and limits, and published scores.
+"""`sc2pool tasks [WORD]`: the built-in tasks, their spaces and limits, and scores.
 
 Rule: the list needs no game. Without an installation no map counts as installed, and a message on
 stderr says why.
@@ -18,17 +18,25 @@ from gymnasium import spaces
 
 from sc2pool.cli.doctor.machine import locate
 from sc2pool.cli.table import make_table, open_console
+from sc2pool.cli.units import NONE
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find
-from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
-from sc2pool.tasks.registry import available, resolve
-
-SPACES = ("task", "observation", "action", "step_mul", "max loops", "masks")
-SCORES = ("task", "map", "installed", "random (max)", "human", "grandmaster", "FullyConv")
-SOURCE = (
-    "Loops are game loops, 22.4 a second; an env step is step_mul of them.\n"
-    "Scores per episode: SC2LE paper, 2017, on StarCraft II."
+from sc2pool.tasks.minigames.scores import (
+    ON_THE_STANDIN,
+    PUBLISHED,
+    PublishedScores,
+    StandInScores,
 )
+from sc2pool.tasks.registry import BUILT_IN, GROUPS, PLACES, available, resolve
+from sc2pool.tasks.teams.team_task import agents_of
+
+SPACES = ("task", "observation", "action", "step_mul", "max loops", "masks", "rows")
+SCORES = ("task", "map", "installed", "random", "scripted", "human", "grandmaster", "FullyConv")
+NOTES = """\
+Every task is in gymnasium's registry: make_vec("sc2pool/NAME-v0"); of one learner, also make.
+Loops are game loops, 22.4 a second; an env step is step_mul of them. A game has one or more rows.
+Scores per episode: random and scripted on the stand-in; the others from the SC2LE paper, 2017, on
+StarCraft II."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,9 @@ class TaskRow:
     step_mul: int
     max_loops: int | None
     action_masks: bool
+    rows: int
+    """Learners in each game."""
+    standin: StandInScores | None
     published: PublishedScores | None
     map_file: Path | None
     """None if the map is not installed, or no installation was found."""
@@ -58,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
         installation = find(args.game, says=False)
     except ConfigError as error:
         note = str(error)
-    rows = [describe(name, installation) for name in available()]
+    names = chosen(args.word)
+    rows = [describe(name, installation) for name in available(names)]
     if args.json:
         print(as_json(rows, installation, note))
         return 0
@@ -66,12 +78,32 @@ def run(args: argparse.Namespace) -> int:
     for header, cells in ((SPACES, cells_of_spaces), (SCORES, cells_of_scores)):
         console.print(make_table(header, map(cells, rows)))
         console.print()
-    console.print(SOURCE)
+    if args.word is None:
+        for group, members in GROUPS.items():
+            if unlisted := [name for name in members if name not in names]:
+                console.print(f"{group}: {' '.join(unlisted)}\n")
+    console.print(NOTES)
     if installation is not None:
         console.print(f"Installation: {installation.root}: {installation.found_by}")
     else:
         print(f"sc2pool: {note}", file=sys.stderr)
     return 0
+
+
+def chosen(word: str | None) -> list[str]:
+    """The names that are listed in full.
+
+    Raises:
+        ConfigError: the word is neither a group's nor in a name.
+    """
+    if word is None:
+        return list(BUILT_IN)
+    names = GROUPS.get(word.lower()) or [name for name in PLACES if word.lower() in name.lower()]
+    if not names:
+        raise ConfigError(
+            f"no task with {word!r} in its name, and no such group; groups: {', '.join(GROUPS)}"
+        )
+    return list(names)
 
 
 def describe(name: str, installation: Installation | None) -> TaskRow:
@@ -85,6 +117,8 @@ def describe(name: str, installation: Installation | None) -> TaskRow:
         step_mul=task.step_mul,
         max_loops=task.max_loops,
         action_masks=hasattr(task, "action_masks"),
+        rows=task.players * agents_of(task),
+        standin=ON_THE_STANDIN.get(task.map_name),
         published=PUBLISHED.get(task.map_name),
         map_file=None if installation is None else locate(installation, task.map_name),
     )
@@ -110,20 +144,26 @@ def cells_of_spaces(row: TaskRow) -> tuple[str, ...]:
         str(row.step_mul),
         "none" if row.max_loops is None else str(row.max_loops),
         "yes" if row.action_masks else "no",
+        str(row.rows),
     )
 
 
 def cells_of_scores(row: TaskRow) -> tuple[str, ...]:
     """One line of the second table: what others reached."""
-    scores = row.published
+    ours, published = row.standin, row.published
+    scores = (
+        *((ours.random, ours.scripted) if ours else (None, None)),
+        *(
+            (published.human, published.grandmaster, published.agent_best_mean)
+            if published
+            else 3 * (None,)
+        ),
+    )
     return (
         row.task,
         row.map_name,
         "no" if row.map_file is None else "yes",
-        f"{scores.random_mean:g} ({scores.random_max:g})" if scores else "–",
-        f"{scores.human:g}" if scores else "–",
-        f"{scores.grandmaster:g}" if scores else "–",
-        f"{scores.agent_best_mean:g}" if scores else "–",
+        *(NONE if score is None else f"{score:g}" for score in scores),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,7 @@ SMAC = tuple(
     "3s_vs_4z 3s_vs_5z 1c3s5z 2m_vs_1z corridor 6h_vs_8z 2s_vs_1sc so_many_baneling bane_vs_bane "
     "2c_vs_64zg".split()
 )
-"""SMAC's scenarios: tasks of teams, so gymnasium's registry, which is for one agent, has none."""
+"""SMAC's scenarios, tasks of teams."""
 
 
 SMAC_DUELS = tuple(
@@ -71,27 +72,36 @@ SMACV2 = (
 )
 """SMACv2's scenarios of random teams, and its maps: ten units on either side."""
 
-_PLACES = (
+PLACES = (
     BUILT_IN
     | {name: f"sc2pool.tasks.teams.smac.task:{name}" for name in SMAC}
     | {name: f"sc2pool.tasks.teams.smac.duel:{name}" for name in SMAC_DUELS}
     | {name: f"sc2pool.tasks.teams.smacv2.task:{name}" for name in SMACV2}
 )
+"""Where the class of each built-in task is, by its name."""
+GROUPS = {
+    "mini-games": tuple(name for name, place in BUILT_IN.items() if ".minigames." in place),
+    "melee": ("Melee", "MeleeImage"),
+    "duels": ("MarineDuel", *SMAC_DUELS),
+    "smac": SMAC,
+    "smacv2": SMACV2,
+}
+"""The names of all built-in tasks, in groups."""
 
 
 def spelled(task: str) -> str:
     """The built-in name that a text means, whatever its case; the text itself if it means none."""
-    return next((name for name in _PLACES if name.lower() == task.lower()), task)
+    return next((name for name in PLACES if name.lower() == task.lower()), task)
 
 
-def available() -> list[str]:
-    """The names of the built-in tasks whose packages are installed."""
-    names = []
-    for name in BUILT_IN:
+def available(names: Iterable[str] = BUILT_IN) -> list[str]:
+    """Those of these built-in tasks whose packages are installed."""
+    found = []
+    for name in names:
         with suppress(MissingPackageError):
             resolve(name)
-            names.append(name)
-    return names
+            found.append(name)
+    return found
 
 
 def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
@@ -118,15 +128,15 @@ def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
 
 def _imported(task: str) -> object:
     """The object with this name; an error in the user's own module is raised unchanged."""
-    if task not in _PLACES and ":" not in task:
-        close = difflib.get_close_matches(task, _PLACES, n=1, cutoff=0.5)
+    if task not in PLACES and ":" not in task:
+        close = difflib.get_close_matches(task, PLACES, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise ConfigError(
             f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}; SMAC's scenarios: "
             f"{', '.join(SMAC)}; their duels: {', '.join(SMAC_DUELS)}; SMACv2's: "
             f"{', '.join(SMACV2)}; a task of your own is module:Class"
         )
-    module, _, name = _PLACES.get(task, task).partition(":")
+    module, _, name = PLACES.get(task, task).partition(":")
     if not module or module.startswith(".") or not name:
         raise ConfigError(f"task {task!r}: expected module:Class")
     try:

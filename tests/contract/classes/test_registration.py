@@ -13,12 +13,13 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 import sc2pool
-from sc2pool.tasks.registry import BUILT_IN
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.registry import PLACES
 
 ID = "sc2pool/MoveToBeacon-v0"
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", PLACES)
 def test_each_task_is_registered_under_its_name(name):
     spec = gymnasium.spec(f"sc2pool/{name}-v0")
     assert (spec.namespace, spec.name, spec.version) == ("sc2pool", name, 0)
@@ -60,7 +61,15 @@ def test_tasks_are_registered_in_any_import_order(program):
         timeout=300,
     )
     registered = [name for name in done.stdout.split() if name.startswith("sc2pool/")]
-    assert registered == [f"sc2pool/{name}-v0" for name in BUILT_IN]
+    assert registered == [f"sc2pool/{name}-v0" for name in PLACES]
+
+
+def test_a_team_is_a_vector_env(pools, standin_dir):
+    env = gymnasium.make_vec("sc2pool/3m-v0", num_envs=3, game=standin_dir)
+    pools.callback(env.close)
+    assert len(env.stats().instances) == 1, "three marines play one game"
+    with pytest.raises(ConfigError, match="but 3m has 3"):
+        gymnasium.make("sc2pool/3m-v0", game=standin_dir)
 
 
 @pytest.mark.parametrize("mode", [None, "vector_entry_point"])
