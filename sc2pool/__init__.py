@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ReplayPolicy as ReplayPolicy,
         RestartPolicy as RestartPolicy,
     )
+    from sc2pool.datasets.callback import MinariCallback as MinariCallback
     from sc2pool.envs.callbacks import (
         PoolStatsCallback as PoolStatsCallback,
         SnapshotCallback as SnapshotCallback,
@@ -60,6 +61,7 @@ _NAMES = {
         "ReplayPolicy",
         "RestartPolicy",
     ),
+    "sc2pool.datasets.callback": ("MinariCallback",),
     "sc2pool.envs.callbacks": ("PoolStatsCallback", "SnapshotCallback"),
     "sc2pool.envs.gym": ("SC2GymEnv",),
     "sc2pool.envs.pettingzoo": ("SC2ParallelEnv",),

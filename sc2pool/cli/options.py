@@ -23,6 +23,24 @@ def add_task(command: argparse.ArgumentParser, default: str = "MoveToBeacon") ->
     )
 
 
+def add_player(command: argparse.ArgumentParser) -> None:
+    """Add who plays what, and how its actions are chosen."""
+    command.add_argument(
+        "player",
+        metavar="RUN|MODEL|scripted|random",
+        help="a run's folder; what SB3 has saved, such as runs/…/model.zip; the task's scripted "
+        "player; or a random one",
+    )
+    add_task(command, "the run's own")
+    add_game(command)
+    command.add_argument(
+        "--seed", type=integer(0, 2**32 - 1), help="makes it repeatable (default: none)"
+    )
+    command.add_argument(
+        "--stochastic", action="store_true", help="draw actions, as in training and in matches"
+    )
+
+
 def add_game(command: argparse.ArgumentParser, default: str | None = None) -> None:
     """Add the option that says which game is played."""
     command.add_argument(

@@ -17,7 +17,14 @@ from sc2pool import __version__
 from sc2pool.cli.arguments import integer, positive_integers, positive_number
 from sc2pool.cli.completion import SHELLS, PrintCompletion
 from sc2pool.cli.mistakes import Parser
-from sc2pool.cli.options import add_game, add_pace, add_ray, add_task, add_which_pool
+from sc2pool.cli.options import (
+    add_game,
+    add_pace,
+    add_player,
+    add_ray,
+    add_task,
+    add_which_pool,
+)
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.self_play import MODES
@@ -47,6 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     for add in (
         add_train,
         add_play,
+        add_record,
         add_replay,
         add_tasks,
         add_doctor,
@@ -172,24 +180,11 @@ def add_play(commands: Commands) -> None:
         "episode.",
     )
     play.set_defaults(run=run_of("playing.play"))
-    play.add_argument(
-        "model",
-        type=Path,
-        metavar="RUN|MODEL",
-        help="a run's folder, or what SB3 has saved, such as runs/…/model.zip",
-    )
-    add_task(play, "the run's own")
-    add_game(play)
+    add_player(play)
     play.add_argument(
         "--episodes", type=integer(1), default=10, help="how many, or matches (default: 10)"
     )
     play.add_argument("--n", type=integer(1), default=1, help="number of games (default: 1)")
-    play.add_argument(
-        "--seed", type=integer(0, 2**32 - 1), help="makes it repeatable (default: none)"
-    )
-    play.add_argument(
-        "--stochastic", action="store_true", help="draw actions, as in training and in matches"
-    )
     play.add_argument("--realtime", action="store_true", help="the games run by themselves")
     play.add_argument(
         "--watch", action="store_true", help="show the games on a local web page, at their own pace"
@@ -203,6 +198,36 @@ def add_play(commands: Commands) -> None:
         nargs=2,
         metavar=("RACE", "DIFFICULTY"),
         help="the game's computer plays it: zerg medium, random veryeasy, …",
+    )
+
+
+def add_record(commands: Commands) -> None:
+    """`sc2pool record`."""
+    record = commands.add_parser(
+        "record",
+        help="write episodes as a Minari dataset",
+        description="Let a trained model, the task's scripted player or a random one play, and "
+        "write the episodes as a dataset in Minari's format. Ctrl-C saves and ends.",
+    )
+    record.set_defaults(run=run_of("playing.record"))
+    add_player(record)
+    record.add_argument(
+        "--dataset",
+        metavar="ID",
+        help="Minari's name of it (default: sc2pool/TASK/PLAYER-v0)",
+    )
+    record.add_argument(
+        "--steps",
+        type=integer(1),
+        default=100_000,
+        help="at least so many env steps of whole episodes in the dataset (default: 100,000)",
+    )
+    record.add_argument("--n", type=integer(1), default=8, help="number of games (default: 8)")
+    record.add_argument("--resume", action="store_true", help="go on with a dataset that is there")
+    record.add_argument(
+        "--keep-faulty",
+        action="store_true",
+        help="also episodes that a fault cut short, marked in their metadata (default: leave out)",
     )
 
 

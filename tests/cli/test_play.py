@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import count
 
 import numpy as np
 import psutil
@@ -132,7 +131,7 @@ def test_teams_on_several_games(standin_dir):
     """Each game plays its share, and a team's episode counts once."""
     env = SubprocSC2VecEnv("3m", n=2, game=standin_dir, max_loops=40, seed=1)
     policy = Fires()
-    ended = list(play_episodes(env, policy, 3, deterministic=True, film=lambda _: None))
+    ended = list(play_episodes(env, policy, 3, deterministic=True))
     env.close()
     assert [(one.steps, one.end) for one in ended] == [(5, "time limit")] * 3
     assert policy.calls == 10
@@ -140,13 +139,16 @@ def test_teams_on_several_games(standin_dir):
 
 def test_an_episode_cut_short_is_played_again(standin_dir):
     env = SubprocSC2VecEnv("3m", n=1, game=standin_dir, max_loops=40)
-    frames = count()
 
-    def kill_a_game(over: bool) -> None:
-        if next(frames) == 2:
+    class KillsTheFirstGame:
+        def begin(self, _: object) -> None:
             psutil.Process(env.stats().instances[0].pid).kill()
 
-    ended = list(play_episodes(env, Fires(), 1, deterministic=True, film=kill_a_game))
+        def step(self, *_: object) -> None:
+            pass
+
+    watcher = KillsTheFirstGame()
+    ended = list(play_episodes(env, Fires(), 1, deterministic=True, watcher=watcher))
     env.close()
     assert [(one.end, one.whole) for one in ended] == [
         ("fault: game-exited", False),

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import torch
 
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.protocol.game_time import LOOPS_PER_S
@@ -33,6 +34,18 @@ class Ended(NamedTuple):
     """The last one."""
 
 
+class Watcher(Protocol):
+    """Sees all that is played."""
+
+    def begin(self, observations: Any) -> None:
+        """All rows have begun an episode."""
+        ...
+
+    def step(self, actions: Any, observations: Any, rewards: Any, over: Any, infos: Any, /) -> None:
+        """All rows have made a step; what was played, and what `VecEnv.step` returned."""
+        ...
+
+
 def play_episodes(
     env: PoolVecEnv[Any],
     policy: Policy,
@@ -40,7 +53,7 @@ def play_episodes(
     *,
     deterministic: bool,
     loops: int | None = None,
-    film: Callable[[bool], None],
+    watcher: Watcher | None = None,
 ) -> Iterator[Ended]:
     """Play that many whole episodes.
 
@@ -50,22 +63,26 @@ def play_episodes(
         episodes: how many.
         deterministic: whether it plays its best actions instead of drawing them.
         loops: of a step, to play no faster than people watch; None for as fast as it goes.
-        film: called when there is a new frame of the first game, with whether its episode is over.
+        watcher: sees all steps.
     """
+    torch.set_num_threads(1)  # the networks are small; the games need the cores
     games, first_rows = env.pool.n, range(0, env.num_envs, env.pool.rows)
     left = [(episodes + game) // games for game in range(games)]
     masks = "action_masks" in inspect.signature(policy.predict).parameters
+    masks = masks and env.has_attr("action_masks")
     returns, steps = np.zeros(env.num_envs), np.zeros(env.num_envs, int)
     seen, over, state = env.reset(), np.ones(env.num_envs, bool), None
     next_step = time.monotonic()
-    film(False)
+    if watcher is not None:
+        watcher.begin(seen)
     while any(left):
         more = {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
         actions, state = policy.predict(
             seen, state=state, episode_start=over, deterministic=deterministic, **more
         )
         seen, rewards, over, infos = env.step(actions)
-        film(bool(over[0]))
+        if watcher is not None:
+            watcher.step(actions, seen, rewards, over, infos)
         returns += rewards
         steps += 1
         for game, row in enumerate(first_rows):

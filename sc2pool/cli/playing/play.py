@@ -21,9 +21,8 @@ from s2clientprotocol import common_pb2, sc2api_pb2
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_writable
 from sc2pool.cli.playing.episodes import Ended, play_episodes
-from sc2pool.cli.playing.subject import Subject, find_subject
+from sc2pool.cli.playing.subject import SCRIPTED, Subject, find_subject, scripted_player
 from sc2pool.cli.stop import say
-from sc2pool.cli.training.self_play.opponents import SCRIPTED, scripted_player
 from sc2pool.cli.training.video import Video
 from sc2pool.cli.units import game_name
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
@@ -39,36 +38,26 @@ _FIRST_ONLY = 1 << 60
 
 def run(args: argparse.Namespace) -> int:
     """Play what the arguments say."""
-    subject = find_subject(args.model, args.task, args.game)
+    subject = find_subject(args.player, args.task, args.game)
     check_files(args)
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         env = make_games(args, subject, folder)
         opened.callback(env.close)
         loops = env.get_attr("step_mul", [0])[0] if args.watch else None
-        print(f"{subject.task.__name__}, {subject.path}, {game_name(env.stats().game_version)}")
-        film = Films(args, env)
-        opened.callback(film.close)
+        print(f"{subject.task.__name__}, {subject.name}, {game_name(env.stats().game_version)}")
+        films = Films(args, env)
+        opened.callback(films.close)
         ended = play_episodes(
             env,
-            load_policy(subject, args.seed),
+            subject.policy(args.seed),
             args.episodes,
             deterministic=not (args.stochastic or args.against),
             loops=loops,
-            film=film.film,
+            watcher=films,
         )
         print(summary(list(shown(ended, args.replay)), args.against))
     return 0
-
-
-def load_policy(subject: Subject, seed: int | None) -> Any:
-    """The model's policy; with a seed it draws the same actions again."""
-    policy = subject.model.load()
-    if seed is not None:
-        import torch  # noqa: PLC0415 - the policy has imported it
-
-        torch.manual_seed(seed)
-    return policy
 
 
 def check_files(args: argparse.Namespace) -> None:
@@ -108,12 +97,7 @@ def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, 
         if task.players == 2:
             return task, computer
         return type(task.__name__, (task,), {"opponents": (computer,)}), None
-    if args.against != SCRIPTED:
-        return task, args.against
-    scripted = scripted_player(task)
-    if scripted is None:
-        raise ConfigError(f"--against {SCRIPTED}: {task.__name__} has no scripted player")
-    return task, scripted
+    return task, scripted_player(task) if args.against == SCRIPTED else args.against
 
 
 def _value(kind: Any, name: str) -> int:
@@ -137,10 +121,16 @@ class Films:
 
             self._films.append(GifFilm(args.gif, env.pool, fps))
 
-    def film(self, over: bool) -> None:
-        """Add a frame; the first episode is `over` when the env shows the next one."""
+    def begin(self, observations: Any) -> None:  # noqa: ARG002
+        """Add a frame."""
         for film in self._films:
-            film.film(over)
+            film.film(False)
+
+    def step(self, *played: Any) -> None:
+        """Add a frame, unless the first episode is over and the env shows the next one."""
+        _, _, _, over, _ = played
+        for film in self._films:
+            film.film(bool(over[0]))
 
     def close(self) -> None:
         """Drop what is unfinished."""

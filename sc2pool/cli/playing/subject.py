@@ -1,48 +1,73 @@
-"""What `sc2pool play` plays: the model of a run's folder, or one in a file, and its task."""
+"""Who plays: the model of a run's folder or in a file, the scripted player, or a random one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
 
 from sc2pool.cli.arguments import task_class
 from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, MODEL_FILE, read_config
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.models import SavedModel
+from sc2pool.tasks.opponents.policies import Policy
+
+RANDOM, SCRIPTED = "random", "scripted"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model and the task that it plays."""
+    """A player and the task that it plays."""
 
-    path: Path
-    model: SavedModel
+    name: str
+    """The model's file, scripted or random."""
     task: type[TaskDefinition]
     game: str
     """Which game: auto, real, or an installation's folder."""
 
+    def policy(self, seed: int | None) -> Policy:
+        """Plays all rows of a batch; with a seed it draws the same actions again."""
+        if self.name == RANDOM:
+            return RandomPolicy(self.task.action_space, seed)
+        if self.name == SCRIPTED:
+            return FunctionPolicy(scripted_player(self.task))
+        policy = SavedModel(self.name, Path(self.name)).load()
+        if seed is not None:
+            import torch  # noqa: PLC0415 - the policy has imported it
 
-def find_subject(given: Path, task: str | None, game: str | None) -> Subject:
-    """The model in a run's folder, the one of its best evaluation if there is one; or a file's.
+            torch.manual_seed(seed)
+        return policy
+
+
+def find_subject(given: str, task: str | None, game: str | None) -> Subject:
+    """The player that is meant; of a run's models the one of its best evaluation if there is one.
 
     Args:
-        given: the folder or the file.
+        given: a run's folder, a model's file, scripted or random.
         task: the task's name; None for the one that the model was trained for.
         game: as in `Subject`; None for the one that the run was trained on.
 
     Raises:
-        ConfigError: no such model, it does not say its task, or it is for other spaces.
+        ConfigError: no such model, it does not say its task, or it is for other spaces; the task
+            has no scripted player.
     """
-    path = _model_in(given)
+    if given in (RANDOM, SCRIPTED):
+        definition = task_class(task or "MoveToBeacon")
+        if given == SCRIPTED:
+            scripted_player(definition)
+        return Subject(given, definition, game or "auto")
+    path = _model_in(Path(given))
     trained = read_config(path.parent).get("options", {})
     name = task or trained.get("task")
     if name is None:
         raise ConfigError(f"{path}: nothing beside it says which task it plays; give --task")
     definition = task_class(name)
-    model = SavedModel(path.stem, path)
-    model.check_spaces(definition.observation_space, definition.action_space)
-    return Subject(path, model, definition, game or trained.get("game") or "auto")
+    SavedModel(path.stem, path).check_spaces(definition.observation_space, definition.action_space)
+    return Subject(str(path), definition, game or trained.get("game") or "auto")
 
 
 def _model_in(given: Path) -> Path:
@@ -54,3 +79,74 @@ def _model_in(given: Path) -> Path:
     if not found:
         raise ConfigError(f"{given}: no {MODEL_FILE} in it, so there is nothing to play")
     return found[0]
+
+
+def scripted_player(task: type[TaskDefinition]) -> Any:
+    """The task's scripted player, a function of the observation.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    from sc2pool.tasks.melee.scripted import play_melee  # noqa: PLC0415 - few need them
+    from sc2pool.tasks.minigames.scripted import SCRIPTED as OF_MINIGAMES  # noqa: PLC0415
+
+    known = {**OF_MINIGAMES, "Melee": play_melee}
+    found = getattr(task, "scripted", None) or known.get(task.__name__)
+    if found is None:
+        raise ConfigError(f"{SCRIPTED}: {task.__name__} has no scripted player")
+    return found
+
+
+class FunctionPolicy:
+    """A function of the observation as a policy of several rows."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, Any]:
+        """SB3's; the last two are not used."""
+        del episode_start, deterministic
+        return np.array([self._function(row) for row in observation]), state
+
+
+class RandomPolicy:
+    """Uniformly random actions, of those that are possible if the task has masks.
+
+    Args:
+        space: of the actions.
+        seed: of the random numbers.
+    """
+
+    def __init__(self, space: spaces.Space[Any], seed: int | None) -> None:
+        self._space = space
+        self._random = np.random.default_rng(seed)
+        self._space.seed(seed)
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+        action_masks: Any = None,
+    ) -> tuple[Any, Any]:
+        """SB3's; only the number of observations is used, and the masks."""
+        del observation, deterministic
+        rows = range(len(episode_start))
+        masks = [None] * len(rows) if action_masks is None else action_masks
+        return np.stack([self._draw(mask) for mask in masks]), state
+
+    def _draw(self, mask: Any) -> Any:
+        if mask is None:
+            return self._space.sample()
+        if isinstance(self._space, spaces.MultiDiscrete):
+            ends = np.cumsum(self._space.nvec)
+            parts = np.split(mask, ends[:-1])
+            return np.array([self._random.choice(np.flatnonzero(part)) for part in parts])
+        return self._random.choice(np.flatnonzero(mask))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sc2pool.cli.training.run_folder import SNAPSHOTS_FOLDER
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.settings.self_play import LATEST_SHARE, SHARED
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.opponent import Opponent
 from sc2pool.tasks.opponents.resolve import FunctionOpponent, InTurn
 from sc2pool.tasks.opponents.snapshots import RULES, FirstOpponent, SnapshotStore
@@ -33,7 +30,7 @@ def yardsticks(options: TrainOptions) -> dict[str, Opponent]:
     task = resolve(options.task)
     actions, agents = task.action_space, agents_of(task)
     found: dict[str, Opponent] = {FIRST: FirstOpponent(store_of(options), actions, FIRST, agents)}
-    scripted = scripted_player(task)
+    scripted = getattr(task, "scripted", None)  # a function of the observation
     if scripted is not None:
         found[SCRIPTED] = FunctionOpponent(SCRIPTED, scripted, actions, agents)
     return found
@@ -42,8 +39,3 @@ def yardsticks(options: TrainOptions) -> dict[str, Opponent]:
 def taking_turns(opponents: dict[str, Opponent]) -> InTurn:
     """All of them, as the opponent of one pool."""
     return InTurn(tuple(opponents.values()))
-
-
-def scripted_player(task: type[TaskDefinition]) -> Any:
-    """The task's own scripted player, a function of the observation; None if it has none."""
-    return getattr(task, "scripted", None)

@@ -1,0 +1,85 @@
+"""`sc2pool record`: episodes of several games at once become a dataset."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from contextlib import closing
+
+import gymnasium
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.cli.playing.episodes import play_episodes
+from sc2pool.cli.playing.subject import Subject, find_subject
+from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.units import duration, game_name
+from sc2pool.datasets.collector import EpisodeCollector
+from sc2pool.datasets.minari_writer import MinariWriter
+from sc2pool.tasks.registry import PLACES
+from sc2pool.tasks.teams.team_task import agents_of
+
+SAY_EVERY_S = 5.0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record what the arguments say."""
+    subject = find_subject(args.player, args.task, args.game)
+    dataset = args.dataset or default_id(subject)
+    stop = Stop()
+    with stop.handling():
+        games = SubprocSC2VecEnv(n=args.n, task=subject.task, game=subject.game, seed=args.seed)
+        with closing(games) as env, stop.polite():
+            version = game_name(env.stats().game_version)
+            about = {
+                "algorithm_name": subject.name,
+                "description": f"{subject.task.__name__}, played on {version}",
+            }
+            writer = MinariWriter(
+                dataset,
+                env.observation_space,
+                env.action_space,
+                env_spec=env_spec_of(subject),
+                about=about,
+                resume=args.resume,
+            )
+            say(f"{subject.task.__name__}, {subject.name}, {version}\n  to {writer.folder}")
+            collector = EpisodeCollector(writer.add, keeps_faulty=args.keep_faulty)
+            began_s = said_s = time.monotonic()
+            first_steps = writer.steps
+            try:
+                for _ in play_episodes(
+                    env,
+                    subject.policy(args.seed),
+                    sys.maxsize,
+                    deterministic=not args.stochastic,
+                    watcher=collector,
+                ):
+                    now_s = time.monotonic()
+                    if writer.steps >= args.steps or stop.signal is not None:
+                        break
+                    if now_s - said_s >= SAY_EVERY_S:
+                        said_s = now_s
+                        rate = (writer.steps - first_steps) / (now_s - began_s)
+                        say(f"{writer.steps:,} / {args.steps:,} steps · {rate:,.0f} steps/s")
+            finally:
+                writer.flush()
+    taken = duration(time.monotonic() - began_s)
+    say(f"{writer.steps:,} steps in {writer.episodes:,} episodes, {taken}")
+    say(f'to read it: minari.load_dataset("{dataset}")')
+    return 0 if stop.signal is None else 128 + stop.signal
+
+
+def default_id(subject: Subject) -> str:
+    """The dataset's name if none is given."""
+    name = subject.name if subject.name in ("random", "scripted") else "model"
+    return f"sc2pool/{subject.task.__name__}/{name}-v0"
+
+
+def env_spec_of(subject: Subject) -> gymnasium.envs.registration.EnvSpec | None:
+    """With which Minari makes the env again; None if gymnasium has none of one learner."""
+    task = subject.task
+    alone = task.players == 1 and agents_of(task) == 1
+    return (
+        gymnasium.spec(f"sc2pool/{task.__name__}-v0") if alone and task.__name__ in PLACES else None
+    )

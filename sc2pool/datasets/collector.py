@@ -1,0 +1,133 @@
+"""Puts the steps of a VecEnv together to whole episodes.
+
+Rule: a step costs one copy of the batch; the rows are taken apart when an episode is over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A whole episode of one row, of T steps."""
+
+    observations: Any
+    """Arrays with a first axis of length T + 1, in the structure of the space."""
+    actions: Any
+    """The same, of length T."""
+    rewards: np.ndarray[Any, np.dtype[np.float64]]
+    terminated: bool
+    """Whether the last step terminated it; else it was truncated."""
+    fault: str | None
+    """The kind of the fault that cut it short; None if none did."""
+
+    @property
+    def steps(self) -> int:
+        """T."""
+        return len(self.rewards)
+
+
+class _Step(NamedTuple):
+    observations: Any
+    """Before the actions."""
+    actions: Any
+    rewards: Any
+
+
+class EpisodeCollector:
+    """The episodes of all rows; unfinished ones are dropped with it.
+
+    Args:
+        take: called with each episode.
+        keeps_faulty: also with those that a fault cut short.
+    """
+
+    def __init__(self, take: Callable[[Episode], None], *, keeps_faulty: bool = False) -> None:
+        self._take = take
+        self._keeps_faulty = keeps_faulty
+        self._steps: deque[_Step] = deque()
+        self._ages: list[int] = []
+        """Of each row's episode, in steps."""
+
+    def begin(self, observations: Any) -> None:
+        """All rows have begun an episode."""
+        self._steps.clear()
+        self._now = copied(observations)
+        self._ages = [0] * len(leaf_of(observations))
+
+    def step(
+        self,
+        actions: Any,
+        observations: Any,
+        rewards: Any,
+        over: Any,
+        infos: Sequence[dict[str, Any]],
+    ) -> None:
+        """All rows have made a step; the arguments are those and the results of `VecEnv.step`."""
+        self._steps.append(_Step(self._now, copied(actions), np.array(rewards, np.float64)))
+        self._now = copied(observations)
+        self._ages = [age + 1 for age in self._ages]
+        ended = np.flatnonzero(over).tolist()
+        for row in ended:
+            self._end(row, infos[row])
+            self._ages[row] = 0
+        if ended:
+            for _ in range(len(self._steps) - max(self._ages)):
+                self._steps.popleft()
+
+    def _end(self, row: int, info: dict[str, Any]) -> None:
+        fault = info.get("sc2pool.fault")
+        if fault is not None and not self._keeps_faulty:
+            return
+        steps = list(self._steps)[-self._ages[row] :]
+        seen = [row_of(step.observations, row) for step in steps] + [info["terminal_observation"]]
+        self._take(
+            Episode(
+                stacked(seen),
+                stacked([row_of(step.actions, row) for step in steps]),
+                np.array([step.rewards[row] for step in steps]),
+                terminated=not info["TimeLimit.truncated"],
+                fault=None if fault is None else str(fault["kind"]),
+            )
+        )
+
+
+def copied(batch: Any) -> Any:
+    """A copy of the arrays."""
+    if isinstance(batch, dict):
+        return {name: copied(part) for name, part in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(map(copied, batch))
+    return np.array(batch)
+
+
+def row_of(batch: Any, row: int) -> Any:
+    """One row of each array."""
+    if isinstance(batch, dict):
+        return {name: row_of(part, row) for name, part in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(row_of(part, row) for part in batch)
+    return batch[row]
+
+
+def stacked(rows: Sequence[Any]) -> Any:
+    """One structure of arrays for a sequence of structures."""
+    first = rows[0]
+    if isinstance(first, dict):
+        return {name: stacked([row[name] for row in rows]) for name in first}
+    if isinstance(first, tuple):
+        return tuple(map(stacked, zip(*rows, strict=True)))
+    return np.stack(rows)
+
+
+def leaf_of(batch: Any) -> Any:
+    """One of the arrays."""
+    while isinstance(batch, dict | tuple):
+        batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
+    return batch

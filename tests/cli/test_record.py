@@ -1,0 +1,74 @@
+"""`sc2pool record`: episodes of several games become a dataset that Minari reads."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import minari
+import pytest
+
+from sc2pool.cli.main import main
+
+
+@pytest.fixture
+def record(standin_dir, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main(["record", *map(str, arguments), f"--game={standin_dir}"])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_a_scripted_player_then_more_of_it(record):
+    code, said, _ = record("scripted", "--steps=1000", "--n=2", "--seed=1")
+    assert code == 0
+    assert '\nto read it: minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0")' in said
+    dataset = minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0")
+    assert (dataset.total_episodes, dataset.total_steps) == (6, 1440)
+    assert all(episode.rewards.sum() > 15 for episode in dataset.iterate_episodes())
+    assert all(episode.truncations[-1] for episode in dataset.iterate_episodes())
+    first = dataset[0]
+    assert first.observations.shape == (241, 5)
+    assert all(seen in dataset.observation_space for seen in first.observations)
+    assert all(action in dataset.action_space for action in first.actions)
+
+    code, _, complaint = record("scripted", "--steps=1000")
+    assert code == 2
+    assert "already; resume it?" in complaint
+    assert record("scripted", "--steps=1500", "--n=1", "--resume")[0] == 0
+    assert minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0").total_episodes == 7
+
+
+def test_random_agents_of_a_team(record):
+    """Each agent has its episodes, of actions that its masks allow, or the task would complain."""
+    code, _, _ = record("random", "--task=3m", "--steps=60", "--n=1", "--dataset=three/random-v1")
+    assert code == 0
+    dataset = minari.load_dataset("three/random-v1")
+    assert dataset.total_episodes % 3 == 0
+    assert dataset.spec.env_spec is None
+
+
+def test_ctrl_c_saves(standin_dir, tmp_path):
+    program = [sys.executable, "-m", "sc2pool", "record", "random", "--n=1", "--game", standin_dir]
+    process = subprocess.Popen(
+        program,
+        env={**os.environ, "MINARI_DATASETS_PATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "/ 100,000 steps" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=100)[0]
+    assert process.returncode == 130
+    (data,) = tmp_path.rglob("data")
+    dataset = minari.MinariDataset(data)
+    assert f"{dataset.total_steps:,} steps in {dataset.total_episodes} episodes" in said
+    assert dataset.total_episodes > 0

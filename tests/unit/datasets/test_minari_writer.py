@@ -1,0 +1,134 @@
+"""A dataset that Minari reads, whatever ended the program that wrote it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import minari
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import sc2pool  # noqa: F401 - it registers the tasks
+from sc2pool.datasets import minari_writer
+from sc2pool.datasets.collector import Episode
+from sc2pool.datasets.minari_writer import MinariWriter
+from sc2pool.errors import ConfigError
+
+ID = "sc2pool/Test/walk-v0"
+IMAGE = spaces.Box(0, 255, (40, 40, 3), np.uint8)
+PLACES = spaces.Dict({"image": IMAGE, "place": spaces.Box(-1, 1, (2,), np.float32)})
+MOVES = spaces.Discrete(4)
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    return tmp_path
+
+
+def episode(number: int, steps: int = 3, **given: Any) -> Episode:
+    random = np.random.default_rng(number)
+    seen = {
+        "image": random.integers(0, 255, (steps + 1, *IMAGE.shape), np.uint8),
+        "place": random.random((steps + 1, 2), np.float32),
+    }
+    values: dict[str, Any] = {"terminated": bool(number % 2), "fault": None, **given}
+    return Episode(seen, random.integers(0, 4, steps), np.full(steps, number, float), **values)
+
+
+def writer(**given: Any) -> MinariWriter:
+    return MinariWriter(ID, PLACES, MOVES, **given)
+
+
+def assert_has(numbers: list[int]) -> None:
+    dataset = minari.load_dataset(ID)
+    assert dataset.total_episodes == len(numbers)
+    assert dataset.total_steps == 3 * len(numbers)
+    found = list(dataset.iterate_episodes())
+    for place, (read, number) in enumerate(zip(found, numbers, strict=True)):
+        wrote = episode(number)
+        assert read.id == place
+        for name in PLACES.spaces:
+            np.testing.assert_array_equal(read.observations[name], wrote.observations[name])
+        np.testing.assert_array_equal(read.actions, wrote.actions)
+        assert read.rewards.tolist() == [number] * 3
+        assert read.terminations.tolist() == [False, False, bool(number % 2)]
+        assert read.truncations.tolist() == [False, False, not number % 2]
+
+
+def test_what_is_written_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minari_writer, "SHARD_STEPS", 6)
+    made = writer(about={"algorithm_name": "PPO", "description": "a walk"})
+    for number in range(5):
+        made.add(episode(number))
+    assert (made.episodes, made.steps) == (5, 15)
+    assert_has([0, 1, 2, 3])
+    made.flush()
+    made.flush()
+    assert_has([0, 1, 2, 3, 4])
+    assert len(list(made.folder.glob("shard-*.hdf5"))) == 3
+    assert len(minari.load_dataset(ID).sample_episodes(4)) == 4
+    about = json.loads((made.folder / "metadata.json").read_text())
+    assert (about["algorithm_name"], about["description"]) == ("PPO", "a walk")
+    ids = [one["id"] for one in minari.load_dataset(ID).storage.get_episode_metadata(range(5))]
+    assert ids == [0, 1, 2, 3, 4]
+    assert ID in minari.list_local_datasets()
+
+
+def test_it_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed after a shard was written, before it was linked, and while the next one was."""
+    first = writer()
+    first.add(episode(0))
+    first.flush()
+    with monkeypatch.context() as patch:
+        patch.setattr(MinariWriter, "_link", lambda *_: None)
+        first.add(episode(1))
+        first.flush()
+    (first.folder / "unfinished-abc").mkdir()
+    (first.folder / "unfinished-metadata.json").touch()
+    assert_has([0])
+    second = writer(resume=True)
+    assert (second.episodes, second.steps) == (2, 6)
+    second.add(episode(2))
+    second.flush()
+    assert_has([0, 1, 2])
+    assert not list(first.folder.glob("unfinished-*"))
+
+
+def test_a_fault_is_marked() -> None:
+    made = writer()
+    made.add(episode(0))
+    made.add(episode(2, fault="hung"))
+    made.flush()
+    whole, faulty = minari.load_dataset(ID).storage.get_episode_metadata([0, 1])
+    assert "fault" not in whole
+    assert faulty["fault"] == "hung"
+    kept = minari.load_dataset(ID).filter_episodes(lambda one: one.rewards[0] == 0)
+    assert kept.total_episodes == 1
+
+
+def test_minari_makes_the_env_again(standin_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SC2PATH", str(standin_dir))
+    spec = gymnasium.spec("sc2pool/MoveToBeacon-v0")
+    writer(env_spec=spec)
+    env = minari.load_dataset(ID).recover_environment()
+    assert str(env.unwrapped) == "<SC2GymEnv<sc2pool/MoveToBeacon-v0>>"
+    env.close()
+
+
+@pytest.mark.parametrize("wrong", ["", "no version", "sc2pool/Task", "sc2pool/Task/a v0"])
+def test_no_id(wrong: str) -> None:
+    with pytest.raises(ConfigError, match="expected an id such as sc2pool/Task/name-v0"):
+        MinariWriter(wrong, PLACES, MOVES)
+
+
+def test_one_that_is_there() -> None:
+    writer()
+    with pytest.raises(ConfigError, match=f"dataset {ID}: it is in .* already; resume it?"):
+        writer()
+    with pytest.raises(ConfigError, match=r"its action_space is Discrete\(4\), not Discrete\(5\)"):
+        MinariWriter(ID, PLACES, spaces.Discrete(5), resume=True)
