@@ -67,6 +67,18 @@ def positive_number(text: str) -> float:
     raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
 
 
+def task_of(args: argparse.Namespace) -> str | None:
+    """The task that is named, by `--task` or by a word alone; None if none is.
+
+    Raises:
+        ConfigError: both are.
+    """
+    option, alone = args.task, args.task_alone
+    if option is not None and alone is not None:
+        raise ConfigError(f"the task is given twice: {alone}, --task {option}")
+    return option if alone is None else alone  # type: ignore[no-any-return]
+
+
 def task_class(task: str) -> type[TaskDefinition]:
     """The class of a task; the module of one that is given as `module:Class` may be in this folder.
 

@@ -23,6 +23,14 @@ def add_task(command: argparse.ArgumentParser, default: str = "MoveToBeacon") ->
     )
 
 
+def add_task_alone(command: argparse.ArgumentParser) -> None:
+    """Add the task as an option and, for those who write it so, as a word alone; see `task_of`."""
+    add_task(command)
+    command.add_argument(
+        "task_alone", nargs="?", type=spelled, metavar="TASK", help="the same, without --task"
+    )
+
+
 def add_player(command: argparse.ArgumentParser) -> None:
     """Add who plays what, and how its actions are chosen."""
     command.add_argument(

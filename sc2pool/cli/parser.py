@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sc2pool import __version__
-from sc2pool.cli.arguments import integer, positive_integers, positive_number
+from sc2pool.cli.arguments import integer, positive_integers, positive_number, task_of
 from sc2pool.cli.completion import SHELLS, PrintCompletion
 from sc2pool.cli.mistakes import Parser
 from sc2pool.cli.options import (
@@ -22,13 +22,13 @@ from sc2pool.cli.options import (
     add_pace,
     add_player,
     add_ray,
-    add_task,
+    add_task_alone,
     add_which_pool,
 )
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.self_play import MODES
-from sc2pool.tasks.registry import GROUPS, spelled
+from sc2pool.tasks.registry import DEFAULT_TASK, GROUPS
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Parser]
@@ -53,6 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (
         add_train,
+        add_tune,
         add_play,
         add_record,
         add_replay,
@@ -77,10 +78,7 @@ def add_train(commands: Commands) -> None:
         description="Train a policy on a pool of games. Ctrl-C saves and ends.",
     )
     train.set_defaults(run=run_train)
-    add_task(train)
-    train.add_argument(
-        "task_again", nargs="?", type=spelled, metavar="TASK", help="the same, without --task"
-    )
+    add_task_alone(train)
     train.add_argument(
         "--algo",
         type=str.lower,
@@ -231,6 +229,40 @@ def add_record(commands: Commands) -> None:
     )
 
 
+def add_tune(commands: Commands) -> None:
+    """`sc2pool tune`."""
+    tune = commands.add_parser(
+        "tune",
+        help="search for good hyperparameters",
+        description="Search for good hyperparameters with Optuna: short trainings one after the "
+        "other, on games that stay open. Called again with the same --out, it goes on.",
+    )
+    tune.set_defaults(run=run_of("tuning.tune"))
+    add_task_alone(tune)
+    add_game(tune, default="auto")
+    tune.add_argument(
+        "--algo", type=str.lower, choices=ALGORITHMS, default="ppo", help="(default: ppo)"
+    )
+    tune.add_argument("--trials", type=integer(1), default=20, help="in all (default: 20)")
+    tune.add_argument(
+        "--steps", type=integer(1), default=20_000, help="of each trial (default: 20,000)"
+    )
+    tune.add_argument("--n", type=integer(1), default=8, help="number of games (default: 8)")
+    tune.add_argument(
+        "--eval-episodes",
+        type=integer(1),
+        default=16,
+        metavar="N",
+        help="episodes that judge a trial (default: 16)",
+    )
+    tune.add_argument(
+        "--seed", type=integer(0, 2**32 - 1), default=0, help="of all trials (default: 0)"
+    )
+    tune.add_argument(
+        "--out", type=Path, metavar="DIR", help="where it is kept (default: runs/tune-TASK-ALGO)"
+    )
+
+
 def add_replay(commands: Commands) -> None:
     """`sc2pool replay`."""
     replay = commands.add_parser(
@@ -305,7 +337,7 @@ def add_bench(commands: Commands) -> None:
         "several numbers of games, the resets, and what limits the rate.",
     )
     bench.set_defaults(run=run_bench)
-    add_task(bench)
+    add_task_alone(bench)
     add_game(bench, default="auto")
     bench.add_argument(
         "--n",
@@ -420,7 +452,7 @@ def run_bench(args: argparse.Namespace) -> int:
     from sc2pool.cli.bench.command import BenchOptions, run  # noqa: PLC0415
 
     options = BenchOptions(
-        args.task or "MoveToBeacon",
+        task_of(args) or DEFAULT_TASK,
         args.game,
         args.n,
         args.spares,

@@ -13,7 +13,6 @@ import gymnasium
 from gymnasium.error import ResetNeeded
 
 from sc2pool.envs.specs import (
-    DEFAULT_TASK,
     GameKeywords,
     TaskChoice,
     check_keywords,
@@ -21,6 +20,7 @@ from sc2pool.envs.specs import (
 )
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.tasks.registry import DEFAULT_TASK
 
 
 class SC2GymEnv(gymnasium.Env[Any, Any]):

@@ -33,7 +33,7 @@ from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.players.factory import TaskPlayerSpec
 from sc2pool.tasks.players.gym_player import GymSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 Game = str | os.PathLike[str]
@@ -65,7 +65,6 @@ class PoolKeywords(GameKeywords, total=False):
     spares: int
 
 
-DEFAULT_TASK = "MoveToBeacon"
 DEFAULT_N = 8
 MOST_ENVS_PER_WORKER = 8
 """By default no more share one: a worker that dies takes all its envs with it."""

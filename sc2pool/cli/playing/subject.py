@@ -15,6 +15,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.models import SavedModel
 from sc2pool.tasks.opponents.policies import Policy
+from sc2pool.tasks.registry import DEFAULT_TASK
 
 RANDOM, SCRIPTED = "random", "scripted"
 
@@ -56,7 +57,7 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
             has no scripted player.
     """
     if given in (RANDOM, SCRIPTED):
-        definition = task_class(task or "MoveToBeacon")
+        definition = task_class(task or DEFAULT_TASK)
         if given == SCRIPTED:
             scripted_player(definition)
         return Subject(given, definition, game or "auto")

@@ -41,7 +41,7 @@ def check_device(device: str) -> None:
 
 
 def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
-    """Raise `ConfigError` if the algorithm has no such argument."""
+    """Raise `ConfigError` if the algorithm has no such argument, or torch no such activation."""
     algorithm = ALGORITHMS[algo]
     known = _parameters(algorithm.load_class()) - _OURS
     unknown = hyperparameters.arguments.keys() - known
@@ -52,6 +52,7 @@ def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
             f"--hyperparameters: {algorithm.class_name} has no {', '.join(sorted(unknown))}; "
             f"it has {', '.join(sorted(known))}"
         )
+    arguments_for(hyperparameters, 1)
 
 
 def _parameters(algorithm: type[Any]) -> set[str]:

@@ -24,7 +24,6 @@ from ray.tune.registry import register_env
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import (
     DEFAULT_N,
-    DEFAULT_TASK,
     Game,
     TaskChoice,
     make_players,
@@ -47,7 +46,7 @@ from sc2pool.ray.node_end import end_with_node
 from sc2pool.ray.rllib.callback import RUN, GamesCallback
 from sc2pool.ray.rllib.failure import Reporting
 from sc2pool.realtime.rllib import RLlibPauseCallback
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
 Config = TypeVar("Config", bound=AlgorithmConfig)
 

@@ -33,7 +33,7 @@ def test_two_lines(capsys, given, complaint, command):
 
 def test_case_does_not_matter_for_names():
     found = make_parser().parse_args(["train", "movetobeacon", "--algo", "PPO"])
-    assert (found.task_again, found.algo) == ("MoveToBeacon", "ppo")
+    assert (found.task_alone, found.algo) == ("MoveToBeacon", "ppo")
     found = make_parser().parse_args(["bench", "--task", "mmm2"])
     assert found.task == "MMM2"
     assert make_parser().parse_args(["bench", "--task", "My:Own"]).task == "My:Own"

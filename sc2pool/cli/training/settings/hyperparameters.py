@@ -8,7 +8,7 @@
       n_steps: 128             this and all that follows: arguments of the algorithm
       batch_size: 256          or `minibatches: 4`, equal parts of the rollout for any n_envs
       learning_rate: lin_1e-3  falls linearly to 0
-      policy_kwargs: {net_arch: [64, 64], activation_fn: tanh}
+      policy_kwargs: {net_arch: [64, 64], activation_fn: tanh}   # or RL Zoo's "dict(…)"
     MoveToBeacon:
       …
 
@@ -18,6 +18,7 @@ leaves out is the algorithm's own default. Where two sections share most, YAML's
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -68,7 +69,34 @@ class Hyperparameters:
         policy = arguments.pop("policy", None)
         if not isinstance(policy, str | None):
             raise ConfigError(f"{where}: policy must be a name, got {policy!r}")
+        if isinstance(arguments.get("policy_kwargs"), str):
+            arguments["policy_kwargs"] = _read_call(arguments["policy_kwargs"], where)
         return cls(**numbers, policy=policy, reward_scale=reward_scale, arguments=arguments)
+
+
+def _read_call(text: str, where: str) -> dict[str, Any]:
+    """The values of `dict(net_arch=[64, 64], activation_fn=nn.Tanh)`, RL Zoo's way to write them.
+
+    Nothing is run: a value is a literal, a dict, or a name, which is read as a text.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+
+    def value_of(node: ast.expr) -> Any:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "dict" and not node.args:
+            return {str(one.arg): value_of(one.value) for one in node.keywords if one.arg}
+        if isinstance(node, ast.Name | ast.Attribute):
+            return ast.unparse(node)
+        return ast.literal_eval(node)
+
+    try:
+        found = value_of(ast.parse(text.strip(), mode="eval").body)
+    except (ValueError, SyntaxError):
+        found = None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{where}: policy_kwargs must be `dict(name=value, …)`, got {text!r}")
+    return found
 
 
 def number_of(value: Any) -> Any:

@@ -15,7 +15,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from sc2pool.cli.arguments import check_writable, find_game, task_class
+from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
 from sc2pool.cli.training.run_folder import CONFIG_FILE, find_model, read_config, read_steps, unused
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
@@ -87,10 +87,7 @@ class TrainOptions:
             value = getattr(args, name)
             return value if value is not None else resumed.get(name, default)
 
-        if args.task_again is not None:
-            if args.task is not None:
-                raise ConfigError(f"the task is given twice: {args.task_again}, --task {args.task}")
-            args.task = args.task_again
+        args.task = task_of(args)
         for name in ("task", "algo"):
             value = getattr(args, name)
             if value is not None and value != resumed.get(name, value):

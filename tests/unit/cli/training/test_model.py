@@ -83,3 +83,9 @@ def test_minibatches_of_an_algorithm_without_them() -> None:
 
 def test_own_arguments_of_async_ppo() -> None:
     check_arguments("async-ppo", Hyperparameters(arguments={"max_lag": 3, "n_epochs": 2}))
+
+
+def test_an_activation_that_torch_lacks_is_refused_before_a_game_starts():
+    wrong = Hyperparameters(arguments={"policy_kwargs": {"activation_fn": "nn.Swosh"}})
+    with pytest.raises(ConfigError, match=r"activation_fn 'nn\.Swosh' is none of "):
+        check_arguments("ppo", wrong)

@@ -55,6 +55,25 @@ def test_a_section_and_the_default(tmp_path: Path) -> None:
     )
 
 
+def test_policy_kwargs_as_the_zoo_writes_them() -> None:
+    text = "dict(net_arch=dict(pi=[64, 64], vf=[64]), activation_fn=nn.Tanh, ortho_init=False)"
+    assert Hyperparameters.of({"policy_kwargs": text}, "here").arguments == {
+        "policy_kwargs": {
+            "net_arch": {"pi": [64, 64], "vf": [64]},
+            "activation_fn": "nn.Tanh",
+            "ortho_init": False,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["__import__('os').getcwd()", "dict(a=open('x'))", "[64, 64]", "dict(", "dict(**{})()"]
+)
+def test_policy_kwargs_that_would_run(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"policy_kwargs must be `dict\(name=value, …\)`, got "):
+        Hyperparameters.of({"policy_kwargs": text}, "here")
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

@@ -1,0 +1,234 @@
+"""`sc2pool tune`: trials of hyperparameters, one after the other on one pool.
+
+    the folder of the search
+    study.db    every trial, as Optuna stores it; the search goes on from there
+    best.yml    what `sc2pool train --hyperparameters` takes, rewritten after each better trial
+
+Rules: no game is restarted between two trials; every trial has the same seeds, so what differs are
+the hyperparameters; a trial is judged by its best actions after the training, and pruned by its
+mean returns during the training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import time
+from collections import deque
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import torch
+import yaml
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
+from sc2pool.cli.playing.episodes import play_episodes
+from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.training.model import arguments_for, policy_for
+from sc2pool.cli.training.rewards import ScaledRewards
+from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
+from sc2pool.cli.tuning.search import SPACES, suggest
+from sc2pool.cli.units import duration, game_name
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.registry import DEFAULT_TASK
+
+REPORTS = 5
+"""Times that a trial may be pruned."""
+STARTUP_TRIALS = 5
+"""Trials before any is pruned."""
+_WINDOW = 100
+"""Episodes of a mean return during the training, at most."""
+_STUDY = "sc2pool"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search as the arguments say."""
+    args.task = name = task_of(args) or DEFAULT_TASK
+    task = task_class(name)
+    algo = args.algo
+    check_algorithm(algo, task)
+    if algo not in SPACES:
+        raise ConfigError(f"--algo {algo}: tune knows {', '.join(SPACES)}")
+    game = find_game(args.game, name)
+    out = args.out or Path("runs") / f"tune-{task.__name__}-{algo}"
+    check_writable(out, "--out")
+    bundled = read_hyperparameters(algo, name)
+    out.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(
+        storage=f"sqlite:///{(out / 'study.db').absolute()}",
+        study_name=_STUDY,
+        load_if_exists=True,
+        direction="maximize",
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS),
+    )
+    study.sampler = optuna.samplers.TPESampler(seed=args.seed + len(study.trials))
+    asked = {"task": name, "algo": algo, "steps": args.steps, "n": args.n}
+    if study.user_attrs.get("asked", asked) != asked:
+        raise ConfigError(f"--out {out} holds another search ({study.user_attrs['asked']})")
+    study.set_user_attr("asked", asked)
+    stop = Stop()
+    with stop.handling():
+        games = SubprocSC2VecEnv(n=args.n, task=task, game=game)
+        with closing(games) as env, stop.polite():
+            say(
+                f"{task.__name__}, {algo}, {args.trials} trials of {args.steps:,} steps\n"
+                f"game    {game_name(env.stats().game_version)}\n"
+                f"out     {out}"
+            )
+            search = _Search(env, study, bundled=bundled, args=args, stop=stop, out=out)
+            began_s = time.monotonic()
+            while search.done() < args.trials and stop.signal is None:
+                search.trial()
+    say(f"{search.done()} trials, {duration(time.monotonic() - began_s)}")
+    if search.best is not None:
+        say(f"best: sc2pool train --task {name} --algo {algo} --hyperparameters {out / 'best.yml'}")
+    return 0 if stop.signal is None else 128 + stop.signal
+
+
+class _Search:
+    """The trials of one study on one pool."""
+
+    def __init__(
+        self,
+        env: SubprocSC2VecEnv,
+        study: optuna.Study,
+        *,
+        bundled: Hyperparameters,
+        args: argparse.Namespace,
+        stop: Stop,
+        out: Path,
+    ) -> None:
+        self._env = env
+        self._study = study
+        self._bundled = bundled
+        self._args = args
+        self._stop = stop
+        self._out = out
+        self._learned_from: VecEnv = VecMonitor(env)
+        if bundled.reward_scale != 1:
+            self._learned_from = ScaledRewards(self._learned_from, bundled.reward_scale)
+
+    def done(self) -> int:
+        """Trials that have come to an end, earlier parts of the search included."""
+        over = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+        return len(self._study.get_trials(deepcopy=False, states=over))
+
+    @property
+    def best(self) -> optuna.trial.FrozenTrial | None:
+        """The best trial; None before the first that was complete."""
+        complete = self._study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
+        return max(complete, key=lambda one: one.value or -math.inf, default=None)
+
+    def trial(self) -> None:
+        """Train and judge one set of hyperparameters."""
+        trial = self._study.ask()
+        section = suggest(trial, self._args.algo, n_rows=self._env.num_envs, steps=self._args.steps)
+        try:
+            value = self._train(trial, section)
+        except _PrunedError as pruned:
+            self._study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+            self._say(trial, f"pruned at {pruned.value:.2f}", section)
+            return
+        except (
+            ValueError,
+            AssertionError,
+            RuntimeError,
+        ) as error:  # a combination SB3 refuses; NaN
+            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            self._say(trial, f"failed: {str(error).splitlines()[0]}", section)
+            return
+        if value is None:
+            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)  # Ctrl-C
+            return
+        self._study.tell(trial, value)
+        best = self.best
+        is_best = best is not None and best.number == trial.number
+        if is_best:
+            self._write_best(section)
+        self._say(trial, f"mean return {value:.2f}{', the best so far' * is_best}", section)
+
+    def _train(self, trial: optuna.Trial, section: dict[str, Any]) -> float | None:
+        args, algorithm = self._args, ALGORITHMS[self._args.algo]
+        hyperparameters = Hyperparameters.of(section, "the search")
+        policy = self._bundled.policy or policy_for(self._env.observation_space, algorithm)
+        model = algorithm.load_class()(
+            policy,
+            self._learned_from,
+            seed=args.seed,
+            device="cpu",
+            **arguments_for(hyperparameters, args.n),
+        )
+        model.learn(args.steps, callback=_Prune(trial, args.steps, self._stop))
+        if self._stop.signal is not None:
+            return None
+        self._env.seed(args.seed)
+        played = itertools.islice(
+            play_episodes(self._env, model, args.eval_episodes, deterministic=True),
+            2 * args.eval_episodes,  # faults end no search
+        )
+        return float(np.mean([one.episode_return for one in played if one.whole]))
+
+    def _say(self, trial: optuna.Trial, came_of_it: str, section: dict[str, Any]) -> None:
+        numbers = ", ".join(
+            f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in section.items()
+            if name != "policy_kwargs"
+        )
+        net = section["policy_kwargs"]["net_arch"]
+        say(f"trial {trial.number}: {came_of_it}\n  {numbers}, net {net}")
+
+    def _write_best(self, section: dict[str, Any]) -> None:
+        """The file for `train`; what is not searched is as in the bundled one."""
+        args, bundled = self._args, self._bundled
+        whole = {"n_timesteps": bundled.n_timesteps, "n_envs": args.n, **section}
+        if bundled.reward_scale != 1:
+            whole["reward_scale"] = bundled.reward_scale
+        if bundled.policy is not None:
+            whole["policy"] = bundled.policy
+        text = yaml.safe_dump({args.task: whole}, sort_keys=False)
+        (self._out / "best.yml").write_text(text)
+
+
+class _PrunedError(Exception):
+    """A trial is worse than the others were at this point.
+
+    Args:
+        value: its mean return.
+    """
+
+    def __init__(self, value: float) -> None:
+        super().__init__(value)
+        self.value = value
+
+
+class _Prune(BaseCallback):
+    """Reports the mean return several times in a trial, and ends the trial if it is bad."""
+
+    def __init__(self, trial: optuna.Trial, steps: int, stop: Stop) -> None:
+        super().__init__()
+        self._trial = trial
+        self._every = max(1, steps // REPORTS)
+        self._next_at = self._every
+        self._stop = stop
+        self._returns: deque[float] = deque(maxlen=_WINDOW)
+
+    def _on_step(self) -> bool:
+        for info in self.locals["infos"]:
+            if "episode" in info and "sc2pool.fault" not in info:
+                self._returns.append(float(info["episode"]["r"]))
+        if self.num_timesteps >= self._next_at and self._returns:
+            self._trial.report(float(np.mean(self._returns)), self._next_at // self._every)
+            self._next_at += self._every
+            if self._trial.should_prune():
+                raise _PrunedError(float(np.mean(self._returns)))
+        return self._stop.signal is None

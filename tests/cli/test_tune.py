@@ -1,0 +1,61 @@
+"""`sc2pool tune`: trials on one pool, which go on where they were, and a file for `train`."""
+
+from __future__ import annotations
+
+import re
+
+import optuna
+import pytest
+import yaml
+
+from sc2pool.cli.main import main
+from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
+
+
+@pytest.fixture
+def tune(standin_dir, tmp_path, capsys):
+    def run(*arguments: object) -> tuple[int, str, str]:
+        always = [f"--game={standin_dir}", f"--out={tmp_path / 'search'}", "--n=1"]
+        code = main(["tune", *map(str, arguments), *always, "--eval-episodes=1"])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
+    code, said, _ = tune("--task=3m", "--algo=maskable-ppo", "--steps=256", "--trials=2")
+    assert code == 0
+    assert said.count("trial ") == 2
+    code, said, _ = tune("--task=3m", "--algo=maskable-ppo", "--steps=256", "--trials=3")
+    assert (code, said.count("trial ")) == (0, 1)
+
+    search = tmp_path / "search"
+    study = optuna.load_study(study_name="sc2pool", storage=f"sqlite:///{search / 'study.db'}")
+    values = [trial.value for trial in study.trials]
+    assert len(values) == 3
+    assert len({str(trial.params) for trial in study.trials}) == 3
+    best = yaml.safe_load((search / "best.yml").read_text())
+    assert list(best) == ["3m"]
+    assert best["3m"]["learning_rate"] == study.best_trial.params["learning_rate"]
+    found = read_hyperparameters("maskable-ppo", "3m", search / "best.yml")
+    assert found.n_timesteps == read_hyperparameters("maskable-ppo", "3m").n_timesteps
+    assert re.search(r"--algo maskable-ppo --hyperparameters .*best.yml\n$", said)
+
+    code, _, complaint = tune("--task=3m", "--algo=maskable-ppo", "--steps=512")
+    assert code == 2
+    assert "holds another search" in complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--algo=async-ppo"], "--algo async-ppo: tune knows ppo, maskable-ppo, "),
+        (["--algo=sac"], "--algo sac plays Box actions"),
+        (["--task=Chess"], "unknown task 'Chess'"),
+    ],
+)
+def test_bad_input(tune, tmp_path, arguments, message):
+    code, _, complaint = tune(*arguments)
+    assert code == 2
+    assert message in complaint
+    assert list(tmp_path.iterdir()) == []
