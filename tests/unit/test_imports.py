@@ -39,14 +39,16 @@ MAY_IMPORT = {
     "smac": {"tasks"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
     "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
+    "datasets": FOUNDATIONS,
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},
     "cli": FOUNDATIONS
     | {"protocol", "processes", "game", "render", "tasks", "pool", "envs", "realtime", "ray", ""}
-    | {"commands"},
+    | {"commands", "datasets"},
     "__main__": {"cli"},
     # The public names load lazily, from wherever they live.
-    "": FOUNDATIONS | {"commands", "units", "smac", "tasks", "pool", "envs", "realtime", "ray"},
+    "": FOUNDATIONS
+    | {"commands", "units", "smac", "tasks", "pool", "envs", "datasets", "realtime", "ray"},
 }
 POOL_ROOMS = {
     "ipc": set(),
@@ -61,7 +63,18 @@ POOL_ROOMS = {
 """The rooms of `pool`, and which of its other rooms each may import."""
 HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/", "tasks/opponents/models.py"),
-    "stable_baselines3": ("envs/sb3.py", "envs/callbacks.py", "realtime/", "ray/", "cli/"),
+    "stable_baselines3": (
+        "envs/sb3.py",
+        "envs/callbacks.py",
+        "datasets/callback.py",
+        "realtime/",
+        "ray/",
+        "cli/",
+    ),
+    "minari": ("datasets/",),
+    "h5py": ("datasets/",),
+    "optuna": ("cli/tuning/",),
+    "shtab": ("cli/completion.py",),
     "ray": ("realtime/rllib.py", "ray/"),
     "tianshou": ("envs/tianshou.py",),
     "pettingzoo": ("envs/pettingzoo.py",),
@@ -75,7 +88,6 @@ HEAVY = {
         "cli/",
     ),
     "sc2": (
-        "cli/playing/play.py",
         "tasks/bot.py",
         "tasks/opponents/bots.py",
         "tasks/players/bots/",
