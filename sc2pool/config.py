@@ -54,6 +54,8 @@ class _Checked:
                     raise ConfigError(f"{name} must be a {kind}, got {value!r}")
                 continue
             expected, is_right = _KINDS[kind]
+            if one.name == "metrics_port" and _is_whole(value) and value > 65535:
+                raise ConfigError(f"{name} must be at most 65535, got {value!r}")
             may_be_zero = one.name in _MAY_BE_ZERO
             if not is_right(value) and not (may_be_zero and _is_number(value) and value == 0):
                 or_zero = "0 or " * may_be_zero

@@ -35,9 +35,9 @@ def add_player(command: argparse.ArgumentParser) -> None:
     """Add who plays what, and how its actions are chosen."""
     command.add_argument(
         "player",
-        metavar="RUN|MODEL|scripted|random",
-        help="a run's folder; what SB3 has saved, such as runs/…/model.zip; the task's scripted "
-        "player; or a random one",
+        metavar="RUN|MODEL|NAME|scripted|random",
+        help="a run's folder; what SB3 has saved, such as runs/…/model.zip; a task's name, for the "
+        "policy that comes with sc2pool; the task's scripted player; or a random one",
     )
     add_task(command, "the run's own")
     add_game(command)

@@ -298,7 +298,8 @@ def write_stand_in() -> Path:
     except subprocess.TimeoutExpired:
         raise ConfigError(f"{failure} within {STAND_IN_S:g} s") from None
     if done.returncode != 0:
-        raise ConfigError(f"{failure}: {done.stderr.strip()}")
+        *_, reason = done.stderr.strip().split(f"{root}: ")
+        raise ConfigError(f"{failure}: {reason}; XDG_CACHE_HOME says where it goes")
     return root
 
 

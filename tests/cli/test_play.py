@@ -88,7 +88,7 @@ def test_the_other_side(play, trained, arguments, last_line):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.zip"], "none.zip: no such run's folder and no such model"),
+        (["none.zip"], "none.zip: no such run's folder, no such model, and no pretrained policy"),
         (["{empty}"], "no model.zip in it, so there is nothing to play"),
         (["{run}", "--against=none.zip"], "none.zip: no such file"),
         (["{run}", "--task=MoveToBeacon"], "observes "),

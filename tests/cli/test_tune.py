@@ -46,6 +46,14 @@ def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
     assert "holds another search" in complaint
 
 
+def test_a_study_that_is_damaged(tune, tmp_path):
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "study.db").write_text("no database" * 100)
+    code, _, complaint = tune("--trials=1")
+    assert code == 2
+    assert "its study.db cannot be used" in complaint
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,28 @@ def test_maskable_ppo_trains(standin_dir, tmp_path):
     assert done.stdout.startswith("2 games of standin")
     assert "over 2 episodes" in done.stdout.splitlines()[-1]
     assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").num_timesteps == 512
+
+
+def test_behaviour_cloning_learns_from_a_dataset(standin_dir, tmp_path):
+    environment = {
+        **os.environ,
+        "SC2PATH": str(standin_dir),
+        "MINARI_DATASETS_PATH": str(tmp_path),
+    }
+
+    def run(*command: object) -> str:
+        return subprocess.run(
+            [sys.executable, *map(str, command)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    run("-m", "sc2pool", "record", "scripted", "--steps", 3000, "--n", 2, "--seed", 1)
+    said = run(EXAMPLES / "behaviour_cloning.py", "sc2pool/MoveToBeacon/scripted-v0")
+    assert said.startswith("14 episodes, 3360 steps\n")
+    assert float(said.split()[-1]) > 10, "at random it is 0.6"
 
 
 def test_ppo_make_vec_learns(standin_dir, tmp_path):

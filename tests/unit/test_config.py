@@ -36,6 +36,7 @@ WHOLE = "a whole number of at least 1"
         (PoolConfig, "replays", "replays", "a ReplayPolicy"),
         (PoolConfig, "envs_per_worker", 1.5, WHOLE),
         (PoolConfig, "watchdog_interval_s", 0, ABOVE),
+        (PoolConfig, "metrics_port", 65536, "at most 65535"),
         (PoolConfig, "metrics_host", None, "a text"),
         (PoolConfig, "fault_report_dir", 3, "a path"),
     ],

@@ -40,11 +40,12 @@ MAY_IMPORT = {
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
     "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "datasets": FOUNDATIONS,
+    "pretrained": set(),
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},
     "cli": FOUNDATIONS
     | {"protocol", "processes", "game", "render", "tasks", "pool", "envs", "realtime", "ray", ""}
-    | {"commands", "datasets"},
+    | {"commands", "datasets", "pretrained"},
     "__main__": {"cli"},
     # The public names load lazily, from wherever they live.
     "": FOUNDATIONS

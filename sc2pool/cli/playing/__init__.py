@@ -1,1 +1,1 @@
-"""`sc2pool play` and `sc2pool replay`: a trained model plays, a replay becomes a picture."""
+"""`sc2pool play`, `record` and `replay`: policies play, and what was played is shown or kept."""

@@ -16,6 +16,7 @@ from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.units import duration, game_name
 from sc2pool.datasets.collector import EpisodeCollector
 from sc2pool.datasets.minari_writer import MinariWriter
+from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import PLACES
 from sc2pool.tasks.teams.team_task import agents_of
 
@@ -44,30 +45,49 @@ def run(args: argparse.Namespace) -> int:
                 resume=args.resume,
             )
             say(f"{subject.task.__name__}, {subject.name}, {version}\n  to {writer.folder}")
-            collector = EpisodeCollector(writer.add, keeps_faulty=args.keep_faulty)
-            began_s = said_s = time.monotonic()
-            first_steps = writer.steps
+            began_s = time.monotonic()
             try:
-                for _ in play_episodes(
-                    env,
-                    subject.policy(args.seed),
-                    sys.maxsize,
-                    deterministic=not args.stochastic,
-                    watcher=collector,
-                ):
-                    now_s = time.monotonic()
-                    if writer.steps >= args.steps or stop.signal is not None:
-                        break
-                    if now_s - said_s >= SAY_EVERY_S:
-                        said_s = now_s
-                        rate = (writer.steps - first_steps) / (now_s - began_s)
-                        say(f"{writer.steps:,} / {args.steps:,} steps · {rate:,.0f} steps/s")
-            finally:
-                writer.flush()
+                fill(writer, env, subject, args, stop)
+            except OSError as error:
+                raise ConfigError(
+                    f"--dataset {dataset}: cannot be written to {writer.folder} "
+                    f"({error.strerror or error})"
+                ) from error
     taken = duration(time.monotonic() - began_s)
     say(f"{writer.steps:,} steps in {writer.episodes:,} episodes, {taken}")
     say(f'to read it: minari.load_dataset("{dataset}")')
     return 0 if stop.signal is None else 128 + stop.signal
+
+
+def fill(
+    writer: MinariWriter,
+    env: SubprocSC2VecEnv,
+    subject: Subject,
+    args: argparse.Namespace,
+    stop: Stop,
+) -> None:
+    """Play until the dataset has the steps; what is whole is written, whatever ends it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    collector = EpisodeCollector(writer.add, keeps_faulty=args.keep_faulty)
+    policy = subject.policy(args.seed)
+    first_steps = writer.steps
+    began_s = said_s = time.monotonic()
+    try:
+        for _ in play_episodes(
+            env, policy, sys.maxsize, deterministic=not args.stochastic, watcher=collector
+        ):
+            if writer.steps >= args.steps or stop.signal is not None:
+                break
+            now_s = time.monotonic()
+            if now_s - said_s >= SAY_EVERY_S:
+                said_s = now_s
+                rate = (writer.steps - first_steps) / (now_s - began_s)
+                say(f"{writer.steps:,} / {args.steps:,} steps · {rate:,.0f} steps/s")
+    finally:
+        writer.flush()
 
 
 def default_id(subject: Subject) -> str:

@@ -1,4 +1,4 @@
-"""Who plays: the model of a run's folder or in a file, the scripted player, or a random one."""
+"""Who plays: the model of a run or in a file, a pretrained one, the scripted player, or chance."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from gymnasium import spaces
 from sc2pool.cli.arguments import task_class
 from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, MODEL_FILE, read_config
 from sc2pool.errors import ConfigError
+from sc2pool.pretrained import pretrained
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.models import SavedModel
 from sc2pool.tasks.opponents.policies import Policy
-from sc2pool.tasks.registry import DEFAULT_TASK
+from sc2pool.tasks.registry import DEFAULT_TASK, spelled
 
 RANDOM, SCRIPTED = "random", "scripted"
 
@@ -48,7 +49,7 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
     """The player that is meant; of a run's models the one of its best evaluation if there is one.
 
     Args:
-        given: a run's folder, a model's file, scripted or random.
+        given: a run's folder, a model's file, a pretrained policy's name, scripted or random.
         task: the task's name; None for the one that the model was trained for.
         game: as in `Subject`; None for the one that the run was trained on.
 
@@ -61,8 +62,12 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
         if given == SCRIPTED:
             scripted_player(definition)
         return Subject(given, definition, game or "auto")
-    path = _model_in(Path(given))
-    trained = read_config(path.parent).get("options", {})
+    bundled = pretrained().get(spelled(given))
+    if bundled is not None and not Path(given).exists():
+        path, trained = bundled.path, {"task": bundled.task}
+    else:
+        path = _model_in(Path(given))
+        trained = read_config(path.parent).get("options", {})
     name = task or trained.get("task")
     if name is None:
         raise ConfigError(f"{path}: nothing beside it says which task it plays; give --task")
@@ -73,7 +78,10 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
 
 def _model_in(given: Path) -> Path:
     if not given.exists():
-        raise ConfigError(f"{given}: no such run's folder and no such model")
+        raise ConfigError(
+            f"{given}: no such run's folder, no such model, and no pretrained policy of that name "
+            f"(there are {', '.join(pretrained())})"
+        )
     if not given.is_dir():
         return given
     found = [given / name for name in (BEST_MODEL_FILE, MODEL_FILE) if (given / name).is_file()]

@@ -16,6 +16,7 @@ import itertools
 import math
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import numpy as np
 import optuna
 import torch
 import yaml
+from sqlalchemy.exc import SQLAlchemyError
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
@@ -47,6 +49,8 @@ STARTUP_TRIALS = 5
 _WINDOW = 100
 """Episodes of a mean return during the training, at most."""
 _STUDY = "sc2pool"
+_INTERRUPTED = "interrupted"
+"""Marks a trial that Ctrl-C has ended, which does not count."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,18 +68,8 @@ def run(args: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(
-        storage=f"sqlite:///{(out / 'study.db').absolute()}",
-        study_name=_STUDY,
-        load_if_exists=True,
-        direction="maximize",
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS),
-    )
-    study.sampler = optuna.samplers.TPESampler(seed=args.seed + len(study.trials))
     asked = {"task": name, "algo": algo, "steps": args.steps, "n": args.n}
-    if study.user_attrs.get("asked", asked) != asked:
-        raise ConfigError(f"--out {out} holds another search ({study.user_attrs['asked']})")
-    study.set_user_attr("asked", asked)
+    study = open_study(out, asked, args.seed)
     stop = Stop()
     with stop.handling():
         games = SubprocSC2VecEnv(n=args.n, task=task, game=game)
@@ -93,6 +87,37 @@ def run(args: argparse.Namespace) -> int:
     if search.best is not None:
         say(f"best: sc2pool train --task {name} --algo {algo} --hyperparameters {out / 'best.yml'}")
     return 0 if stop.signal is None else 128 + stop.signal
+
+
+def open_study(out: Path, asked: Mapping[str, Any], seed: int) -> optuna.Study:
+    """The study in a folder, a new one if there is none.
+
+    Args:
+        out: the folder.
+        asked: what is searched; it shall be the same in every part of a study.
+        seed: of the suggestions.
+
+    Raises:
+        ConfigError: the folder has a study of something else, or one that cannot be read.
+    """
+    try:
+        study = optuna.create_study(
+            storage=f"sqlite:///{(out / 'study.db').absolute()}",
+            study_name=_STUDY,
+            load_if_exists=True,
+            direction="maximize",
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS),
+        )
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"--out {out}: its study.db cannot be used ({reason})") from error
+    # Otherwise each part of a search would begin with the same suggestions.
+    study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.trials))
+    before = study.user_attrs.get("asked", asked)
+    if before != asked:
+        raise ConfigError(f"--out {out} holds another search ({before})")
+    study.set_user_attr("asked", asked)
+    return study
 
 
 class _Search:
@@ -120,8 +145,8 @@ class _Search:
 
     def done(self) -> int:
         """Trials that have come to an end, earlier parts of the search included."""
-        over = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-        return len(self._study.get_trials(deepcopy=False, states=over))
+        trials = self._study.get_trials(deepcopy=False)
+        return sum(one.state.is_finished() and _INTERRUPTED not in one.user_attrs for one in trials)
 
     @property
     def best(self) -> optuna.trial.FrozenTrial | None:
@@ -148,7 +173,8 @@ class _Search:
             self._say(trial, f"failed: {str(error).splitlines()[0]}", section)
             return
         if value is None:
-            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)  # Ctrl-C
+            trial.set_user_attr(_INTERRUPTED, True)
+            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
         self._study.tell(trial, value)
         best = self.best

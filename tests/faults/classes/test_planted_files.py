@@ -22,12 +22,18 @@ with open({marker!r}, "a") as file:
 """
 SELDOM_INSTALLED = (
     "IPython",
+    "boto3",
     "colorama",
     "cv2",
+    "google",
+    "jax",
     "orjson",
     "pandas",
     "pettingzoo",
+    "psycopg2",
+    "pyarrow",
     "ray",
+    "redis",
     "scipy",
     "simplejson",
     "sitecustomize",
@@ -46,6 +52,8 @@ TRAIN = ("train", "--steps", "16", "--n", "1", "--hyperparameters", "short.yml")
 COMMANDS = {
     "async-ppo": (*TRAIN, "--algo", "async-ppo", "--realtime"),
     "self-play": (*TRAIN, "--task", "MarineDuel", "--self-play", "--eval-episodes", "1", "--watch"),
+    "record": ("record", "random", "--steps", "16", "--n", "1"),
+    "tune": ("tune", "--trials", "1", "--steps", "64", "--n", "1", "--eval-episodes", "1"),
     "tasks": ("tasks",),
     "doctor": ("doctor",),
     "bench": ("bench", "--n", "1", "--seconds", "0.2"),

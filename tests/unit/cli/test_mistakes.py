@@ -17,6 +17,8 @@ from sc2pool.cli.parser import make_parser
         (["train", "--evla-every", "3"], "; did you mean --eval-every?", "sc2pool train"),
         (["train", "--algo", "pop"], "; did you mean ppo?", "sc2pool train"),
         (["train", "a", "b"], "unknown argument b", "sc2pool train"),
+        (["train", "--self-play=best"], "invalid choice: 'best' (choose from ", "sc2pool train"),
+        (["train", "--snapshot-every=0"], "a whole number of at least 1, got '0'", "sc2pool train"),
         (["play"], "the following arguments are required: RUN|MODEL", "sc2pool play"),
         (["bench", "--n", "0"], "expected a whole number of at least 1, got '0'", "sc2pool bench"),
     ],

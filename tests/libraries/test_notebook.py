@@ -1,0 +1,38 @@
+"""`examples/first_steps.ipynb` runs from top to bottom without StarCraft II."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("run_notebook.py")
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "first_steps.ipynb"
+
+
+@pytest.mark.standin("its scores are the stand-in's")
+@pytest.mark.timeout(900)
+def test_it_trains_watches_kills_and_plays(
+    python_with: Callable[[str], str], standin_dir: Path, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [python_with("nbclient"), PROGRAM, NOTEBOOK],
+        # Of its own: Jupyter keeps files there.
+        env={**os.environ, "SC2PATH": str(standin_dir), "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=800,
+    )
+    shown = json.loads(done.stdout)
+    assert shown["kinds"].count("image/gif") == 2
+    assert shown["text"].count("truncated: the game ended: signal SIGKILL") == 1
+    assert shown["text"].count("plays on: [False False False False]") == 2
+    assert float(re.search(r"mean return (\S+); a person", shown["text"])[1]) > 15
+    assert float(re.search(r"(\S+) after the training", shown["text"])[1]) > 40
