@@ -139,24 +139,23 @@ class Films:
 
 
 def shown(episodes: Iterator[Ended], replay: Path | None) -> Iterator[Ended]:
-    """The same, each printed; the first one's replay is put where it is asked for."""
+    """The same, each printed; the first game's replay is put where it is asked for."""
     print("episode     return   steps  end")
+    saved = None
     for number, ended in enumerate(episodes, 1):
         figures = f"{number:7d} {ended.episode_return:10.2f} {ended.steps:7d}  {ended.end}"
         print(figures, flush=True)
-        if replay is not None and number == 1:
-            keep_replay(ended, replay)
+        saved = saved or ended.info.get(REPLAY)
         yield ended
-
-
-def keep_replay(ended: Ended, path: Path) -> None:
-    """Put the replay of the episode where it is asked for, or say why it is not there."""
+    if replay is None:
+        return
+    if saved is None:
+        say(f"no {replay}: the game did not save its first episode")
+        return
     try:
-        shutil.move(ended.info[REPLAY], path)
-    except KeyError:
-        say(f"no {path}: the game did not save this episode")
+        shutil.move(saved, replay)
     except OSError as error:
-        say(f"cannot write {path}: {error.strerror or error}")
+        say(f"cannot write {replay}: {error.strerror or error}")
 
 
 def summary(episodes: list[Ended], opponent: str | None) -> str:
