@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,9 @@ def task_class(task: str) -> type[TaskDefinition]:
     if ":" in task:
         with suppress(FileNotFoundError):
             here = os.getcwd()  # noqa: PTH109
+            # protobuf's `google` is a namespace, in whose place a folder with an __init__ would be
+            # taken from anywhere on the path, once it is not imported yet.
+            import_module("google")
             if here not in sys.path:
                 sys.path.append(here)
     return resolve(task)

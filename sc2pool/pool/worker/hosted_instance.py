@@ -11,6 +11,7 @@ import pickle
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -126,6 +127,7 @@ class HostedInstance:
             self.report(error)
 
     def _start(self, message: messages.Start) -> None:
+        import_module("google")  # before the trainer's path, as the command does it: a namespace
         sys.path[:] = message.sys_path
         self.player = player = self._spec.take().player()
         player.directory = self.directory
