@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 
 import numpy as np
 import psutil
 import pytest
 from gymnasium import Env
 from PIL import Image
+from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -117,6 +119,23 @@ class Fires:
     ):
         self.calls += 1
         return action_masks.argmax(axis=1), state
+
+
+def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standin_dir, tmp_path):
+    """Of MaskablePPO, which needs the masks; nothing says so but the file."""
+    with closing(SubprocSC2VecEnv("DefeatRoaches", n=1, game=standin_dir, seed=5)) as env:
+        model = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=2, device="cpu")
+        env.seed(5)
+        seen, over, episode_return, steps = env.reset(), [False], 0.0, 0
+        while not over[0]:
+            masks = np.stack(env.env_method("action_masks"))
+            actions, _ = model.predict(seen, deterministic=True, action_masks=masks)
+            seen, rewards, over, _ = env.step(actions)
+            episode_return, steps = episode_return + rewards[0], steps + 1
+    model.save(tmp_path / "model.zip")
+    code, said, _ = play(tmp_path / "model.zip", "--task=DefeatRoaches", "--episodes=1", "--seed=5")
+    assert code == 0
+    assert f"\n      1 {episode_return:10.2f} {steps:7d}  " in said
 
 
 def test_a_file_that_cannot_be_written(play, trained):

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sb3_contrib import MaskablePPO
 
 from sc2pool import PolicyBot, SubprocSC2VecEnv
 from sc2pool.errors import ActionError, ConfigError
@@ -139,34 +138,6 @@ def test_two_games_are_played_as_in_the_pool(standin_dir, task):
     told = json.loads(done.stdout.rpartition("TOLD")[2])
     assert pooled.episode_return > 0
     assert told == [[pooled.actions, 30, pooled.episode_return, 1]] * 2
-
-
-@pytest.mark.standin("its episodes repeat under a seed whatever is asked in between")
-def test_the_script_plays_a_trained_model(standin_dir, tmp_path):
-    env = SubprocSC2VecEnv(n=2, task="DefeatRoaches", game=standin_dir)
-    try:
-        model = MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=64, device="cpu", seed=2)
-        model.learn(128)
-    finally:
-        env.close()
-    model.save(tmp_path / "model.zip")
-    pooled = Pooled(
-        "DefeatRoaches",
-        standin_dir,
-        lambda seen, masks: model.predict(seen, deterministic=True, action_masks=masks)[0],
-    )
-    options = ["--task", "DefeatRoaches", "--algo", "maskable-ppo", "--game", str(standin_dir)]
-    options += ["--seed", str(pooled.seed), "--opponent", "zerg", "easy"]
-    done = subprocess.run(
-        [sys.executable, "-m", "sc2pool", "play", tmp_path / "model.zip", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    line = next(line for line in done.stdout.splitlines() if line.startswith("DefeatRoaches, "))
-    assert "game standin" in line
-    assert f": {len(pooled.actions)} steps, return {pooled.episode_return:g}, result" in line
 
 
 def test_a_policy_for_another_task_is_refused():

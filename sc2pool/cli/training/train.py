@@ -236,8 +236,9 @@ def closing_words(
             f"\n  {options.out / BEST_MODEL_FILE}, mean return {evaluation.best.mean_return:.2f} "
             f"at {evaluation.best.total_steps:,} steps"
         )
+    words += f"\nto see it play: sc2pool play {shlex.quote(str(options.out))} --watch"
     if model.num_timesteps < options.steps:
         command = os.environ.get("SC2POOL_COMMAND", "sc2pool train")
         words += f"\nto continue: {command} --resume {shlex.quote(str(options.out))}"
         words += f" --ray {options.ray}" if options.ray else ""
-    return words + f"\nto see it play: sc2pool play {shlex.quote(str(options.out))} --watch"
+    return words
