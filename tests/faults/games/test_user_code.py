@@ -143,7 +143,8 @@ def test_a_reward_that_is_not_finite(make_env: MakeEnv, reward: float) -> None:
     env.reset()
     step(env, 0, 0)
     env.set_attr("paid", reward, indices=[1])
-    with pytest.raises(ObservationError, match=rf"env 1, stepping: reward\(\) returned {reward}"):
+    said = rf"env 1, stepping: Rewarding\.reward\(\) \(.*tasks\.py, line \d+\) returned {reward} "
+    with pytest.raises(ObservationError, match=said):
         step(env, 0, 0)
     assert_failed_for_good(env)
 
