@@ -116,7 +116,9 @@ class Stepping(Listener):
         busy = [env for env in envs if pending or self._steps[env].stage not in _AT_REST]
         if busy:
             raise AlreadyPendingCallError(
-                f"receive the pending step of envs {sorted(busy)} before {then}", call
+                f"receive the pending step of envs {sorted(busy)} before {then}; or does another "
+                "thread step them?",
+                call,
             )
 
     def send(self, envs: Sequence[int], actions: Sequence[Any] | Array) -> None:

@@ -15,6 +15,9 @@ def test_every_episode_is_in_the_file_at_once(tmp_path: Path) -> None:
     log.add(FIRST)
     log.add(CUT_SHORT)
     assert read_episodes(tmp_path / "episodes.csv") == [FIRST, CUT_SHORT]
+    assert log.wall_time_s == 1.1
+    log.end(2.5)
+    assert log.wall_time_s == 2.5, "the training went on after its last episode"
     log.close()
 
 
