@@ -177,7 +177,7 @@ def add_play(commands: Commands) -> None:
         "task's scripted player or the game's own computer. Replay, video and GIF are of the first "
         "episode.",
     )
-    play.set_defaults(run=run_of("playing.play"))
+    play.set_defaults(run=run_player("playing.play"))
     add_player(play)
     play.add_argument(
         "--episodes", type=integer(1), default=10, help="how many, or matches (default: 10)"
@@ -207,7 +207,7 @@ def add_record(commands: Commands) -> None:
         description="Let a trained model, the task's scripted player or a random one play, and "
         "write the episodes as a dataset in Minari's format. Ctrl-C saves and ends.",
     )
-    record.set_defaults(run=run_of("playing.record"))
+    record.set_defaults(run=run_player("playing.record"))
     add_player(record)
     record.add_argument(
         "--dataset",
@@ -431,6 +431,18 @@ def run_of(module: str) -> Callable[[argparse.Namespace], int]:
 
     def run(args: argparse.Namespace) -> int:
         return int(import_module(f"sc2pool.cli.{module}").run(args))
+
+    return run
+
+
+def run_player(module: str) -> Callable[[argparse.Namespace], int]:
+    """The same, called when it is known who plays: torch and SB3 take seconds to import."""
+
+    def run(args: argparse.Namespace) -> int:
+        from sc2pool.cli.playing.subject import find_subject  # noqa: PLC0415
+
+        args.subject = find_subject(args.player, args.task, args.game)
+        return run_of(module)(args)
 
     return run
 

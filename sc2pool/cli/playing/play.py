@@ -21,7 +21,7 @@ from s2clientprotocol import common_pb2, sc2api_pb2
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_writable
 from sc2pool.cli.playing.episodes import Ended, play_episodes
-from sc2pool.cli.playing.subject import SCRIPTED, Subject, find_subject, scripted_player
+from sc2pool.cli.playing.subject import SCRIPTED, Subject, scripted_player
 from sc2pool.cli.stop import say
 from sc2pool.cli.training.video import Video
 from sc2pool.cli.units import game_name
@@ -38,7 +38,7 @@ _FIRST_ONLY = 1 << 60
 
 def run(args: argparse.Namespace) -> int:
     """Play what the arguments say."""
-    subject = find_subject(args.player, args.task, args.game)
+    subject: Subject = args.subject
     check_files(args)
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))

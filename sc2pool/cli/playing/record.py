@@ -11,7 +11,7 @@ import gymnasium
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.playing.episodes import play_episodes
-from sc2pool.cli.playing.subject import Subject, find_subject
+from sc2pool.cli.playing.subject import Subject
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.units import duration, game_name
 from sc2pool.datasets.collector import EpisodeCollector
@@ -25,7 +25,7 @@ SAY_EVERY_S = 5.0
 
 def run(args: argparse.Namespace) -> int:
     """Record what the arguments say."""
-    subject = find_subject(args.player, args.task, args.game)
+    subject: Subject = args.subject
     dataset = args.dataset or default_id(subject)
     stop = Stop()
     with stop.handling():
