@@ -33,11 +33,11 @@ def main(dataset_id: str) -> None:
     policy = PPO("MlpPolicy", env, device="cpu").policy
     for epoch in range(EPOCHS):
         total = 0.0
-        for batch in torch.randperm(len(done)).split(BATCH):
+        for batch in torch.split(torch.randperm(len(done)), BATCH):
             _, log_probability, _ = policy.evaluate_actions(seen[batch], done[batch])
             loss = -log_probability.mean()
             policy.optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             policy.optimizer.step()
             total += float(loss.detach()) * len(batch)
         if epoch % 10 == 9:
