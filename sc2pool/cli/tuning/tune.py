@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import math
 import time
 from collections import deque
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,8 +150,9 @@ class _Search:
     @property
     def best(self) -> optuna.trial.FrozenTrial | None:
         """The best trial; None before the first that was complete."""
-        complete = self._study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
-        return max(complete, key=lambda one: one.value or -math.inf, default=None)
+        with suppress(ValueError):  # as Optuna says that there is none
+            return self._study.best_trial
+        return None
 
     def trial(self) -> None:
         """Train and judge one set of hyperparameters."""
