@@ -111,6 +111,13 @@ def find_game(game: str, task: str, *, says: bool = True) -> Path:
     return installation.root
 
 
+def check_file(file: Path, option: str) -> None:
+    """Raise `ConfigError` unless this file can be written."""
+    if file.is_dir():
+        raise ConfigError(f"{option} {file} is a folder, expected a file's name")
+    check_writable(file.parent, option)
+
+
 def check_writable(folder: Path, option: str) -> None:
     """Raise `ConfigError` unless files can be written into `folder`, or it can be made."""
     candidates = (folder.absolute(), *folder.absolute().parents)

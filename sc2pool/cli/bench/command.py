@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from sc2pool.cli.arguments import check_writable, find_game
+from sc2pool.cli.arguments import check_file, find_game
 from sc2pool.cli.bench.advice import advice, best
 from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.machine import machine_facts
@@ -44,9 +44,7 @@ class BenchOptions:
         """The installation to play; `ConfigError` before any game runs if this cannot work."""
         installation = find_game(self.game, self.task, says=False)  # the results name it
         if self.png is not None:
-            if self.png.is_dir():
-                raise ConfigError(f"--png {self.png} is a folder, expected a file's name")
-            check_writable(self.png.parent, "--png")
+            check_file(self.png, "--png")
             if importlib.util.find_spec("matplotlib") is None:
                 raise ConfigError("--png needs matplotlib: pip install 'sc2pool[train]'")
         return installation

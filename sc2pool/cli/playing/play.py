@@ -19,7 +19,7 @@ import numpy as np
 from s2clientprotocol import common_pb2, sc2api_pb2
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.cli.arguments import check_writable
+from sc2pool.cli.arguments import check_file
 from sc2pool.cli.playing.episodes import Ended, play_episodes
 from sc2pool.cli.playing.subject import SCRIPTED, Subject, scripted_player
 from sc2pool.cli.stop import say
@@ -64,9 +64,7 @@ def check_files(args: argparse.Namespace) -> None:
     """Raise `ConfigError` for a file that cannot be written."""
     for option in ("replay", "video", "gif"):
         if (path := getattr(args, option)) is not None:
-            check_writable(path.parent, f"--{option}")
-            if path.is_dir():
-                raise ConfigError(f"--{option} {path}: is a folder, expected a file")
+            check_file(path, f"--{option}")
     if args.video is not None:
         require("--video", "imageio_ffmpeg")
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.arguments import check_writable
+from sc2pool.cli.arguments import check_file
 from sc2pool.cli.units import duration, game_name
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise ConfigError(f"{args.replay}: {error.strerror}") from error
     if args.picture is not None:
-        check_writable(args.picture.parent, "PICTURE.gif")
+        check_file(args.picture, "PICTURE.gif")
     act = _summarise if args.picture is None else _draw
     print(run_in_selector_loop(_with_game(args, lambda game: act(game, content, args))))
     return 0
