@@ -19,13 +19,13 @@ from gymnasium import spaces
 
 import sc2pool
 from sc2pool.cli.bench.output import markdown, tell
-from sc2pool.tasks.melee.scripted import play_melee
+from sc2pool.cli.playing.subject import scripted_player
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
 from sc2pool.tasks.minigames.scripted import SCRIPTED
 from sc2pool.tasks.registry import resolve
 
 Policy = Callable[[Any], Any]
-PLAYERS: dict[str, Policy] = SCRIPTED | {"Melee": play_melee}
+TASKS = (*SCRIPTED, "Melee")
 
 HEAD = (
     "task",
@@ -46,7 +46,7 @@ def main() -> None:
         env = sc2pool.SC2GymEnv(task=task, game=options.game)
         try:
             random_scores = play(env, random_policy(env.action_space), options.episodes)
-            scripted_scores = play(env, PLAYERS[task], options.episodes)
+            scripted_scores = play(env, scripted_player(resolve(task)), options.episodes)
             version = env.stats().game_version
         finally:
             env.close()
@@ -60,7 +60,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--game", default="auto", help="auto, real, or an installation's path")
     parser.add_argument("--episodes", type=int, default=20, help="per task and player")
-    parser.add_argument("--task", nargs="+", choices=list(PLAYERS), default=list(SCRIPTED))
+    parser.add_argument("--task", nargs="+", choices=TASKS, default=list(SCRIPTED))
     return parser.parse_args()
 
 
