@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from sc2pool.cli.arguments import integer
-from sc2pool.tasks.registry import spelled
+from sc2pool.tasks.registry import DEFAULT_TASK, spelled
 
 
-def add_task(command: argparse.ArgumentParser, default: str = "MoveToBeacon") -> None:
+def add_task(command: argparse.ArgumentParser, default: str = DEFAULT_TASK) -> None:
     """Add the option that says what is played; None if it is not given.
 
     Args:

@@ -218,7 +218,7 @@ def add_record(commands: Commands) -> None:
         "--steps",
         type=integer(1),
         default=100_000,
-        help="at least so many env steps of whole episodes in the dataset (default: 100,000)",
+        help="env steps that the dataset shall have, in whole episodes (default: 100,000)",
     )
     record.add_argument("--n", type=integer(1), default=8, help="number of games (default: 8)")
     record.add_argument("--resume", action="store_true", help="go on with a dataset that is there")

@@ -12,7 +12,6 @@ the shards. Memory holds one shard. Images are stored as they are, without loss.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -233,7 +232,7 @@ def _replaced(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(f"unfinished-{path.name}")
     shutil.copyfile(path, unfinished)
     yield unfinished
-    os.replace(unfinished, path)  # noqa: PTH105
+    unfinished.replace(path)
 
 
 def _bytes_of(arrays: Any) -> int:

@@ -11,7 +11,7 @@ import gymnasium
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.playing.episodes import play_episodes
-from sc2pool.cli.playing.subject import Subject
+from sc2pool.cli.playing.subject import RANDOM, SCRIPTED, Subject
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.units import duration, game_name
 from sc2pool.datasets.collector import EpisodeCollector
@@ -92,7 +92,7 @@ def fill(
 
 def default_id(subject: Subject) -> str:
     """The dataset's name if none is given."""
-    name = subject.name if subject.name in ("random", "scripted") else "model"
+    name = subject.name if subject.name in (RANDOM, SCRIPTED) else "model"
     return f"sc2pool/{subject.task.__name__}/{name}-v0"
 
 
