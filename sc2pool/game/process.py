@@ -3,9 +3,9 @@
 Rules:
 - the game gets an allow-list of environment variables, listens on 127.0.0.1 only, and writes
   into a temporary directory of its own, which goes away with it;
-- it stays in the worker's process group and dies with the worker (`die_with_parent`, or the
-  worker's job); a program that is no worker starts it in a group or job of its own, from a thread
-  that lives on;
+- it dies with the program that started it (`die_with_parent`, or `end_with_this_process`); it stays
+  in a worker's process group, while a program that is no worker starts it in a group of its own,
+  from a thread that lives on;
 - of its output only the end is kept, in a file of fixed size (`processes.output`), which explains a
   failure, also to a trainer whose worker has died (`log_left_in`);
 - `kill` needs nothing from the game: SIGKILL also ends a stopped process, and it is reaped.
@@ -17,7 +17,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
@@ -95,7 +95,7 @@ class GameProcess:
         self._stats = psutil.Process(child.pid)  # first: the watch may reap the child
         self._watch = watch_exit(child)
         # Last, because what fails after it would leave a guard behind.
-        self._let_go = None if is_follower() else end_with_this_process(child)
+        self._let_go: Callable[[], None] | None = end_with_this_process(child)
         self._closed_log: bytes | None = None
         self.pid = child.pid
 
