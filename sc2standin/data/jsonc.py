@@ -16,18 +16,15 @@ Readers = Mapping[str, Callable[[Any], Any]]
 """Readers of fields that JSON writes in another way, by the field's name."""
 
 
-def read(path: Path, readers: Readers) -> Iterator[tuple[str, Entry]]:
-    """The entries of the file, with their names.
-
-    Each is read after the one before it was yielded, so that it can refer to that one.
-    """
+def read(path: Path, readers: Readers | None = None) -> Iterator[tuple[str, Entry]]:
+    """The entries of the file, with their names."""
     lines = path.read_text().splitlines()
     # A comment leaves an empty line, so that an error names the right one.
     text = "\n".join("" if line.startswith("//") else line for line in lines)
     entries: dict[str, Entry] = {}
     for name, entry in json.loads(text).items():
         base = entries[entry.pop("like")] if "like" in entry else {}
-        entries[name] = base | fields(entry, readers)
+        entries[name] = base | fields(entry, readers or {})
         yield name, entries[name]
 
 

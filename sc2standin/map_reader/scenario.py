@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sc2standin.cost import StepCost
-from sc2standin.data.derived import type_of
-from sc2standin.data.unit_types import UnitType
+from sc2standin.data.unit_types import TYPE_BY_ID, UnitType
 from sc2standin.data.unit_types.liberty import BY_ID, BY_NAME
 from sc2standin.map_reader.economy import EconomyRules, read_economy
 from sc2standin.map_reader.fields import Fields, Point, ScenarioError
@@ -158,7 +157,7 @@ class Scenario:
 
     def creatable(self, type_id: int) -> UnitType | None:
         """The type with this id, or None if debug commands do not create it."""
-        return BY_ID.get(type_id) if self.is_battle else type_of(type_id)
+        return (BY_ID if self.is_battle else TYPE_BY_ID).get(type_id)
 
 
 def parse_scenario(content: bytes) -> Scenario:

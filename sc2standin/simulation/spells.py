@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from s2clientprotocol import error_pb2 as error_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.derived import hallucination_of, type_named
+from sc2standin.data.derived import hallucination_of
 from sc2standin.data.spells import Aim, Side, Spell
-from sc2standin.data.unit_types import BIOLOGICAL, STRUCTURE, UnitType
+from sc2standin.data.unit_types import BIOLOGICAL, STRUCTURE, TYPE_BY_NAME, UnitType
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.damage import explode, harm
 from sc2standin.simulation.fights.pairs import hostile
@@ -113,7 +113,7 @@ class Spells:
         due = world.loop + spell.delay_loops
         tag = 0 if target is None else target.tag
         cast = _Cast(spell, unit.owner, x, y, tag, due, due + spell.lasts_loops)
-        left = type_named(spell.marker or spell.summons or spell.becomes)
+        left = TYPE_BY_NAME.get(spell.marker or spell.summons or spell.becomes)
         if left is not None:
             kind = hallucination_of(left) if spell.hallucinates else left
             cast.left = tuple(one.tag for one in self._leave(cast, kind, unit, target))

@@ -1,11 +1,9 @@
 """Every unit type the stand-in knows, as data.
 
-    kinds    what a type is
-    files    the types, read from the data files beside this one
-    groups   the types that rules name: workers, town halls, add-ons, modes
-    liberty  those of SMAC's scenarios
-
-The numbers of a type are in the data file of its race.
+kinds    what a type is
+files    the types, read from the data files beside this one: their numbers, and what they do
+groups   the types that rules name: workers, town halls, add-ons, modes
+liberty  those of SMAC's scenarios
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The unit types of the data files: one file for each race, and one for scenery.
+"""The unit types of the data files: their numbers, and what they do.
+
+`numbers.jsonc` has facts of the real game, which `scripts/truth.py` writes. The others say what no
+table has, and name the types that maps may have: a file for each race, one for scenery, and
+`created.jsonc` for types that only debug commands and spells create. Types of the game that stand
+nowhere (missiles, bridges, units of campaigns) do not exist.
 
 An entry has the fields of `UnitType` that are not the default, with names in place of enum values
-and of types. An entry without an id is a body: what the data tables lack of a type that only debug
-commands create (`data.derived`).
-
-The numbers are the real game's. The API lacks hit points and radii; these are the unit editor's, if
-the file does not say otherwise.
+and of types. The fields of a weapon are added to those of its numbers; null is no weapon.
 """
 
 from __future__ import annotations
@@ -19,26 +20,23 @@ from sc2standin.data.jsonc import Entry, Readers, fields, read
 from sc2standin.data.unit_types.kinds import HealType, UnitType, WeaponType
 
 FOLDER = Path(__file__).parent
-RACES = {
-    "terran": common.Terran,
-    "protoss": common.Protoss,
-    "zerg": common.Zerg,
-    "scenery": common.NoRace,
-}
-"""The race of the types in each file."""
+RACES = ("terran", "protoss", "zerg", "scenery")
+"""The files of the types that maps may have."""
+NUMBERS = FOLDER / "numbers.jsonc"
+LIBERTY = FOLDER / "liberty.jsonc"
+"""The numbers on maps that depend on the mod Liberty alone."""
 
 TYPE_BY_NAME: dict[str, UnitType] = {}
-BODIES: dict[str, Entry] = {}
-"""Entries of the types that only debug commands create, by their names in the tables."""
 
 _OF_WEAPONS: Readers = {
     "targets": data_pb.Weapon.TargetType.Value,
     "bonus": lambda pair: (data_pb.Attribute.Value(pair[0]), pair[1]),
+    "delay_s": tuple,
     "blast": lambda circles: tuple(map(tuple, circles)),
 }
-READERS: Readers = {
-    # null: an ability or another unit fires the weapon of the tables.
-    "weapon": lambda entry: entry and WeaponType(**fields(entry, _OF_WEAPONS)),
+_READERS: Readers = {
+    "race": common.Race.Value,
+    "weapon": lambda entry: entry and _weapon(entry),
     "heals": lambda entry: HealType(**entry),
     "attributes": lambda names: tuple(map(data_pb.Attribute.Value, names)),
     "footprint": tuple,
@@ -46,13 +44,42 @@ READERS: Readers = {
     "made_from": lambda name: TYPE_BY_NAME[name],
 }
 
-for _file, _race in RACES.items():
-    for _name, _entry in read(FOLDER / f"{_file}.jsonc", READERS):
-        if "id" in _entry:
-            TYPE_BY_NAME[_name] = UnitType(name=_name, race=_race, **_entry)
-        else:
-            BODIES[_name] = _entry
 
+def _weapon(entry: Entry) -> WeaponType:
+    other = entry.get("other")
+    read_fields = fields(entry, _OF_WEAPONS)
+    return WeaponType(**read_fields | {"other": other and _weapon(other)})
+
+
+def combined(*entries: Entry) -> Entry:
+    """One entry of several; a later one goes before the earlier ones."""
+    result: Entry = {}
+    for entry in entries:
+        known = result.get("weapon") or {}
+        result |= entry
+        if result.get("weapon"):
+            result["weapon"] = known | result["weapon"]
+    return result
+
+
+def type_of_entry(name: str, entry: Entry) -> UnitType:
+    """The unit type that an entry describes."""
+    return UnitType(name=name, **fields(entry, _READERS))
+
+
+NUMBERS_OF = dict(read(NUMBERS))
+"""The numbers of each type by its name, as the file has them."""
+DOES = {name: entry for file in RACES for name, entry in read(FOLDER / f"{file}.jsonc")}
+"""What the types do that maps may have, by name, as the files have it."""
+
+for _name, _entry in DOES.items():
+    TYPE_BY_NAME[_name] = type_of_entry(_name, combined(NUMBERS_OF.get(_name, {}), _entry))
 UNIT_TYPES = tuple(TYPE_BY_NAME.values())
 """Every unit type that a map can have."""
-TYPE_BY_ID = {unit.id: unit for unit in UNIT_TYPES}
+
+_CREATED = dict(read(FOLDER / "created.jsonc"))
+for _name in NUMBERS_OF.keys() - DOES.keys():
+    _entry = combined(NUMBERS_OF[_name], _CREATED.get(_name, {}))
+    TYPE_BY_NAME[_name] = type_of_entry(_name, _entry)
+TYPE_BY_ID = {unit.id: unit for unit in TYPE_BY_NAME.values()}
+"""Every unit type, also those that only debug commands and spells create."""

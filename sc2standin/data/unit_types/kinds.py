@@ -29,6 +29,8 @@ class WeaponType:
     damage: float
     range: float
     cooldown_s: float
+    delay_s: tuple[float, float] = (-0.0625, 0.125)
+    """Bounds of what each cooldown is longer, at random."""
     attacks: int = 1
     targets: data_pb.Weapon.TargetType.ValueType = data_pb.Weapon.Ground
     bonus: tuple[data_pb.Attribute.ValueType, float] | None = None
@@ -52,6 +54,12 @@ class WeaponType:
     def cooldown_loops(self) -> float:
         """Loops from one attack to the next."""
         return self.cooldown_s * LOOPS_PER_DATA_S
+
+    @cached_property
+    def delay_loops(self) -> tuple[float, float]:
+        """The least that a cooldown is longer, and how much more it may be."""
+        least, most = self.delay_s
+        return least * LOOPS_PER_DATA_S, (most - least) * LOOPS_PER_DATA_S
 
     def hits(self, target: UnitType) -> bool:
         """True if the weapon, or its other one, can be aimed at units of this type."""

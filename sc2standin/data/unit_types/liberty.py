@@ -18,16 +18,17 @@ from dataclasses import replace
 from operator import attrgetter
 
 from sc2standin.data.jsonc import read
-from sc2standin.data.unit_types.files import FOLDER, READERS, TYPE_BY_ID, TYPE_BY_NAME
+from sc2standin.data.unit_types import files
+from sc2standin.data.unit_types.files import DOES, NUMBERS_OF, TYPE_BY_ID, TYPE_BY_NAME
 from sc2standin.data.unit_types.kinds import UnitType
 
 FIRST_COPY_ID = 2057
 
 LIBERTY: dict[str, UnitType] = {
-    name: replace(TYPE_BY_NAME[name], name=f"{name}_Liberty", **changes)
-    if changes
-    else TYPE_BY_NAME[name]
-    for name, changes in read(FOLDER / "liberty.jsonc", READERS)
+    name: TYPE_BY_NAME[name]
+    if numbers == NUMBERS_OF[name]
+    else files.type_of_entry(f"{name}_Liberty", files.combined(numbers, DOES[name]))
+    for name, numbers in read(files.LIBERTY)
 }
 """The enemies' types, by their names in the real maps, in the order of the copies' ids."""
 

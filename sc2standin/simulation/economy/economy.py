@@ -11,9 +11,8 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 
 from sc2standin.data.abilities import TRAINED_BY_ABILITY, OrderKind
-from sc2standin.data.derived import type_of
 from sc2standin.data.research import Research
-from sc2standin.data.unit_types import SCV, STRUCTURE, UnitType
+from sc2standin.data.unit_types import SCV, STRUCTURE, TYPE_BY_ID, UnitType
 from sc2standin.map_reader.economy import EconomyRules
 from sc2standin.map_reader.scenario import Created, Income, Rule
 from sc2standin.simulation import orders
@@ -205,7 +204,7 @@ class Economy:
 
     def has_tech_for(self, kind: UnitType) -> bool:
         """True if the structure stands without which a type cannot be made."""
-        needed = type_of(kind.tech_requirement_id) if kind.tech_requirement_id else None
+        needed = TYPE_BY_ID.get(kind.tech_requirement_id)
         return needed is None or any(
             (unit.type is needed or unit.type.tech_alias_id == needed.id)
             and not isinstance(unit.job, Site)

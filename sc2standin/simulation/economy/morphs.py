@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from s2clientprotocol import error_pb2 as error_pb
 
-from sc2standin.data.derived import type_named
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from sc2standin.simulation import orders
 from sc2standin.simulation.units import STOPPED, Site, Unit
@@ -46,8 +45,8 @@ class Morphs:
     def begin(self, unit: Unit) -> error_pb.ActionResult.ValueType:
         """Make a cocoon of a zergling; Success, or why not."""
         result = self.allows()
-        cocoon = type_named("BanelingCocoon")
-        if result != error_pb.Success or cocoon is None:
+        cocoon = TYPE_BY_NAME["BanelingCocoon"]
+        if result != error_pb.Success:
             return result
         if not self._spend(*COST):
             return error_pb.NotEnoughMinerals

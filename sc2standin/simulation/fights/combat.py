@@ -27,9 +27,6 @@ from sc2standin.simulation.paths.routes import Routes
 from sc2standin.simulation.units import Unit, Way, way_to
 from sc2standin.simulation.world import World
 
-SHORTEST_DELAY_LOOPS, LONGEST_DELAY_LOOPS = -1.0, 2.0
-"""Bounds of the random part of a cooldown: -0.0625 s and 0.125 s, the weapon data's defaults."""
-_DELAY_SPAN_LOOPS = LONGEST_DELAY_LOOPS - SHORTEST_DELAY_LOOPS
 _HOLD, _ATTACK = OrderKind.HOLD, OrderKind.ATTACK
 _HOLDS_FIRE = (OrderKind.MOVE, OrderKind.CAST)
 
@@ -148,8 +145,8 @@ def _fire(world: World, pairs: Pairs, shots: list[tuple[Unit, WeaponType, Unit]]
         # waited, so that continuous fire has exactly the weapon's period.
         ready = shooter.ready_at
         start = ready if world.loop - ready < 1.0 else float(world.loop)
-        delay = SHORTEST_DELAY_LOOPS + _DELAY_SPAN_LOOPS * random()
-        shooter.ready_at = start + weapon.cooldown_loops + delay
+        least, more = weapon.delay_loops
+        shooter.ready_at = start + weapon.cooldown_loops + least + more * random()
         shooter.facing = math.atan2(target.y - shooter.y, target.x - shooter.x) % math.tau
     for target, hits in damage.items():
         if harm(world, target, hits):

@@ -342,7 +342,7 @@ def test_shields_and_zerg_life_come_back(session_for):
 
     shields, life = play(1)
     assert shields == 10 + 32 * 0.125
-    assert life == pytest.approx(20 + 2 * 0.2734)
+    assert life == pytest.approx(20 + 2 * 0.2734375)
     assert play(8) == play(32) == (shields, life)
 
 

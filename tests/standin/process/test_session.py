@@ -227,7 +227,7 @@ def test_a_map_by_absolute_path_and_by_content(offline, installation):
         ({"fog": 1}, "map.fog"),
         ({"playable_area": [[0, 0], [99, 99]]}, "map.playable_area"),
         ({"time_limit_loops": 0}, "map.time_limit_loops"),
-        ({"units": [{"type": "Ultralisk", "owner": 1, "count": 1, "place": "side"}]}, "Ultralisk"),
+        ({"units": [{"type": "Kerrigan", "owner": 1, "count": 1, "place": "side"}]}, "Kerrigan"),
         ({"rules": [{"kind": "bounty", "type": "Roach", "owner": 2}]}, "rules[0].score"),
         ({"rules": [{"kind": "dance"}]}, "dance"),
         ({"colour": "red"}, "colour"),

@@ -7,10 +7,8 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.derived import type_named, type_of
 from sc2standin.data.tables import read
 from sc2standin.data.unit_types import TYPE_BY_ID
-from sc2standin.data.unit_types.files import BODIES
 
 ROACH, IMMORTAL, MUTALISK, CANNON, PYLON, HATCHERY, LARVA = 110, 83, 108, 66, 60, 86, 151
 BURROWED_ROACH, OVERSEER, MARINE = 118, 129, 48
@@ -18,23 +16,20 @@ SCV, PROBE, DRONE, ATTACK = 45, 84, 104, 23
 MISSILE, BRIDGE = 802, 748
 
 
-def test_every_body_has_a_row_in_the_tables():
-    names = {row.name for row in read().units if row.unit_id not in TYPE_BY_ID}
-    assert set(BODIES) <= names
-    for name in BODIES:
-        kind = type_named(name)
-        assert kind is not None
-        assert type_of(kind.id) is kind
+def test_every_type_has_a_row_in_the_tables():
+    names = {row.unit_id: row.name or "MineralShard" for row in read().units}
+    assert {kind.id: names[kind.id] for kind in TYPE_BY_ID.values()} == {
+        kind.id: kind.name for kind in TYPE_BY_ID.values()
+    }
 
 
 def test_a_type_is_what_its_row_says():
-    kind = type_of(IMMORTAL)
-    assert kind is not None
+    kind = TYPE_BY_ID[IMMORTAL]
     assert (kind.name, kind.race, kind.life, kind.shields) == ("Immortal", common.Protoss, 200, 100)
     assert (kind.minerals, kind.vespene, kind.food) == (275, 100, 4)
     assert kind.weapon is not None
     assert (kind.weapon.damage, kind.weapon.range) == (20, 6)
-    assert type_of(MISSILE) is None
+    assert MISSILE not in TYPE_BY_ID
 
 
 def test_they_fight(offline):
@@ -49,7 +44,7 @@ def test_they_fight(offline):
 
 @pytest.mark.parametrize("worker", [SCV, PROBE, DRONE])
 def test_a_worker_attacks_only_if_it_is_ordered_to(offline, command, worker):
-    offline.arena((worker, 1, 20, 30), (OVERSEER, 2, 20, 34), (IMMORTAL, 2, 21.5, 30))
+    offline.arena((worker, 1, 20, 30), (OVERSEER, 2, 20, 34), (IMMORTAL, 2, 21.2, 30))
     offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
     offline.step(10)
     (immortal,) = offline.units(IMMORTAL)

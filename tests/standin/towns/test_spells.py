@@ -176,13 +176,14 @@ def test_transfusion_heals_and_chrono_boost_shows(offline, command):
 
 
 def test_a_hallucination_looks_real_until_it_is_detected(offline, command):
-    offline.arena((SENTRY, 1, 20, 30), (ROACH, 2, 26, 30))
+    offline.arena((SENTRY, 1, 20, 30), (ROACH, 2, 27, 30))
     _give_energy(offline, SENTRY)
     offline.act(command(offline.units(SENTRY), HALLUCINATION_OF_STALKERS))
     offline.step(2)
     stalkers = offline.units(STALKER)
     assert [one.is_hallucination for one in stalkers] == [True, True]
     assert offline.observe().player_common.food_used == 2  # the sentry's
+    offline.kill([_one(offline, SENTRY).tag])
     offline.step(60)
     roach = _one(offline, ROACH)
     assert roach.health == roach.health_max

@@ -1,0 +1,150 @@
+"""The game's own data: the XML catalogs of its mods, merged as the game merges them.
+
+A mod's entry changes the fields that it names of the entry with the same id in the mods before it.
+Where an entry says nothing it has the fields of its parent, or those of its class's defaults.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MELEE = ("core", "liberty", "libertymulti", "swarm", "swarmmulti", "void", "voidmulti")
+"""The mods of a melee map, each after those that it depends on."""
+LIBERTY = ("core", "liberty")
+"""The mods of a map that depends on Liberty alone, as SMAC's do."""
+KINDS = ("Unit", "Weapon", "Effect", "Behavior", "Footprint")
+LISTS = {"WeaponArray", "BehaviorArray", "EffectArray"}
+"""Fields to which an element without an index is added; other elements replace the one before."""
+
+
+@dataclass
+class Node:
+    """An entry or a field of one: its attributes, and its fields by name and index."""
+
+    tag: str = ""
+    attributes: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, dict[str, Node]] = field(default_factory=dict)
+
+    def merge(self, newer: Node) -> None:
+        """Take over what a newer node says."""
+        self.tag = newer.tag or self.tag
+        self.attributes |= newer.attributes
+        for name, items in newer.fields.items():
+            mine = self.fields.setdefault(name, {})
+            for index, item in items.items():
+                if item.attributes.get("removed") == "1":
+                    mine.pop(index, None)
+                else:
+                    mine.setdefault(index, Node()).merge(item)
+
+    def items(self, name: str) -> Iterator[Node]:
+        """The elements of a list."""
+        yield from self.fields.get(name, {}).values()
+
+    def at(self, name: str, index: str = "0") -> Node:
+        """One element; an empty one if there is none."""
+        return self.fields.get(name, {}).get(index, Node())
+
+    def text(self, name: str, index: str = "0", attribute: str = "value") -> str:
+        """A field's value, or an empty text."""
+        return self.at(name, index).attributes.get(attribute, "")
+
+    def number(self, name: str, index: str = "0", default: float = 0.0) -> float:
+        """A field's value as a number."""
+        return float(self.text(name, index) or default)
+
+    def flags(self, name: str) -> list[str]:
+        """The indices whose value is 1."""
+        return [
+            i
+            for i, item in self.fields.get(name, {}).items()
+            if item.attributes.get("value") == "1"
+        ]
+
+
+def node_of(element: ET.Element, before: Node) -> Node:
+    """The node of an XML element; `before` is the node that it will be merged into."""
+    node = Node(element.tag, dict(element.attrib))
+    for child in element:
+        if not isinstance(child.tag, str):
+            continue  # a comment
+        mine = node.fields.setdefault(child.tag, {})
+        index = child.get("index")
+        if index is None:
+            known = before.fields.get(child.tag, {}).keys() | mine.keys()
+            index = str(len(known)) if child.tag in LISTS else "0"
+        mine[index] = node_of(child, before.at(child.tag, index))
+    return node
+
+
+class Catalog:
+    """The entries of one kind, with what they inherit."""
+
+    def __init__(self, kind: str, folders: Iterable[Path]) -> None:
+        self.kind = kind
+        self._own: dict[str, Node] = {}
+        self._defaults: dict[str, Node] = {}
+        self._resolved: dict[str, Node] = {}
+        for folder in folders:
+            for element in ET.parse(folder / f"{kind}Data.xml").getroot():
+                if isinstance(element.tag, str) and element.tag.startswith(f"C{kind}"):
+                    self._add(element)
+
+    def _add(self, element: ET.Element) -> None:
+        name = element.get("id")
+        table, key = (self._own, name) if name else (self._defaults, element.tag)
+        entry = table.setdefault(str(key), Node())
+        entry.merge(node_of(element, entry))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._own
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __getitem__(self, name: str) -> Node:
+        """An entry with all that it inherits.
+
+        Raises:
+            KeyError: there is none.
+        """
+        if name not in self._resolved:
+            own = self._own[name]
+            parent = own.attributes.get("parent")
+            node = Node()
+            if parent in self._own:
+                node.merge(self[parent])
+            else:
+                for tag in (f"C{self.kind}", own.tag):
+                    node.merge(self._defaults.get(tag, Node()))
+            node.merge(own)
+            self._resolved[name] = _named(node, name)
+        return self._resolved[name]
+
+
+def _named(node: Node, name: str) -> Node:
+    """The node with the entry's id in place of the token that stands for it."""
+    return Node(
+        node.tag,
+        {key: re.sub("##id##", name, value) for key, value in node.attributes.items()},
+        {
+            key: {index: _named(item, name) for index, item in items.items()}
+            for key, items in node.fields.items()
+        },
+    )
+
+
+class GameData:
+    """All catalogs of some mods."""
+
+    def __init__(self, folder: Path, mods: Sequence[str]) -> None:
+        folders = [folder / f"{mod}.sc2mod" / "base.sc2data" / "GameData" for mod in mods]
+        self._catalogs = {kind: Catalog(kind, folders) for kind in KINDS}
+        self.melee = tuple(mods) == MELEE
+
+    def __getitem__(self, kind: str) -> Catalog:
+        return self._catalogs[kind]

@@ -1,0 +1,216 @@
+"""What the stand-in needs to know of a unit type, out of the game's catalogs and its data tables.
+
+The API's tables say what a client sees, so their fields come first; the catalogs have the rest. The
+game computes in 4096ths: the catalogs' decimals are rounded to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from s2clientprotocol import common_pb2 as common_pb
+from s2clientprotocol import data_pb2 as data_pb
+
+from truth.catalog import GameData, Node
+
+Facts = dict[str, Any]
+BODY = {
+    "life": "LifeMax",
+    "life_per_s": "LifeRegenRate",
+    "shields": "ShieldsMax",
+    "armor": "LifeArmor",
+    "energy_at_start": "EnergyStart",
+    "energy": "EnergyMax",
+    "speed_per_s": "Speed",
+    "sight": "Sight",
+    "cargo_size": "CargoSize",
+}
+"""Our fields and the catalogs', for plain numbers."""
+OF_TABLES = {
+    "armor": "armor",
+    "speed_per_s": "movement_speed",
+    "sight": "sight_range",
+    "minerals": "mineral_cost",
+    "vespene": "vespene_cost",
+    "food": "food_required",
+    "food_provided": "food_provided",
+    "cargo_size": "cargo_size",
+    "build_time_loops": "build_time",
+    "build_ability_id": "ability_id",
+    "tech_requirement_id": "tech_requirement",
+    "needs_tech_lab": "require_attached",
+}
+"""Our fields and the tables'."""
+ATTRIBUTES = [value.name for value in data_pb.Attribute.DESCRIPTOR.values]
+USUAL = {"attacks": 1, "targets": "Ground", "delay_s": [-0.0625, 0.125]}
+"""What a weapon has that says nothing else."""
+FOLLOWED = ("ImpactEffect", "InitialEffect", "EffectArray", "CaseDefault", "FinalEffect")
+"""Fields of an effect that name the next one of its chain."""
+
+
+def rounded(value: float) -> float:
+    """The number that the game computes with, as short as it can be written."""
+    exact = round(value * 4096) / 4096
+    return int(exact) if exact == int(exact) else round(exact, 9)
+
+
+def from_catalogs(game: GameData, name: str) -> Facts:
+    """The facts of a unit type that the catalogs have.
+
+    Raises:
+        KeyError: they have no such type.
+    """
+    unit = game["Unit"][name]
+    facts: Facts = {ours: rounded(unit.number(theirs)) for ours, theirs in BODY.items()}
+    facts["radius"], facts["footprint"] = _ground(game, unit)
+    facts["attributes"] = [one for one in ATTRIBUTES if one in unit.flags("Attributes")]
+    facts["minerals"] = int(unit.number("CostResource", "Minerals"))
+    facts["vespene"] = int(unit.number("CostResource", "Vespene"))
+    food = rounded(unit.number("Food"))
+    facts["food"], facts["food_provided"] = max(0, -food), max(0, food)
+    facts["flies"] = unit.flags("PlaneArray") == ["Air"]
+    facts["strides"] = unit.text("Mover") == "Colossus"
+    facts["detection"] = max(_detected_at(game, unit), default=0)
+    facts["weapon"] = in_order(weapons(game, unit))
+    return facts
+
+
+def _ground(game: GameData, unit: Node) -> tuple[float, list[float]]:
+    """The radius that the API shows, and half the width and height of the cells that it stands on.
+
+    A structure's radius is that of the outline of its footprint, if that one is larger.
+    """
+    radius, name = unit.number("Radius"), unit.text("Footprint")
+    if name not in game["Footprint"]:
+        return rounded(radius), []
+    footprint = game["Footprint"][name]
+    outline = math.ceil(footprint.at("Shape").number("Radius") * 16) / 16
+    area = footprint.text("Layers", "Place", "Area") or "-1,-1,1,1"
+    left, bottom, right, top = map(int, area.split(","))
+    cells = [rounded((right - left) / 2), rounded((top - bottom) / 2)]
+    return rounded(max(radius, outline)), cells if "Structure" in unit.flags("Attributes") else []
+
+
+def _detected_at(game: GameData, unit: Node) -> Iterator[float]:
+    """The distances at which the unit's behaviors detect what is cloaked."""
+    for link in unit.items("BehaviorArray"):
+        name = link.attributes.get("Link", "")
+        if name in game["Behavior"]:
+            distance = game["Behavior"][name].text("Modification", attribute="Detect")
+            yield rounded(float(distance or 0))
+
+
+def weapons(game: GameData, unit: Node) -> list[Facts]:
+    """The weapons that the unit fires by itself."""
+    known = (link.attributes.get("Link", "") for link in unit.items("WeaponArray"))
+    found = [game["Weapon"][name] for name in known if name in game["Weapon"]]
+    return [_weapon(game, one) for one in found if "Disabled" not in one.flags("Options")]
+
+
+def _weapon(game: GameData, weapon: Node) -> Facts:
+    effect = damage_of(game, weapon.text("DisplayEffect")) or Node()
+    needed = weapon.text("TargetFilters").split(";")[0].split(",")
+    facts: Facts = {
+        "damage": rounded(effect.number("Amount")),
+        "range": rounded(weapon.number("Range")),
+        "cooldown_s": rounded(weapon.number("Period")),
+        "delay_s": [rounded(weapon.number(f"RandomDelay{end}")) for end in ("Min", "Max")],
+        "attacks": int(weapon.number("DisplayAttackCount", default=1)),
+        "targets": "Ground" if "Ground" in needed else "Air" if "Air" in needed else "Any",
+    }
+    for attribute in ATTRIBUTES:
+        if extra := effect.number("AttributeBonus", attribute):
+            facts["bonus"] = [attribute, rounded(extra)]
+    return facts
+
+
+def damage_of(game: GameData, name: str, before: tuple[str, ...] = ()) -> Node | None:
+    """The effect of a chain that does the damage, or None."""
+    if name not in game["Effect"] or name in before:
+        return None
+    effect = game["Effect"][name]
+    if effect.tag == "CEffectDamage":
+        return effect
+    for field in FOLLOWED:
+        for item in effect.items(field):
+            following = item.attributes.get("value") or item.attributes.get("Effect") or ""
+            if found := damage_of(game, following, (*before, name)):
+                return found
+    return None
+
+
+def from_tables(row: data_pb.UnitTypeData) -> Facts:
+    """The facts of a unit type that the data tables have; a field that is not set is 0 there."""
+    facts: Facts = {ours: shorter(getattr(row, theirs)) for ours, theirs in OF_TABLES.items()}
+    facts["tech_alias_id"] = row.tech_alias[0] if row.tech_alias else 0
+    facts["attributes"] = [data_pb.Attribute.Name(one) for one in sorted(row.attributes)]
+    if row.weapons:
+        facts["weapon"] = in_order([_in_tables(weapon) for weapon in row.weapons])
+    return facts
+
+
+def _in_tables(weapon: data_pb.Weapon) -> Facts:
+    facts: Facts = {
+        "damage": shorter(weapon.damage),
+        "range": shorter(weapon.range),
+        "cooldown_s": shorter(weapon.speed),
+        "attacks": weapon.attacks,
+        "targets": data_pb.Weapon.TargetType.Name(weapon.type),
+    }
+    if weapon.damage_bonus:
+        bonus = weapon.damage_bonus[0]
+        facts["bonus"] = [data_pb.Attribute.Name(bonus.attribute), shorter(bonus.bonus)]
+    return facts
+
+
+def in_order(found: list[Facts]) -> Facts | None:
+    """The weapons as one: the first against both, or the ground, and the others behind it.
+
+    Some do no damage, and some only look different when an enemy is close.
+    """
+    order = ("Any", "Ground", "Air")
+    found = sorted(found, key=lambda one: (order.index(one["targets"]), -one["range"]))
+    useful: list[Facts] = []
+    for weapon in found:
+        covered = {one["targets"] for one in useful}
+        if weapon["damage"] and not covered & {"Any", weapon["targets"]}:
+            useful.append(weapon)
+    linked: Facts | None = None
+    for weapon in reversed(useful):
+        said = {field: value for field, value in weapon.items() if USUAL.get(field) != value}
+        linked = said if linked is None else said | {"other": linked}
+    return linked
+
+
+def shorter(value: Any) -> Any:
+    """A number of a message as JSON writes it shortest."""
+    if isinstance(value, bool) or not isinstance(value, float):
+        return value
+    return int(value) if value == int(value) else round(value, 9)
+
+
+def completed(shown: Facts | None, known: Facts | None) -> Facts | None:
+    """A weapon of the tables, with what only the catalogs say of it."""
+    if shown is None or known is None:
+        return shown or known
+    weapon = shown | {field: known[field] for field in ("delay_s",) if field in known}
+    other = completed(shown.get("other"), known.get("other"))
+    return weapon if other is None else weapon | {"other": other}
+
+
+def facts_of(game: GameData, row: data_pb.UnitTypeData) -> Facts:
+    """All facts of a unit type, by the fields of the stand-in's `UnitType` that are not 0.
+
+    The tables are those of a melee game; on other maps they say only what the catalogs do not.
+    """
+    shown, known = from_tables(row), from_catalogs(game, row.name)
+    if shown["needs_tech_lab"]:
+        shown["tech_requirement_id"] = 0  # the row names the tech lab, of any kind
+    if game.melee:
+        facts = known | shown | {"weapon": completed(shown.get("weapon"), known["weapon"])}
+    else:
+        facts = shown | known
+    named = {"id": row.unit_id, "race": common_pb.Race.Name(row.race)}
+    return named | {field: facts[field] for field in sorted(facts) if facts[field]}

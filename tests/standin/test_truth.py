@@ -1,0 +1,116 @@
+"""`scripts/truth.py` reads the game's catalogs as the game does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from s2clientprotocol import data_pb2 as data_pb
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from truth import catalog, units
+
+DEFAULTS = {
+    "Unit": """<CUnit default="1"><Radius value="0.5"/><Mover value="Ground"/></CUnit>""",
+    "Weapon": """
+        <CWeapon default="1"><Range value="5"/><DisplayEffect value="##id##"/></CWeapon>
+        <CWeaponLegacy default="1">
+            <RandomDelayMin value="-0.0625"/><RandomDelayMax value="0.125"/>
+        </CWeaponLegacy>""",
+}
+FIRST = {
+    "Unit": """
+        <CUnit id="Dog"> <!-- an animal -->
+            <LifeMax value="35"/><LifeRegenRate value="0.2734"/><Speed value="2.9531"/>
+            <Food value="-0.5"/><PlaneArray index="Ground" value="1"/>
+            <Attributes index="Light" value="1"/><Attributes index="Armored" value="1"/>
+            <CostResource index="Minerals" value="25"/>
+            <WeaponArray Link="Teeth"/><WeaponArray Link="Show"/>
+        </CUnit>
+        <CUnit id="Puppy" parent="Dog"><LifeMax value="10"/></CUnit>
+        <CUnit id="House">
+            <Radius value="1.25"/><Footprint value="Contour"/><Food value="8"/>
+            <Attributes index="Structure" value="1"/>
+            <BehaviorArray Link="Watchful"/>
+        </CUnit>""",
+    "Weapon": """
+        <CWeaponLegacy id="Teeth">
+            <Range value="0.1"/><Period value="0.696"/><TargetFilters value="Ground,Visible;-"/>
+            <DisplayEffect value="Bite"/>
+        </CWeaponLegacy>
+        <CWeaponLegacy id="Show"><Options index="Disabled" value="1"/></CWeaponLegacy>""",
+    "Effect": """
+        <CEffectSet id="Bite"><EffectArray value="Harm"/></CEffectSet>
+        <CEffectDamage id="Harm">
+            <Amount value="5"/><AttributeBonus index="Armored" value="3"/>
+        </CEffectDamage>""",
+    "Behavior": """<CBehaviorBuff id="Watchful"><Modification Detect="11"/></CBehaviorBuff>""",
+    "Footprint": """
+        <CFootprint id="Contour">
+            <Layers index="Place" Area="-1,-1,2,2"/><Shape><Radius value="1.803"/></Shape>
+        </CFootprint>""",
+}
+SECOND = {
+    "Unit": """
+        <CUnit id="Dog">
+            <LifeMax value="40"/><Attributes index="Armored" value="0"/>
+            <WeaponArray index="1" removed="1"/>
+        </CUnit>""",
+    "Effect": """<CEffectDamage id="Harm"><Amount value="6"/></CEffectDamage>""",
+}
+
+
+@pytest.fixture
+def mods(tmp_path: Path) -> Path:
+    for name, entries in (("core", DEFAULTS), ("first", FIRST), ("second", SECOND)):
+        folder = tmp_path / f"{name}.sc2mod" / "base.sc2data" / "GameData"
+        folder.mkdir(parents=True)
+        for kind in catalog.KINDS:
+            text = f"<Catalog>{entries.get(kind, '')}</Catalog>"
+            (folder / f"{kind}Data.xml").write_text(text)
+    return tmp_path
+
+
+def test_a_later_mod_changes_what_it_names(mods):
+    first = units.from_catalogs(catalog.GameData(mods, ("core", "first")), "Dog")
+    both = units.from_catalogs(catalog.GameData(mods, ("core", "first", "second")), "Dog")
+    assert {field for field in both if both[field] != first[field]} == {
+        "life",
+        "attributes",
+        "weapon",
+    }
+    assert (both["life"], both["attributes"]) == (40, ["Light"])
+    assert both["weapon"] == {
+        "damage": 6,
+        "range": 0.100097656,
+        "cooldown_s": 0.696044922,
+        "bonus": ["Armored", 3],
+    }
+
+
+def test_numbers_are_those_that_the_game_computes_with(mods):
+    dog = units.from_catalogs(catalog.GameData(mods, ("core", "first")), "Dog")
+    assert (dog["life_per_s"], dog["speed_per_s"]) == (0.2734375, 2.953125)
+    assert (dog["food"], dog["food_provided"], dog["radius"]) == (0.5, 0, 0.5)
+
+
+def test_an_entry_has_what_its_parent_has(mods):
+    puppy = units.from_catalogs(catalog.GameData(mods, ("core", "first")), "Puppy")
+    assert (puppy["life"], puppy["minerals"], puppy["weapon"]["damage"]) == (10, 25, 5)
+
+
+def test_a_structure_is_as_large_as_its_outline(mods):
+    house = units.from_catalogs(catalog.GameData(mods, ("core", "first")), "House")
+    assert (house["radius"], house["footprint"]) == (1.8125, [1.5, 1.5])
+    assert (house["food_provided"], house["detection"]) == (8, 11)
+
+
+def test_what_the_tables_say_goes_first(mods, monkeypatch):
+    monkeypatch.setattr(catalog, "MELEE", ("core", "first"))
+    row = data_pb.UnitTypeData(unit_id=7, name="Dog", mineral_cost=20, race=2, sight_range=8)
+    facts = units.facts_of(catalog.GameData(mods, ("core", "first")), row)
+    assert (facts["id"], facts["race"], facts["minerals"]) == (7, "Zerg", 20)
+    assert (facts["sight"], facts["life"], facts["weapon"]["damage"]) == (8, 35, 5)
+    elsewhere = units.facts_of(catalog.GameData(mods, ("core", "first", "second")), row)
+    assert elsewhere["minerals"] == 25
