@@ -16,6 +16,7 @@ from sc2standin.data.unit_types import SCV, STRUCTURE, TYPE_BY_ID, UnitType
 from sc2standin.map_reader.economy import EconomyRules
 from sc2standin.map_reader.scenario import Created, Income, Rule
 from sc2standin.simulation import orders
+from sc2standin.simulation.economy.earnings import Earnings
 from sc2standin.simulation.economy.modes import Modes
 from sc2standin.simulation.economy.morphs import Morphs
 from sc2standin.simulation.economy.stimpacks import Stimpacks
@@ -45,7 +46,8 @@ class Economy:
         minerals, vespene: what can be spent; the client's minerals are `World.minerals`.
         town: where the player of a melee begins.
         cheats: the rules that are lifted.
-        collected, spent: minerals and gas brought home and paid in this episode.
+        earnings: what its workers have brought home.
+        spent: minerals and gas paid in this episode.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class Economy:
         }
         self._minerals = 0
         self.minerals, self.vespene = rules.minerals, rules.vespene
-        self.collected = self.spent = (0, 0)
+        self.earnings, self.spent = Earnings(), (0, 0)
         walking = Walking(world, routes)
         self.cheats: set[debug_pb.DebugGameState.ValueType] = set()
         self.building = Building(
@@ -297,6 +299,6 @@ class Economy:
     def _earn(self, minerals: int, vespene: int) -> None:
         self.minerals += minerals
         self.vespene += vespene
-        self.collected = (self.collected[0] + minerals, self.collected[1] + vespene)
+        self.earnings.add(self._world.loop, minerals, vespene)
         if self.owner == ME:
             self._world.score += self._income_score * (minerals + vespene)

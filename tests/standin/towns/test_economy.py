@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 
@@ -74,8 +75,36 @@ def test_twelve_workers_gather_what_twelve_workers_do(offline, command):
         at = worker.pos.x, worker.pos.y
         nearest = min(fields, key=lambda field: math.dist((field.pos.x, field.pos.y), at))
         offline.act(command([worker], SMART, target=nearest.tag))
-    offline.step(6720)
-    assert 3500 <= offline.state.game.economy.collected[0] <= 3900
+    offline.step(6480)
+    before = offline.state.game.economy.earnings.collected[0]
+    offline.step(240)
+    collected = offline.state.game.economy.earnings.collected[0]
+    assert collected / 5 == pytest.approx(704, rel=0.03)  # a minute, of real ones
+    rate = offline.observe().score.score_details.collection_rate_minerals
+    assert rate == (collected - before) * 4 * 5734 / 4096  # as real replays show it
+
+
+def test_gas_of_one_worker_and_of_three(offline, command):
+    offline.start(GAS_MAP)
+    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.all_resources))
+    offline.step()
+    (center,) = offline.units(CENTER)
+    geyser = min(
+        offline.units(GEYSER),
+        key=lambda one: math.dist((one.pos.x, one.pos.y), (center.pos.x, center.pos.y)),
+    )
+    builder, *others = offline.units(SCV)
+    offline.act(command([builder], BUILD_REFINERY, target=geyser.tag))
+    offline.step(800)
+    (refinery,) = offline.units(REFINERY)
+    offline.act(command([builder], STOP))
+    for workers, a_minute in ((others[:1], 59), (others[:3], 162)):
+        offline.act(command(workers, SMART, target=refinery.tag))
+        offline.step(400)
+        before = offline.state.game.economy.earnings.collected[1]
+        offline.step(1344)
+        gathered = offline.state.game.economy.earnings.collected[1] - before
+        assert gathered == pytest.approx(a_minute, rel=0.05)
 
 
 def test_workers_at_one_field_spread_over_its_neighbours(offline, command):
@@ -241,7 +270,7 @@ def test_a_depleted_field_disappears_and_its_worker_goes_on(offline, command):
     offline.act(command([worker], GATHER, target=field.tag))
     offline.step(1000)
     assert len(offline.units(FIELD)) == 15
-    assert offline.state.game.economy.collected[0] > 7 + 15
+    assert offline.state.game.economy.earnings.collected[0] > 7 + 15
 
 
 def test_same_steps_of_any_size(session_for):
@@ -250,6 +279,6 @@ def test_same_steps_of_any_size(session_for):
         session.start(MARINE_MAP, seed=4)
         for _ in range(1200 // step):
             session.step(step)
-        return session.state.game.economy.collected
+        return session.state.game.economy.earnings.collected
 
     assert collected(1) == collected(8) == collected(1200)

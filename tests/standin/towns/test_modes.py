@@ -190,9 +190,9 @@ def test_a_planetary_fortress_trains_and_fires(town, command):
     assert not session.units(MARAUDER)
     assert len([one for one in session.units(SCV) if one.alliance == 1]) == 13
     assert _one(session, FORTRESS).assigned_harvesters >= 12
-    collected = session.state.game.economy.collected[0]
+    collected = session.state.game.economy.earnings.collected[0]
     session.step(300)
-    assert session.state.game.economy.collected[0] > collected
+    assert session.state.game.economy.earnings.collected[0] > collected
 
 
 def test_an_scv_builds_what_a_town_is_guarded_with(town, command):

@@ -40,7 +40,7 @@ def _one(session, unit_type: int):
 def _money(session) -> tuple[int, int]:
     """Minerals without what the workers brought home, and gas."""
     player = session.observe().player_common
-    return player.minerals - session.state.game.economy.collected[0], player.vespene
+    return player.minerals - session.state.game.economy.earnings.collected[0], player.vespene
 
 
 def _abilities(session, unit) -> set[int]:

@@ -23,7 +23,7 @@ from sc2standin.simulation.world import World
 
 MINERALS_A_TRIP, VESPENE_A_TRIP = 5, 4
 MINERALS_A_TRIP_OF_A_MULE = 25
-MINERAL_LOOPS, VESPENE_LOOPS = 45, 32
+MINERAL_LOOPS, VESPENE_LOOPS = 45, 33
 """How long an SCV occupies a mineral field and a refinery, in loops."""
 MINERAL_LOOPS_OF_A_MULE = 92
 """How long a MULE occupies a mineral field, in loops."""
