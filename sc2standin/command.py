@@ -1,11 +1,11 @@
 """The command line of the stand-in.
 
-    python -m sc2standin install DIR [--after-stop freeze]
+    python -m sc2standin install DIR [--after-stop freeze] [--any-race]
     python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
 
 The second form takes the real game's flags, with one dash. Like the real game it ignores unknown
-flags. The real game has no `--after-stop` (see `process.stops`): an installation puts it into its
-start script, so clients need not know about it.
+flags. The flags with two dashes are ours: an installation puts them into its start script, so
+clients need not know about them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sc2standin.install import InstallError, install
 from sc2standin.process.server import run_server
+from sc2standin.process.state import State
 from sc2standin.process.stops import AfterStop
 
 
@@ -28,22 +29,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("-port", type=int, required=True)
     parser.add_argument("-dataDir", type=Path, default=Path(), metavar="DIR")
     parser.add_argument("-tempDir", type=Path, metavar="DIR")
-    _add_after_stop(parser)
+    _add_ours(parser)
     options, _ignored = parser.parse_known_args(arguments)
     if not 1 <= options.port <= 65535:
         parser.error(f"-port must be 1 to 65535, not {options.port}")
     after_stop = AfterStop(options.after_stop)
     data_dir = options.dataDir.absolute()
-    return run_server(options.listen, options.port, data_dir, options.tempDir, after_stop)
+    state = State(data_dir, options.tempDir, any_race=options.any_race)
+    return run_server(options.listen, options.port, state, after_stop)
 
 
 def _install(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m sc2standin install")
     parser.add_argument("directory", type=Path)
-    _add_after_stop(parser)
+    _add_ours(parser)
     options = parser.parse_args(arguments)
+    ours = [] if options.after_stop == AfterStop.CATCH_UP else ["--after-stop", options.after_stop]
+    if options.any_race:
+        ours.append("--any-race")
     try:
-        executable = install(options.directory, AfterStop(options.after_stop))
+        executable = install(options.directory, ours)
     except InstallError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -51,10 +56,15 @@ def _install(arguments: list[str]) -> int:
     return 0
 
 
-def _add_after_stop(parser: argparse.ArgumentParser) -> None:
+def _add_ours(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--after-stop",
         choices=[str(choice) for choice in AfterStop],
         default=str(AfterStop.CATCH_UP),
         help="in real time: what becomes of the loops due while the process was stopped",
+    )
+    parser.add_argument(
+        "--any-race",
+        action="store_true",
+        help="let Zerg and Protoss join a melee, with the town of a Terran",
     )

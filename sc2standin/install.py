@@ -3,7 +3,8 @@
     DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in; on
                                           Windows SC2_x64.exe, and an empty folder DIR/Support64
     DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
-    DIR/Maps/Melee/<name>.SC2Map          the map of a melee
+    DIR/Maps/Melee/<name>.SC2Map          the melee, also under the names that pysc2 asks for: as it
+                                          is (Simple96), and flat (Flat64)
     DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's and SMACv2's maps, where their packages look
     DIR/Maps/SMAC_Duels/<name>.SC2Map     the same for two players
     DIR/sc2pool-standin.txt               marks the directory as ours
@@ -15,16 +16,17 @@ so several processes may install at the same time; installing again repairs file
 from __future__ import annotations
 
 import io
+import json
 import os
 import shlex
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
 import sc2standin
-from sc2standin.process.stops import AfterStop
 from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
@@ -38,12 +40,12 @@ class InstallError(Exception):
     """The installation failed, for the reason in the message."""
 
 
-def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path:
+def install(directory: Path, options: Sequence[str] = ()) -> Path:
     """Make `directory` an installation; returns the path of its executable.
 
     Args:
         directory: empty, missing, or an installation already.
-        after_stop: what games in real time do after a stop (see `process.stops`).
+        options: what the start script adds to the command line (see `command`).
     """
     directory = directory.expanduser().absolute()
     _check_is_ours_or_empty(directory)
@@ -51,28 +53,39 @@ def install(directory: Path, after_stop: AfterStop = AfterStop.CATCH_UP) -> Path
         directory.mkdir(parents=True, exist_ok=True)
         # The marker comes first, so that an unfinished installation is recognised as ours.
         _write(directory / MARKER, _MARKER_TEXT.encode(), 0o644)
-        ours = resources.files("sc2standin").joinpath("maps")
-        rooms = (
-            ("mini_games", ours),
-            ("Melee", ours / "melee"),
-            ("SMAC_Maps", ours / "smac"),
-            ("SMAC_Maps", ours / "smacv2"),
-            ("SMAC_Duels", ours / "smac_duels"),
-        )
-        for folder, sources in rooms:
-            for source in sources.iterdir():
-                if source.name.endswith(".SC2Map"):
-                    _write(directory / "Maps" / folder / source.name, source.read_bytes(), 0o644)
+        for folder, name, content in _maps():
+            _write(directory / "Maps" / folder / name, content, 0o644)
         executable = directory / "Versions" / f"Base{BASE_BUILD}" / "SC2_x64"
         if sys.platform == "win32":
             executable = executable.with_suffix(".exe")
             (directory / "Support64").mkdir(exist_ok=True)
-            _write(executable, _windows_launcher(after_stop), 0o755)
+            _write(executable, _windows_launcher(options), 0o755)
         else:
-            _write(executable, _launcher(after_stop).encode(), 0o755)
+            _write(executable, _launcher(options).encode(), 0o755)
     except OSError as error:
         raise InstallError(f"cannot install the stand-in in {directory}: {error}") from error
     return executable
+
+
+def _maps() -> Iterator[tuple[str, str, bytes]]:
+    """Folder, name and content of each map."""
+    ours = resources.files("sc2standin").joinpath("maps")
+    for folder, sources in (
+        ("mini_games", ours),
+        ("Melee", ours / "melee"),
+        ("SMAC_Maps", ours / "smac"),
+        ("SMAC_Maps", ours / "smacv2"),
+        ("SMAC_Duels", ours / "smac_duels"),
+    ):
+        for source in sources.iterdir():
+            if source.name.endswith(".SC2Map"):
+                yield folder, source.name, source.read_bytes()
+    simple = json.loads((ours / "melee" / "Simple64.SC2Map").read_text())
+    # Clients create units on the flat map by coordinates, and expect them up to its edges.
+    flat = {key: value for key, value in simple.items() if key != "ground"}
+    flat["playable_area"] = [[0, 0], simple["size"]]
+    for name, scenario in (("Simple96", simple), ("Flat64", flat)):
+        yield "Melee", f"{name}.SC2Map", json.dumps(scenario | {"name": name}).encode()
 
 
 def _check_is_ours_or_empty(directory: Path) -> None:
@@ -91,10 +104,13 @@ def _check_is_ours_or_empty(directory: Path) -> None:
         )
 
 
-def _launcher(after_stop: AfterStop) -> str:
-    """A script that replaces itself with this interpreter and so keeps its process id."""
+def _launcher(options: Sequence[str]) -> str:
+    """A script that replaces itself with this interpreter and so keeps its process id.
+
+    A client that names no `-dataDir` gets the installation that the script is in.
+    """
     package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
-    option = "" if after_stop is AfterStop.CATCH_UP else f"--after-stop {after_stop} "
+    ours = "".join(f"{option} " for option in options)
     return (
         "#!/bin/sh\n"
         f"PYTHONPATH={shlex.quote(package_parent)}${{PYTHONPATH:+:$PYTHONPATH}}\n"
@@ -102,11 +118,12 @@ def _launcher(after_stop: AfterStop) -> str:
         "OPENBLAS_NUM_THREADS=1\n"
         "export PYTHONPATH OPENBLAS_NUM_THREADS\n"
         # -P: modules in the working directory must not be imported.
-        f'exec {shlex.quote(sys.executable)} -P -m sc2standin {option}"$@"\n'
+        f"exec {shlex.quote(sys.executable)} -P -m sc2standin"
+        f' -dataDir "${{0%/*}}/../.." {ours}"$@"\n'
     )
 
 
-def _windows_launcher(after_stop: AfterStop) -> bytes:
+def _windows_launcher(options: Sequence[str]) -> bytes:
     """A program that runs this interpreter with the stand-in, and ends it with itself.
 
     It is distlib's, which pip uses for the scripts that it installs: it runs the interpreter that
@@ -114,13 +131,13 @@ def _windows_launcher(after_stop: AfterStop) -> bytes:
     """
     launcher = resources.files("distlib").joinpath("t64.exe").read_bytes()
     package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
-    options = [] if after_stop is AfterStop.CATCH_UP else ["--after-stop", str(after_stop)]
     main = (
         "import os, sys\n"
         f"sys.path.insert(0, {package_parent!r})\n"
         "os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"  # as in `_launcher`
         "from sc2standin.command import main\n"
-        f"sys.exit(main({options!r} + sys.argv[1:]))\n"
+        "folder = os.path.join(os.path.dirname(sys.argv[0]), '..', '..')\n"
+        f"sys.exit(main(['-dataDir', folder, *{list(options)!r}, *sys.argv[1:]]))\n"
     )
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:

@@ -423,6 +423,11 @@ def add_standin(commands: Commands) -> None:
         help="what a game in real time does after a pause: catch-up plays the missed loops, freeze "
         "goes on where it was; the real game's answer is unknown (default: catch-up)",
     )
+    install.add_argument(
+        "--any-race",
+        action="store_true",
+        help="let Zerg and Protoss join a melee, with the town of a Terran",
+    )
     install.set_defaults(run=run_standin_install)
 
 
@@ -480,7 +485,9 @@ def run_standin_install(args: argparse.Namespace) -> int:
     from sc2pool.game.installation import STAND_IN_S  # noqa: PLC0415
     from sc2pool.processes.spawn import run_python  # noqa: PLC0415
 
-    arguments = ("install", args.folder, f"--after-stop={args.after_stop}")
+    arguments = ["install", args.folder, f"--after-stop={args.after_stop}"]
+    if args.any_race:
+        arguments.append("--any-race")
     done = run_python("sc2standin", *arguments, timeout_s=STAND_IN_S)
     print(done.stdout, end="")
     print(done.stderr, end="", file=sys.stderr)

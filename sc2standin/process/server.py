@@ -18,7 +18,6 @@ import sys
 import time
 from collections import deque
 from http import HTTPStatus
-from pathlib import Path
 
 from picows import (
     WSCloseCode,
@@ -141,8 +140,9 @@ class Client(WSListener):
 class GameServer:
     """The listening socket, the one client, and the end of the process."""
 
-    def __init__(self, data_dir: Path, temp_dir: Path | None, after_stop: AfterStop) -> None:
-        self.state = State(data_dir, temp_dir, Hooks(self._meet, self._wake))
+    def __init__(self, state: State, after_stop: AfterStop) -> None:
+        self.state = state
+        state.hooks = Hooks(self._meet, self._wake)
         self._after_stop = after_stop
         self._client: Client | None = None
         self._origins: set[str] = set()
@@ -253,12 +253,10 @@ def _refuse(status: HTTPStatus, why: bytes) -> WSUpgradeResponseWithListener:
     return WSUpgradeResponseWithListener(response, None)
 
 
-def run_server(
-    host: str, port: int, data_dir: Path, temp_dir: Path | None, after_stop: AfterStop
-) -> int:
+def run_server(host: str, port: int, state: State, after_stop: AfterStop) -> int:
     """Run a game process until it ends; returns its exit status."""
     try:
-        return asyncio.run(GameServer(data_dir, temp_dir, after_stop).serve(host, port))
+        return asyncio.run(GameServer(state, after_stop).serve(host, port))
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130

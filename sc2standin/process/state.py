@@ -161,6 +161,8 @@ class State:
     data_dir: Path
     temp_dir: Path | None = None
     """The process's folder for temporary files; maps may be in it."""
+    any_race: bool = False
+    """True if Zerg and Protoss may join a melee, with the town of a Terran."""
     hooks: Hooks = field(default_factory=Hooks)
     status: Status = Status.LAUNCHED
     player_id: int = ME

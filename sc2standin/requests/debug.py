@@ -129,8 +129,8 @@ def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
 
 
 def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueType) -> None:
-    if change == debug_pb.god:
-        game.world.gods ^= {player}
+    if change in (debug_pb.god, debug_pb.control_enemy):
+        game.world.cheats ^= {(player, change)}
     if change == debug_pb.upgrade:
         _upgrade(game, player)
     if change == debug_pb.show_map:
@@ -172,7 +172,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Drawing, and the states control_enemy and cooldown, change nothing.
+# Drawing, and the state cooldown, change nothing.
 _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,

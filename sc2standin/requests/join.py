@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 
+from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2standin.map_reader.real_map import read_scenario
+from sc2standin.map_reader.scenario import Scenario
 from sc2standin.multiplayer.match import Match
 from sc2standin.multiplayer.meeting import Invitation, Meeting, Problem
 from sc2standin.process.state import RequestRefused, State
@@ -23,6 +26,10 @@ OBSERVER = 3
 """The player id of one who watches two computers."""
 NAME_LENGTH = 32
 """Length of a player's name that the game keeps."""
+NOT_PLAYED = (
+    "the stand-in has the towns of Terrans only, and {} would get one: join as Terran or Random, "
+    "or install it with --any-race"
+)
 LOCAL_HOST = "127.0.0.1"
 """Where the host of a game of two clients is, if join_game does not name an address."""
 
@@ -36,7 +43,7 @@ def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Resp
     met = state.meeting
     state.meeting = None
     if met is not None:
-        problem = _match_problem(request, met)
+        problem = _match_problem(state, request, met)
     elif (problem := _join_problem(state, request)) is None and _needs_other(state):
         problem = JoinError.NetworkError, "this process cannot reach another one"
     if problem is not None:
@@ -54,12 +61,20 @@ def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Resp
     reply.player_id = state.player_id
 
 
-def _match_problem(request: sc_pb.RequestJoinGame, met: Meeting) -> Problem | None:
+def _match_problem(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> Problem | None:
     """Why there is no game with the other player; both processes find the same."""
+    if met.problem is not None:
+        return met.problem
+    content = state.recorded().create if met.is_host else met.create
+    scenario = read_scenario(content.local_map.map_data)
+    for one in (request, met.other_join):
+        problem = _race_problem(state, scenario, one)
+        if problem is not None:
+            return problem
     name, other_name = (text(one.player_name)[:NAME_LENGTH] for one in (request, met.other_join))
     if met.problem is None and name and name == other_name:
         return JoinError.OtherError, f"both players are called {name!r}; names must differ"
-    return met.problem
+    return None
 
 
 def _begin_match(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> None:
@@ -119,9 +134,23 @@ def _join_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | Non
         return JoinError.FeatureUnsupported, "a game is watched if it was created for an observer"
     if watches and request.observed_player_id:
         return JoinError.InvalidObservedPlayerId, "an observer sees the whole map: player 0"
+    if state.setup is not None and not watches:
+        problem = _race_problem(state, state.setup.scenario, request)
+        if problem is not None:
+            return problem
     if not request.HasField("options"):
         return JoinError.MissingOptions, "options is missing: which interface is wanted?"
     return _ports_problem(state, request)
+
+
+def _race_problem(
+    state: State, scenario: Scenario, request: sc_pb.RequestJoinGame
+) -> Problem | None:
+    """Why a race cannot play: there is no town for it. Without a melee it needs none."""
+    is_melee = scenario.melee is not None and not scenario.endless
+    if not is_melee or state.any_race or race_of(request) == common.Terran:
+        return None
+    return JoinError.FeatureUnsupported, NOT_PLAYED.format(common.Race.Name(request.race))
 
 
 def _has_ports(request: sc_pb.RequestJoinGame) -> bool:

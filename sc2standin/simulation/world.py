@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
+from s2clientprotocol import debug_pb2 as debug_pb
+
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import MULE, SCV, STRUCTURE, UnitType
 from sc2standin.simulation.terrain import Cells
@@ -147,8 +149,9 @@ class World:
         """The effects of spells on the ground now."""
         self.creep: Cells | None = None
         """The cells with creep, as (y, x), None if there is none; a change makes a new array."""
-        self.gods: set[int] = set()
-        """The players whose units take no damage."""
+        self.cheats: set[tuple[int, debug_pb.DebugGameState.ValueType]] = set()
+        """What debug commands allow a player: `god`, whose units take no damage, and
+        `control_enemy`, who commands all units."""
         self.upgrades = Upgrades()
         self.army = Army()
         """The client's totals."""

@@ -52,12 +52,14 @@ def test_the_choices_are_the_stand_ins() -> None:
 
 
 @pytest.mark.parametrize("after_stop", AFTER_STOP)
-def test_install_passes_the_choice_on(after_stop: str, tmp_path: Path) -> None:
-    done = standin("install", tmp_path / "game", "--after-stop", after_stop)
+def test_install_passes_its_choices_on(after_stop: str, tmp_path: Path) -> None:
+    others = ["--any-race"] if after_stop == "freeze" else []
+    done = standin("install", tmp_path / "game", "--after-stop", after_stop, *others)
     assert done.returncode == 0, done.stderr
     executable = Path(done.stdout.strip())
     assert os.access(executable, os.X_OK)
-    assert ("--after-stop freeze" in executable.read_text()) == (after_stop == "freeze")
+    added = ' --after-stop freeze --any-race "$@"' in executable.read_text()
+    assert added == (after_stop == "freeze")
 
 
 def test_install_leaves_a_folder_with_other_files_alone(tmp_path: Path) -> None:

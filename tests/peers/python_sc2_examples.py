@@ -50,7 +50,7 @@ EXAMPLES = {
     "worker_rush": Example(
         "examples.worker_rush",
         "WorkerRushBot",
-        "Zerg",
+        "Terran",  # the example says Zerg, whose towns the stand-in has not
         "Medium",
         10,
         lambda it: it["killed"] > 0 or it["lost"] > 0,

@@ -79,24 +79,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sc2pool-pysc2-") as folder:
         game = Path(folder) / "game"
         install(game)
-        add_maps(game)
         if options.what == "scores":
             return scores(python, game, options.episodes)
         return tests(python, game, Path(folder), options.modules or MODULES)
-
-
-def add_maps(game: Path) -> None:
-    """Put two more melee maps into an installation: the one that there is, flat and as it is.
-
-    The flat one is playable to its edges: pysc2's tests create units by debug commands, in the
-    map's coordinates, and expect them at the same coordinates of the playable area.
-    """
-    melee = game / "Maps" / "Melee"
-    simple = json.loads((melee / "Simple64.SC2Map").read_text())
-    flat = {key: value for key, value in simple.items() if key != "ground"}
-    flat["playable_area"] = [[0, 0], simple["size"]]
-    for name, one in (("Simple96", simple), ("Flat64", flat)):
-        (melee / f"{name}.SC2Map").write_text(json.dumps(one | {"name": name}))
 
 
 def parse_arguments() -> argparse.Namespace:

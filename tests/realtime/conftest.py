@@ -11,7 +11,6 @@ import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2standin.install import install
-from sc2standin.process.stops import AfterStop
 
 sys.path.insert(0, str(Path(__file__).parent))  # workers and trainer programs import from there
 from realtime_tasks import TellsLoop
@@ -23,7 +22,7 @@ MakeEnv = Callable[..., SubprocSC2VecEnv]
 def freezing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An installation whose games go on where they were stopped."""
     folder: Path = tmp_path_factory.mktemp("freezing") / "StarCraftII"
-    install(folder, AfterStop.FREEZE)
+    install(folder, ("--after-stop", "freeze"))
     return folder
 
 

@@ -180,10 +180,11 @@ def launch(
     """Start a game, maybe with more flags, wait until it is ready, end it after the test."""
     games: list[GameProcess] = []
 
-    def start(*flags: str) -> GameProcess:
+    def start(*flags: str, data_dir: Path | None = installation) -> GameProcess:
+        named = () if data_dir is None else ("-dataDir", str(data_dir))
         while True:
             port = _free_port()
-            game = spawn(port, *flags)
+            game = spawn(port, *flags, *named)
             games.append(game)
             assert game.process.stdout is not None
             said = game.process.stdout.readline()
@@ -195,9 +196,10 @@ def launch(
 
     def spawn(port: int, *flags: str) -> GameProcess:
         arguments = f"-listen 127.0.0.1 -port {port} -displayMode 0 -verbose -dataVersion B89B"
-        folders = ("-dataDir", installation, "-tempDir", tmp_path)
         process = subprocess.Popen(
-            [executable, *arguments.split(), *flags, *folders], stdout=subprocess.PIPE, text=True
+            [executable, *arguments.split(), *flags, "-tempDir", tmp_path],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         return GameProcess(process, port)
 
@@ -244,8 +246,10 @@ def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSes
         seed: int = 1,
         race: common.Race.ValueType = common.Terran,
         disable_fog: bool = False,
+        any_race: bool = False,
     ) -> OfflineSession:
         session = session_for()
+        session.state.any_race = any_race
         players = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
         if difficulty is not None:
             players.append(

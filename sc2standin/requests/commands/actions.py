@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -27,7 +28,7 @@ from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.fights.healing import is_wounded
 from sc2standin.simulation.fights.pairs import hostile as are_hostile
 from sc2standin.simulation.game import Game
-from sc2standin.simulation.units import Order, Unit
+from sc2standin.simulation.units import NEUTRAL, Order, Unit
 from sc2standin.view.crop import Crop
 from sc2standin.view.prepared import action_reply, reply_tail
 
@@ -184,7 +185,8 @@ def _order_for(
     """The order that a command gives to one unit, or the reason why it gives none."""
     if unit is None:
         return error_pb.Error
-    if unit.owner != state.player_id:
+    controls_all = (state.player_id, debug_pb.control_enemy) in state.playing().world.cheats
+    if unit.owner != state.player_id and not (controls_all and unit.owner != NEUTRAL):
         return error_pb.YouCantIssueCommandsToThatUnit
     if ability_id not in abilities.available_to(unit.type):
         return error_pb.NotSupported

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from s2clientprotocol import debug_pb2 as debug_pb
+
 from sc2standin.data.unit_types import HIT, MIN_HIT
 from sc2standin.data.upgrades import Blows, Levels, blows, upgraded_hit
 from sc2standin.simulation.fights.pairs import TINY, hostile, is_target
@@ -51,7 +53,7 @@ def _on_shields(attack: Blows, target: Unit, levels: Levels) -> float:
 
 def harm(world: World, target: Unit, damage: float) -> bool:
     """Take damage from a unit; True if this kills a unit that explodes."""
-    if target.owner in world.gods:
+    if (target.owner, debug_pb.god) in world.cheats:
         return False
     if target.type.hallucination:
         damage *= 2.0

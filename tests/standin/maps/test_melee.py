@@ -15,7 +15,7 @@ from sc2.game_info import GameInfo
 
 from sc2standin.simulation.computer.levels import EASY, LEVELS, VERY_EASY
 from sc2standin.simulation.computer.plan import Holdings, Step, next_steps
-from tests.standin.conftest import step_until
+from tests.standin.conftest import RAW, create_request, step_until
 
 CENTER, DEPOT, LOWERED, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = (
     18,
@@ -108,8 +108,21 @@ def test_two_games_with_a_seed_are_one(melee):
     assert frames[0] == frames[1]
 
 
-def test_all_races_get_a_terran_town_and_are_told_so(melee):
-    session = melee(race=common.Zerg)
+@pytest.mark.parametrize("race", [common.Zerg, common.Protoss])
+def test_a_race_without_towns_is_refused(offline, race):
+    request = create_request("", local_map=sc_pb.LocalMap(map_path="Melee/Simple64.SC2Map"))
+    assert not offline.ask(create_game=request).create_game.HasField("error")
+    reply = offline.ask(join_game=sc_pb.RequestJoinGame(race=race, options=RAW))
+    assert reply.status == sc_pb.init_game
+    assert reply.join_game.error == sc_pb.ResponseJoinGame.FeatureUnsupported
+    assert common.Race.Name(race) in reply.join_game.error_details
+    assert "--any-race" in reply.join_game.error_details
+    join = sc_pb.RequestJoinGame(race=common.Random, options=RAW)
+    assert offline.ask(join_game=join).status == sc_pb.in_game
+
+
+def test_all_races_may_get_a_terran_town_and_are_told_so(melee):
+    session = melee(race=common.Zerg, any_race=True)
     me, them = session.ask(game_info=sc_pb.RequestGameInfo()).game_info.player_info
     assert (me.race_requested, me.race_actual) == (common.Zerg, common.Terran)
     assert (them.race_requested, them.race_actual) == (common.Zerg, common.NoRace)
@@ -266,18 +279,18 @@ def test_a_structure_is_paid_for_when_it_is_ordered(melee, command):
     for asked, left in ((build, 150), (build, 150), (command([worker], STOP), 250)):
         assert session.act(asked) == [1]
         session.step(2)
-        earned = session.state.game.economy.collected[0]
+        earned = session.state.game.economy.earnings.collected[0]
         assert session.observe().player_common.minerals == left + earned
     assert session.act(build, command([other], BUILD_DEPOT, place)) == [1, 1]
     step_until(session, lambda: _mine(session, DEPOT))
     session.step(200)  # the other one finds the place taken
-    earned = session.state.game.economy.collected[0]
+    earned = session.state.game.economy.earnings.collected[0]
     assert session.observe().player_common.minerals == 150 + earned
     session.act(command([other], BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center)))
     session.step()
     session.kill([other.tag])
     session.step(2)
-    earned = session.state.game.economy.collected[0]
+    earned = session.state.game.economy.earnings.collected[0]
     assert session.observe().player_common.minerals == 150 + earned
 
 

@@ -55,6 +55,22 @@ def test_action_results(offline, command):
     offline.step(2000)
 
 
+def test_who_controls_the_enemy_commands_its_units_too(offline, command):
+    offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 50, 50))
+    (roach,) = offline.units(ROACH)
+    control = debug_pb.DebugCommand(game_state=debug_pb.control_enemy)
+    offline.debug(control)
+    offline.step()
+    assert offline.act(command([roach], MOVE, (40, 40))) == [error_pb.Success]
+    offline.step(16)
+    (after,) = offline.units(ROACH)
+    assert (after.pos.x, after.pos.y) < (50, 50)
+    offline.debug(control)
+    offline.step()
+    refused = [error_pb.YouCantIssueCommandsToThatUnit]
+    assert offline.act(command([roach], MOVE, (40, 40))) == refused
+
+
 def test_an_action_is_observed_once(offline, command):
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 50, 50))
     (marine,), (roach,) = offline.units(MARINE), offline.units(ROACH)

@@ -42,6 +42,23 @@ def test_layout(tmp_path):
     assert all(json.loads(path.read_text())["name"] == path.stem for path in maps.iterdir())
 
 
+def test_the_melee_has_the_names_that_pysc2_asks_for(tmp_path):
+    install(tmp_path)
+    melee = {
+        path.stem: json.loads(path.read_text()) for path in (tmp_path / "Maps/Melee").iterdir()
+    }
+    assert {name: scenario["name"] for name, scenario in melee.items()} == {
+        name: name for name in ("Simple64", "Simple96", "Flat64")
+    }
+    assert "ground" not in melee["Flat64"]
+    assert melee["Flat64"]["playable_area"] == [[0, 0], melee["Simple64"]["size"]]
+
+
+def test_a_client_that_names_no_folder_gets_the_scripts_own(launch):
+    wire = launch(data_dir=None).connect()
+    wire.start("MoveToBeacon")
+
+
 def test_again_changes_nothing_and_repairs(tmp_path):
     executable = install(tmp_path)
     before = _snapshot(tmp_path)

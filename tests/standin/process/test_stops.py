@@ -12,7 +12,6 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.install import MARKER, install
-from sc2standin.process.stops import AfterStop
 
 STOP_S = 0.6
 """13 loops of real time."""
@@ -47,8 +46,8 @@ def test_loops_after_a_stop(launch, after_stop, fewest, most):
 def test_an_installation_says_it_in_its_start_script(tmp_path):
     plain, freezing = tmp_path / "plain", tmp_path / "freezing"
     assert "--after-stop" not in install(plain).read_text()
-    assert 'sc2standin --after-stop freeze "$@"' in (
-        install(freezing, AfterStop.FREEZE).read_text()
+    assert ' --after-stop freeze "$@"' in (
+        install(freezing, ("--after-stop", "freeze")).read_text()
     )
 
 

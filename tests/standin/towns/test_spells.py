@@ -68,11 +68,12 @@ def test_a_charge_lies_there_and_explodes(offline, command):
 
 def test_a_bile_hits_friend_and_foe_where_it_lands(offline, command):
     offline.arena((RAVAGER, 1, 20, 30), (MARINE, 1, 28, 30), (ZEALOT, 2, 28, 31))
-    offline.state.playing().world.gods |= {1, 2}  # they would fight
+    # They would fight.
+    offline.state.playing().world.cheats |= {(1, debug_pb.god), (2, debug_pb.god)}
     offline.act(command(offline.units(RAVAGER), BILE, (28, 30.5)))
     offline.step(3)
     assert _effects(offline) == [11]
-    offline.state.playing().world.gods.clear()
+    offline.state.playing().world.cheats.clear()
     offline.step(56)
     assert _effects(offline) == []
     assert not offline.units(MARINE)
@@ -126,7 +127,7 @@ def test_a_shield_goes_with_its_sentry(offline, command):
 def test_a_storm_hurts_all_within_it(offline, command):
     offline.arena((TEMPLAR, 1, 20, 30), (ROACH, 2, 28, 30), (ROACH, 2, 28, 45))
     _give_energy(offline, TEMPLAR)
-    offline.state.playing().world.gods |= {1}
+    offline.state.playing().world.cheats.add((1, debug_pb.god))
     offline.act(command(offline.units(TEMPLAR), STORM, (28, 30)))
     offline.step(3)
     assert _effects(offline) == [1]

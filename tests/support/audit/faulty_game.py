@@ -30,6 +30,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.sparse import Head
 from sc2standin.process.server import Client, GameServer, _header, _refuse
+from sc2standin.process.state import State
 from sc2standin.process.stops import AfterStop
 
 Order = dict[str, Any]
@@ -222,7 +223,7 @@ class FaultyServer(GameServer):
     """Lets faulty clients in."""
 
     def __init__(self, data_dir: Path, temp_dir: Path, orders: Orders) -> None:
-        super().__init__(data_dir, temp_dir, AfterStop.CATCH_UP)
+        super().__init__(State(data_dir, temp_dir), AfterStop.CATCH_UP)
         self._orders = orders
 
     def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
