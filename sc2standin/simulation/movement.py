@@ -17,9 +17,9 @@ from math import atan2, sqrt, tau
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.simulation import orders
-from sc2standin.simulation.fights import combat
 from sc2standin.simulation.fights.bystanders import Bystanders, bystanders_of
 from sc2standin.simulation.fights.cloak import detect
+from sc2standin.simulation.fights.combat import Combat
 from sc2standin.simulation.fights.healing import heal
 from sc2standin.simulation.fights.pair_loops import pairs_of
 from sc2standin.simulation.fights.pairs import STILL, TINY, Pushes
@@ -47,6 +47,7 @@ class Mover:
         self._world = world
         self._terrain = terrain
         self._routes, self._detours = routes, detours
+        self._combat = Combat(world, routes)
         self._pairs = pairs_of(world)
         self._bystanders: Bystanders | None = bystanders_of(world)
         self._moving: list[tuple[Unit, float, float]] = []
@@ -81,9 +82,7 @@ class Mover:
         pushes = pairs.pushes() if crowd else None
         self._follows = False
         ways = self._ways(pairs.units, pushes)
-        fights = (pairs.hostile or bystanders is not None) and combat.fight(
-            world, pairs, bystanders, self._routes, ways
-        )
+        fights = self._combat.fight(pairs, bystanders, ways)
         if pairs.healers:
             fights |= heal(world, pairs, ways)
         if self._detours is not None:

@@ -114,6 +114,10 @@ class Unit:
     energy: float = 0.0
     ready_at: float = 0.0
     """Time at which the weapon may fire again, in loops."""
+    hits_at: float = NEVER
+    """Time at which the attack that is under way does its damage, in loops."""
+    rests_until: float = 0.0
+    """Time until which it does not go after another target by itself, in loops."""
     hit_at: int = NO_HIT
     """Loop of the last hit on its shields or life."""
     engaged: int = 0
@@ -136,6 +140,22 @@ class Unit:
     """The loop from which it may cast again."""
     buffs: dict[int, int] = field(default_factory=dict)
     """The ids of its buffs, and the loop at which each one ends."""
+
+    def attacks(self, target: Unit) -> bool:
+        """True if an attack on this unit is under way."""
+        return self.hits_at != NEVER and self.engaged == target.tag
+
+    def aim(self, target: Unit) -> None:
+        """Aim the weapon at a unit; an attack on another one is over."""
+        self.engaged, self.hits_at = target.tag, NEVER
+
+    def lower_weapon(self) -> None:
+        """Aim at nobody; an attack that is under way is over, and costs no cooldown."""
+        self.engaged, self.hits_at = 0, NEVER
+
+    def fired(self, ready_at: float, rests_until: float) -> None:
+        """The attack has come to its damage point."""
+        self.hits_at, self.ready_at, self.rests_until = NEVER, ready_at, rests_until
 
 
 Way = tuple[float, float, float]

@@ -16,8 +16,15 @@ MELEE = ("core", "liberty", "libertymulti", "swarm", "swarmmulti", "void", "void
 """The mods of a melee map, each after those that it depends on."""
 LIBERTY = ("core", "liberty")
 """The mods of a map that depends on Liberty alone, as SMAC's do."""
-KINDS = ("Unit", "Weapon", "Effect", "Behavior", "Footprint")
-LISTS = {"WeaponArray", "BehaviorArray", "EffectArray"}
+KINDS = ("Unit", "Weapon", "Effect", "Behavior", "Footprint", "Mover")
+LISTS = {
+    "WeaponArray",
+    "BehaviorArray",
+    "EffectArray",
+    "PeriodicEffectArray",
+    "CaseArray",
+    "MotionPhases",
+}
 """Fields to which an element without an index is added; other elements replace the one before."""
 
 
@@ -113,17 +120,20 @@ class Catalog:
             KeyError: there is none.
         """
         if name not in self._resolved:
-            own = self._own[name]
-            parent = own.attributes.get("parent")
-            node = Node()
-            if parent in self._own:
-                node.merge(self[parent])
-            else:
-                for tag in (f"C{self.kind}", own.tag):
-                    node.merge(self._defaults.get(tag, Node()))
-            node.merge(own)
-            self._resolved[name] = _named(node, name)
+            self._resolved[name] = _named(self._inherited(name), name)
         return self._resolved[name]
+
+    def _inherited(self, name: str) -> Node:
+        own = self._own[name]
+        parent = own.attributes.get("parent")
+        node = Node()
+        if parent in self._own:
+            node.merge(self._inherited(parent))
+        else:
+            for tag in (f"C{self.kind}", own.tag):
+                node.merge(self._defaults.get(tag, Node()))
+        node.merge(own)
+        return node
 
 
 def _named(node: Node, name: str) -> Node:

@@ -7,7 +7,7 @@ game computes in 4096ths: the catalogs' decimals are rounded to them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from s2clientprotocol import common_pb2 as common_pb
@@ -44,10 +44,22 @@ OF_TABLES = {
 }
 """Our fields and the tables'."""
 ATTRIBUTES = [value.name for value in data_pb.Attribute.DESCRIPTOR.values]
-USUAL = {"attacks": 1, "targets": "Ground", "delay_s": [-0.0625, 0.125]}
+USUAL: Facts = {
+    "attacks": 1,
+    "targets": "Ground",
+    "delay_s": [-0.0625, 0.125],
+    "damage_point_s": 0.166992188,
+    "backswing_s": 0.5,
+    "range_slop": 1,
+    "missile_speed_per_s": 0,
+}
 """What a weapon has that says nothing else."""
+OF_CATALOGS = ("delay_s", "damage_point_s", "backswing_s", "range_slop", "missile_speed_per_s")
+"""Fields of a weapon that the tables lack."""
 FOLLOWED = ("ImpactEffect", "InitialEffect", "EffectArray", "CaseDefault", "FinalEffect")
 """Fields of an effect that name the next one of its chain."""
+ALSO = ("PeriodicEffectArray", "CaseArray")
+"""Those that name one of several, or one again and again."""
 
 
 def rounded(value: float) -> float:
@@ -117,6 +129,10 @@ def _weapon(game: GameData, weapon: Node) -> Facts:
         "range": rounded(weapon.number("Range")),
         "cooldown_s": rounded(weapon.number("Period")),
         "delay_s": [rounded(weapon.number(f"RandomDelay{end}")) for end in ("Min", "Max")],
+        "damage_point_s": rounded(weapon.number("DamagePoint")),
+        "backswing_s": rounded(weapon.number("Backswing")),
+        "range_slop": rounded(weapon.number("RangeSlop")),
+        "missile_speed_per_s": missile_speed_per_s(game, weapon.text("Effect")),
         "attacks": int(weapon.number("DisplayAttackCount", default=1)),
         "targets": "Ground" if "Ground" in needed else "Air" if "Air" in needed else "Any",
     }
@@ -126,19 +142,38 @@ def _weapon(game: GameData, weapon: Node) -> Facts:
     return facts
 
 
-def damage_of(game: GameData, name: str, before: tuple[str, ...] = ()) -> Node | None:
+def damage_of(game: GameData, name: str) -> Node | None:
     """The effect of a chain that does the damage, or None."""
+    effects = chain(game, name, FOLLOWED)
+    return next((one for one in effects if one.tag == "CEffectDamage"), None)
+
+
+def missile_speed_per_s(game: GameData, name: str) -> float:
+    """The highest speed of the missile that a chain of effects launches, 0 if it launches none."""
+    for effect in chain(game, name, FOLLOWED + ALSO):
+        ammo, mover = effect.text("AmmoUnit"), effect.text("Movers", attribute="Link")
+        if effect.tag == "CEffectLaunchMissile" and (ammo or mover):
+            carried = game["Unit"][ammo].text("Mover") if ammo in game["Unit"] else ""
+            known = next(
+                (one for one in (mover, carried) if one in game["Mover"]), "MissileDefault"
+            )
+            phases = game["Mover"][known].items("MotionPhases")
+            return rounded(max(phase.number("MaxSpeed") for phase in phases))
+    return 0.0
+
+
+def chain(
+    game: GameData, name: str, fields: Sequence[str], before: tuple[str, ...] = ()
+) -> Iterator[Node]:
+    """An effect and those that follow from it, each before its own."""
     if name not in game["Effect"] or name in before:
-        return None
+        return
     effect = game["Effect"][name]
-    if effect.tag == "CEffectDamage":
-        return effect
-    for field in FOLLOWED:
+    yield effect
+    for field in fields:
         for item in effect.items(field):
             following = item.attributes.get("value") or item.attributes.get("Effect") or ""
-            if found := damage_of(game, following, (*before, name)):
-                return found
-    return None
+            yield from chain(game, following, fields, (*before, name))
 
 
 def from_tables(row: data_pb.UnitTypeData) -> Facts:
@@ -195,7 +230,7 @@ def completed(shown: Facts | None, known: Facts | None) -> Facts | None:
     """A weapon of the tables, with what only the catalogs say of it."""
     if shown is None or known is None:
         return shown or known
-    weapon = shown | {field: known[field] for field in ("delay_s",) if field in known}
+    weapon = shown | {field: known[field] for field in OF_CATALOGS if field in known}
     other = completed(shown.get("other"), known.get("other"))
     return weapon if other is None else weapon | {"other": other}
 

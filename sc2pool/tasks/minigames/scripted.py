@@ -29,7 +29,7 @@ from sc2pool.tasks.minigames.zerglings import find_and_defeat_zerglings as zergl
 
 Observation = NDArray[np.float32]
 
-ROACH_REACH = 4.0 + 0.625 + 0.375
+ROACH_REACH = 4.0 + 0.5 + 0.375
 """Centre to centre: a roach's range, its radius, and a marine's."""
 
 

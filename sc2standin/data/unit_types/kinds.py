@@ -31,6 +31,14 @@ class WeaponType:
     cooldown_s: float
     delay_s: tuple[float, float] = (-0.0625, 0.125)
     """Bounds of what each cooldown is longer, at random."""
+    damage_point_s: float = 0.166992188
+    """Time from the beginning of an attack to its damage, or to the launch of its missile."""
+    backswing_s: float = 0.5
+    """Time after that in which the unit does not go after another target by itself."""
+    range_slop: float = 1.0
+    """How far beyond its range a target may go while an attack is under way."""
+    missile_speed_per_s: float = 0.0
+    """0 for a weapon that hits at once."""
     attacks: int = 1
     targets: data_pb.Weapon.TargetType.ValueType = data_pb.Weapon.Ground
     bonus: tuple[data_pb.Attribute.ValueType, float] | None = None
@@ -54,6 +62,27 @@ class WeaponType:
     def cooldown_loops(self) -> float:
         """Loops from one attack to the next."""
         return self.cooldown_s * LOOPS_PER_DATA_S
+
+    @cached_property
+    def damage_point_loops(self) -> float:
+        """Loops from the beginning of an attack to its damage."""
+        return self.damage_point_s * LOOPS_PER_DATA_S
+
+    @cached_property
+    def missile_step(self) -> float:
+        """How far its missile flies in a loop, 0 for a weapon that hits at once."""
+        return self.missile_speed_per_s / LOOPS_PER_DATA_S
+
+    @cached_property
+    def longest_range(self) -> float:
+        """How far away a target may be while an attack is under way, of either weapon."""
+        own = self.range + self.range_slop
+        return own if self.other is None else max(own, self.other.longest_range)
+
+    @cached_property
+    def backswing_loops(self) -> float:
+        """Loops after that in which the unit stands."""
+        return self.backswing_s * LOOPS_PER_DATA_S
 
     @cached_property
     def delay_loops(self) -> tuple[float, float]:

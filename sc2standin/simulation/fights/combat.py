@@ -1,8 +1,12 @@
 """Combat: target choice and damage.
 
 Rules it keeps:
-- a weapon fires if its target is in range, edge to edge, and its cooldown is over; hits land at
-  once; all hits of a loop count, including those of units that die in that loop;
+- an attack begins if the target is in range, edge to edge, and the cooldown is over; its damage, or
+  its missile, comes at the weapon's damage point, unless the target is dead, hidden or further away
+  than the weapon's slop, or the unit does something else by then: that costs no cooldown;
+- after it the unit stands for its backswing, unless the next target is in range or a client orders
+  it to move; a missile flies to its target wherever that goes;
+- all hits of a loop count, including those of units that die in that loop;
 - each cooldown is a little shorter or longer, at random, as in the real game: without it two equal
   fights would be one;
 - a unit with an order to move or to cast does not fire; a unit that holds its position does not
@@ -17,6 +21,7 @@ Rules it keeps:
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import WeaponType
@@ -24,59 +29,147 @@ from sc2standin.simulation.fights.bystanders import Bystanders
 from sc2standin.simulation.fights.damage import around, beside, damage_of, explode, harm
 from sc2standin.simulation.fights.pairs import Pairs, is_target
 from sc2standin.simulation.paths.routes import Routes
-from sc2standin.simulation.units import Unit, Way, way_to
+from sc2standin.simulation.units import NEVER, Unit, Way, way_to
 from sc2standin.simulation.world import World
 
 _HOLD, _ATTACK = OrderKind.HOLD, OrderKind.ATTACK
 _HOLDS_FIRE = (OrderKind.MOVE, OrderKind.CAST)
+_NOBODY = (None, 0.0)
 
 
-def fight(
-    world: World,
-    pairs: Pairs,
-    bystanders: Bystanders | None,
-    routes: Routes | None,
-    ways: list[Way | None],
-) -> bool:
-    """Choose targets and fire the weapons that are ready; true if any unit has a target.
+class Missile(NamedTuple):
+    """A missile in the air."""
 
-    Changes the way of each unit with a target: it stands if the target is in range, otherwise it
-    walks to it.
-    """
-    fights = False
-    if bystanders is not None:
-        bystanders.measure()
-    shots: list[tuple[Unit, WeaponType, Unit]] = []
-    loop, reaction_loops = world.loop, world.reaction_loops
-    for i, (unit, weapon) in enumerate(zip(pairs.units, pairs.weapons, strict=True)):
-        order = unit.order.kind
-        if weapon is None or order in _HOLDS_FIRE or (order != _ATTACK and unit.type.passive):
-            unit.engaged = 0
-            continue
-        target, gap = _choose_target(pairs, bystanders, i, weapon.reach)
-        if target is None:
-            unit.engaged = 0
-            continue
-        fights = True
-        fired = weapon if weapon.other is None else weapon.against(target.type)
-        if gap < pairs.closest[i]:
-            unit.engaged = 0
-            continue
-        if gap > fired.range:
-            unit.engaged = 0
-            if order != _HOLD:  # if it holds, only its other weapon reaches as far
-                ways[i] = _way_up(unit, target, routes, ways[i])
-            continue
-        unit.engaged = target.tag
-        ways[i] = None
+    lands_at: float
+    """When it comes to its target, in loops."""
+    shooter: Unit
+    target_tag: int
+
+
+class Combat:
+    """The fights of one episode."""
+
+    def __init__(self, world: World, routes: Routes | None) -> None:
+        self._world, self._routes = world, routes
+        self._missiles: list[Missile] = []
+        """Those in the air, in the order of their launch."""
+
+    def fight(self, pairs: Pairs, bystanders: Bystanders | None, ways: list[Way | None]) -> bool:
+        """Choose targets, attack and let missiles land; true if anything of it goes on.
+
+        Changes the way of each unit with a target: it stands if the target is in range, otherwise
+        it walks to it.
+        """
+        if not (pairs.hostile or bystanders is not None or self._missiles):
+            return False
+        fights = bool(self._missiles)
+        damage: dict[Unit, float] = {}
+        if fights:
+            self._land(damage)
+        shots: list[tuple[Unit, WeaponType, Unit]] = []
+        if bystanders is not None:
+            bystanders.measure()
+        for i, (unit, weapon) in enumerate(zip(pairs.units, pairs.weapons, strict=True)):
+            target, gap = _NOBODY
+            if weapon is not None and not _holds_fire(unit):
+                target, gap = _choose_target(pairs, bystanders, i, weapon)
+            if weapon is None or target is None:
+                unit.lower_weapon()
+                continue
+            fights = True
+            fired = weapon if weapon.other is None else weapon.against(target.type)
+            if gap < pairs.closest[i]:
+                unit.lower_weapon()
+            elif gap <= fired.range or (unit.attacks(target) and gap <= fired.longest_range):
+                ways[i] = None
+                if self._attack(unit, fired, target):
+                    shots.append((unit, fired, target))
+            else:
+                unit.lower_weapon()
+                ways[i] = self._approach(unit, target, ways[i])
+        for unit, fired, target in shots:
+            self._fire(pairs, unit, fired, target, damage)
+        exploding = [unit for unit, weapon, _target in shots if weapon.splash]
+        exploding += [one for one, hits in damage.items() if harm(self._world, one, hits)]
+        if exploding:
+            explode(self._world, pairs.units, exploding)
+        return fights
+
+    def _attack(self, unit: Unit, fired: WeaponType, target: Unit) -> bool:
+        """Begin an attack if the weapon is ready, or go on with it; true at its damage point."""
+        world = self._world
+        loop, reaction_loops = world.loop, world.reaction_loops
         if reaction_loops and target.tag not in (unit.noticed, unit.order.target_tag):
             unit.noticed = target.tag
             unit.ready_at = max(unit.ready_at, loop + reaction_loops * world.chance.random())
-        if unit.ready_at <= loop:
-            shots.append((unit, fired, target))
-    if shots:
-        _fire(world, pairs, shots)
-    return fights
+        if not unit.attacks(target):
+            unit.aim(target)
+            if unit.ready_at <= loop:
+                # A weapon that became ready within the last loop keeps the fraction of a loop that
+                # it waited, so that continuous fire has exactly the weapon's period.
+                start = unit.ready_at if loop - unit.ready_at < 1.0 else float(loop)
+                unit.hits_at = start + fired.damage_point_loops
+        return unit.hits_at <= loop
+
+    def _approach(self, unit: Unit, target: Unit, way: Way | None) -> Way | None:
+        """The way of a unit whose target is too far away, None if it stands."""
+        if unit.rests_until > self._world.loop:
+            return None
+        if unit.order.kind == _HOLD:  # only its other weapon reaches as far
+            return way
+        return _way_up(unit, target, self._routes, way)
+
+    def _fire(
+        self,
+        pairs: Pairs,
+        shooter: Unit,
+        weapon: WeaponType,
+        target: Unit,
+        damage: dict[Unit, float],
+    ) -> None:
+        """Fire a weapon: what hits at once is added to the damage of this loop."""
+        if weapon.splash:  # it explodes
+            return
+        world = self._world
+        least, more = weapon.delay_loops
+        started = shooter.hits_at - weapon.damage_point_loops
+        shooter.fired(
+            ready_at=started + weapon.cooldown_loops + least + more * world.chance.random(),
+            rests_until=shooter.hits_at + weapon.backswing_loops,
+        )
+        shooter.facing = math.atan2(target.y - shooter.y, target.x - shooter.x) % math.tau
+        if weapon.missile_step:
+            distance = way_to(shooter, target.x, target.y)[2] - target.type.radius
+            lands_at = world.loop + max(0.0, distance) / weapon.missile_step
+            self._missiles.append(Missile(lands_at, shooter, target.tag))
+            return
+        damage[target] = damage.get(target, 0.0) + damage_of(world, shooter, target)
+        if weapon.beam:
+            for other in beside(pairs.units, shooter, target, weapon.beam):
+                damage[other] = damage.get(other, 0.0) + damage_of(world, shooter, other)
+        if weapon.blast:
+            for other, share in around(pairs.units, shooter, target):
+                hits = share * damage_of(world, shooter, other)
+                damage[other] = damage.get(other, 0.0) + hits
+
+    def _land(self, damage: dict[Unit, float]) -> None:
+        """Let the missiles hit whose time has come; those whose target is dead hit nothing."""
+        world, flying = self._world, []
+        for missile in self._missiles:
+            target = world.by_tag.get(missile.target_tag)
+            if target is None:
+                continue
+            if missile.lands_at > world.loop:
+                flying.append(missile)
+            else:
+                damage[target] = damage.get(target, 0.0) + damage_of(world, missile.shooter, target)
+        self._missiles = flying
+
+
+def _holds_fire(unit: Unit) -> bool:
+    """True if the unit's order does not let it attack."""
+    order = unit.order.kind
+    return order in _HOLDS_FIRE or (order != _ATTACK and unit.type.passive)
 
 
 def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) -> Way | None:
@@ -89,10 +182,10 @@ def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) ->
 
 
 def _choose_target(
-    pairs: Pairs, bystanders: Bystanders | None, i: int, weapon_range: float
+    pairs: Pairs, bystanders: Bystanders | None, i: int, weapon: WeaponType
 ) -> tuple[Unit | None, float]:
     """The target of an armed unit that has no move order, and the gap to it; or None."""
-    unit = pairs.units[i]
+    unit, weapon_range = pairs.units[i], weapon.reach
     order = unit.order
     kind = order.kind
     if kind == _ATTACK and order.target_tag:
@@ -103,7 +196,8 @@ def _choose_target(
         kept = pairs.index.get(unit.engaged, -1)
         if kept >= 0:
             gap = pairs.gap(i, kept)
-            if pairs.closest[i] <= gap <= weapon_range:
+            kept_range = weapon_range if unit.hits_at == NEVER else weapon.longest_range
+            if pairs.closest[i] <= gap <= kept_range:
                 return pairs.units[kept], gap
     nearest, gap = pairs.nearest_enemy(i)
     reach = weapon_range if kind == _HOLD else pairs.scan[i]
@@ -123,33 +217,3 @@ def _named(
     if bystanders is None or target is None or not is_target(pairs.units[i], target):
         return None, 0.0  # it may have lifted off
     return target, bystanders.gap(pairs.units[i], target)
-
-
-def _fire(world: World, pairs: Pairs, shots: list[tuple[Unit, WeaponType, Unit]]) -> None:
-    damage: dict[Unit, float] = {}
-    exploding: list[Unit] = []
-    random = world.chance.random
-    for shooter, weapon, target in shots:
-        if weapon.splash:
-            exploding.append(shooter)
-            continue
-        damage[target] = damage.get(target, 0.0) + damage_of(world, shooter, target)
-        if weapon.beam:
-            for other in beside(pairs.units, shooter, target, weapon.beam):
-                damage[other] = damage.get(other, 0.0) + damage_of(world, shooter, other)
-        if weapon.blast:
-            for other, share in around(pairs.units, shooter, target):
-                hits = share * damage_of(world, shooter, other)
-                damage[other] = damage.get(other, 0.0) + hits
-        # A weapon that became ready within the last loop keeps the fraction of a loop that it
-        # waited, so that continuous fire has exactly the weapon's period.
-        ready = shooter.ready_at
-        start = ready if world.loop - ready < 1.0 else float(world.loop)
-        least, more = weapon.delay_loops
-        shooter.ready_at = start + weapon.cooldown_loops + least + more * random()
-        shooter.facing = math.atan2(target.y - shooter.y, target.x - shooter.x) % math.tau
-    for target, hits in damage.items():
-        if harm(world, target, hits):
-            exploding.append(target)
-    if exploding:
-        explode(world, pairs.units, exploding)

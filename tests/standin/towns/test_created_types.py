@@ -50,7 +50,7 @@ def test_a_worker_attacks_only_if_it_is_ordered_to(offline, command, worker):
     (immortal,) = offline.units(IMMORTAL)
     assert immortal.shield == 100
     offline.act(command(offline.units(worker), ATTACK, target=immortal.tag))
-    offline.step(2)
+    offline.step(4)
     assert offline.units(IMMORTAL)[0].shield == 100 - 5
     assert offline.units(worker)[0].weapon_cooldown > 20
 

@@ -106,7 +106,7 @@ def test_a_tank_sieges_and_goes_on(town, command):
 def test_a_sieged_tank_fires_far_and_not_near(town):
     session = town(disable_fog=True)
     session.create((SIEGED, 1, 24.0, 48.0), (BUNKER, 2, 37.5, 48.5))
-    session.step(3)
+    session.step(5)
     assert _one(session, BUNKER).health == 400 - 69
     session.kill([_one(session, BUNKER).tag])
     session.step(60)
@@ -120,9 +120,9 @@ def test_a_blast_hits_all_around_its_target(town):
     session = town(disable_fog=True)
     session.create((SIEGED, 1, 24.0, 48.0))
     session.step()
-    session.create((MULE, 2, 33.0, 48.0), (MULE, 2, 33.9, 48.0), (MULE, 2, 34.3, 48.0))
+    session.create((MULE, 2, 33.0, 48.0), (MULE, 2, 33.9, 48.0), (MULE, 2, 34.3, 48.7))
     session.create((MULE, 2, 36.0, 48.0), (MULE, 1, 33.0, 49.2))
-    session.step(2)
+    session.step(5)
     assert [one.health for one in session.units(MULE)] == [20, 40, 50, 60, 50]
 
 
@@ -219,7 +219,7 @@ def test_an_scv_builds_what_a_town_is_guarded_with(town, command):
         ),
     )
     session.create((BANSHEE, 2, 38.0, 48.0), (DARK_TEMPLAR, 2, 40.0, 48.0))
-    session.step(4)
+    session.step(12)
     assert _one(session, BANSHEE).health < 140
     assert session.units(DARK_TEMPLAR)
 

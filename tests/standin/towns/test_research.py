@@ -207,7 +207,7 @@ def _after_research(town, command, ability_id: int, *kinds: int):
 def test_levels_of_weapons_and_armor_count_in_fights(town, command):
     session = _after_research(town, command, WEAPONS, BAY)
     session.create((MARINE, 1, 30.0, 50.0), (ARCHON, 2, 33.0, 50.0))
-    session.step(2)
+    session.step(3)
     marine, archon = _one(session, MARINE), _one(session, ARCHON)
     assert (marine.attack_upgrade_level, marine.armor_upgrade_level) == (1, 0)
     assert archon.attack_upgrade_level == 0
@@ -218,7 +218,7 @@ def test_levels_of_weapons_and_armor_count_in_fights(town, command):
     session.step(20)
     assert _upgrades(session) == [7, 11]
     session.create((MARINE, 1, 30.0, 50.0), (MARINE, 2, 33.0, 50.0))
-    session.step(2)
+    session.step(3)
     mine, other = sorted(session.units(MARINE), key=lambda one: one.owner)
     assert (mine.armor_upgrade_level, other.armor_upgrade_level) == (1, 0)
     assert (mine.health, other.health) == (40, 38)

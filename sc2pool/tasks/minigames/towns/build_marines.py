@@ -37,7 +37,7 @@ class BuildMarines(Task):
     Action space: `Discrete(6)`:
 
     - 0: nothing,
-    - 1: idle SCVs gather minerals, each at the field with the fewest SCVs,
+    - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
     - 2: train an SCV,
     - 3: build a supply depot, 4: build a barracks; a place and an SCV are chosen,
     - 5: train a marine, in the barracks with the fewest in its queue.

@@ -38,7 +38,7 @@ class CollectMineralsAndGas(Task):
     Action space: `Discrete(6)`:
 
     - 0: nothing,
-    - 1: idle SCVs gather minerals, each at the field with the fewest SCVs,
+    - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
     - 2: train an SCV,
     - 3: build a supply depot, 4: build a refinery; a place and an SCV are chosen,
     - 5: one SCV more gathers gas, at a refinery with fewer than three.

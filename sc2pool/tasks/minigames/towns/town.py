@@ -8,6 +8,7 @@ and the minerals, and the worker nearest to that place.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -51,6 +52,8 @@ FROM_RESOURCES = 3.5
 RESERVED_LOOPS = 320
 """How long the place of a structure that was ordered stays reserved, in loops."""
 QUEUE_PLACES = 5
+FIELD_PLACES = 2
+"""Workers that a mineral field has room for: one gathers while the other one is on its way."""
 TOWN_SIZE = 9
 
 Unit = raw_pb2.Unit
@@ -76,6 +79,8 @@ class Town:
     ) -> None:
         self.area = area
         self._ground, self._passage = ground, passage_cells
+        self._workplaces: dict[int, int] = {}
+        """The mineral field that each worker was sent to."""
         self._reserved: list[tuple[int, float, float, int]] = []
         """Places of structures that were ordered: the loop at which it ends, x, y, the type."""
         self.update(sc_pb.Observation())
@@ -170,19 +175,35 @@ class Town:
         return [commands.command(ability_id, [emptiest.tag])]
 
     def gather_minerals(self) -> Commands:
-        """Send each idle worker to the mineral field with the fewest workers, then the nearest."""
+        """Send each idle worker to the field nearest to a command centre that has fewer than two.
+
+        If all have two, to one with fewer than four, and so on. A worker that brings minerals home
+        still counts at the field that it was sent to.
+        """
         fields = self.all(MINERAL_FIELD)
         if not fields:
             return []
-        crowd = {field.tag: 0 for field in fields}
-        for worker in self.workers:
-            for order in worker.orders:
-                if order.target_unit_tag in crowd:
-                    crowd[order.target_unit_tag] += 1
+        homes = self.finished(COMMAND_CENTER)
+        ways = {one.tag: min((_distance(one, home) for home in homes), default=0) for one in fields}
+        busy = [worker for worker in self.workers if worker.orders]
+        sent, self._workplaces = self._workplaces, {}
+        for worker in busy:
+            targets = [one.target_unit_tag for one in worker.orders if one.target_unit_tag in ways]
+            if targets or worker.tag in sent:
+                self._workplaces[worker.tag] = targets[0] if targets else sent[worker.tag]
+        crowd = Counter(self._workplaces.values())
         orders = []
         for worker in self.idle:
-            field = min(fields, key=lambda one: (crowd[one.tag], _distance(one, worker)))
+            field = min(
+                fields,
+                key=lambda one: (
+                    crowd[one.tag] // FIELD_PLACES,
+                    ways[one.tag],
+                    _distance(one, worker),
+                ),
+            )
             crowd[field.tag] += 1
+            self._workplaces[worker.tag] = field.tag
             orders.append(commands.gather([worker.tag], field.tag))
         return orders
 
@@ -225,6 +246,7 @@ class Town:
         if not miners:
             return []
         nearest = min(miners, key=lambda unit: _distance(unit, refinery))
+        self._workplaces.pop(nearest.tag, None)
         return [commands.gather([nearest.tag], refinery.tag)]
 
     def _factories(self, factory_type: int) -> list[Unit]:

@@ -69,12 +69,11 @@ def test_vector(town, worker, unit):
     assert vector[7:] == pytest.approx([1 / 20, 1 / 4]), "a site and its builder are one"
 
 
-def test_idle_workers_are_shared_out_over_the_fields(town, worker):
+def test_two_workers_go_to_each_field_the_nearest_first(town, worker):
     seen = town(worker(1, 18, 30), worker(2, 18, 31), worker(3, 16, 29, 295, target=101))
     orders = seen.gather_minerals()
-    assert [(list(o.unit_tags), o.target_unit_tag) for o in orders] == [([1], 102), ([2], 102)] or [
-        (list(o.unit_tags), o.target_unit_tag) for o in orders
-    ] == [([1], 102), ([2], 101)]
+    near, far = 101, 102
+    assert [(list(o.unit_tags), o.target_unit_tag) for o in orders] == [([1], near), ([2], far)]
     assert {order.ability_id for order in orders} == {commands.GATHER}
 
 
