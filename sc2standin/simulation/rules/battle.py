@@ -12,7 +12,7 @@ from sc2standin.simulation.rules.placement import Placement, place_group
 from sc2standin.simulation.units import ENEMY, ME, NEVER, Order, Unit, way_to
 from sc2standin.simulation.world import World
 
-REACTION_LOOPS = 4
+REACTION_LOOPS = 12
 """Longest time that a unit needs to aim at a target that it chooses by itself.
 
 A calibration by the win rates of SMAC's heuristic; the README has them."""
