@@ -5,9 +5,10 @@ comes into reach) or an unexpected one (`World.orders_changed`). Between plans a
 addition for each unit that moves, so a map on which little happens is cheap; the result is the same
 as planning every loop. During combat, and with cloaked units, every loop is planned.
 
-Units walk straight, at full speed from the first loop, and turn immediately. On a map with `Routes`
-they walk around what is in their way, one straight leg after the other; elsewhere the ground is
-open, and the straight line is the shortest path, or `Detours` have the next point of the way.
+Units walk straight and turn immediately; most are at full speed from the first loop, the others
+speed up from rest. On a map with `Routes` they walk around what is in their way, one straight leg
+after the other; elsewhere the ground is open, and the straight line is the shortest path, or
+`Detours` have the next point of the way.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Mover:
         """The units that move, each with its velocity, in cells per loop."""
         self._follows = False
         """True if a unit follows another one, by the newest plan."""
+        self._speeds_up = False
+        """True if a unit is not at full speed yet, by the newest plan."""
 
     def walk(self, loops: int) -> None:
         """Let the units walk on for this many game loops, all within the plan."""
@@ -80,7 +83,7 @@ class Mover:
         crowd = len(pairs.units) > 1
         pairs.measure()
         pushes = pairs.pushes() if crowd else None
-        self._follows = False
+        self._follows = self._speeds_up = False
         ways = self._ways(pairs.units, pushes)
         fights = self._combat.fight(pairs, bystanders, ways)
         if pairs.healers:
@@ -89,7 +92,7 @@ class Mover:
             self._go_around(self._detours, pairs.units, ways)
         self._set_off(pairs.units, ways, pushes)
         world.plan_until = world.loop + 1
-        if fights or pushes is not None or self._follows or world.cloaked:
+        if fights or pushes is not None or self._follows or self._speeds_up or world.cloaked:
             return
         loops = _loops_until_arrival(pairs.units, ways)
         if crowd and loops > 1.0:
@@ -173,10 +176,16 @@ class Mover:
         for i, unit in enumerate(units):
             way, here_x, here_y = ways[i], unit.x, unit.y
             vx = vy = 0.0
-            if way is not None:
+            if way is None:
+                unit.pace = 0.0
+            else:
                 way_x, way_y, distance = way
-                if distance > 0.0 and unit.type.step > 0.0:
-                    loops = distance / unit.type.step
+                step = unit.type.step
+                if unit.type.gain and distance > 0.0:
+                    step = unit.pace = min(step, unit.pace + unit.type.gain)
+                    self._speeds_up |= step < unit.type.step
+                if distance > 0.0 and step > 0.0:
+                    loops = distance / step
                     vx, vy = (way_x / loops, way_y / loops) if loops > 1.0 else (way_x, way_y)
                     unit.facing = atan2(way_y, way_x) % tau
             if pushes is not None:

@@ -114,6 +114,8 @@ class Unit:
     energy: float = 0.0
     ready_at: float = 0.0
     """Time at which the weapon may fire again, in loops."""
+    pace: float = 0.0
+    """How far it has moved in the last loop, of a unit that speeds up, in cells."""
     hits_at: float = NEVER
     """Time at which the attack that is under way does its damage, in loops."""
     rests_until: float = 0.0

@@ -19,6 +19,7 @@ Facts = dict[str, Any]
 BODY = {
     "life": "LifeMax",
     "life_per_s": "LifeRegenRate",
+    "life_delay_s": "LifeRegenDelay",
     "shields": "ShieldsMax",
     "armor": "LifeArmor",
     "energy_at_start": "EnergyStart",
@@ -43,6 +44,8 @@ OF_TABLES = {
     "needs_tech_lab": "require_attached",
 }
 """Our fields and the tables'."""
+AT_ONCE = 1000.0
+"""The acceleration of what is at full speed at once."""
 ATTRIBUTES = [value.name for value in data_pb.Attribute.DESCRIPTOR.values]
 USUAL: Facts = {
     "attacks": 1,
@@ -84,6 +87,8 @@ def from_catalogs(game: GameData, name: str) -> Facts:
     facts["food"], facts["food_provided"] = max(0, -food), max(0, food)
     facts["flies"] = unit.flags("PlaneArray") == ["Air"]
     facts["strides"] = unit.text("Mover") == "Colossus"
+    acceleration = unit.number("Acceleration")
+    facts["acceleration"] = rounded(acceleration) if acceleration < AT_ONCE else 0
     facts["detection"] = max(_detected_at(game, unit), default=0)
     facts["weapon"] = in_order(weapons(game, unit))
     return facts

@@ -155,6 +155,10 @@ class UnitType:
     """The structure that becomes this one: what that one cost is not paid again."""
     life_per_s: float = 0.0
     """Life that comes back by itself."""
+    life_delay_s: float = 0.0
+    """Time after the last hit in which no life comes back."""
+    acceleration: float = 0.0
+    """In cells per second and second; 0 for a unit that is at full speed at once."""
     energy: float = 0.0
     """The most energy that the unit can have."""
     energy_at_start: float = 0.0
@@ -220,6 +224,11 @@ class UnitType:
     def invulnerable(self) -> bool:
         """True for scenery: it has no life, cannot be attacked and blocks no unit."""
         return self.life == 0
+
+    @cached_property
+    def gain(self) -> float:
+        """What its step is longer in each loop until it is at full speed, 0 if it is at once."""
+        return self.acceleration / LOOPS_PER_DATA_S**2
 
     @cached_property
     def step(self) -> float:

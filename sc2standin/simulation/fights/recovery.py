@@ -24,7 +24,11 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
             calm_loops = loop - max(loop - loops, unit.hit_at + CALM_LOOPS)
             unit.shields = _risen(unit.shields, kind.shields, SHIELDS_PER_LOOP, calm_loops)
         if kind.life_per_s and unit.life < kind.life:
-            unit.life = _risen(unit.life, kind.life, kind.life_per_s / LOOPS_PER_DATA_S, loops)
+            calm_loops = loops
+            if kind.life_delay_s:
+                calm_at = unit.hit_at + int(kind.life_delay_s * LOOPS_PER_DATA_S)
+                calm_loops = loop - max(loop - loops, calm_at)
+            unit.life = _risen(unit.life, kind.life, kind.life_per_s / LOOPS_PER_DATA_S, calm_loops)
         if unit.energy < kind.energy:
             unit.energy = _risen(unit.energy, kind.energy, ENERGY_PER_LOOP, loops)
 

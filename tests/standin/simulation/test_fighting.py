@@ -11,7 +11,7 @@ STOP, MOVE, HOLD, ATTACK = 4, 16, 18, 23
 MARINE, ROACH, ZEALOT, ZERGLING, BANELING = 48, 110, 73, 105, 9
 IMMORTAL, STALKER, QUEEN, TEMPEST, PHOENIX, VIKING = 83, 74, 126, 496, 78, 35
 MEDIVAC, COLOSSUS, BATTLECRUISER = 54, 4, 57
-HELLION, HYDRALISK, SPINE, MULE = 53, 107, 98, 268
+HELLION, HYDRALISK, SPINE, MULE, REAPER = 53, 107, 98, 268, 49
 WEAPONS, AIR_WEAPONS, SHIELDS = 7, 78, 45
 A_LOOPS_SHIELDS = 0.125
 """What comes back of shields in a loop."""
@@ -249,6 +249,18 @@ def test_equal_fights_differ_by_their_seed_only(session_for):
 
     assert lives(1) == lives(1)
     assert lives(1) != lives(2)
+
+
+def test_a_reaper_heals_when_no_hit_has_come_for_a_while(offline):
+    """2 a second, from 10 s of 16 loops after the last hit on."""
+    offline.arena((REAPER, 1, 20, 20), (MARINE, 2, 24, 20))
+    hit = _first_hit(offline, REAPER)
+    offline.kill([offline.units(MARINE)[0].tag])
+    offline.create((MARINE, 2, 60, 60))
+    offline.step(160)
+    assert offline.units(REAPER)[0].health == hit.health
+    offline.step(16)
+    assert offline.units(REAPER)[0].health == hit.health + 2
 
 
 def test_an_attack_that_is_broken_off_costs_nothing(offline, command):

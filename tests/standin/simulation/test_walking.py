@@ -11,7 +11,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 SMART, MOVE, PATROL, ATTACK = 1, 16, 17, 23
-MARINE, ROACH = 48, 110
+MARINE, ROACH, MEDIVAC = 48, 110, 54
 
 
 def _distance(a, b) -> float:
@@ -32,6 +32,21 @@ def test_a_marine_walks_at_its_speed_and_arrives_exactly(offline, command):
     assert (marine.pos.x, marine.pos.y) == (30, 20)
     assert not marine.orders
     assert marine.facing == pytest.approx(0)
+
+
+@pytest.mark.parametrize("step", [1, 8])
+def test_a_flyer_speeds_up_from_rest(offline, command, step):
+    """A medivac gains 2.25 cells a second in each second, up to 2.5."""
+    offline.arena((MEDIVAC, 1, 20, 20), (MARINE, 1, 60, 60))
+    offline.act(command(offline.units(MEDIVAC), MOVE, (60, 20)))
+    for _ in range(16 // step):
+        offline.step(step)
+    gain = 2.25 / 256
+    assert offline.units(MEDIVAC)[0].pos.x == pytest.approx(20 + sum(range(17)) * gain, abs=1e-3)
+    offline.step(16)
+    before = offline.units(MEDIVAC)[0].pos.x
+    offline.step(16)
+    assert offline.units(MEDIVAC)[0].pos.x == pytest.approx(before + 2.5, abs=1e-3)
 
 
 def test_step_size_makes_no_difference(session_for, command):

@@ -224,7 +224,7 @@ def test_a_queued_spell_follows_a_move(offline, command):
     (zealot,) = offline.units(ZEALOT)
     offline.act(command(offline.units(PHOENIX), 16, (20, 40)))
     offline.act(command(offline.units(PHOENIX), BEAM, target=zealot.tag, queued=True))
-    offline.step(20)
+    offline.step(22)
     assert _one(offline, PHOENIX).pos.y > 33
     offline.step(100)
     assert list(_one(offline, ZEALOT).buff_ids) == [5]
