@@ -13,7 +13,8 @@ SMAC's random agents and code bases such as PyMARL call it unchanged. Rules: the
 of the agents, what each method returns, and that an action which is not available is an
 AssertionError, are SMAC's; a game that fails ends the battle with reward 0, as in SMAC, and is also
 marked in the info, with `episode_limit`, so that no learner takes it for a defeat. What differs is
-said at `reset`.
+said at `reset`; and SMAC's methods that take a unit of pysc2, such as `unit_max_cooldown`, are not
+here: the units are in the game's process.
 """
 
 from __future__ import annotations
@@ -108,6 +109,8 @@ class StarCraft2Env:
         self.replay_dir = replay_dir
         self.replay_prefix = replay_prefix
         self.battles_won = self.battles_game = self.timeouts = self.force_restarts = 0
+        self._episode_steps = 0
+        """Steps of the running battle; learners read it by this name."""
         self._seed = seed
         if replay_dir:
             newest = ReplayPolicy(Path(replay_dir), every=1, best=False, faulty=False, keep=1)
@@ -149,6 +152,7 @@ class StarCraft2Env:
             if self._seed is not None:
                 self._pool.seed(self._seed)
         self._take(self._pool.reset())
+        self._episode_steps = 0
         n_types = self._task.scenario.n_types
         last = self.get_obs_size() - self._task.rules.obs_timestep_number
         # All agents live, and each sees its own type.
@@ -181,6 +185,7 @@ class StarCraft2Env:
         pool.send(np.array(taken, dtype=np.int64))
         batch = pool.recv()
         self._take(batch)
+        self._episode_steps += 1
         info = {key: value for key, value in batch.infos[0].items() if key != "sc2pool.synthetic"}
         reward = float(batch.rewards[0]) * self._to_first_battle(info.pop("max_reward", None))
         terminated, truncated = bool(batch.terminated[0]), bool(batch.truncated[0])
@@ -233,6 +238,22 @@ class StarCraft2Env:
     def get_obs_size(self) -> int:
         """How many numbers an agent sees."""
         return self._task.sizes.observation
+
+    def get_obs_move_feats_size(self) -> int:
+        """How many numbers of an agent's observation tell its moves; they come first."""
+        return self._task.sizes.move
+
+    def get_obs_enemy_feats_size(self) -> tuple[int, int]:
+        """The enemies that an agent's observation has next, and the numbers of each."""
+        return self.n_enemies, self._task.sizes.enemy
+
+    def get_obs_ally_feats_size(self) -> tuple[int, int]:
+        """The allies after them, and the numbers of each."""
+        return self.n_agents - 1, self._task.sizes.ally
+
+    def get_obs_own_feats_size(self) -> int:
+        """How many numbers tell of the agent itself; they come last."""
+        return self._task.sizes.own
 
     def get_state(self) -> Array:
         """The whole battle, float32."""
@@ -319,6 +340,11 @@ class StarCraft2Env:
             "timeouts": self.timeouts,
             "restarts": self.force_restarts,
         }
+
+    @property
+    def env(self) -> StarCraft2Env:
+        """The env itself: SMACv2's wrapper has the env that it wraps under this name."""
+        return self
 
     def seed(self) -> int | None:
         """The env's seed."""

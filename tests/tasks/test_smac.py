@@ -48,6 +48,10 @@ def test_a_battle_of_each_scenario(name, smac):
         assert (len(seen), seen[0].shape) == (info["n_agents"], (info["obs_shape"],))
         assert state.shape == (info["state_shape"],)
         assert np.isfinite(state).all()
+        parts = env.get_obs_move_feats_size() + env.get_obs_own_feats_size()
+        for number, size in (env.get_obs_enemy_feats_size(), env.get_obs_ally_feats_size()):
+            parts += number * size
+        assert parts == info["obs_shape"]
         masks = env.get_avail_actions()
         assert np.shape(masks) == (info["n_agents"], info["n_actions"])
         _, terminated, _ = env.step(random_actions(masks, rng))
@@ -107,6 +111,7 @@ def test_the_time_limit(smac):
     for step in range(1, env.episode_limit + 1):
         reward, terminated, info = env.step([1, 1])
         assert (reward, terminated) == (0, step == env.episode_limit)
+        assert env.env._episode_steps == step
     assert info["episode_limit"] is True
     assert env.get_stats()["timeouts"] == 1
 
