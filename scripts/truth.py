@@ -1,12 +1,13 @@
-"""Write the stand-in's numbers of unit types from the game's own data, or check them against it.
+"""How true the stand-in is to the game's own data; its numbers of unit types come from there.
 
-    python scripts/truth.py MODS            # writes them
-    python scripts/truth.py --check MODS    # compares them
+    python scripts/truth.py write MODS      writes the numbers
+    python scripts/truth.py check MODS      compares them with the data
+    python scripts/truth.py score           measures the stand-in as a client would
 
 MODS is the folder with the game's mods as XML (`core.sc2mod`, `liberty.sc2mod` and so on, each with
 `base.sc2data/GameData`), as SC2Mapster/SC2GameData publishes them for every build; the stand-in
-reports build 81433. What is written holds facts alone, of the types that the files list: a new
-type begins as another one's line.
+reports build 81433. What is written holds facts alone, of the types that the files list: a new type
+begins as another one's line.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from pathlib import Path
 
-from truth import catalog, units
+from truth import catalog, experiments, units
 
+from sc2pool.cli.bench.output import markdown
 from sc2standin.data import jsonc, tables
 from sc2standin.data.unit_types import files
+from sc2standin.install import install
 
 FILES = {files.NUMBERS: catalog.MELEE, files.LIBERTY: catalog.LIBERTY}
 """The files, and the mods that each has the facts of."""
 FIRST_LINE = "// Written by scripts/truth.py; the fields are those of `UnitType` in `kinds.py`."
+HEAD = ("fact", "real", "ours", "deviation", "source")
 
 
 def written(path: Path, folder: Path) -> str:
@@ -35,22 +40,42 @@ def written(path: Path, folder: Path) -> str:
     return f"{FIRST_LINE}\n{{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def main() -> int:
-    """Write the files, or check them; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("mods", type=Path)
-    options = parser.parse_args()
-    wrong = 0
+def compare(folder: Path, *, write: bool) -> int:
+    """Print the lines that differ from the data; the exit status."""
+    wrong = False
     for path in FILES:
-        before, after = path.read_text(), written(path, options.mods)
-        wrong += before != after
+        before, after = path.read_text(), written(path, folder)
+        wrong |= before != after
         for ours, theirs in zip(before.splitlines(), after.splitlines(), strict=False):
             if ours != theirs:
                 print(f"- {ours}\n+ {theirs}")
-        if not options.check:
+        if write:
             path.write_text(after)
-    return int(bool(wrong and options.check))
+    return int(wrong and not write)
+
+
+def score() -> int:
+    """Print the table of facts, and how many agree; the exit status."""
+    with tempfile.TemporaryDirectory(prefix="sc2pool-truth-") as folder:
+        install(Path(folder) / "game")
+        found = list(experiments.measured(Path(folder) / "game"))
+    print(markdown(HEAD, [experiments.row(fact, ours) for fact, ours in found]))
+    agree = sum(fact.agrees(ours) for fact, ours in found)
+    print(f"\n{agree} of {len(found)} agree: within 2 %, or as far as a client can tell.")
+    return 0
+
+
+def main() -> int:
+    """Do what the command line says; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("write", "check"):
+        commands.add_parser(name).add_argument("mods", type=Path)
+    commands.add_parser("score")
+    options = parser.parse_args()
+    if options.command == "score":
+        return score()
+    return compare(options.mods, write=options.command == "write")
 
 
 if __name__ == "__main__":

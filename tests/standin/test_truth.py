@@ -9,12 +9,15 @@ import pytest
 from s2clientprotocol import data_pb2 as data_pb
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from truth import catalog, units
+from truth import catalog, experiments, units
 
 DEFAULTS = {
     "Unit": """<CUnit default="1"><Radius value="0.5"/><Mover value="Ground"/></CUnit>""",
     "Weapon": """
-        <CWeapon default="1"><Range value="5"/><DisplayEffect value="##id##"/></CWeapon>
+        <CWeapon default="1">
+            <Range value="5"/><DisplayEffect value="##id##"/><RangeSlop value="1"/>
+            <DamagePoint value="0.167"/><Backswing value="0.5"/>
+        </CWeapon>
         <CWeaponLegacy default="1">
             <RandomDelayMin value="-0.0625"/><RandomDelayMax value="0.125"/>
         </CWeaponLegacy>""",
@@ -114,3 +117,20 @@ def test_what_the_tables_say_goes_first(mods, monkeypatch):
     assert (facts["sight"], facts["life"], facts["weapon"]["damage"]) == (8, 35, 5)
     elsewhere = units.facts_of(catalog.GameData(mods, ("core", "first", "second")), row)
     assert elsewhere["minerals"] == 25
+
+
+NOT_YET = {
+    "SiegeTank: degrees a second",
+    "Cyclone: degrees a second",
+    "minerals a minute, an SCV near",
+    "minerals a minute, three on a field",
+    "gas a minute, an SCV",
+}
+"""Facts that the stand-in does not have within 2 %; its README has their deviations."""
+
+
+def test_the_stand_in_is_as_true_as_it_was(installation):
+    wrong = {
+        fact.name for fact, ours in experiments.measured(installation) if not fact.agrees(ours)
+    }
+    assert wrong == NOT_YET

@@ -132,15 +132,16 @@ class Combat:
             return
         world = self._world
         least, more = weapon.delay_loops
-        started = shooter.hits_at - weapon.damage_point_loops
+        now = shooter.hits_at
+        started = now - weapon.damage_point_loops
         shooter.fired(
             ready_at=started + weapon.cooldown_loops + least + more * world.chance.random(),
-            rests_until=shooter.hits_at + weapon.backswing_loops,
+            rests_until=now + weapon.backswing_loops,
         )
         shooter.facing = math.atan2(target.y - shooter.y, target.x - shooter.x) % math.tau
         if weapon.missile_step:
             distance = way_to(shooter, target.x, target.y)[2] - target.type.radius
-            lands_at = world.loop + max(0.0, distance) / weapon.missile_step
+            lands_at = now + max(0.0, distance) / weapon.missile_step
             self._missiles.append(Missile(lands_at, shooter, target.tag))
             return
         damage[target] = damage.get(target, 0.0) + damage_of(world, shooter, target)

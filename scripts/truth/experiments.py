@@ -1,0 +1,324 @@
+"""The stand-in measured as a client would, beside what the game's data and replays say.
+
+A fact has the real value, with its source, and an experiment that measures ours. The game's data
+have 16 loops a second; what is earned in a minute is that of 1344 loops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import raw_pb2 as raw_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
+from sc2standin.game_time import LOOPS_PER_DATA_S
+from tests.standin.conftest import OfflineSession, create_request, join_request
+
+XML, REPLAYS, MEASURED = "XML", "replays", "measured games"
+MOVE, ATTACK, GATHER, BUILD_REFINERY = 16, 23, 295, 320
+A_MINUTE_LOOPS = 1344
+MELEE = "Melee/Simple64.SC2Map"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact, and how to measure ours.
+
+    Attributes:
+        tolerance: what ours may differ by: the part of a loop that a client cannot see, or a share.
+    """
+
+    name: str
+    real: float
+    source: str
+    measure: Callable[[OfflineSession], float]
+    tolerance: float = 0.02
+
+    def agrees(self, ours: float) -> bool:
+        """True if our value is the real one, as far as it can be told."""
+        return abs(ours - self.real) <= max(abs(self.real) * 0.02, self.tolerance)
+
+
+def facts() -> Iterator[Fact]:
+    """All facts, in the order of the table."""
+    for name in ("Marine", "Roach", "Hydralisk", "Zealot", "Hellion", "Stalker", "Thor"):
+        kind = TYPE_BY_NAME[name]
+        assert kind.weapon is not None
+        real = DAMAGE_POINT_S[name] * LOOPS_PER_DATA_S + _flight_loops(name)
+        yield Fact(f"{name}: loops from aim to hit", real, XML, _to_hit(kind), tolerance=1.0)
+    for name, period_s in PERIOD_S.items():
+        # The random part of a cooldown is half a loop on average; a battlecruiser has none.
+        real = period_s * LOOPS_PER_DATA_S + (0.0 if name == "Battlecruiser" else 0.5)
+        yield Fact(f"{name}: loops between hits", real, XML, _period(TYPE_BY_NAME[name]), 0.2)
+    for name, speed in SPEED_PER_S.items():
+        yield Fact(f"{name}: cells a second", speed, XML, _speed(TYPE_BY_NAME[name]))
+    for name, acceleration in ACCELERATION.items():
+        yield Fact(
+            f"{name}: acceleration", acceleration, XML, _acceleration(TYPE_BY_NAME[name]), 0.05
+        )
+    for name, rate in LIFE_PER_S.items():
+        yield Fact(f"{name}: life a second", rate, XML, _rise(TYPE_BY_NAME[name], "health"))
+    for name, rate in SHIELDS_PER_S.items():
+        yield Fact(f"{name}: shields a second", rate, XML, _rise(TYPE_BY_NAME[name], "shield"))
+    for name, degrees in TURNS_PER_S.items():
+        yield Fact(f"{name}: degrees a second", degrees, XML, _turn(TYPE_BY_NAME[name]))
+    yield Fact("minerals a minute, an SCV near", 62.5, MEASURED, _minerals(1, near=True))
+    yield Fact("minerals a minute, an SCV far", 54.75, MEASURED, _minerals(1, near=False))
+    yield Fact("minerals a minute, three on a field", 145, MEASURED, _minerals(3, near=True))
+    yield Fact("minerals a minute, 12 SCVs", 704, MEASURED, _town)
+    yield Fact("collection rate, 12 SCVs", 727, REPLAYS, _rate, tolerance=56)  # 671 to 783
+    yield Fact("gas a minute, an SCV", 59, MEASURED, _gas(1))
+    yield Fact("gas a minute, three SCVs", 162, MEASURED, _gas(3))
+
+
+DAMAGE_POINT_S = {
+    **{"Marine": 0.05, "Roach": 0.167, "Hydralisk": 0.208, "Zealot": 0.0, "Hellion": 0.25},
+    **{"Stalker": 0.167, "Thor": 0.831},
+}
+MISSILE_PER_S = {"Roach": 18.75, "Hydralisk": 40.0, "Stalker": 18.75}
+PERIOD_S = {
+    **{"Marine": 0.8608, "Roach": 2.0, "Zergling": 0.696, "Zealot": 1.2, "Stalker": 1.87},
+    **{"Marauder": 1.5, "Hydralisk": 0.825, "Battlecruiser": 0.225},
+}
+SPEED_PER_S = {
+    **{"Marine": 2.25, "Zergling": 2.9531, "Reaper": 3.75, "Stalker": 2.9531, "Roach": 2.25},
+    **{"Medivac": 2.5, "Mutalisk": 4.0, "Observer": 1.875},
+}
+ACCELERATION = {
+    **{"SCV": 2.5, "Medivac": 2.25, "VikingFighter": 2.625, "Banshee": 3.25},
+    **{"Battlecruiser": 1.0, "Observer": 2.125},
+}
+LIFE_PER_S = {"Roach": 0.2734, "Zergling": 0.2734, "Mutalisk": 1.0, "Reaper": 2.0}
+SHIELDS_PER_S = {"Zealot": 2.0, "Observer": 2.0}
+TURNS_PER_S = {"SiegeTank": 360.0, "Cyclone": 360.0}
+"""The numbers of the XML of build 81433, written down apart from the stand-in's own."""
+GAP = 0.05
+"""How far within its range an attacker begins, in cells."""
+
+
+def _flight_loops(name: str) -> float:
+    speed = MISSILE_PER_S.get(name)
+    if speed is None:
+        return 0.0
+    kind = TYPE_BY_NAME[name]
+    assert kind.weapon is not None
+    return (kind.weapon.range - GAP + kind.radius) / speed * LOOPS_PER_DATA_S
+
+
+def _pair(session: OfflineSession, kind: UnitType) -> raw_pb.Unit:
+    """An attacker and a target in its range, which cannot be hurt for long, and hits nobody."""
+    target = TYPE_BY_NAME["CommandCenter"]
+    assert kind.weapon is not None
+    distance = kind.radius + target.radius + kind.weapon.range - GAP
+    session.arena((kind.id, 1, 30.0 - distance, 30.0), (target.id, 2, 30.0, 30.0))
+    return _one(session, target)
+
+
+def _one(session: OfflineSession, kind: UnitType) -> raw_pb.Unit:
+    (unit,) = session.units(kind.id)
+    return unit
+
+
+def _hits(session: OfflineSession, kind: UnitType, loops: int) -> list[int]:
+    """The loops in which the target is hit."""
+    target = _pair(session, kind)
+    tags = [unit.tag for unit in session.units(kind.id)]
+    command = raw_pb.ActionRawUnitCommand(
+        ability_id=ATTACK, unit_tags=tags, target_unit_tag=target.tag
+    )
+    raw = raw_pb.ActionRaw(unit_command=command)
+    assert session.act(sc_pb.Action(action_raw=raw)) == [1]
+    life, found = target.health, []
+    for loop in range(loops):
+        session.step()
+        target = _one(session, TYPE_BY_NAME["CommandCenter"])
+        if target.health < life:
+            found.append(loop)
+            _set(session, target.tag, "Life", target.health_max)
+        life = target.health_max if found and found[-1] == loop else target.health
+    return found
+
+
+def _set(session: OfflineSession, tag: int, what: str, value: float) -> None:
+    change = debug_pb.DebugSetUnitValue(
+        unit_value=debug_pb.DebugSetUnitValue.UnitValue.Value(what), value=value, unit_tag=tag
+    )
+    session.debug(debug_pb.DebugCommand(unit_value=change))
+
+
+def _to_hit(kind: UnitType) -> Callable[[OfflineSession], float]:
+    # A unit that has just been created may attack from its second loop on.
+    return lambda session: _hits(session, kind, 60)[0] - 1
+
+
+def _period(kind: UnitType) -> Callable[[OfflineSession], float]:
+    def measure(session: OfflineSession) -> float:
+        hits = _hits(session, kind, 2400)
+        return (hits[-1] - hits[0]) / (len(hits) - 1)
+
+    return measure
+
+
+def _walk(session: OfflineSession, kind: UnitType, loops: int) -> list[float]:
+    """How far a unit has come in each loop."""
+    session.arena((kind.id, 1, 10.0, 30.0))
+    tag = _one(session, kind).tag
+    command = raw_pb.ActionRawUnitCommand(ability_id=MOVE, unit_tags=[tag])
+    command.target_world_space_pos.x, command.target_world_space_pos.y = 60.0, 55.0
+    assert session.act(sc_pb.Action(action_raw=raw_pb.ActionRaw(unit_command=command))) == [1]
+    ways = []
+    for _ in range(loops):
+        session.step()
+        at = _one(session, kind).pos
+        ways.append(math.dist((at.x, at.y), (10.0, 30.0)))
+    return ways
+
+
+def _speed(kind: UnitType) -> Callable[[OfflineSession], float]:
+    def measure(session: OfflineSession) -> float:
+        ways = _walk(session, kind, 80)
+        return ways[-1] - ways[-1 - LOOPS_PER_DATA_S]
+
+    return measure
+
+
+def _acceleration(kind: UnitType) -> Callable[[OfflineSession], float]:
+    def measure(session: OfflineSession) -> float:
+        ways = _walk(session, kind, 9)
+        return (ways[8] - 2 * ways[4] + ways[0]) / 16 * LOOPS_PER_DATA_S**2
+
+    return measure
+
+
+def _rise(kind: UnitType, what: str) -> Callable[[OfflineSession], float]:
+    def measure(session: OfflineSession) -> float:
+        session.arena((kind.id, 1, 30.0, 30.0))
+        tag = _one(session, kind).tag
+        _set(session, tag, "Life" if what == "health" else "Shields", 5)
+        session.step(20)
+        before = getattr(_one(session, kind), what)
+        session.step(LOOPS_PER_DATA_S)
+        return float(getattr(_one(session, kind), what) - before)
+
+    return measure
+
+
+def _turn(kind: UnitType) -> Callable[[OfflineSession], float]:
+    def measure(session: OfflineSession) -> float:
+        session.arena((kind.id, 1, 10.0, 30.0))
+        before = _one(session, kind)
+        command = raw_pb.ActionRawUnitCommand(ability_id=MOVE, unit_tags=[before.tag])
+        command.target_world_space_pos.x, command.target_world_space_pos.y = 10.0, 60.0
+        session.act(sc_pb.Action(action_raw=raw_pb.ActionRaw(unit_command=command)))
+        session.step()
+        return math.degrees(abs(_one(session, kind).facing - before.facing)) * LOOPS_PER_DATA_S
+
+    return measure
+
+
+def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw_pb.Unit]]:
+    """A town with so many SCVs: their tags, and the fields of its own, the nearest first."""
+    request = create_request("", local_map=sc_pb.LocalMap(map_path=MELEE))
+    assert session.ask(create_game=request).status == sc_pb.init_game
+    assert session.ask(join_game=join_request()).status == sc_pb.in_game
+    workers = [unit.tag for unit in session.units(TYPE_BY_NAME["SCV"].id)]
+    session.kill(workers[scvs:])
+    session.step()
+    home = _one(session, TYPE_BY_NAME["CommandCenter"]).pos
+    fields = session.units(TYPE_BY_NAME["MineralField"].id)
+    fields.sort(key=lambda one: math.dist((one.pos.x, one.pos.y), (home.x, home.y)))
+    return workers[:scvs], fields[:8]
+
+
+def _send(session: OfflineSession, worker: int, ability_id: int, target: int) -> None:
+    command = raw_pb.ActionRawUnitCommand(
+        ability_id=ability_id, unit_tags=[worker], target_unit_tag=target
+    )
+    session.act(sc_pb.Action(action_raw=raw_pb.ActionRaw(unit_command=command)))
+
+
+def _earned(session: OfflineSession, what: str, minutes: int = 4) -> float:
+    """What a town earns in a minute, once it has begun to."""
+    session.step(400)
+    before = getattr(session.observe().score.score_details, what)
+    session.step(minutes * A_MINUTE_LOOPS)
+    return float(getattr(session.observe().score.score_details, what) - before) / minutes
+
+
+def _minerals(scvs: int, *, near: bool) -> Callable[[OfflineSession], float]:
+    """The mean over the four near fields, or the four far ones, of the SCVs of one field."""
+
+    def one(session: OfflineSession, index: int) -> float:
+        workers, fields = _begin_town(session, scvs)
+        for worker in workers:
+            _send(session, worker, GATHER, fields[index].tag)
+        return _earned(session, "collected_minerals")
+
+    def measure(session: OfflineSession) -> float:
+        if scvs > 1:  # with others about they would go to an empty field
+            return _crowded(session)
+        return sum(one(session, i) for i in (range(4) if near else range(4, 8))) / 4
+
+    return measure
+
+
+def _crowded(session: OfflineSession) -> float:
+    """A field of a town in which each has three SCVs, as a share of the eight."""
+    workers, fields = _begin_town(session, 12)
+    home = _one(session, TYPE_BY_NAME["CommandCenter"]).pos
+    session.create((TYPE_BY_NAME["SCV"].id, 1, home.x + 3.5, home.y + 3.5, 12))
+    session.step()
+    workers = [unit.tag for unit in session.units(TYPE_BY_NAME["SCV"].id)]
+    for i, worker in enumerate(workers):
+        _send(session, worker, GATHER, fields[i % len(fields)].tag)
+    return _earned(session, "collected_minerals") / len(fields)
+
+
+def _town(session: OfflineSession) -> float:
+    workers, fields = _begin_town(session, 12)
+    for i, worker in enumerate(workers):
+        _send(session, worker, GATHER, fields[i % len(fields)].tag)
+    return _earned(session, "collected_minerals")
+
+
+def _rate(session: OfflineSession) -> float:
+    _town(session)
+    return float(session.observe().score.score_details.collection_rate_minerals)
+
+
+def _gas(scvs: int) -> Callable[[OfflineSession], float]:
+    def measure(session: OfflineSession) -> float:
+        session.start("CollectMineralsAndGas")
+        session.debug(debug_pb.DebugCommand(game_state=debug_pb.all_resources))
+        session.step()
+        home = _one(session, TYPE_BY_NAME["CommandCenter"]).pos
+        geysers = session.units(TYPE_BY_NAME["VespeneGeyser"].id)
+        geyser = min(geysers, key=lambda u: math.dist((u.pos.x, u.pos.y), (home.x, home.y)))
+        builder, *others = session.units(TYPE_BY_NAME["SCV"].id)
+        _send(session, builder.tag, BUILD_REFINERY, geyser.tag)
+        session.step(800)
+        refinery = _one(session, TYPE_BY_NAME["Refinery"])
+        session.kill([builder.tag])
+        for worker in others[:scvs]:
+            _send(session, worker.tag, GATHER, refinery.tag)
+        return _earned(session, "collected_vespene", minutes=2)
+
+    return measure
+
+
+def measured(data_dir: Path) -> Iterator[tuple[Fact, float]]:
+    """Each fact with our value; `data_dir` is an installation of the stand-in."""
+    for fact in facts():
+        yield fact, fact.measure(OfflineSession(data_dir))
+
+
+def row(fact: Fact, ours: float) -> tuple[Any, ...]:
+    """A row of the table."""
+    off = (ours - fact.real) / fact.real if fact.real else ours
+    return fact.name, f"{fact.real:g}", f"{ours:.4g}", f"{off:+.1%}", fact.source
