@@ -1,7 +1,7 @@
 """Upgrades: damage and armor by levels, and other numbers of some unit types.
 
 The numbers are in `upgrades.jsonc`, those of stimpacks here: the real game's of patch 5.0.3 as far
-as known, from memory.
+as known; see the data file.
 
 Rules they keep: a level adds to each attack of a weapon, and to the armor that each attack meets;
 what else an upgrade changes makes its owner's units of a type of their own, with the same id
