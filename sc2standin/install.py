@@ -81,9 +81,10 @@ def _maps() -> Iterator[tuple[str, str, bytes]]:
             if source.name.endswith(".SC2Map"):
                 yield folder, source.name, source.read_bytes()
     simple = json.loads((ours / "melee" / "Simple64.SC2Map").read_text())
-    # Clients create units on the flat map by coordinates, and expect them up to its edges.
+    # On the flat map clients create units, of any race, up to its edges.
     flat = {key: value for key, value in simple.items() if key != "ground"}
     flat["playable_area"] = [[0, 0], simple["size"]]
+    flat["melee"] = simple["melee"] | {"any_race": True}
     for name, scenario in (("Simple96", simple), ("Flat64", flat)):
         yield "Melee", f"{name}.SC2Map", json.dumps(scenario | {"name": name}).encode()
 

@@ -29,10 +29,13 @@ class MeleeRules:
 
     starts: tuple[Point, Point]
     """The client begins at one of them, drawn at random, and the computer at the other."""
+    any_race: bool = False
+    """True if Zerg and Protoss may join, with the town of a Terran."""
 
 
 def read_melee(fields: Fields) -> MeleeRules:
     """The melee that a map file describes."""
     one, other = fields.points("starts", 2)
+    any_race = fields.flag("any_race")
     fields.finish()
-    return MeleeRules((one, other))
+    return MeleeRules((one, other), any_race)

@@ -146,9 +146,11 @@ def _join_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | Non
 def _race_problem(
     state: State, scenario: Scenario, request: sc_pb.RequestJoinGame
 ) -> Problem | None:
-    """Why a race cannot play: there is no town for it. Without a melee it needs none."""
-    is_melee = scenario.melee is not None and not scenario.endless
-    if not is_melee or state.any_race or race_of(request) == common.Terran:
+    """Why a race cannot play: there is no town for it. Many maps and tests need none."""
+    melee = scenario.melee
+    if melee is None or melee.any_race or scenario.endless or state.any_race:
+        return None
+    if race_of(request) == common.Terran:
         return None
     return JoinError.FeatureUnsupported, NOT_PLAYED.format(common.Race.Name(request.race))
 

@@ -6,7 +6,7 @@ Every change makes `movement` plan again.
 from __future__ import annotations
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.simulation.units import STOPPED, Errand, Order, Unit
+from sc2standin.simulation.units import NEVER, STOPPED, Errand, Order, Unit
 from sc2standin.simulation.world import World
 
 _GATHER = OrderKind.GATHER
@@ -69,7 +69,9 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         unit.job = None
         world.sort_walkers()
     unit.patrol_from = unit.x, unit.y
-    unit.engaged = 0
+    # Who is told again and again to attack would never come to the damage point.
+    if order.kind != OrderKind.ATTACK or unit.hits_at == NEVER:
+        unit.lower_weapon()
     if order.kind == OrderKind.CAST:
         world.casting = True
         world.disturb()  # a rule casts

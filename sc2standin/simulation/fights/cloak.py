@@ -68,7 +68,7 @@ def _lose(world: World, unit: Unit, hidden: dict[int, Unit]) -> None:
         return tag in hidden and hostile(unit.owner, hidden[tag].owner)
 
     if is_lost(unit.engaged):
-        unit.engaged = 0
+        unit.lower_weapon()
     if any(is_lost(order.target_tag) for order in unit.queue):
         unit.queue[:] = [order for order in unit.queue if not is_lost(order.target_tag)]
     if is_lost(unit.order.target_tag):

@@ -121,6 +121,13 @@ def test_a_race_without_towns_is_refused(offline, race):
     assert offline.ask(join_game=join).status == sc_pb.in_game
 
 
+def test_the_flat_map_lets_any_race_in(offline):
+    request = create_request("", local_map=sc_pb.LocalMap(map_path="Melee/Flat64.SC2Map"))
+    assert not offline.ask(create_game=request).create_game.HasField("error")
+    join = sc_pb.RequestJoinGame(race=common.Protoss, options=RAW)
+    assert offline.ask(join_game=join).status == sc_pb.in_game
+
+
 def test_all_races_may_get_a_terran_town_and_are_told_so(melee):
     session = melee(race=common.Zerg, any_race=True)
     me, them = session.ask(game_info=sc_pb.RequestGameInfo()).game_info.player_info

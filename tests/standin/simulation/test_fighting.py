@@ -274,6 +274,15 @@ def test_an_attack_that_is_broken_off_costs_nothing(offline, command):
     assert hellion.weapon_cooldown == 0
 
 
+def test_who_is_told_to_attack_in_every_loop_fires_as_fast(offline, command):
+    offline.arena((HELLION, 1, 20, 20), (ROACH, 2, 25, 20), (ROACH, 2, 60, 60))
+    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+    for loop in range(6):
+        offline.act(command(offline.units(HELLION), ATTACK, (30, 20 + loop)))
+        offline.step()
+    assert min(_enemy_life(offline)) == 145 - 7 + LIFE_PER_LOOP
+
+
 def test_a_missile_flies_to_its_target_wherever_that_goes(offline, command):
     """0.167 s, 2.7 loops, to the launch; then 4.4 cells at 18.75 a second, 3.8 loops."""
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 24.8, 20))
