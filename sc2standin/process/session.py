@@ -110,7 +110,10 @@ def _carried_out(
     if name is None:
         raise RequestRefused("The Request is empty, or of a kind this version does not know")
     if name in _ALLOWED and state.status not in _ALLOWED[name] and not _was_legal(state, name):
-        raise RequestRefused(_WHY_ILLEGAL[state.status])
+        why = _WHY_ILLEGAL[state.status]
+        raise RequestRefused(
+            f"{why}, and was refused: {state.not_joined}" if state.not_joined else why
+        )
     reply = _handled(state, name, request)
     if name in (canned.RECORDED if state.canned else RECORDED):
         state.note(frame)

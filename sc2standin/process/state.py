@@ -172,6 +172,8 @@ class State:
     carry out its requests."""
     meeting: Meeting | None = None
     """Set while join_game waits for the other player."""
+    not_joined: str = ""
+    """Why the newest join_game was refused: some clients do not look, and only find no game."""
     match: SharedGame | None = None
     """Set while a game of two clients is played."""
     setup: Setup | None = None
@@ -317,6 +319,7 @@ class State:
         if self.match is not None:
             self.match.leave()
         self.game = self.clock = self.playback = self.other = self.match = None
+        self.not_joined = ""
         self.player_id = ME
 
     def was_done(self, action: sc_pb.Action) -> None:

@@ -46,6 +46,7 @@ def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Resp
         problem = _match_problem(state, request, met)
     elif (problem := _join_problem(state, request)) is None and _needs_other(state):
         problem = JoinError.NetworkError, "this process cannot reach another one"
+    state.not_joined = "" if problem is None else problem[1]
     if problem is not None:
         reply.error, reply.error_details = problem
         if met is not None:

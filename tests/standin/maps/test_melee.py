@@ -117,6 +117,10 @@ def test_a_race_without_towns_is_refused(offline, race):
     assert reply.join_game.error == sc_pb.ResponseJoinGame.FeatureUnsupported
     assert common.Race.Name(race) in reply.join_game.error_details
     assert "--any-race" in reply.join_game.error_details
+    # python-sc2 does not look at the reply, and asks on.
+    (error,) = offline.ask(observation=sc_pb.RequestObservation()).error
+    assert "join_game comes first, and was refused" in error
+    assert "--any-race" in error
     join = sc_pb.RequestJoinGame(race=common.Random, options=RAW)
     assert offline.ask(join_game=join).status == sc_pb.in_game
 
