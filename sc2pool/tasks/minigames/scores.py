@@ -38,7 +38,7 @@ PUBLISHED: dict[str, PublishedScores] = {
 
 
 class StandInScores(NamedTuple):
-    """Mean returns of 20 episodes on the stand-in; `sc2standin/README.md` has the ranges."""
+    """Mean returns on the stand-in; `sc2standin/README.md` has the episodes and the ranges."""
 
     random: float
     """Of uniformly random possible actions."""
@@ -49,17 +49,33 @@ class StandInScores(NamedTuple):
 ON_THE_STANDIN: dict[str, StandInScores] = {
     "MoveToBeacon": StandInScores(0.6, 25.5),
     "CollectMineralShards": StandInScores(11.3, 146.6),
-    "FindAndDefeatZerglings": StandInScores(13.0, 48.4),
-    "DefeatRoaches": StandInScores(-4.5, 120.0),
-    "DefeatZerglingsAndBanelings": StandInScores(15.8, 1144.8),
-    "CollectMineralsAndGas": StandInScores(4709.8, 5896.8),
-    "BuildMarines": StandInScores(51.5, 135.0),
-    "3m": StandInScores(1.7, 17.0),
-    "8m": StandInScores(2.2, 12.1),
-    "5m_vs_6m": StandInScores(1.5, 6.8),
+    "FindAndDefeatZerglings": StandInScores(13.9, 47.2),
+    "DefeatRoaches": StandInScores(-3.0, 234.5),
+    "DefeatZerglingsAndBanelings": StandInScores(13.5, 941.7),
+    "CollectMineralsAndGas": StandInScores(4946.4, 5915.5),
+    "BuildMarines": StandInScores(50.8, 125.3),
+    "3m": StandInScores(1.7, 19.3),
+    "8m": StandInScores(2.6, 19.8),
+    "25m": StandInScores(5.4, 20.0),
+    "5m_vs_6m": StandInScores(1.6, 8.3),
+    "8m_vs_9m": StandInScores(2.8, 11.4),
+    "10m_vs_11m": StandInScores(3.3, 12.5),
+    "27m_vs_30m": StandInScores(5.3, 17.1),
+    "MMM": StandInScores(2.8, 5.6),
+    "MMM2": StandInScores(2.2, 4.7),
     "2s3z": StandInScores(3.8, 20.0),
-    "3s_vs_3z": StandInScores(4.4, 9.2),
-    "corridor": StandInScores(4.4, 9.3),
-    "MMM": StandInScores(2.6, 6.6),
+    "3s5z": StandInScores(4.6, 17.7),
+    "3s5z_vs_3s6z": StandInScores(4.2, 11.0),
+    "3s_vs_3z": StandInScores(4.3, 9.3),
+    "3s_vs_4z": StandInScores(3.1, 6.2),
+    "3s_vs_5z": StandInScores(2.6, 4.4),
+    "1c3s5z": StandInScores(6.9, 20.0),
+    "2m_vs_1z": StandInScores(1.1, 4.9),
+    "corridor": StandInScores(5.8, 12.8),
+    "6h_vs_8z": StandInScores(4.4, 7.3),
+    "2s_vs_1sc": StandInScores(1.0, 9.1),
+    "so_many_baneling": StandInScores(8.3, 5.1),
+    "bane_vs_bane": StandInScores(19.9, 17.3),
+    "2c_vs_64zg": StandInScores(10.5, 20.0),
 }
 """By map name."""
