@@ -30,7 +30,7 @@ TRAININGS = {
     "CollectMineralShards": ("ppo", 200_000),
     "FindAndDefeatZerglings": ("ppo", 200_000),
     "DefeatRoaches": ("maskable-ppo", 200_000),
-    "DefeatZerglingsAndBanelings": ("ppo", 100_000),
+    "DefeatZerglingsAndBanelings": ("ppo", 300_000),
     "CollectMineralsAndGas": ("maskable-ppo", 100_000),
     "BuildMarines": ("maskable-ppo", 60_000),
     "3m": ("maskable-ppo", 300_000),
