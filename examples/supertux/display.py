@@ -20,7 +20,6 @@ from examples.supertux.needs import DISPLAY_SERVER, program
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.process import game_environment
 from sc2pool.processes.exit import describe_exit
-from sc2pool.processes.follower import is_follower
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
 WIDTH: Final = 320
@@ -50,8 +49,7 @@ class VirtualDisplay:
             finally:
                 os.close(write_fd)
             try:
-                if not is_follower():  # a worker ends with all that it has started
-                    self._let_go = end_with_this_process(self._server)
+                self._let_go = end_with_this_process(self._server)
                 self.name = f":{self._read_number(number_pipe)}"
                 """Value of the environment variable `DISPLAY`."""
             except BaseException:
