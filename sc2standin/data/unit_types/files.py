@@ -78,8 +78,8 @@ UNIT_TYPES = tuple(TYPE_BY_NAME.values())
 """Every unit type that a map can have."""
 
 _CREATED = dict(read(FOLDER / "created.jsonc"))
-for _name in NUMBERS_OF.keys() - DOES.keys():
-    _entry = combined(NUMBERS_OF[_name], _CREATED.get(_name, {}))
-    TYPE_BY_NAME[_name] = type_of_entry(_name, _entry)
+for _name, _entry in NUMBERS_OF.items():
+    if _name not in DOES:
+        TYPE_BY_NAME[_name] = type_of_entry(_name, combined(_entry, _CREATED.get(_name, {})))
 TYPE_BY_ID = {unit.id: unit for unit in TYPE_BY_NAME.values()}
 """Every unit type, also those that only debug commands and spells create."""
