@@ -16,7 +16,7 @@ from sc2standin import mpq
 from sc2standin.data.abilities import ABILITIES
 from sc2standin.replays import recording
 from sc2standin.status import Status
-from sc2standin.version import BASE_BUILD
+from sc2standin.version import BASE_BUILD, GAME_VERSION
 from tests.support.fuzz.draw import Draw
 
 OBSERVE = sc_pb.RequestObservation()
@@ -204,7 +204,7 @@ def test_other_programs_read_the_file(offline):
     files = mpyq.MPQArchive(io.BytesIO(saved(offline))).extract()
     metadata = json.loads(files[b"replay.gamemetadata.json"])
     assert metadata["BaseBuild"] == f"Base{BASE_BUILD}"
-    assert metadata["GameVersion"][:-6] == "standin-1"
+    assert metadata["GameVersion"][:-6] == GAME_VERSION
     assert (metadata["Title"], metadata["Duration"]) == ("MoveToBeacon", 10)
     assert metadata["Players"][0]["Result"] == "Undecided"
     assert metadata["Players"][0]["AssignedRace"] == "Terr"
