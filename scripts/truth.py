@@ -17,6 +17,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 from truth import catalog, experiments, units
 
@@ -75,7 +76,10 @@ def main() -> int:
     options = parser.parse_args()
     if options.command == "score":
         return score()
-    return compare(options.mods, write=options.command == "write")
+    try:
+        return compare(options.mods, write=options.command == "write")
+    except (OSError, ElementTree.ParseError) as error:
+        parser.error(f"{options.mods} does not hold the game's mods as XML: {error}")
 
 
 if __name__ == "__main__":
