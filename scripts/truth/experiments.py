@@ -288,8 +288,13 @@ def _town(session: OfflineSession) -> float:
 
 
 def _rate(session: OfflineSession) -> float:
+    """The mean of the rates that are shown in ten windows."""
     _town(session)
-    return float(session.observe().score.score_details.collection_rate_minerals)
+    shown = []
+    for _ in range(10):
+        session.step(240)
+        shown.append(session.observe().score.score_details.collection_rate_minerals)
+    return sum(shown) / len(shown)
 
 
 def _gas(scvs: int) -> Callable[[OfflineSession], float]:

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from sc2standin.data.unit_types import TOWN_HALLS
 from sc2standin.simulation.paths.routes import Routes
 from sc2standin.simulation.units import Errand, Point, Unit, way_to
 from sc2standin.simulation.world import World
 
-START_LOOPS = 15
+START_LOOPS = 16
 """What a walk takes longer because a worker turns first, and speeds up, in loops.
 
 Nine are those of its acceleration, 2.5 cells per second and second; the others are fitted, see
@@ -95,8 +96,11 @@ class Walking:
 def _touch(worker: Unit, target: Unit) -> float:
     """How near a worker's middle comes to that of a unit, straight from where it is.
 
-    What stands on cells is a rectangle, with its corners cut off where its radius ends.
+    What stands on cells is a rectangle, with its corners cut off where its radius ends. A town
+    hall takes what a worker brings to its radius: clients that stop there count on it.
     """
+    if target.type in TOWN_HALLS:
+        return target.type.radius + worker.type.radius
     way_x, way_y, distance = way_to(worker, target.x, target.y)
     edge = target.type.radius
     for half, part in zip(target.type.footprint, (way_x, way_y), strict=True):
