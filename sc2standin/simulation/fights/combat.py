@@ -80,7 +80,7 @@ class Combat:
             fired = weapon if weapon.other is None else weapon.against(target.type)
             if gap < pairs.closest[i]:
                 unit.lower_weapon()
-            elif gap <= fired.range or (unit.attacks(target) and gap <= fired.longest_range):
+            elif gap <= fired.range + (fired.range_slop if unit.attacks(target) else 0.0):
                 ways[i] = None
                 if self._attack(unit, fired, target):
                     shots.append((unit, fired, target))

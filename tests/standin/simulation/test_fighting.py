@@ -11,7 +11,7 @@ STOP, MOVE, HOLD, ATTACK = 4, 16, 18, 23
 MARINE, ROACH, ZEALOT, ZERGLING, BANELING = 48, 110, 73, 105, 9
 IMMORTAL, STALKER, QUEEN, TEMPEST, PHOENIX, VIKING = 83, 74, 126, 496, 78, 35
 MEDIVAC, COLOSSUS, BATTLECRUISER = 54, 4, 57
-HELLION, HYDRALISK, SPINE, MULE, REAPER = 53, 107, 98, 268, 49
+HELLION, HYDRALISK, SPINE, MULE, REAPER, THOR = 53, 107, 98, 268, 49, 52
 WEAPONS, AIR_WEAPONS, SHIELDS = 7, 78, 45
 A_LOOPS_SHIELDS = 0.125
 """What comes back of shields in a loop."""
@@ -295,15 +295,16 @@ def test_a_missile_flies_to_its_target_wherever_that_goes(offline, command):
     assert lives == [45] * 8 + [45 - 16] * 2
 
 
-@pytest.mark.parametrize(("attacker", "hits"), [(HYDRALISK, True), (SPINE, False)])
+@pytest.mark.parametrize(("attacker", "hits"), [(HYDRALISK, True), (SPINE, False), (THOR, False)])
 def test_a_target_may_go_away_as_far_as_the_weapons_slop(offline, command, attacker, hits):
-    reach = {HYDRALISK: 5 + 0.625, SPINE: 7 + 1.125}[attacker] + 0.375
+    # The thor's other weapon, against air, reaches further.
+    reach = {HYDRALISK: 5 + 0.625, SPINE: 7 + 1.125, THOR: 7 + 1}[attacker] + 0.375
     offline.arena((attacker, 2, 30, 20), (MARINE, 1, 30 - reach + 0.3, 20), (MARINE, 1, 60, 60))
     runner = min(offline.units(MARINE), key=lambda one: one.pos.x)
     offline.act(command([runner], MOVE, (10, 20)))
-    offline.step(12)
-    lives = sorted(one.health for one in offline.units(MARINE))
-    assert (lives[0] < 45) == hits
+    offline.step(20)
+    life = sum(one.health for one in offline.units(MARINE))  # one may be dead
+    assert (life < 2 * 45) == hits
 
 
 def test_a_unit_stands_after_its_shot(offline):
