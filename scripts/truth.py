@@ -26,17 +26,21 @@ from sc2standin.data import jsonc, tables
 from sc2standin.data.unit_types import files
 from sc2standin.install import install
 
-FILES = {files.NUMBERS: catalog.MELEE, files.LIBERTY: catalog.LIBERTY}
-"""The files, and the mods that each has the facts of."""
+FILES = {
+    files.NUMBERS: (catalog.MELEE, units.in_melee),
+    files.LIBERTY: (catalog.LIBERTY, units.elsewhere),
+}
+"""The files, the mods that each has the facts of, and how to tell a type's."""
 FIRST_LINE = "// Written by scripts/truth.py; the fields are those of `UnitType` in `kinds.py`."
 HEAD = ("fact", "real", "ours", "deviation", "source")
 
 
 def written(path: Path, folder: Path) -> str:
     """What the file should say."""
-    game = catalog.GameData(folder, FILES[path])
+    mods, facts_of = FILES[path]
+    game = catalog.GameData(folder, mods)
     rows = {row.name: row for row in tables.kept().units}
-    facts = {name: units.facts_of(game, rows[name]) for name, _ in jsonc.read(path)}
+    facts = {name: facts_of(game, rows[name]) for name, _ in jsonc.read(path)}
     lines = (f"{json.dumps(name)}: {json.dumps(fields)}" for name, fields in facts.items())
     return f"{FIRST_LINE}\n{{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -6,9 +6,8 @@ Where an entry says nothing it has the fields of its parent, or those of its cla
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,11 +65,7 @@ class Node:
 
     def flags(self, name: str) -> list[str]:
         """The indices whose value is 1."""
-        return [
-            i
-            for i, item in self.fields.get(name, {}).items()
-            if item.attributes.get("value") == "1"
-        ]
+        return [index for index in self.fields.get(name, {}) if self.text(name, index) == "1"]
 
 
 def node_of(element: ET.Element, before: Node) -> Node:
@@ -110,9 +105,6 @@ class Catalog:
     def __contains__(self, name: str) -> bool:
         return name in self._own
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._own)
-
     def __getitem__(self, name: str) -> Node:
         """An entry with all that it inherits.
 
@@ -140,7 +132,7 @@ def _named(node: Node, name: str) -> Node:
     """The node with the entry's id in place of the token that stands for it."""
     return Node(
         node.tag,
-        {key: re.sub("##id##", name, value) for key, value in node.attributes.items()},
+        {key: value.replace("##id##", name) for key, value in node.attributes.items()},
         {
             key: {index: _named(item, name) for index, item in items.items()}
             for key, items in node.fields.items()
@@ -151,10 +143,9 @@ def _named(node: Node, name: str) -> Node:
 class GameData:
     """All catalogs of some mods."""
 
-    def __init__(self, folder: Path, mods: Sequence[str]) -> None:
+    def __init__(self, folder: Path, mods: Iterable[str]) -> None:
         folders = [folder / f"{mod}.sc2mod" / "base.sc2data" / "GameData" for mod in mods]
         self._catalogs = {kind: Catalog(kind, folders) for kind in KINDS}
-        self.melee = tuple(mods) == MELEE
 
     def __getitem__(self, kind: str) -> Catalog:
         return self._catalogs[kind]

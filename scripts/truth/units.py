@@ -41,7 +41,6 @@ OF_TABLES = {
     "build_time_loops": "build_time",
     "build_ability_id": "ability_id",
     "tech_requirement_id": "tech_requirement",
-    "needs_tech_lab": "require_attached",
 }
 """Our fields and the tables'."""
 AT_ONCE = 1000.0
@@ -183,7 +182,10 @@ def chain(
 
 def from_tables(row: data_pb.UnitTypeData) -> Facts:
     """The facts of a unit type that the data tables have; a field that is not set is 0 there."""
-    facts: Facts = {ours: shorter(getattr(row, theirs)) for ours, theirs in OF_TABLES.items()}
+    facts: Facts = {ours: rounded(getattr(row, theirs)) for ours, theirs in OF_TABLES.items()}
+    if row.require_attached:
+        facts["tech_requirement_id"] = 0  # the row names the tech lab, of any kind
+    facts["needs_tech_lab"] = row.require_attached
     facts["tech_alias_id"] = row.tech_alias[0] if row.tech_alias else 0
     facts["attributes"] = [data_pb.Attribute.Name(one) for one in sorted(row.attributes)]
     if row.weapons:
@@ -193,15 +195,15 @@ def from_tables(row: data_pb.UnitTypeData) -> Facts:
 
 def _in_tables(weapon: data_pb.Weapon) -> Facts:
     facts: Facts = {
-        "damage": shorter(weapon.damage),
-        "range": shorter(weapon.range),
-        "cooldown_s": shorter(weapon.speed),
+        "damage": rounded(weapon.damage),
+        "range": rounded(weapon.range),
+        "cooldown_s": rounded(weapon.speed),
         "attacks": weapon.attacks,
         "targets": data_pb.Weapon.TargetType.Name(weapon.type),
     }
     if weapon.damage_bonus:
         bonus = weapon.damage_bonus[0]
-        facts["bonus"] = [data_pb.Attribute.Name(bonus.attribute), shorter(bonus.bonus)]
+        facts["bonus"] = [data_pb.Attribute.Name(bonus.attribute), rounded(bonus.bonus)]
     return facts
 
 
@@ -224,13 +226,6 @@ def in_order(found: list[Facts]) -> Facts | None:
     return linked
 
 
-def shorter(value: Any) -> Any:
-    """A number of a message as JSON writes it shortest."""
-    if isinstance(value, bool) or not isinstance(value, float):
-        return value
-    return int(value) if value == int(value) else round(value, 9)
-
-
 def completed(shown: Facts | None, known: Facts | None) -> Facts | None:
     """A weapon of the tables, with what only the catalogs say of it."""
     if shown is None or known is None:
@@ -240,17 +235,18 @@ def completed(shown: Facts | None, known: Facts | None) -> Facts | None:
     return weapon if other is None else weapon | {"other": other}
 
 
-def facts_of(game: GameData, row: data_pb.UnitTypeData) -> Facts:
-    """All facts of a unit type, by the fields of the stand-in's `UnitType` that are not 0.
-
-    The tables are those of a melee game; on other maps they say only what the catalogs do not.
-    """
+def in_melee(game: GameData, row: data_pb.UnitTypeData) -> Facts:
+    """All facts of a unit type, by the fields of the stand-in's `UnitType` that are not 0."""
     shown, known = from_tables(row), from_catalogs(game, row.name)
-    if shown["needs_tech_lab"]:
-        shown["tech_requirement_id"] = 0  # the row names the tech lab, of any kind
-    if game.melee:
-        facts = known | shown | {"weapon": completed(shown.get("weapon"), known["weapon"])}
-    else:
-        facts = shown | known
+    weapon = completed(shown.get("weapon"), known["weapon"])
+    return _named(row, known | shown | {"weapon": weapon})
+
+
+def elsewhere(game: GameData, row: data_pb.UnitTypeData) -> Facts:
+    """The same on other maps: the tables say only what the catalogs do not."""
+    return _named(row, from_tables(row) | from_catalogs(game, row.name))
+
+
+def _named(row: data_pb.UnitTypeData, facts: Facts) -> Facts:
     named = {"id": row.unit_id, "race": common_pb.Race.Name(row.race)}
     return named | {field: facts[field] for field in sorted(facts) if facts[field]}

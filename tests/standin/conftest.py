@@ -272,27 +272,27 @@ def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSes
 
 @pytest.fixture
 def command() -> Callable[..., sc_pb.Action]:
-    """Build one unit command."""
+    return unit_command
 
-    def build(
-        units: list[raw_pb.Unit] | list[int],
-        ability_id: int,
-        point: tuple[float, float] | None = None,
-        target: int = 0,
-        queued: bool = False,
-    ) -> sc_pb.Action:
-        action = sc_pb.Action()
-        raw = action.action_raw.unit_command
-        raw.ability_id = ability_id
-        raw.unit_tags.extend(unit if isinstance(unit, int) else unit.tag for unit in units)
-        raw.queue_command = queued
-        if point is not None:
-            raw.target_world_space_pos.x, raw.target_world_space_pos.y = point
-        if target:
-            raw.target_unit_tag = target
-        return action
 
-    return build
+def unit_command(
+    units: list[raw_pb.Unit] | list[int],
+    ability_id: int,
+    point: tuple[float, float] | None = None,
+    target: int = 0,
+    queued: bool = False,
+) -> sc_pb.Action:
+    """One unit command."""
+    action = sc_pb.Action()
+    raw = action.action_raw.unit_command
+    raw.ability_id = ability_id
+    raw.unit_tags.extend(unit if isinstance(unit, int) else unit.tag for unit in units)
+    raw.queue_command = queued
+    if point is not None:
+        raw.target_world_space_pos.x, raw.target_world_space_pos.y = point
+    if target:
+        raw.target_unit_tag = target
+    return action
 
 
 def step_until(session: Any, condition: Callable[[], object], limit: int = 3000) -> int:

@@ -109,14 +109,13 @@ def test_a_structure_is_as_large_as_its_outline(mods):
     assert (house["food_provided"], house["detection"]) == (8, 11)
 
 
-def test_what_the_tables_say_goes_first(mods, monkeypatch):
-    monkeypatch.setattr(catalog, "MELEE", ("core", "first"))
+def test_what_the_tables_say_goes_first_in_a_melee(mods):
+    game = catalog.GameData(mods, ("core", "first"))
     row = data_pb.UnitTypeData(unit_id=7, name="Dog", mineral_cost=20, race=2, sight_range=8)
-    facts = units.facts_of(catalog.GameData(mods, ("core", "first")), row)
+    facts = units.in_melee(game, row)
     assert (facts["id"], facts["race"], facts["minerals"]) == (7, "Zerg", 20)
     assert (facts["sight"], facts["life"], facts["weapon"]["damage"]) == (8, 35, 5)
-    elsewhere = units.facts_of(catalog.GameData(mods, ("core", "first", "second")), row)
-    assert elsewhere["minerals"] == 25
+    assert units.elsewhere(game, row)["minerals"] == 25
 
 
 NOT_YET = {
