@@ -17,7 +17,7 @@ from s2clientprotocol import data_pb2 as data_pb
 from sc2standin.data.jsonc import Readers, read
 from sc2standin.data.research import RESEARCH, RESEARCH_OF
 from sc2standin.data.spells import ABILITIES_OF, SPELLS, Aim
-from sc2standin.data.unit_types import MODES, UnitType
+from sc2standin.data.unit_types import MODES, TYPE_BY_NAME, UnitType
 from sc2standin.data.upgrades import STIMPACKS
 
 NO_TARGET = data_pb.AbilityData.Target.Value("None")
@@ -128,6 +128,12 @@ FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
 HEALER_ABILITIES = (*WALKER_ABILITIES, HEAL)
 """The abilities of a mobile unit without a weapon, with one, and of one that heals."""
 ROOTED_ABILITIES = (SMART, STOP, HOLD, ATTACK)
+
+
+def trained_by(ability_id: int) -> UnitType | None:
+    """The unit type that an ability of a Protoss or Zerg structure trains; None for all others."""
+    name = TRAINED_BY_ABILITY.get(ability_id)
+    return None if name is None else TYPE_BY_NAME[name]
 
 
 def needs_target(ability_id: int) -> bool:

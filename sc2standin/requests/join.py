@@ -66,8 +66,8 @@ def _match_problem(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -
     """Why there is no game with the other player; both processes find the same."""
     if met.problem is not None:
         return met.problem
-    content = state.recorded().create if met.is_host else met.create
-    scenario = read_scenario(content.local_map.map_data)
+    setup = state.setup  # the guest's process has none yet
+    scenario = read_scenario(met.create.local_map.map_data) if setup is None else setup.scenario
     for one in (request, met.other_join):
         problem = _race_problem(state, scenario, one)
         if problem is not None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from s2clientprotocol import error_pb2 as error_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.derived import hallucination_of
 from sc2standin.data.spells import Aim, Side, Spell
 from sc2standin.data.unit_types import BIOLOGICAL, STRUCTURE, TYPE_BY_NAME, UnitType
+from sc2standin.data.unit_types.kinds import hallucination_of
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.damage import explode, harm
 from sc2standin.simulation.fights.pairs import hostile

@@ -148,11 +148,11 @@ class Unit:
         return self.hits_at != NEVER and self.engaged == target.tag
 
     def aim(self, target: Unit) -> None:
-        """Aim the weapon at a unit; an attack on another one is over."""
+        """Aim the weapon at a unit. An attack on another one ends."""
         self.engaged, self.hits_at = target.tag, NEVER
 
     def lower_weapon(self) -> None:
-        """Aim at nobody; an attack that is under way is over, and costs no cooldown."""
+        """Aim at nobody. An attack that is under way ends, without a cooldown."""
         self.engaged, self.hits_at = 0, NEVER
 
     def fired(self, ready_at: float, rests_until: float) -> None:

@@ -31,7 +31,10 @@ class ScoreView:
         """Show the current loop."""
         world = self._world
         economy = self._economy
-        money = None if economy is None else self._money(economy)
+        money = rates = None
+        if economy is not None:
+            rates = economy.earnings.rates(world.loop)
+            money = (economy.earnings.collected, rates, economy.spent, economy.minerals)
         player = self._player
         army, ledger = world.army_of(player), world.ledger_of(player)
         upgrades = world.upgrades.count
@@ -40,10 +43,10 @@ class ScoreView:
             self._shown = current
             self._score.score = world.score_of(player)
             self._fill_details(army, ledger)
-
-    def _money(self, economy: Economy) -> object:
-        earned = economy.earnings
-        return earned.collected, earned.rates(self._world.loop), economy.spent, economy.minerals
+            if economy is not None and rates is not None:
+                _fill_economy(self._score.score_details, army, economy, rates)
+                if self._melee:
+                    fill_melee(self._score, world, economy)
 
     def _fill_details(self, army: Army, ledger: Ledger) -> None:
         details = self._score.score_details
@@ -64,17 +67,13 @@ class ScoreView:
         details.total_damage_dealt.shields = ledger.dealt_shields
         details.total_damage_taken.life = ledger.taken_life
         details.total_damage_taken.shields = ledger.taken_shields
-        if self._economy is not None:
-            _fill_economy(details, army, self._economy, self._world.loop)
-        if self._melee and self._economy is not None:
-            fill_melee(self._score, self._world, self._economy)
 
 
-def _fill_economy(details: score_pb.ScoreDetails, army: Army, economy: Economy, loop: int) -> None:
+def _fill_economy(
+    details: score_pb.ScoreDetails, army: Army, economy: Economy, rates: tuple[float, float]
+) -> None:
     """Set what was earned and spent, and tell workers and structures from the army."""
-    earned = economy.earnings
-    details.collected_minerals, details.collected_vespene = earned.collected
-    rates = earned.rates(loop)
+    details.collected_minerals, details.collected_vespene = economy.earnings.collected
     details.collection_rate_minerals, details.collection_rate_vespene = rates
     details.spent_minerals, details.spent_vespene = economy.spent
     details.total_value_structures = army.structure_minerals

@@ -1,9 +1,11 @@
 """Every unit type the stand-in knows, as data.
 
-kinds    what a type is
-files    the types, read from the data files beside this one: their numbers, and what they do
-groups   the types that rules name: workers, town halls, add-ons, modes
-liberty  those of SMAC's scenarios
+    kinds    what a type is
+    files    the types, read from the data files beside this one: their numbers, and what they do
+    groups   the types that rules name: workers, town halls, add-ons, modes
+    liberty  those of SMAC's scenarios
+
+The numbers are written from the game's own data; what a type does is written by hand.
 """
 
 from __future__ import annotations

@@ -51,15 +51,12 @@ def _weapon(entry: Entry) -> WeaponType:
     return WeaponType(**read_fields | {"other": other and _weapon(other)})
 
 
-def combined(*entries: Entry) -> Entry:
-    """One entry of several; a later one goes before the earlier ones."""
-    result: Entry = {}
-    for entry in entries:
-        known = result.get("weapon") or {}
-        result |= entry
-        if result.get("weapon"):
-            result["weapon"] = known | result["weapon"]
-    return result
+def combined(numbers: Entry, does: Entry) -> Entry:
+    """One entry of two; what a type does goes before its numbers."""
+    both = numbers | does
+    if numbers.get("weapon") and both.get("weapon"):
+        both["weapon"] = numbers["weapon"] | both["weapon"]
+    return both
 
 
 def type_of_entry(name: str, entry: Entry) -> UnitType:

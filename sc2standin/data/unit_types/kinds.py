@@ -5,8 +5,8 @@ Numbers are at normal speed: a second here is 16 game loops, as in the API's `Un
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import data_pb2 as data_pb
@@ -234,6 +234,14 @@ class UnitType:
     def step(self) -> float:
         """Distance walked in one loop, in cells."""
         return self.speed_per_s / LOOPS_PER_DATA_S
+
+
+@cache
+def hallucination_of(kind: UnitType) -> UnitType:
+    """A unit type that looks like this one, and neither fights, costs nor detects."""
+    return replace(
+        kind, hallucination=True, weapon=None, minerals=0, vespene=0, food=0.0, detection=0.0
+    )
 
 
 MIN_HIT = 0.5

@@ -25,8 +25,8 @@ from sc2standin.data.abilities import (
     OrderKind,
     available_to,
     specific,
+    trained_by,
 )
-from sc2standin.data.derived import trained_by
 from sc2standin.data.research import RESEARCH_BY_ABILITY, Research
 from sc2standin.data.spells import SPELL_BY_ABILITY
 from sc2standin.data.unit_types import (

@@ -21,16 +21,19 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
     for unit in units:
         kind = unit.type
         if unit.shields < kind.shields:
-            calm_loops = loop - max(loop - loops, unit.hit_at + CALM_LOOPS)
+            calm_loops = _calm_loops(unit, loop, loops, CALM_LOOPS)
             unit.shields = _risen(unit.shields, kind.shields, SHIELDS_PER_LOOP, calm_loops)
         if kind.life_per_s and unit.life < kind.life:
-            calm_loops = loops
-            if kind.life_delay_s:
-                calm_at = unit.hit_at + int(kind.life_delay_s * LOOPS_PER_DATA_S)
-                calm_loops = loop - max(loop - loops, calm_at)
+            delay_loops = int(kind.life_delay_s * LOOPS_PER_DATA_S)
+            calm_loops = _calm_loops(unit, loop, loops, delay_loops) if delay_loops else loops
             unit.life = _risen(unit.life, kind.life, kind.life_per_s / LOOPS_PER_DATA_S, calm_loops)
         if unit.energy < kind.energy:
             unit.energy = _risen(unit.energy, kind.energy, ENERGY_PER_LOOP, loops)
+
+
+def _calm_loops(unit: Unit, loop: int, loops: int, delay_loops: int) -> int:
+    """How many of the loops that have passed were later than its last hit by the delay."""
+    return loop - max(loop - loops, unit.hit_at + delay_loops)
 
 
 def _risen(value: float, most: float, per_loop: float, loops: int) -> float:

@@ -8,8 +8,8 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.derived import hallucination_of
 from sc2standin.data.unit_types import TYPE_BY_ID
+from sc2standin.data.unit_types.kinds import hallucination_of
 from tests.standin.conftest import step_until
 
 MARINE, REAPER, ZEALOT, SENTRY, ROACH = 48, 49, 73, 77, 110
