@@ -11,11 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MELEE = ("core", "liberty", "libertymulti", "swarm", "swarmmulti", "void", "voidmulti")
-"""The mods of a melee map, each after those that it depends on."""
+MELEE = ("core", "liberty", "swarm", "void", "voidmulti")
+"""The mods of a melee map, each after those that it depends on.
+
+It has neither `libertymulti` nor `swarmmulti`: `void` repeats what they change, and the places in
+lists that it names are those without them.
+"""
 LIBERTY = ("core", "liberty")
 """The mods of a map that depends on Liberty alone, as SMAC's do."""
-KINDS = ("Unit", "Weapon", "Effect", "Behavior", "Footprint", "Mover")
+KINDS = ("Unit", "Weapon", "Effect", "Behavior", "Footprint", "Mover", "Abil", "Upgrade")
 LISTS = {
     "WeaponArray",
     "BehaviorArray",
@@ -100,7 +104,10 @@ class Catalog:
         name = element.get("id")
         table, key = (self._own, name) if name else (self._defaults, element.tag)
         entry = table.setdefault(str(key), Node())
-        entry.merge(node_of(element, entry))
+        entry.attributes |= element.attrib
+        # An element's place in a list is counted from the first one that its entry inherits.
+        inherits = entry.attributes.get("parent") in self._own
+        entry.merge(node_of(element, self._inherited(str(name)) if inherits else entry))
 
     def __contains__(self, name: str) -> bool:
         return name in self._own

@@ -49,6 +49,22 @@ FIRST = {
             <Amount value="5"/><AttributeBonus index="Armored" value="3"/>
         </CEffectDamage>""",
     "Behavior": """<CBehaviorBuff id="Watchful"><Modification Detect="11"/></CBehaviorBuff>""",
+    "Upgrade": """
+        <CUpgrade default="1" id="Teeth">
+            <EffectArray Reference="Effect,Harm,Amount" Value="1"/>
+            <EffectArray Reference="Effect,Harm,AttributeBonus[Armored]" Value="2"/>
+            <EffectArray Reference="Effect,Harm,AttributeBonus[Light]" Value="4"/>
+        </CUpgrade>
+        <CUpgrade id="TeethLevel1" parent="Teeth">
+            <EffectArray Operation="Set" Reference="Weapon,Teeth,Icon" Value="teeth.dds"/>
+            <EffectArray index="1" Value="1"/>
+        </CUpgrade>
+        <CUpgrade id="Running">
+            <EffectArray Operation="Set" Reference="Unit,Dog,Speed" Value="4"/>
+            <EffectArray Reference="Unit,House,Speed" Value="1"/>
+            <EffectArray Reference="Weapon,Teeth,RateMultiplier" Value="0.25"/>
+            <EffectArray Reference="Weapon,Teeth,RateMultiplier" Value="0.25"/>
+        </CUpgrade>""",
     "Footprint": """
         <CFootprint id="Contour">
             <Layers index="Place" Area="-1,-1,2,2"/><Shape><Radius value="1.803"/></Shape>
@@ -116,6 +132,12 @@ def test_what_the_tables_say_goes_first_in_a_melee(mods):
     assert (facts["id"], facts["race"], facts["minerals"]) == (7, "Zerg", 20)
     assert (facts["sight"], facts["life"], facts["weapon"]["damage"]) == (8, 35, 5)
     assert units.elsewhere(game, row)["minerals"] == 25
+
+
+def test_an_element_has_its_place_after_those_that_its_entry_inherits(mods):
+    level = catalog.GameData(mods, ("core", "first"))["Upgrade"]["TeethLevel1"]
+    values = [one.attributes["Value"] for one in level.items("EffectArray")]
+    assert values == ["1", "1", "4", "teeth.dds"]
 
 
 NOT_YET = {
