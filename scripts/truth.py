@@ -1,7 +1,7 @@
 """How true the stand-in is to the game's own data; its numbers of unit types come from there.
 
     python scripts/truth.py write MODS      writes the numbers
-    python scripts/truth.py check MODS      compares them with the data
+    python scripts/truth.py check MODS      compares them, and spells, with the data
     python scripts/truth.py score           measures the stand-in as a client would
 
 MODS is the folder with the game's mods as XML (`core.sc2mod`, `liberty.sc2mod` and so on, each with
@@ -16,10 +16,11 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from truth import catalog, experiments, units
+from truth import catalog, experiments, spells, units
 
 from sc2pool.cli.bench.output import markdown
 from sc2standin.data import jsonc, tables
@@ -45,6 +46,17 @@ def written(path: Path, folder: Path) -> str:
     return f"{FIRST_LINE}\n{{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def differing(folder: Path) -> Iterator[str]:
+    """The lines of spells, whose numbers are written by hand: ours, the data's."""
+    game = catalog.GameData(folder, catalog.MELEE)
+    for part in (spells,):
+        ours, theirs = part.ours(), part.in_catalogs(game)
+        for name in ours | theirs:
+            if ours.get(name) != theirs.get(name):
+                for sign, facts in (("-", ours), ("+", theirs)):
+                    yield f"{sign} {name}: {json.dumps(facts.get(name), sort_keys=True)}"
+
+
 def compare(folder: Path, *, write: bool) -> int:
     """Print the lines that differ from the data; the exit status."""
     wrong = False
@@ -56,7 +68,9 @@ def compare(folder: Path, *, write: bool) -> int:
                 print(f"- {ours}\n+ {theirs}")
         if write:
             path.write_text(after)
-    return int(wrong and not write)
+    by_hand = list(differing(folder))
+    print(*by_hand, sep="\n", end="\n" if by_hand else "")
+    return int(bool(by_hand) or (wrong and not write))
 
 
 def score() -> int:

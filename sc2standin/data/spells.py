@@ -1,6 +1,6 @@
 """Spells, cast for energy or with a cooldown; the data is `spells.jsonc`.
 
-Times are in seconds of the players' clock. `simulation.spells` carries the spells out.
+Times are in seconds of the game's data. `simulation.spells` carries the spells out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sc2standin.data.jsonc import Readers, read
-from sc2standin.game_time import LOOPS_PER_S
+from sc2standin.game_time import LOOPS_PER_DATA_S
 
 
 class Aim(Enum):
@@ -53,7 +53,10 @@ class Spell:
     delay_s: float = 0.0
     """Time from the cast until it takes effect."""
     lasts_s: float = 0.0
-    """Time from then on, for which its buffs, its effect and its damage over time last."""
+    """Time from then on, for which its buffs, its effect and its damage over time last.
+
+    One number stands for all three: the effect of a storm is shown as long as its damage goes on.
+    """
     radius: float = 0.0
     effect_id: int = 0
     """The effect's id in observations, until the spell is over; 0 for none."""
@@ -68,7 +71,10 @@ class Spell:
     heals: float = 0.0
     """Life given at once."""
     takes_shields: float = 0.0
-    takes_energy: bool = False
+    takes_energy: float = 0.0
+    """The energy that a unit loses, if it has so much."""
+    takes_energy_share: float = 0.0
+    """The part of its energy that a unit loses; 1 for all."""
     damage_per_energy: float = 0.0
     """Damage for each unit of energy that is taken."""
     summons: str = ""
@@ -107,7 +113,7 @@ class Spell:
 
 
 def _loops(seconds: float) -> int:
-    return round(seconds * LOOPS_PER_S)
+    return round(seconds * LOOPS_PER_DATA_S)
 
 
 _READERS: Readers = {"aim": Aim, "side": Side, "casters": tuple, "buffs": tuple}

@@ -107,7 +107,8 @@ class Spells:
         if refusal(unit, spell, world.loop) != error_pb.Success:
             return
         unit.energy -= spell.energy
-        unit.casts_at = world.loop + spell.cooldown_loops
+        if spell.cooldown_loops:
+            unit.cools_until[spell.ability_id] = world.loop + spell.cooldown_loops
         if spell.aim is Aim.SELF:
             x, y, target = unit.x, unit.y, unit
         due = world.loop + spell.delay_loops
@@ -182,9 +183,11 @@ class Spells:
                 unit.shields = max(0.0, unit.shields - spell.takes_shields)
             if spell.heals:
                 unit.life = min(unit.type.life, unit.life + spell.heals)
-            if spell.takes_energy:
-                self._hurt([unit], unit.energy * spell.damage_per_energy)
-                unit.energy = 0.0
+            if spell.takes_energy or spell.takes_energy_share:
+                taken = max(spell.takes_energy, unit.energy * spell.takes_energy_share)
+                taken = min(unit.energy, taken)
+                self._hurt([unit], taken * spell.damage_per_energy)
+                unit.energy -= taken
         self._hurt(met, spell.damage)
 
     def _hurt(self, units: list[Unit], damage: float) -> None:
@@ -198,7 +201,8 @@ def refusal(unit: Unit, spell: Spell, loop: int) -> error_pb.ActionResult.ValueT
     """Success if a unit can cast a spell now, or why not."""
     if unit.energy < spell.energy:
         return error_pb.NotEnoughEnergy
-    return error_pb.Cooldown if loop < unit.casts_at else error_pb.Success
+    cools = loop < unit.cools_until.get(spell.ability_id, 0)
+    return error_pb.Cooldown if cools else error_pb.Success
 
 
 def can_meet(spell: Spell, owner: int, unit: Unit) -> bool:

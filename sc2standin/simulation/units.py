@@ -138,8 +138,8 @@ class Unit:
     """Tag of the deposit that a worker gathers from, 0 for none."""
     unseen: bool = False
     """True while it is cloaked and no enemy detects it."""
-    casts_at: int = 0
-    """The loop from which it may cast again."""
+    cools_until: dict[int, int] = field(default_factory=dict)
+    """The abilities of its spells with a cooldown, and the loop from which it may cast each."""
     buffs: dict[int, int] = field(default_factory=dict)
     """The ids of its buffs, and the loop at which each one ends."""
 

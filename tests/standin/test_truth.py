@@ -9,7 +9,7 @@ import pytest
 from s2clientprotocol import data_pb2 as data_pb
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from truth import catalog, experiments, units
+from truth import catalog, experiments, spells, units
 
 DEFAULTS = {
     "Unit": """<CUnit default="1"><Radius value="0.5"/><Mover value="Ground"/></CUnit>""",
@@ -138,6 +138,19 @@ def test_an_element_has_its_place_after_those_that_its_entry_inherits(mods):
     level = catalog.GameData(mods, ("core", "first"))["Upgrade"]["TeethLevel1"]
     values = [one.attributes["Value"] for one in level.items("EffectArray")]
     assert values == ["1", "1", "4", "teeth.dds"]
+
+
+def test_a_missile_speeds_up_from_rest():
+    delay = spells.SOURCES["EMP Round"]["delay_s"]
+    assert not isinstance(delay, str)
+    numbers = {"Abil/EMP/Range": 9.0, "Mover/EMP2Weapon/MotionPhases.Acceleration": 2.0}
+    slow, fast = (numbers | {"Mover/EMP2Weapon/MotionPhases.MaxSpeed": top} for top in (2.0, 8.0))
+    assert (delay(slow.__getitem__), delay(fast.__getitem__)) == (5.0, 3.0)
+
+
+def test_every_number_of_a_spell_has_a_source():
+    for name, facts in spells.ours().items():
+        assert facts.keys() - {"range", "energy", "cooldown_s"} <= spells.SOURCES[name].keys(), name
 
 
 NOT_YET = {

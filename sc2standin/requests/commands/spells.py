@@ -71,6 +71,6 @@ def _on_unit(
         return Order(OrderKind.CAST, target.x, target.y, 0, spell=spell)
     if not can_meet(spell, unit.owner, target):
         return error_pb.CantTargetThatUnit
-    if spell.takes_energy and not target.type.energy:
+    if spell.takes_energy_share and not target.type.energy:
         return error_pb.MustTargetUnitWithEnergy
     return Order(OrderKind.CAST, 0.0, 0.0, target.tag, spell=spell)

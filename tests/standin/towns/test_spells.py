@@ -87,7 +87,7 @@ def test_energy_is_needed_and_paid(offline, command):
     assert offline.act(command([raven], MISSILE, target=raven.tag)) == [error_pb.CantTargetThatUnit]
     assert offline.act(command([raven], MISSILE)) == [error_pb.MustTargetUnit]
     assert offline.act(command([raven], MISSILE, target=infestor.tag)) == [1]
-    offline.step(30)
+    offline.step(40)  # a missile that speeds up from rest flies to 10 cells in 36
     assert list(_one(offline, INFESTOR).buff_ids) == [279, 280]
     assert _one(offline, RAVEN).energy == pytest.approx(125, abs=2)
     offline.step(480)
@@ -100,8 +100,10 @@ def test_a_summoned_unit_fights_and_goes(offline, command):
     offline.step(60)
     assert offline.units(TURRET)
     assert _one(offline, ROACH).health < 145
-    offline.step(150)
-    assert not offline.units(TURRET)
+    offline.step(120)
+    assert offline.units(TURRET)
+    offline.step(60)
+    assert not offline.units(TURRET)  # after 224
 
 
 def test_a_shield_goes_with_its_sentry(offline, command):
@@ -158,6 +160,27 @@ def test_feedback_snipe_and_emp(offline, command):
     offline.act(command([ghost], SNIPE, target=_one(offline, ZEALOT).tag))
     offline.step(40)
     assert not offline.units(ZEALOT)
+
+
+def test_an_emp_takes_a_part_of_the_energy(offline, command):
+    offline.arena((GHOST, 1, 20, 30), (INFESTOR, 2, 27, 30))
+    for unit_type in (GHOST, INFESTOR):
+        _give_energy(offline, unit_type)
+    offline.act(command(offline.units(GHOST), EMP, (27, 30)))
+    offline.step(14)
+    assert _one(offline, INFESTOR).energy == pytest.approx(100, abs=1)
+
+
+def test_each_spell_has_a_cooldown_of_its_own(offline, command):
+    offline.arena((SENTRY, 1, 20, 30), (ZEALOT, 2, 50, 50))
+    _give_energy(offline, SENTRY)
+    offline.act(command(offline.units(SENTRY), SHIELD))
+    offline.step(2)
+    sentry = _one(offline, SENTRY)
+    assert offline.act(command([sentry], SHIELD)) == [error_pb.Cooldown]
+    assert offline.act(command([sentry], HALLUCINATION_OF_STALKERS)) == [1]
+    offline.step(2)
+    assert len(offline.units(STALKER)) == 2
 
 
 def test_transfusion_heals_and_chrono_boost_shows(offline, command):

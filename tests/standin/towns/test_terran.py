@@ -372,7 +372,7 @@ def test_a_scan_shows_a_place_and_what_is_cloaked(town, command):
     (effect,) = seen.raw_data.effects
     assert (effect.effect_id, effect.radius, _place(effect.pos[0])) == (6, 13.0, there)
     assert _one(session, DARK_TEMPLAR).cloak == raw_pb.CloakedDetected
-    session.step(210)
+    session.step(186)
     assert session.units(DARK_TEMPLAR)
     session.step(10)
     seen = session.observe()

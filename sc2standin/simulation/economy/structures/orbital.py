@@ -15,10 +15,10 @@ from sc2standin.simulation.world import Scan, World
 
 ENERGY = 50.0
 """Energy of a MULE and of a scan."""
-MULE_LOOPS = 1434
-"""How long a MULE works: 64 s of 22.4 loops."""
-SCAN_LOOPS = 220
-"""How long a scan lasts: 9.84 s of 22.4 loops."""
+MULE_LOOPS = 1440
+"""How long a MULE works: 90 s of 16 loops."""
+SCAN_LOOPS = 196
+"""How long a scan lasts: 12.2775 s of 16 loops."""
 SCAN_CELLS = 13.0
 """Radius of a scan, as in the table of effects."""
 
