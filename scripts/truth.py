@@ -1,7 +1,7 @@
 """How true the stand-in is to the game's own data; its numbers of unit types come from there.
 
     python scripts/truth.py write MODS      writes the numbers
-    python scripts/truth.py check MODS      compares them, and spells, with the data
+    python scripts/truth.py check MODS      compares them, and spells and upgrades, with the data
     python scripts/truth.py score           measures the stand-in as a client would
 
 MODS is the folder with the game's mods as XML (`core.sc2mod`, `liberty.sc2mod` and so on, each with
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from truth import catalog, experiments, spells, units
+from truth import catalog, experiments, spells, units, upgrades
 
 from sc2pool.cli.bench.output import markdown
 from sc2standin.data import jsonc, tables
@@ -47,9 +47,9 @@ def written(path: Path, folder: Path) -> str:
 
 
 def differing(folder: Path) -> Iterator[str]:
-    """The lines of spells, whose numbers are written by hand: ours, the data's."""
+    """The lines of spells and upgrades, whose numbers are written by hand: ours, the data's."""
     game = catalog.GameData(folder, catalog.MELEE)
-    for part in (spells,):
+    for part in (spells, upgrades):
         ours, theirs = part.ours(), part.in_catalogs(game)
         for name in ours | theirs:
             if ours.get(name) != theirs.get(name):

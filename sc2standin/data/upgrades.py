@@ -1,7 +1,7 @@
 """Upgrades: damage and armor by levels, and other numbers of some unit types.
 
-The numbers are in `upgrades.jsonc`, those of stimpacks here: the real game's of patch 5.0.3 as far
-as known; see the data file.
+The numbers are in `upgrades.jsonc`, those of stimpacks and of structures' armor here: the real
+game's of patch 5.0.3. `scripts/truth.py check` compares them with the game's data.
 
 Rules they keep: a level adds to each attack of a weapon, and to the armor that each attack meets;
 what else an upgrade changes makes its owner's units of a type of their own, with the same id
@@ -47,21 +47,24 @@ _ARMOR_OF: dict[str, int] = {
 
 
 class Change(NamedTuple):
-    """Additions to numbers of a unit type."""
+    """Additions to numbers of a unit type and of its first weapon."""
 
-    units: tuple[str, ...]
     life: float = 0.0
     armor: float = 0.0
     speed_per_s: float = 0.0
+    acceleration: float = 0.0
     range: float = 0.0
     bonus: float = 0.0
-    cooldown_s: float = 0.0
+    rate: float = 0.0
+    """The part by which the weapon fires more often."""
 
 
 _CHANGES = {
-    entry["id"]: Change(**entry["changes"]) for entry in UPGRADES.values() if "changes" in entry
+    entry["id"]: {name: Change(**change) for name, change in entry["changes"].items()}
+    for entry in UPGRADES.values()
+    if "changes" in entry
 }
-"""The changes of single upgrades."""
+"""The changes of single upgrades, by the names of the unit types."""
 
 
 class Stimpack(NamedTuple):
@@ -139,7 +142,7 @@ def upgraded_hit(attacker: UnitType, attack: int, target: UnitType, armor_points
 def variant(kind: UnitType, done: frozenset[int], *, stimmed: bool = False) -> UnitType:
     """The type of a player's units of a type, by the upgrades it has; with a stimpack or not."""
     plain = kind.variant_of or kind
-    ids = tuple(id for id, change in _CHANGES.items() if id in done and plain.name in change.units)
+    ids = tuple(id for id, changes in _CHANGES.items() if id in done and plain.name in changes)
     stim = stimmed and plain.name in STIMPACKS
     return _variant(plain, ids, stim) if ids or stim else plain
 
@@ -147,19 +150,20 @@ def variant(kind: UnitType, done: frozenset[int], *, stimmed: bool = False) -> U
 @lru_cache(maxsize=1024)  # so that there is one object of each
 def _variant(plain: UnitType, ids: tuple[int, ...], stimmed: bool) -> UnitType:
     kind, weapon = plain, plain.weapon
-    for change in (_CHANGES[id] for id in ids):
+    for change in (_CHANGES[id][plain.name] for id in ids):
         kind = replace(
             kind,
             life=kind.life + change.life,
             armor=kind.armor + change.armor,
             speed_per_s=kind.speed_per_s + change.speed_per_s,
+            acceleration=kind.acceleration + change.acceleration,
         )
         if weapon is not None:
             bonus = weapon.bonus and (weapon.bonus[0], weapon.bonus[1] + change.bonus)
             weapon = replace(
                 weapon,
                 range=weapon.range + change.range,
-                cooldown_s=weapon.cooldown_s + change.cooldown_s,
+                cooldown_s=weapon.cooldown_s / (1 + change.rate),
                 bonus=bonus,
             )
     buff_id = 0

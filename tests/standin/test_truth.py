@@ -9,7 +9,7 @@ import pytest
 from s2clientprotocol import data_pb2 as data_pb
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from truth import catalog, experiments, spells, units
+from truth import catalog, experiments, spells, units, upgrades
 
 DEFAULTS = {
     "Unit": """<CUnit default="1"><Radius value="0.5"/><Mover value="Ground"/></CUnit>""",
@@ -138,6 +138,20 @@ def test_an_element_has_its_place_after_those_that_its_entry_inherits(mods):
     level = catalog.GameData(mods, ("core", "first"))["Upgrade"]["TeethLevel1"]
     values = [one.attributes["Value"] for one in level.items("EffectArray")]
     assert values == ["1", "1", "4", "teeth.dds"]
+
+
+def test_a_level_adds_damage_and_to_the_bonus_that_is_there(mods):
+    game = catalog.GameData(mods, ("core", "first"))
+    dog, level = game["Unit"]["Dog"], game["Upgrade"]["TeethLevel1"]
+    assert upgrades.changes(game, level, dog, by_level=True) == {"damage": [1, 1]}
+
+
+def test_an_upgrade_sets_and_adds(mods):
+    game = catalog.GameData(mods, ("core", "first"))
+    upgrade, unit = game["Upgrade"]["Running"], game["Unit"]
+    dog = upgrades.changes(game, upgrade, unit["Dog"], by_level=False)
+    assert dog == {"speed_per_s": 1.046875, "rate": 0.5}
+    assert not upgrades.changes(game, upgrade, unit["House"], by_level=False)
 
 
 def test_a_missile_speeds_up_from_rest():

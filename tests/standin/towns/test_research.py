@@ -9,6 +9,8 @@ from s2clientprotocol import query_pb2 as query_pb
 
 from sc2standin.data.research import RESEARCH, UPGRADES
 from sc2standin.data.tables import read
+from sc2standin.data.unit_types import TYPE_BY_NAME
+from sc2standin.data.upgrades import levels, variant
 
 TECH_LAB, BARRACKS, BAY, ARMORY, BARRACKS_LAB, MARINE = 5, 21, 22, 29, 37, 48
 WEAPONS, WEAPONS_1, WEAPONS_2, ARMOR, ARMOR_1, HI_SEC = 3698, 652, 653, 3697, 656, 650
@@ -323,8 +325,28 @@ def test_research_agrees_with_the_tables():
     for name, entry in UPGRADES.items():
         first = f"{name}Level1" if "general_id" in entry else name
         assert upgrades[entry["id"]].name == first
-        changed = entry.get("changes", {"units": ()})["units"]
-        assert {*changed, *entry.get("damage", ()), *entry.get("armor_of", ())} <= names, name
+        assert {
+            *entry.get("changes", ()),
+            *entry.get("damage", ()),
+            *entry.get("armor_of", ()),
+        } <= names, name
+
+
+def test_an_upgrade_changes_each_type_as_much_as_the_game_does():
+    def changed(name: str):
+        return variant(TYPE_BY_NAME[name], frozenset(one.id for one in RESEARCH))
+
+    adept, before = changed("Adept").weapon, TYPE_BY_NAME["Adept"].weapon
+    assert adept.cooldown_s == pytest.approx(before.cooldown_s / 1.45)
+    assert changed("Overlord").speed_per_s == pytest.approx(1.879, abs=1e-3)
+    assert changed("Overseer").speed_per_s == pytest.approx(3.375)
+    assert changed("Observer").acceleration == pytest.approx(3.1875)
+
+
+@pytest.mark.parametrize("name", ["ThorAP", "LiberatorAG", "LurkerMPBurrowed"])
+def test_levels_count_in_each_mode(name):
+    found = levels(TYPE_BY_NAME[name], frozenset(one.id for one in RESEARCH))
+    assert (found.attack, found.armor) == (3, 3)
 
 
 def test_a_score_counts_what_upgrades_cost(town, command):

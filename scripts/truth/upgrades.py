@@ -1,0 +1,112 @@
+"""What upgrades change of the stand-in's unit types, out of the game's catalogs.
+
+Left out is a bonus against what a weapon has no bonus against without the upgrade, and the speed of
+what cannot walk without it.
+"""
+
+from __future__ import annotations
+
+from s2clientprotocol import common_pb2 as common
+
+from sc2standin.data import jsonc, upgrades
+from sc2standin.data.research import LEVELS, UPGRADES
+from sc2standin.data.spells import SPELLS
+from sc2standin.data.unit_types import STRUCTURE, TYPE_BY_NAME, files
+from truth.catalog import GameData, Node
+from truth.units import AT_ONCE, Facts, damage_of, in_order, rounded, weapons
+
+OF_UNITS = {
+    "life": "LifeMax",
+    "armor": "LifeArmor",
+    "shields_armor": "ShieldArmor",
+    "speed_per_s": "Speed",
+    "acceleration": "Acceleration",
+}
+"""Our fields and the catalogs', for plain numbers of a unit."""
+NAMES = [name for name, _ in jsonc.read(files.NUMBERS)]
+MARKERS = {spell.marker for spell in SPELLS}
+"""What lies there until a spell acts: the game lets nobody hit it."""
+
+
+def ours() -> dict[str, Facts]:
+    """What each upgrade, or a level of it, changes of each unit type: by our data and our code."""
+    found: dict[str, Facts] = {}
+    for name, entry in UPGRADES.items():
+        changed: dict[str, Facts] = {kind: {"armor": 1} for kind in entry.get("armor_of", ())}
+        for kind in (TYPE_BY_NAME[one] for one in NAMES if one not in MARKERS):
+            in_terran = kind.race == common.Terran and STRUCTURE in kind.attributes
+            if entry["id"] == upgrades.STRUCTURE_ARMOR and in_terran:
+                changed[kind.name] = {"armor": upgrades.STRUCTURE_ARMOR_POINTS}
+            if entry["id"] == upgrades.PROTOSS_SHIELDS and kind.race == common.Protoss:
+                changed[kind.name] = {"shields_armor": 1}
+        for field in ("damage", "damage_on_air"):
+            for kind_name, gain in entry.get(field, {}).items():
+                changed.setdefault(kind_name, {})[field] = gain
+        for kind_name, change in entry.get("changes", {}).items():
+            changed[kind_name] = {field: rounded(value) for field, value in change.items()}
+        found |= {f"{name}, {kind_name}": facts for kind_name, facts in changed.items()}
+    return found
+
+
+def in_catalogs(game: GameData) -> dict[str, Facts]:
+    """The same by the catalogs; levels that change different numbers have a line each."""
+    found: dict[str, Facts] = {}
+    for name, entry in UPGRADES.items():
+        by_level = "general_id" in entry
+        ids = [f"{name}Level{level + 1}" for level in range(LEVELS)] if by_level else [name]
+        for kind_name in (one for one in NAMES if one in game["Unit"]):
+            for id in ids:
+                facts = changes(game, game["Upgrade"][id], game["Unit"][kind_name], by_level)
+                first = found.get(f"{name}, {kind_name}", {})
+                if facts != first:
+                    found[f"{name if id == ids[0] else id}, {kind_name}"] = facts
+    return found
+
+
+def changes(game: GameData, upgrade: Node, unit: Node, by_level: bool) -> Facts:
+    """What an upgrade adds to the numbers of a unit type, if it adds anything."""
+    path = f"Unit,{unit.attributes['id']}"
+    facts: Facts = {
+        field: _added(upgrade, f"{path},{theirs}", unit.number(theirs))
+        for field, theirs in OF_UNITS.items()
+    }
+    if not unit.number("Speed"):
+        facts["speed_per_s"] = 0.0
+    if not 0 < unit.number("Acceleration") < AT_ONCE:
+        facts["acceleration"] = 0.0
+    links = (link.attributes.get("Link", "") for link in unit.items("WeaponArray"))
+    known = (game["Weapon"][one] for one in links if one in game["Weapon"])
+    fired = (weapon for weapon in known if "Disabled" not in weapon.flags("Options"))
+    found = zip(weapons(game, unit), fired, strict=True)
+    weapon = in_order([one | _added_to(game, upgrade, node, one) for one, node in found])
+    if weapon and by_level:
+        facts["damage"] = weapon["more"]
+        on_air = weapon.get("other") or {}
+        if on_air.get("targets") == "Air" and on_air["more"] != weapon["more"]:
+            facts["damage_on_air"] = on_air["more"]
+    elif weapon:
+        facts |= {"bonus": weapon["more"][1], "range": weapon["further"], "rate": weapon["faster"]}
+    return {field: value for field, value in facts.items() if value not in (0, [0, 0])}
+
+
+def _added_to(game: GameData, upgrade: Node, weapon: Node, known: Facts) -> Facts:
+    """What an upgrade adds to the numbers of a weapon."""
+    name, effect = weapon.attributes["id"], damage_of(game, weapon.text("DisplayEffect")) or Node()
+    bonus = f"AttributeBonus[{known.get('bonus', [''])[0]}]"
+    paths = (f"Effect,{effect.attributes.get('id')},{field}" for field in ("Amount", bonus))
+    return {
+        "more": [_added(upgrade, path) for path in paths],
+        "further": _added(upgrade, f"Weapon,{name},Range", weapon.number("Range")),
+        "faster": _added(upgrade, f"Weapon,{name},RateMultiplier"),
+    }
+
+
+def _added(upgrade: Node, reference: str, before: float = 0.0) -> float:
+    """What an upgrade adds to a number of the catalogs, or puts in its place."""
+    added = 0.0
+    for one in upgrade.items("EffectArray"):
+        if one.attributes.get("Reference") == reference:
+            value = rounded(float(one.attributes.get("Value", 0)))
+            sets = one.attributes.get("Operation") == "Set"
+            added = value - rounded(before) if sets else added + value
+    return rounded(added)
