@@ -79,6 +79,8 @@ def from_catalogs(game: GameData, name: str) -> Facts:
     unit = game["Unit"][name]
     facts: Facts = {ours: rounded(unit.number(theirs)) for ours, theirs in BODY.items()}
     facts["radius"], facts["footprint"] = _ground(game, unit)
+    apart = rounded(unit.number("SeparationRadius"))
+    facts["separation"] = apart if facts["speed_per_s"] and apart != facts["radius"] else 0
     facts["attributes"] = [one for one in ATTRIBUTES if one in unit.flags("Attributes")]
     facts["minerals"] = int(unit.number("CostResource", "Minerals"))
     facts["vespene"] = int(unit.number("CostResource", "Vespene"))

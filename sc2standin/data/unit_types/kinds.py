@@ -130,6 +130,8 @@ class UnitType:
     shields: float = 0.0
     armor: float = 0.0
     radius: float = 0.375
+    separation: float = 0.0
+    """The radius of the room that it keeps among units that walk; 0 if that is `radius`."""
     speed_per_s: float = 0.0
     sight: float = 0.0
     weapon: WeaponType | None = None
@@ -224,6 +226,11 @@ class UnitType:
     def invulnerable(self) -> bool:
         """True for scenery: it has no life, cannot be attacked and blocks no unit."""
         return self.life == 0
+
+    @cached_property
+    def room(self) -> float:
+        """The radius within which it keeps off others that walk, in cells."""
+        return self.separation or self.radius
 
     @cached_property
     def gain(self) -> float:
