@@ -114,8 +114,6 @@ class Game:
         self.terrain = Terrain(scenario)
         # Not drawn from the placement's generator: where units stand does not depend on fights.
         self.world = World(int(seed.generate_state(1)[0]), clients)
-        # The returns of SMAC's players were taken with it; the real game has it on no map.
-        self.world.armored_shields = scenario.is_battle
         self._asked: list[_Asked] = []
         """The requests that take effect in later loops."""
         self.units_asked: Counter[int] = Counter()

@@ -160,8 +160,6 @@ class World:
 
         self.reaction_loops = 0
         """Longest time that a unit needs to aim at a target that it chooses by itself."""
-        self.armored_shields = False
-        """True if armor takes something off the damage to shields, too."""
         self.doomed: list[int] = []
         """Tags of the units that die at the end of this loop."""
         self.population_version = 0

@@ -2,8 +2,8 @@
 
 Rules it keeps:
 - damage takes the shields first, then the life; a unit without life dies at the end of the loop;
-- armor protects the life, and levels of shields the shields (but see `World.armored_shields`), from
-  each blow of an attack; all attacks of a loop meet the shields that were there before it;
+- armor protects the life, and levels of shields the shields, from each blow of an attack; all
+  attacks of a loop meet the shields that were there before it;
 - the units of a player in god mode take none;
 - a beam also hits the target's neighbours, on a line across the shot;
 - a blast hits all that stand around the target, own units too, the nearest ones most;
@@ -14,6 +14,7 @@ Rules it keeps:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import sqrt
 
 from s2clientprotocol import debug_pb2 as debug_pb
 
@@ -23,11 +24,14 @@ from sc2standin.simulation.fights.pairs import TINY, hostile, is_target
 from sc2standin.simulation.units import ME, Unit, way_to
 from sc2standin.simulation.world import World
 
+BEAM_RADIUS = 0.15
+"""Half the width of a colossus' beam, in cells: `ThermalLancesE` of the game's effects."""
+
 
 def damage_of(world: World, shooter: Unit, target: Unit) -> float:
     """Damage of one whole attack of a unit on another one."""
     upgrades = world.upgrades
-    shielded = target.shields > 0.0 and not world.armored_shields
+    shielded = target.shields > 0.0
     if not upgrades.count and not shielded:
         return HIT[shooter.type, target.type]
     attack = upgrades.levels_of(shooter.owner, shooter.type).attack
@@ -77,15 +81,15 @@ def harm(world: World, target: Unit, damage: float) -> bool:
 
 
 def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list[Unit]:
-    """The other enemies that a beam hits: across the shot, within `reach` of the target."""
+    """The other enemies that a beam hits: across the shot, `reach` to both sides of the target."""
     x, y, length = way_to(shooter, target.x, target.y)
     x, y = x / max(length, TINY), y / max(length, TINY)
     found = []
     for unit in units:
         off_x, off_y = unit.x - target.x, unit.y - target.y
         along, across = abs(off_x * x + off_y * y), abs(off_x * y - off_y * x)
-        radius = unit.type.radius
-        near = along <= radius and across - radius <= reach
+        beyond = max(0.0, across - reach)
+        near = sqrt(along * along + beyond * beyond) <= BEAM_RADIUS + unit.type.radius
         if near and unit is not target and is_target(shooter, unit):
             found.append(unit)
     return found
