@@ -23,7 +23,7 @@ from sc2standin.simulation.fights.cloak import detect
 from sc2standin.simulation.fights.combat import Combat
 from sc2standin.simulation.fights.healing import heal
 from sc2standin.simulation.fights.pair_loops import pairs_of
-from sc2standin.simulation.fights.pairs import STILL, TINY, Pushes
+from sc2standin.simulation.fights.pairs import STILL, TINY
 from sc2standin.simulation.paths.detours import Detours
 from sc2standin.simulation.paths.routes import Routes
 from sc2standin.simulation.terrain import Terrain
@@ -33,7 +33,10 @@ from sc2standin.simulation.world import World
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""In a crowd of n, a pushed unit has arrived within this many cells times the square root of n."""
+"""In a crowd of n, a unit that is held up has arrived within this many cells times the square root
+of n."""
+HELD_UP_SHARE = 0.3
+"""A unit that moves less than this share of what it wanted to is held up."""
 SEARCH_INTERVAL_LOOPS = 4
 """Loops in which units that can attack bystanders look for them once."""
 _MOVE, _ATTACK, _CAST = OrderKind.MOVE, OrderKind.ATTACK, OrderKind.CAST
@@ -80,29 +83,30 @@ class Mover:
                 self._routes.update()
                 self._routes.forget_dead()
         pairs, bystanders = self._pairs, self._bystanders
-        crowd = len(pairs.units) > 1
         pairs.measure()
-        pushes = pairs.pushes() if crowd else None
         self._follows = self._speeds_up = False
-        ways = self._ways(pairs.units, pushes)
+        ways = self._ways(pairs.units)
         fights = self._combat.fight(pairs, bystanders, ways)
         if pairs.healers:
             fights |= heal(world, pairs, ways)
         if self._detours is not None:
             self._go_around(self._detours, pairs.units, ways)
-        self._set_off(pairs.units, ways, pushes)
+        if pairs.hostile:
+            pairs.take_note(ways)
+            pairs.steer(ways)
+        touch = self._set_off(ways)
         world.plan_until = world.loop + 1
-        if fights or pushes is not None or self._follows or self._speeds_up or world.cloaked:
+        if fights or touch or self._follows or self._speeds_up or world.cloaked:
             return
         loops = _loops_until_arrival(pairs.units, ways)
-        if crowd and loops > 1.0:
+        if len(pairs.units) > 1 and loops > 1.0:
             velocities = {unit: (vx, vy) for unit, vx, vy in self._moving}
             loops = min(loops, pairs.loops_until_contact(velocities))
         if bystanders is not None:
             loops = min(loops, SEARCH_INTERVAL_LOOPS)
         world.plan_until = world.loop + max(1, int(min(loops, NEVER)))
 
-    def _ways(self, units: list[Unit], pushes: Pushes | None) -> list[Way | None]:
+    def _ways(self, units: list[Unit]) -> list[Way | None]:
         """The way of each unit by its order; orders of arrived units are ended."""
         # Only one unit of a crowd can stand on the point itself; the others stop around it.
         crowded = CROWD_SPACING * sqrt(len(units))
@@ -111,8 +115,8 @@ class Mover:
             if unit.order.kind < _MOVE
             else self._stand(unit)
             if not unit.type.step
-            else self._way(unit, crowded if pushes and i in pushes else ARRIVED)
-            for i, unit in enumerate(units)
+            else self._way(unit, crowded if unit.held_up else ARRIVED)
+            for unit in units
         ]
 
     def _stand(self, unit: Unit) -> Way | None:
@@ -165,48 +169,52 @@ class Mover:
                 ways[i] = way_to(unit, x, y)
                 self._follows = True
 
-    def _set_off(self, units: list[Unit], ways: list[Way | None], pushes: Pushes | None) -> None:
-        """Set facing and velocity of each unit."""
-        moving = self._moving = []
-        routes, terrain = self._routes, self._terrain
-        low_x, low_y, high_x, high_y = terrain.bounds
-        cliffs = self._detours is not None
-        if cliffs and pushes is None:
-            pushes = {}
-        for i, unit in enumerate(units):
-            way, here_x, here_y = ways[i], unit.x, unit.y
-            vx = vy = 0.0
+    def _set_off(self, ways: list[Way | None]) -> bool:
+        """Set facing and velocity of each unit; True if units keep others off."""
+        units = self._pairs.units
+        vxs, vys = [0.0] * len(units), [0.0] * len(units)
+        for i, (unit, way) in enumerate(zip(units, ways, strict=True)):
             if way is None:
                 unit.pace = 0.0
-            else:
-                way_x, way_y, distance = way
-                step = unit.type.step
-                if unit.type.gain and distance > 0.0:
-                    step = unit.pace = min(step, unit.pace + unit.type.gain)
-                    self._speeds_up |= step < unit.type.step
-                if distance > 0.0 and step > 0.0:
-                    loops = distance / step
-                    vx, vy = (way_x / loops, way_y / loops) if loops > 1.0 else (way_x, way_y)
-                    unit.facing = atan2(way_y, way_x) % tau
-            if pushes is not None:
-                push_x, push_y = pushes.get(i, STILL)
-                there_x, there_y = here_x + vx + push_x, here_y + vy + push_y
-                # No unit is pushed off the ground.
-                if cliffs or not (low_x <= there_x <= high_x and low_y <= there_y <= high_y):
-                    there_x, there_y = terrain.slide(
-                        here_x, here_y, there_x, there_y, unit.type.aloft
-                    )
-                vx, vy = there_x - here_x, there_y - here_y
-                # No unit is pushed into a wall; one that stands in it may get out.
-                if (
-                    routes is not None
-                    and not unit.type.aloft
-                    and routes.is_blocked(there_x, there_y)
-                    and not routes.is_blocked(here_x, here_y)
-                ):
-                    vx = vy = 0.0
+                continue
+            way_x, way_y, distance = way
+            step = unit.type.step
+            if unit.type.gain and distance > 0.0:
+                step = unit.pace = min(step, unit.pace + unit.type.gain)
+                self._speeds_up |= step < unit.type.step
+            if distance > 0.0 and step > 0.0:
+                share = step / distance
+                vxs[i], vys[i] = (way_x * share, way_y * share) if share < 1.0 else (way_x, way_y)
+                unit.facing = atan2(way_y, way_x) % tau
+        wishes = [sqrt(vx * vx + vy * vy) for vx, vy in zip(vxs, vys, strict=True)]
+        touch = len(units) > 1 and self._pairs.keep_apart(vxs, vys)
+        moving = self._moving = []
+        for unit, wish, velocity in zip(units, wishes, zip(vxs, vys, strict=True), strict=True):
+            guarded = touch or self._detours is not None
+            vx, vy = self._on_ground(unit, *velocity) if guarded else velocity
+            unit.held_up = sqrt(vx * vx + vy * vy) < HELD_UP_SHARE * wish
             if vx != 0.0 or vy != 0.0:
                 moving.append((unit, vx, vy))
+        return touch
+
+    def _on_ground(self, unit: Unit, vx: float, vy: float) -> Point:
+        """A velocity by which a unit stays off cliffs and walls."""
+        here_x, here_y = unit.x, unit.y
+        there_x, there_y = here_x + vx, here_y + vy
+        terrain, routes = self._terrain, self._routes
+        low_x, low_y, high_x, high_y = terrain.bounds
+        inside = low_x <= there_x <= high_x and low_y <= there_y <= high_y
+        if self._detours is not None or not inside:
+            there_x, there_y = terrain.slide(here_x, here_y, there_x, there_y, unit.type.aloft)
+        # No unit is pushed into a wall; one that stands in it may get out.
+        if (
+            routes is not None
+            and not unit.type.aloft
+            and routes.is_blocked(there_x, there_y)
+            and not routes.is_blocked(here_x, here_y)
+        ):
+            return STILL
+        return there_x - here_x, there_y - here_y
 
 
 def _loops_until_arrival(units: list[Unit], ways: list[Way | None]) -> float:

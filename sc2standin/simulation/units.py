@@ -124,6 +124,12 @@ class Unit:
     """Loop of the last hit on its shields or life."""
     engaged: int = 0
     """Tag of the unit that the weapon is aimed at, 0 for none."""
+    chases: int = 0
+    """Tag of the unit that it walks up to, to fire at it, 0 for none."""
+    held_up: bool = False
+    """True if others kept it from walking in the last loop."""
+    turn: int = 0
+    """The side on which it walks around others: 1 for the left, -1 for the right, 0 for none."""
     noticed: int = 0
     """Tag of the unit that it last chose to fire at by itself, 0 for none."""
     order: Order = STOPPED

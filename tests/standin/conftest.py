@@ -312,8 +312,6 @@ def pair_ways(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Iterator[None]]:
         if pair_loops.Compiled is not None:
             yield
         monkeypatch.setattr(pair_loops, "Compiled", None)
-        for many in (1, 1000):
-            monkeypatch.setattr(pair_loops, "MANY", many)
-            yield
+        yield
 
     return ways

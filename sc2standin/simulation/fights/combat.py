@@ -71,6 +71,7 @@ class Combat:
             bystanders.measure()
         for i, (unit, weapon) in enumerate(zip(pairs.units, pairs.weapons, strict=True)):
             target, gap = _NOBODY
+            unit.chases = 0
             if weapon is not None and not _holds_fire(unit):
                 target, gap = _choose_target(pairs, bystanders, i, weapon)
             if weapon is None or target is None:
@@ -86,6 +87,7 @@ class Combat:
                     shots.append((unit, fired, target))
             else:
                 unit.lower_weapon()
+                unit.chases = target.tag
                 ways[i] = self._approach(unit, target, ways[i])
         for unit, fired, target in shots:
             self._fire(pairs, unit, fired, target, damage)

@@ -1,7 +1,7 @@
-"""Which way to look at all pairs is used: the compiled loop if it is there, else by their number.
+"""Which loops over all pairs are used: the compiled ones if they are there.
 
 Rule it keeps: it changes how fast a loop is and nothing else, so two processes of one match may
-differ in it. SC2POOL_PURE=1 leaves it out, as an installation without a compiler does.
+differ in it. SC2POOL_PURE=1 leaves them out, as an installation without a compiler does.
 """
 
 from __future__ import annotations
@@ -9,19 +9,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from sc2standin.simulation.fights.pairs import (
-    MANY,
-    NO_TOUCH,
-    PUSH_SHARE,
-    TINY,
-    Few,
-    Many,
-    Pairs,
-)
+from sc2standin.simulation.fights.pairs import AHEAD, GRAZE, NO_TOUCH, ROUNDS, TINY, TURNS, Pairs
 from sc2standin.simulation.world import World
 
 Compiled: type[Pairs] | None = None
-"""A loop over the pairs that is faster than both others for any number; None if it is not there."""
+"""The loops over the pairs, compiled; None if they are not there."""
 
 if os.environ.get("SC2POOL_PURE", "0") == "0":
     with suppress(ImportError):
@@ -30,14 +22,12 @@ if os.environ.get("SC2POOL_PURE", "0") == "0":
         class _Compiled(Geometry, Pairs):
             def __init__(self, world: World) -> None:
                 Pairs.__init__(self, world)
-                told = (self.units, self._targets, self.scan, self.closest)
-                self.lay_out(*told, NO_TOUCH, TINY, PUSH_SHARE)
+                told = (self.units, self.index, self._targets, self.scan, self.closest)
+                self.lay_out(*told, NO_TOUCH, TINY, AHEAD, GRAZE, ROUNDS, TURNS)
 
         Compiled = _Compiled
 
 
 def pairs_of(world: World) -> Pairs:
     """The pairs of the world's units."""
-    if Compiled is not None:
-        return Compiled(world)
-    return Few(world) if len(world.walkers) < MANY else Many(world)
+    return Pairs(world) if Compiled is None else Compiled(world)

@@ -1,9 +1,6 @@
-"""Pairs of units that walk: who overlaps, who is nearest, when two of them meet.
+"""Pairs of units that walk: who is nearest, who is in whose way, when two of them meet.
 
-There are two ways to look at all pairs, with the same results to the last bit: `Few` loops over
-them, `Many` uses square arrays. One operation on arrays costs as much as the loop over ten pairs,
-whatever their number, so the loop is faster for few units and much slower for many. `pair_loops`
-chooses, and has a third one, compiled, which is faster than both.
+`pair_loops` has the same loops compiled, with the same results to the last bit.
 
 Rules it keeps: a sum is taken in the order of the units; a distance is the root of a sum of squares
 (`math.hypot` and `math.dist` round differently).
@@ -12,35 +9,44 @@ Rules it keeps: a sum is taken in the order of the units; a distance is the root
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from enum import IntEnum
 from math import sqrt
 
-import numpy as np
-
-from sc2standin.simulation.units import NEUTRAL, Point, Unit
+from sc2standin.simulation.units import NEUTRAL, Point, Unit, Way
 from sc2standin.simulation.world import World
-
-MANY = 26
-"""Number of units from which on arrays are faster, in fights of equal sides."""
 
 MIN_SCAN = 5.0
 SCAN_MARGIN = 0.5
 """Scan range beyond the weapon's range, in cells; the scan range is at least MIN_SCAN."""
 
-PUSH_SHARE = 0.25
-"""Share of an overlap that each of the two units moves away in one loop."""
 TINY = 1e-9
-
 NO_TOUCH = -1.0
 """Distance at which a unit touches another one that it passes over, or under: never."""
-
 STILL = (0.0, 0.0)
 
-Pushes = dict[int, Point]
-"""Push of each unit that others move away, in cells per loop; by index."""
+ROUNDS = 3
+"""How often all pairs are moved apart in one loop: moving one may push it into the next."""
+AHEAD = 1.0
+"""Distance that a unit looks ahead for others in its way, in cells."""
+GRAZE = 0.98
+"""Share of the distance at which two touch within which one is in the other's way."""
+TURNS = tuple(
+    (math.cos(angle), math.sin(angle)) for angle in (math.pi / 12 * k for k in range(1, 9))
+)
+"""The directions in which a unit may walk around others: cosine and sine of the turn, to 120°."""
 
 
-class Pairs(ABC):
+class Ground(IntEnum):
+    """How a unit stands its ground towards others that walk."""
+
+    YIELDS = 0
+    IS_HELD_UP = 1
+    """Others that could push it aside rather walk around it."""
+    FIGHTS = 2
+    """Nobody pushes it aside."""
+
+
+class Pairs:
     """The units that walk, numbered, until one is created, dies or is detected; their places."""
 
     def __init__(self, world: World) -> None:
@@ -66,6 +72,7 @@ class Pairs(ABC):
         self.closest = [_closest(unit) for unit in units]
         """Gap below which each unit cannot fire at another one."""
         self._radius = [unit.type.radius for unit in units]
+        self._ground = [Ground.YIELDS] * len(units)
         self._x: list[float] = []
         self._y: list[float] = []
 
@@ -79,26 +86,169 @@ class Pairs(ABC):
         dx, dy = self._x[j] - self._x[i], self._y[j] - self._y[i]
         return sqrt(dx * dx + dy * dy) - (self._radius[i] + self._radius[j])
 
-    @abstractmethod
     def nearest_enemy(self, i: int) -> tuple[int, float]:
         """The nearest enemy of a unit that is not too close, and its gap; the older of two.
 
         The gap is infinite if there is none.
         """
+        xs, ys, radius = self._x, self._y, self._radius
+        x, y, own_radius, closest = xs[i], ys[i], radius[i], self.closest[i]
+        nearest, least = -1, math.inf
+        for j in self._targets[i]:
+            dx, dy = xs[j] - x, ys[j] - y
+            gap = sqrt(dx * dx + dy * dy) - (own_radius + radius[j])
+            if closest <= gap < least:
+                nearest, least = j, gap
+        return nearest, least
 
-    @abstractmethod
-    def pushes(self) -> Pushes | None:
-        """The pushes by which units that overlap move apart; None if no units overlap.
+    def take_note(self, ways: list[Way | None]) -> None:
+        """Take note of how each unit stands its ground in this loop."""
+        for i, unit in enumerate(self.units):
+            if ways[i] is not None:
+                self._ground[i] = Ground.IS_HELD_UP if unit.held_up else Ground.YIELDS
+            else:
+                self._ground[i] = Ground.FIGHTS if unit.engaged else Ground.YIELDS
 
-        Two units at the same point separate along the x axis, the older one to the left.
+    def steer(self, ways: list[Way | None]) -> None:
+        """Lead the ways of units on the ground around those that fight or are held up.
+
+        A unit turns as little as it must, and then keeps to its side; where all is closed it walks
+        straight on.
         """
+        for i, way in enumerate(ways):
+            unit = self.units[i]
+            if way is not None and way[2] > 0.0 and not unit.type.aloft:
+                ways[i] = self._around(i, unit, way)
 
-    @abstractmethod
+    def _around(self, i: int, unit: Unit, way: Way) -> Way:
+        x, y, distance = way
+        x, y = x / distance, y / distance
+        ahead = min(AHEAD, distance)
+        near = self._near(i, self.index.get(unit.chases or unit.order.target_tag, -1), ahead)
+        turn = unit.turn
+        if not near or not _is_closed(near, x, y, ahead):
+            unit.turn = 0
+            return way
+        count = len(TURNS)
+        for attempt in range(2 * count):
+            if turn:
+                side, k = turn if attempt < count else -turn, attempt % count
+            else:
+                side, k = -1 if attempt % 2 else 1, attempt // 2
+            cosine, sine = TURNS[k][0], TURNS[k][1] * side
+            to_x, to_y = x * cosine - y * sine, x * sine + y * cosine
+            if not _is_closed(near, to_x, to_y, ahead):
+                unit.turn = side
+                return to_x * distance, to_y * distance, distance
+        return way
+
+    def _near(self, i: int, target: int, ahead: float) -> list[tuple[float, float, float]]:
+        """Those that may be in a unit's way: the offset of each, and how near it may come."""
+        found = []
+        for j, ground in enumerate(self._ground):
+            if not ground or j in (i, target) or self.units[j].type.aloft:
+                continue
+            dx, dy = self._x[j] - self._x[i], self._y[j] - self._y[i]
+            touch = self._touch(i, j)
+            reach = touch + ahead
+            if dx * dx + dy * dy < reach * reach:
+                found.append((dx, dy, touch * GRAZE))
+        return found
+
+    def _touch(self, i: int, j: int) -> float:
+        """The distance at which two units touch."""
+        kind, other = self.units[i].type, self.units[j].type
+        return kind.room + other.room if kind.aloft == other.aloft else NO_TOUCH
+
+    def keep_apart(self, vx: list[float], vy: list[float]) -> bool:
+        """Change velocities by which units would overlap; True if there are such.
+
+        Of two one half of the overlap is taken from each, or all of it from one if the other one
+        fights. Two units at the same point separate along the x axis, the older one to the left.
+        """
+        count, units = len(self.units), self.units
+        xs = [self._x[i] + vx[i] for i in range(count)]
+        ys = [self._y[i] + vy[i] for i in range(count)]
+        overlap = False
+        for _ in range(ROUNDS):
+            push_x, push_y = [0.0] * count, [0.0] * count
+            for i in range(count):
+                for j in range(i + 1, count):
+                    touch = self._touch(i, j)
+                    # Most pairs are further apart along one axis; they need no root.
+                    dx = xs[j] - xs[i]
+                    if dx >= touch or -dx >= touch:
+                        continue
+                    dy = ys[j] - ys[i]
+                    if dy >= touch or -dy >= touch:
+                        continue
+                    distance = sqrt(dx * dx + dy * dy)
+                    gap = touch - distance
+                    yields, other_yields = self._yields(i, j), self._yields(j, i)
+                    if gap <= TINY or not (yields or other_yields):
+                        continue
+                    share = 0.5 if yields and other_yields else float(yields)
+                    overlap = True
+                    if distance == 0.0:
+                        dx, distance = 1.0, 1.0
+                    dx, dy = dx / distance * gap, dy / distance * gap
+                    push_x[i] -= dx * share
+                    push_y[i] -= dy * share
+                    push_x[j] += dx * (1.0 - share)
+                    push_y[j] += dy * (1.0 - share)
+            for i in range(count):
+                xs[i] += push_x[i]
+                ys[i] += push_y[i]
+        for i in range(count if overlap else 0):
+            dx, dy = xs[i] - self._x[i], ys[i] - self._y[i]
+            length, step = sqrt(dx * dx + dy * dy), units[i].type.step
+            if length > step:
+                dx, dy = dx / length * step, dy / length * step
+            vx[i], vy[i] = dx, dy
+        return overlap
+
+    def _yields(self, i: int, j: int) -> bool:
+        """True if a unit gives way to another one; what cannot walk does not."""
+        fights = Ground.FIGHTS
+        stays = self._ground[i] == fights and self._ground[j] < fights
+        return self.units[i].type.step > 0.0 and not stays
+
     def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
         """Loops until a unit first touches another or notices an enemy.
 
         `moving` has the velocity of each unit that moves.
         """
+        xs, ys, radius, scan = self._x, self._y, self._radius, self.scan
+        velocities = [moving.get(unit, STILL) for unit in self.units]
+        soonest = math.inf
+        for i, (vx, vy) in enumerate(velocities):
+            for j in range(i + 1, len(velocities)):
+                closing_x, closing_y = vx - velocities[j][0], vy - velocities[j][1]
+                speed = sqrt(closing_x * closing_x + closing_y * closing_y)
+                if speed == 0.0:
+                    continue
+                contact = self._touch(i, j)
+                if j in self._targets[i]:
+                    contact = max(contact, scan[i] + (radius[i] + radius[j]))
+                if i in self._targets[j]:
+                    contact = max(contact, scan[j] + (radius[i] + radius[j]))
+                dx, dy = xs[j] - xs[i], ys[j] - ys[i]
+                soonest = min(soonest, (sqrt(dx * dx + dy * dy) - contact) / speed)
+        return soonest
+
+
+def _is_closed(near: list[tuple[float, float, float]], x: float, y: float, ahead: float) -> bool:
+    """True if one of those near is met within a distance in this direction."""
+    for dx, dy, touch in near:
+        along = dx * x + dy * y
+        if along <= 0.0:
+            continue
+        across = dx * y - dy * x
+        if across >= touch or -across >= touch:
+            continue
+        if along - sqrt(touch * touch - across * across) < ahead:
+            return True
+    return False
 
 
 def hostile(owner: int, other: int) -> bool:
@@ -126,172 +276,3 @@ def _scan(unit: Unit, clients: frozenset[int]) -> float:
 def _closest(unit: Unit) -> float:
     weapon = unit.type.weapon
     return weapon.min_range if weapon is not None and weapon.min_range else -math.inf
-
-
-class Few(Pairs):
-    """A loop over the pairs."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        radius, scan = self._radius, self.scan
-        self._pairs: list[tuple[int, int, float, float]] = []
-        """Of each pair: the older unit, the younger one, the distance at which they touch, and the
-        gap at which one notices the other."""
-        for i in range(len(self.units)):
-            for j in range(i + 1, len(self.units)):
-                notice = max(
-                    scan[i] if j in self._targets[i] else 0.0,
-                    scan[j] if i in self._targets[j] else 0.0,
-                )
-                touch = radius[i] + radius[j]
-                if self.units[i].type.aloft != self.units[j].type.aloft:
-                    notice, touch = notice + touch - NO_TOUCH, NO_TOUCH
-                self._pairs.append((i, j, touch, notice))
-
-    def nearest_enemy(self, i: int) -> tuple[int, float]:
-        xs, ys, radius = self._x, self._y, self._radius
-        x, y, own_radius, closest = xs[i], ys[i], radius[i], self.closest[i]
-        nearest, least = -1, math.inf
-        for j in self._targets[i]:
-            dx, dy = xs[j] - x, ys[j] - y
-            gap = sqrt(dx * dx + dy * dy) - (own_radius + radius[j])
-            if closest <= gap < least:
-                nearest, least = j, gap
-        return nearest, least
-
-    def pushes(self) -> Pushes | None:
-        xs, ys, n = self._x, self._y, len(self.units)
-        sum_x: list[float] = []
-        sum_y: list[float] = []
-        for i, j, touch, _ in self._pairs:
-            # Most pairs are further apart along one axis; they need no root.
-            dx = xs[j] - xs[i]
-            if dx >= touch or -dx >= touch:
-                continue
-            dy = ys[j] - ys[i]
-            if dy >= touch or -dy >= touch:
-                continue
-            distance = sqrt(dx * dx + dy * dy)
-            gap = distance - touch
-            if gap >= 0.0:
-                continue
-            if not sum_x:
-                sum_x, sum_y = [0.0] * n, [0.0] * n
-            if distance == 0.0:
-                push_x, push_y = gap, 0.0
-            else:
-                distance = max(distance, TINY)
-                push_x, push_y = dx / distance * gap, dy / distance * gap
-            sum_x[i] += push_x
-            sum_y[i] += push_y
-            sum_x[j] -= push_x
-            sum_y[j] -= push_y
-        if not sum_x:
-            return None
-        pushes = {}
-        for i in range(n):
-            x, y = sum_x[i] * PUSH_SHARE, sum_y[i] * PUSH_SHARE
-            if x != 0.0 or y != 0.0:
-                push = _limited(x, y, self.units[i].type.step / 2)
-                if push != STILL:  # what cannot walk is not pushed either
-                    pushes[i] = push
-        return pushes
-
-    def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
-        xs, ys = self._x, self._y
-        velocities = [moving.get(unit, STILL) for unit in self.units]
-        soonest = math.inf
-        for i, j, touch, notice in self._pairs:
-            vx, vy = velocities[i]
-            other_vx, other_vy = velocities[j]
-            closing_x, closing_y = vx - other_vx, vy - other_vy
-            speed = sqrt(closing_x * closing_x + closing_y * closing_y)
-            if speed == 0.0:
-                continue
-            dx, dy = xs[j] - xs[i], ys[j] - ys[i]
-            slack = sqrt(dx * dx + dy * dy) - touch - notice
-            soonest = min(soonest, slack / speed)
-        return soonest
-
-
-def _limited(x: float, y: float, most: float) -> Point:
-    """A vector, cut to a length of `most`."""
-    length = sqrt(x * x + y * y)
-    if length <= most:
-        return x, y
-    share = most / length
-    return x * share, y * share
-
-
-class Many(Pairs):
-    """Square arrays, one row and one column for each unit."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        n = len(self.units)
-        radius, scan = np.array(self._radius), np.array(self.scan)
-        self._radius_sum = radius[:, None] + radius
-        np.fill_diagonal(self._radius_sum, -np.inf)  # a unit does not collide with itself
-        is_target = np.zeros((n, n), dtype=np.bool_)
-        for i, targets in enumerate(self._targets):
-            is_target[i, list(targets)] = True
-        self._no_target = np.where(is_target, 0.0, np.inf)
-        closest = np.array(self.closest)
-        self._closest = closest[:, None] if (closest > -np.inf).any() else None
-        """`closest` as a column; None if no unit has a weapon with a least range."""
-        notice = np.where(is_target, scan[:, None], 0.0)
-        self._notice = np.maximum(notice, notice.T)
-        aloft = np.array([unit.type.aloft for unit in self.units])
-        self._apart = None if not aloft.any() or aloft.all() else aloft[:, None] != aloft
-        """The pairs that do not collide; None if all others do."""
-        self._half_step = np.array([unit.type.step / 2 for unit in self.units])
-
-    def measure(self) -> None:
-        super().measure()
-        x, y = np.array(self._x), np.array(self._y)
-        # [i, j] is from unit j to unit i.
-        self._offset_x, self._offset_y = x[:, None] - x, y[:, None] - y
-        self._distance = np.sqrt(self._offset_x**2 + self._offset_y**2)
-        self._gap = self._distance - self._radius_sum
-        self._nearest: list[tuple[int, float]] = []
-
-    def nearest_enemy(self, i: int) -> tuple[int, float]:
-        if not self._nearest:
-            gap = self._gap + self._no_target
-            if self._closest is not None:
-                gap = np.where(self._gap < self._closest, np.inf, gap)
-            nearest = gap.argmin(axis=1)
-            least = gap[np.arange(len(gap)), nearest]
-            self._nearest = list(zip(nearest.tolist(), least.tolist(), strict=True))
-        return self._nearest[i]
-
-    def pushes(self) -> Pushes | None:
-        overlap = np.minimum(self._gap, 0.0)
-        if self._apart is not None:
-            overlap[self._apart] = 0.0
-        if not overlap.any():
-            return None
-        distance = np.maximum(self._distance, TINY)
-        to_x, to_y = self._offset_x / distance, self._offset_y / distance
-        same_spot = (self._distance == 0.0) & (overlap < 0.0)
-        if same_spot.any():
-            younger = np.tril(np.ones(same_spot.shape), -1)
-            to_x = np.where(same_spot, younger - younger.T, to_x)
-        # Along the first axis numpy adds row after row; along the second, in another order.
-        x = (to_x * overlap).sum(axis=0) * PUSH_SHARE
-        y = (to_y * overlap).sum(axis=0) * PUSH_SHARE
-        share = np.minimum(1.0, self._half_step / np.maximum(np.sqrt(x**2 + y**2), TINY))
-        both = zip((x * share).tolist(), (y * share).tolist(), strict=True)
-        return {i: push for i, push in enumerate(both) if push != STILL}
-
-    def loops_until_contact(self, moving: dict[Unit, Point]) -> float:
-        velocity = np.array([moving.get(unit, STILL) for unit in self.units])
-        closing = velocity[:, None, :] - velocity
-        speed = np.sqrt(closing[:, :, 0] ** 2 + closing[:, :, 1] ** 2)
-        slack = self._gap - self._notice
-        if self._apart is not None:
-            notice = self._notice + self._radius_sum - NO_TOUCH
-            slack = np.where(self._apart, self._distance - NO_TOUCH - notice, slack)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loops = np.where(speed > 0.0, slack / speed, np.inf)
-        return float(loops.min())

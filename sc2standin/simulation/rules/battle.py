@@ -12,7 +12,12 @@ from sc2standin.simulation.rules.placement import Placement, place_group
 from sc2standin.simulation.units import ENEMY, ME, NEVER, Order, Unit, way_to
 from sc2standin.simulation.world import World
 
-REACTION_LOOPS = 12
+STRAY = 0.2
+"""Farthest that a unit stands from its place in its group along each axis, in cells.
+
+Where the real game puts it is not known. If all stood on their places the approach would always be
+the same, and a battle of equal sides would have one winner."""
+REACTION_LOOPS = 8
 """Longest time that a unit needs to aim at a target that it chooses by itself.
 
 A calibration by the win rates of SMAC's heuristic; the README has them."""
@@ -29,8 +34,11 @@ class BattleRule:
         world.reaction_loops = REACTION_LOOPS
 
     def start(self) -> None:
-        """Let the enemies attack; the first units are on the map."""
+        """Let the enemies attack; the units are on the map."""
         attack = self._rule.attack
+        for unit in self._world.units if attack else ():
+            if unit.type.mobile:
+                self._placement.stray(unit, STRAY)
         if attack == "units":
             self._attack_units()
         elif attack:

@@ -57,8 +57,6 @@ class CollectRule:
         loop, reach = self._world.loop, self._rule.reach
         places = [(unit.x, unit.y) for unit in self._mine]
         fastest = max(unit.type.step for unit in self._mine)
-        if len(self._world.walkers) > 1:
-            fastest *= 1.5  # a unit that another one pushes moves up to half a step farther
         reached = []
         while self._scans and self._scans[0][0] <= loop:
             _, tag, target = self._scans[0]

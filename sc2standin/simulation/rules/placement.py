@@ -84,6 +84,13 @@ class Placement:
                 points = self._line(count, opposite=side == "opposite")
         return points
 
+    def stray(self, unit: Unit, most: float) -> None:
+        """Put a unit up to `most` cells along each axis from where it stands, on its ground."""
+        offset_x, offset_y = self._rng.uniform(-most, most, 2).tolist()
+        x, y = unit.x + offset_x, unit.y + offset_y
+        if self._terrain.walkable(x, y):
+            unit.x, unit.y = x, y
+
     def _line(self, count: int, *, opposite: bool) -> Floats:
         """A vertical line of places at one side."""
         x = (self._low, self._high)[self._side ^ int(opposite)][0]

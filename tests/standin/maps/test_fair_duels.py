@@ -21,7 +21,7 @@ from sc2standin.simulation.game import Game
 from sc2standin.simulation.units import Order, Unit
 from tests.standin.maps.test_smac import MAPS
 
-KEPT = ("life", "shields", "energy", "hit_at", "ready_at")
+KEPT = ("held_up", "turn", "life", "shields", "energy", "hit_at", "ready_at")
 Number = tuple[int, int]
 """A unit's owner, and its place among that owner's units at the start."""
 
