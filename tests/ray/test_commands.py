@@ -38,7 +38,7 @@ def test_the_training_of_a_cluster_says_where_it_plays_and_saves_at_ctrl_c(case)
     ended = case("ended")
     assert ended["code"] == 130, ended["err"]
     assert "task    my_task:Walk, 4 games, to 100,000 steps" in ended["out"]
-    assert "game    standin-2  (the stand-in, not StarCraft II)" in ended["out"]
+    assert "game    standin-3  (the stand-in, not StarCraft II)" in ended["out"]
     assert "\nnodes   " in ended["out"]
     assert " × 4\n" in ended["out"]
     assert "saved after " in ended["out"]
@@ -58,7 +58,7 @@ def test_top_shows_the_games_of_all_nodes(case):
 
 def test_the_table_names_the_nodes(case):
     table = case("looked_at")["table"]["out"]
-    assert table.startswith("Walk · 4 envs · standin-2 (stand-in, not StarCraft II)\n")
+    assert table.startswith("Walk · 4 envs · standin-3 (stand-in, not StarCraft II)\n")
     assert "Ray node" in table.splitlines()[1]
     assert " NODE " in table.splitlines()[4]
     assert sum(line.startswith("env ") for line in table.splitlines()) == 4

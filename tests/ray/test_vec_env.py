@@ -54,7 +54,7 @@ def test_every_env_gets_one_transition_per_step(case):
     assert found["seats"] == ["env 0", "env 1", "env 2", "env 3"]
     assert sum(found["nodes"]) == 4
     assert found["free"] == 0, "two games are reserved on each of two nodes with two"
-    assert found["version"] == "standin-2"
+    assert found["version"] == "standin-3"
 
 
 def test_calls_reach_the_env_that_is_meant(case):
@@ -202,7 +202,7 @@ def test_nodes_with_different_versions_of_the_game_do_not_play_together(case):
     found = case("another_version")
     assert found["type"] == "ConfigError"
     assert "the nodes play different versions of the game" in found["text"]
-    assert found["text"].count("standin-2 (build") == 2
+    assert found["text"].count("standin-3 (build") == 2
     assert found["text"].count("standin-3 (build") == 1
     assert found["left"] >= 0
 
