@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -66,6 +69,10 @@ def facts() -> Iterator[Fact]:
         yield Fact(f"{name}: shields a second", rate, XML, _rise(TYPE_BY_NAME[name], "shield"))
     for name, degrees in TURNS_PER_S.items():
         yield Fact(f"{name}: degrees a second", degrees, XML, _turn(TYPE_BY_NAME[name]))
+    for name, loops in BUILT_LOOPS.items():
+        yield Fact(f"{name}: loops to build", loops, REPLAYS, _built(TYPE_BY_NAME[name]))
+    for name, loops in APART_LOOPS.items():
+        yield Fact(f"{name}: loops between births", loops, REPLAYS, _apart(TYPE_BY_NAME[name]))
     yield Fact("minerals a minute, an SCV near", 62.5, MEASURED, _minerals(range(4)))
     yield Fact("minerals a minute, an SCV far", 54.75, MEASURED, _minerals(range(4, 8)))
     yield Fact("minerals a minute, three on a field", 145, MEASURED, _crowded)
@@ -96,6 +103,14 @@ LIFE_PER_S = {"Roach": 0.2734, "Zergling": 0.2734, "Mutalisk": 1.0, "Reaper": 2.
 SHIELDS_PER_S = {"Zealot": 2.0, "Observer": 2.0}
 TURNS_PER_S = {"SiegeTank": 360.0, "Cyclone": 360.0}
 """The numbers of the XML of build 81433, written down apart from the stand-in's own."""
+BUILT_LOOPS = {
+    **{"SupplyDepot": 480, "Barracks": 1040, "Factory": 960, "MissileTurret": 400},
+    **{"CommandCenter": 1600},
+}
+"""From a structure's beginning to its end, in all replays of the versions with these numbers."""
+APART_LOOPS = {"SCV": 271, "Marine": 399}
+"""The most frequent time between two births there: one loop less than it takes."""
+TRAINERS = {"SCV": "CommandCenter", "Marine": "Barracks"}
 GAP = 0.05
 """How far within its range an attacker begins, in cells."""
 
@@ -207,6 +222,68 @@ def _turn(kind: UnitType) -> Callable[[OfflineSession], float]:
         session.act(unit_command([before], MOVE, (10.0, 60.0)))
         session.step()
         return math.degrees(abs(_one(session, kind).facing - before.facing)) * LOOPS_PER_DATA_S
+
+    return measure
+
+
+def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
+    """A town that may make everything: its SCVs, and where its command centre stands."""
+    workers, _ = _begin_town(session, 12)
+    for state in (debug_pb.all_resources, debug_pb.tech_tree):
+        session.debug(debug_pb.DebugCommand(game_state=state))
+    session.step()
+    return workers, _one(session, TYPE_BY_NAME["CommandCenter"]).pos
+
+
+def _loops_until(session: OfflineSession, condition: Callable[[], object], most: int) -> int:
+    for loops in range(most):
+        if condition():
+            return loops
+        session.step()
+    raise TimeoutError(f"not within {most} loops")
+
+
+def _built(kind: UnitType) -> Callable[[OfflineSession], float]:
+    def measure(session: OfflineSession) -> float:
+        workers, home = _rich_town(session)
+        before = {unit.tag for unit in session.units(kind.id)}
+
+        def progress() -> list[float]:
+            return [u.build_progress for u in session.units(kind.id) if u.tag not in before]
+
+        place = _free_place(session, kind, home)
+        session.act(unit_command(workers[:1], kind.build_ability_id, place))
+        _loops_until(session, progress, 400)
+        return _loops_until(session, lambda: progress()[0] >= 1.0, 2000)
+
+    return measure
+
+
+def _free_place(session: OfflineSession, kind: UnitType, home: common.Point) -> tuple[float, float]:
+    """The nearest place for a structure to the right of a town hall."""
+    query = query_pb.RequestQuery()
+    for distance in range(4, 16):
+        point = query.placements.add(ability_id=kind.build_ability_id).target_pos
+        point.x, point.y = home.x + distance, home.y - 4
+    found = session.ask(query=query).query.placements
+    for asked, said in zip(query.placements, found, strict=True):
+        if said.result == error_pb.Success:
+            return asked.target_pos.x, asked.target_pos.y
+    raise LookupError(f"no place for a {kind.name}")
+
+
+def _apart(kind: UnitType) -> Callable[[OfflineSession], float]:
+    def measure(session: OfflineSession) -> float:
+        _, home = _rich_town(session)
+        trainer = TYPE_BY_NAME[TRAINERS[kind.name]]
+        if not session.units(trainer.id):
+            session.create((trainer.id, 1, home.x + 7.0, home.y - 7.0))
+            session.step()
+        count = len(session.units(kind.id))
+        train = unit_command([_one(session, trainer)], kind.build_ability_id)
+        session.act(train, train)
+        _loops_until(session, lambda: len(session.units(kind.id)) > count, 1000)
+        return _loops_until(session, lambda: len(session.units(kind.id)) > count + 1, 1000)
 
     return measure
 

@@ -159,9 +159,9 @@ def test_a_reactor_makes_two_at_once(town, command):
     assert [order.progress > 0 for order in orders] == [True] * 2 + [False] * 6
     assert session.act(command([barracks], TRAIN_MARAUDER)) == [error_pb.TechRequirementsNotMet]
     for made in (0, 2, 4):
-        session.step(390)
+        session.step(385)
         assert len(session.units(MARINE)) == made
-        session.step(12)
+        session.step(14)
         assert len(session.units(MARINE)) == made + 2
     assert session.act(command([barracks], CANCEL_LAST)) == [1]
     session.step(402)
