@@ -155,11 +155,16 @@ class Unit:
 
     def aim(self, target: Unit) -> None:
         """Aim the weapon at a unit. An attack on another one ends."""
-        self.engaged, self.hits_at = target.tag, NEVER
+        self.engaged, self.hits_at, self.chases = target.tag, NEVER, 0
+
+    def go_after(self, target: Unit) -> None:
+        """Walk up to a unit, with the weapon down."""
+        self.lower_weapon()
+        self.chases = target.tag
 
     def lower_weapon(self) -> None:
         """Aim at nobody. An attack that is under way ends, without a cooldown."""
-        self.engaged, self.hits_at = 0, NEVER
+        self.engaged, self.hits_at, self.chases = 0, NEVER, 0
 
     def fired(self, ready_at: float, rests_until: float) -> None:
         """The attack has come to its damage point."""

@@ -11,9 +11,9 @@ Rules it keeps:
   fights would be one;
 - a unit with an order to move or to cast does not fire; a unit that holds its position does not
   walk; a passive unit fires only with an attack order;
-- a unit without a named target keeps its current target while that target is in range; otherwise
-  it takes the nearest enemy within its scan range, and a bystander if there is no other. The
-  opponent's units scan as far as they see;
+- a unit without a named target keeps its current target while that target is in range, and goes on
+  after one that is not until another one is; otherwise it takes the nearest enemy within its scan
+  range, and a bystander if there is no other. The opponent's units scan as far as they see;
 - of two weapons the one is fired that can hit the target, or that does more damage;
 - a worker only attacks if it is ordered to.
 """
@@ -71,7 +71,6 @@ class Combat:
             bystanders.measure()
         for i, (unit, weapon) in enumerate(zip(pairs.units, pairs.weapons, strict=True)):
             target, gap = _NOBODY
-            unit.chases = 0
             if weapon is not None and not _holds_fire(unit):
                 target, gap = _choose_target(pairs, bystanders, i, weapon)
             if weapon is None or target is None:
@@ -86,8 +85,7 @@ class Combat:
                 if self._attack(unit, fired, target):
                     shots.append((unit, fired, target))
             else:
-                unit.lower_weapon()
-                unit.chases = target.tag
+                unit.go_after(target)
                 ways[i] = self._approach(unit, target, ways[i])
         for unit, fired, target in shots:
             self._fire(pairs, unit, fired, target, damage)
@@ -204,6 +202,10 @@ def _choose_target(
                 return pairs.units[kept], gap
     nearest, gap = pairs.nearest_enemy(i)
     reach = weapon_range if kind == _HOLD else pairs.scan[i]
+    if unit.chases and gap > weapon_range:
+        chased = pairs.index.get(unit.chases, -1)
+        if chased >= 0 and not pairs.units[chased].unseen and pairs.gap(i, chased) <= reach:
+            return pairs.units[chased], pairs.gap(i, chased)
     if gap <= reach:
         return pairs.units[nearest], gap
     return (None, 0.0) if bystanders is None else bystanders.choose(i, weapon_range, reach)

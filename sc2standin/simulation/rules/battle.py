@@ -17,7 +17,7 @@ STRAY = 0.2
 
 Where the real game puts it is not known. If all stood on their places the approach would always be
 the same, and a battle of equal sides would have one winner."""
-REACTION_LOOPS = 8
+REACTION_LOOPS = 4
 """Longest time that a unit needs to aim at a target that it chooses by itself.
 
 A calibration by the win rates of SMAC's heuristic; the README has them."""
