@@ -9,7 +9,8 @@ goes on.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,10 +21,10 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE
+from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE, VIDEOS_FOLDER
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
-from sc2pool.cli.training.video import video_of
+from sc2pool.cli.training.video import Video
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.tasks.opponents.models import save_model
 
@@ -142,21 +143,17 @@ class Evaluation(BaseCallback):
             training.pause()  # until the next step
         self._env.seed(_SEED)
         games = self._env.unwrapped
-        video = None
-        if self._options.video:
-            video = video_of(self._env, self._options.out, self.num_timesteps)
-        watch = _Watch(self._stop, video.film if video else lambda _: None)
         try:
-            returns, lengths = self._evaluate_policy()(
-                self.model,
-                self._env,
-                n_eval_episodes=self._options.eval_episodes,
-                return_episode_rewards=True,
-                callback=watch,
-            )
+            with filmed(self._env, self._options, self.num_timesteps) as film:
+                watch = _Watch(self._stop, film)
+                returns, lengths = self._evaluate_policy()(
+                    self.model,
+                    self._env,
+                    n_eval_episodes=self._options.eval_episodes,
+                    return_episode_rewards=True,
+                    callback=watch,
+                )
         finally:
-            if video:
-                video.close()
             if self._options.realtime and isinstance(games, PoolVecEnv):
                 games.pause()
         whole = np.array(returns)[watch.whole]
@@ -176,6 +173,27 @@ class Evaluation(BaseCallback):
 
             return evaluation.evaluate_policy
         return evaluate_policy
+
+
+@contextmanager
+def filmed(env: VecEnv, options: TrainOptions, steps: int) -> Iterator[Callable[[bool], None]]:
+    """A video of the env's next episode, in the run's folder, if the options ask for one.
+
+    Args:
+        env: the games; only of a pool is there a video.
+        options: of the run.
+        steps: that the policy has been trained for.
+
+    Yields:
+        What to call after every step of the first env, with whether its episode is over.
+    """
+    games = env.unwrapped
+    if not options.video or not isinstance(games, PoolVecEnv):
+        yield lambda _: None
+        return
+    path = options.out / VIDEOS_FOLDER / f"step-{steps}.mp4"
+    with closing(Video(path, games.pool, float(games.pool.metadata["render_fps"]))) as video:
+        yield video.film
 
 
 def append(path: Path, row: EvaluationRow) -> None:

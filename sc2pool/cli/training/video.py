@@ -10,27 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.vec_env import VecEnv
-
 from sc2pool.cli.stop import say
-from sc2pool.cli.training.run_folder import VIDEOS_FOLDER
-from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.pool.vec_pool import VecPool
-
-
-def video_of(env: VecEnv, folder: Path, steps: int) -> Video | None:
-    """A video of the env's next episode, in the run's folder; None if the env is not a pool.
-
-    Args:
-        env: the games.
-        folder: of the run.
-        steps: that the policy has been trained for.
-    """
-    games = env.unwrapped
-    if not isinstance(games, PoolVecEnv):
-        return None
-    path = folder / VIDEOS_FOLDER / f"step-{steps}.mp4"
-    return Video(path, games.pool, float(games.pool.metadata["render_fps"]))
 
 
 class Video:

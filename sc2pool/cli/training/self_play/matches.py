@@ -20,11 +20,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.training.evaluation import filmed
 from sc2pool.cli.training.run_folder import BEST_MODEL_FILE
 from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, best_of
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
-from sc2pool.cli.training.video import video_of
 from sc2pool.tasks.opponents.models import save_model
 from sc2pool.tasks.opponents.results import OPPONENT, RESULT
 from sc2pool.tasks.registry import resolve
@@ -94,24 +94,18 @@ class MatchEvaluation(BaseCallback):
             games: against each; one more if it is odd, because the learner plays both sides.
         """
         matches = matches_for(games, len(self._opponents))
-        video = None
-        if self._options.video:
-            video = video_of(self._env, self._options.out, self.num_timesteps)
-        try:
-            with torch.random.fork_rng():
-                torch.manual_seed(SEED)
-                found = play_matches(
-                    self.model,
-                    self._env,
-                    matches,
-                    agents=self._agents,
-                    masks=ALGORITHMS[self._options.algo].uses_masks,
-                    stop=self._stop,
-                    film=video.film if video else lambda _: None,
-                )
-        finally:
-            if video:
-                video.close()
+        filming = filmed(self._env, self._options, self.num_timesteps)
+        with filming as film, torch.random.fork_rng():
+            torch.manual_seed(SEED)
+            found = play_matches(
+                self.model,
+                self._env,
+                matches,
+                agents=self._agents,
+                masks=ALGORITHMS[self._options.algo].uses_masks,
+                stop=self._stop,
+                film=film,
+            )
         if found is None:
             return
         rows = [
