@@ -8,48 +8,27 @@ from typing import Any
 
 from PIL import Image
 
-from sc2pool.cli.stop import say
+from sc2pool.cli.training.video import Film
 from sc2pool.pool.vec_pool import VecPool
 
 _LAST_FRAME_MS = 2000
 """Until the picture begins again."""
 
 
-class GifFilm:
-    """The first episode of a pool's first env, as a GIF file; written when the episode is over.
-
-    Args:
-        path: of the file.
-        pool: renders the frames.
-        fps: frames per second.
-    """
+class GifFilm(Film):
+    """A film as a GIF file, which is written when the episode is over."""
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
-        self._path = path
-        self._pool = pool
-        self._fps = fps
+        super().__init__(path, pool, fps)
         self._frames: list[Image.Image] = []
-        self._over = False
 
-    def film(self, over: bool) -> None:
-        """Add what the env shows now.
+    def _add(self, frame: Any) -> None:
+        self._frames.append(frame_of(frame))
 
-        Args:
-            over: its episode has ended, so that it already shows the next one.
-        """
-        if self._over:
-            return
-        self._over = over
-        if not over:
-            self._frames.append(frame_of(self._pool.render([0])[0]))
-            return
-        try:
-            write_picture(self._path, self._frames, self._fps)
-        except OSError as error:
-            say(f"cannot write {self._path}: {error.strerror or error}")
+    def _finish(self) -> None:
+        write_picture(self._path, self._frames, self._fps)
 
     def close(self) -> None:
-        """Drop the frames."""
         self._frames.clear()
 
 

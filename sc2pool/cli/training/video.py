@@ -1,10 +1,11 @@
-"""A video of one episode, written while it is played.
+"""A film of one episode, and the video that is written while it is played.
 
-Rules: the file appears when it is complete; an error of the disk is said, and ends only the video.
+Rules: the file appears when it is complete; an error of the disk is said, and ends only the film.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +15,8 @@ from sc2pool.cli.stop import say
 from sc2pool.pool.vec_pool import VecPool
 
 
-class Video:
-    """The first episode of the pool's first env.
+class Film(ABC):
+    """The first episode of a pool's first env.
 
     Args:
         path: the file to write; its suffix names the format.
@@ -25,10 +26,8 @@ class Video:
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
         self._path = path
-        self._unfinished = path.with_name("unfinished-" + path.name)
         self._pool = pool
         self._fps = fps
-        self._writer: Generator[None, Any, None] | None = None
         self._over = False
 
     def film(self, over: bool) -> None:
@@ -39,22 +38,41 @@ class Video:
         """
         if self._over:
             return
-        if over:
-            self._finish()
-            return
-        (frame,) = self._pool.render([0])
-        assert frame is not None
+        self._over = over
+        frame = None if over else self._pool.render([0])[0]
         try:
-            if self._writer is None:
-                self._writer = self._open(frame.shape[1], frame.shape[0])
-            self._writer.send(frame.tobytes())
+            if over:
+                self._finish()
+            else:
+                self._add(frame)
         except OSError as error:
-            self._fail(error)
+            say(f"cannot write {self._path}: {error.strerror or error}")
+            self._over = True
+            self.close()
 
+    @abstractmethod
+    def _add(self, frame: Any) -> None: ...
+
+    @abstractmethod
+    def _finish(self) -> None: ...
+
+    @abstractmethod
     def close(self) -> None:
-        """Drop the video if its episode is not over."""
-        if not self._over:
-            self._drop()
+        """Drop what is unfinished."""
+
+
+class Video(Film):
+    """A film as a video."""
+
+    def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
+        super().__init__(path, pool, fps)
+        self._unfinished = path.with_name("unfinished-" + path.name)
+        self._writer: Generator[None, Any, None] | None = None
+
+    def _add(self, frame: Any) -> None:
+        if self._writer is None:
+            self._writer = self._open(frame.shape[1], frame.shape[0])
+        self._writer.send(frame.tobytes())
 
     def _open(self, width: int, height: int) -> Generator[None, Any, None]:
         import imageio_ffmpeg  # noqa: PLC0415
@@ -67,20 +85,11 @@ class Video:
         return writer
 
     def _finish(self) -> None:
-        self._over = True
-        try:
-            if self._writer is not None:
-                self._writer.close()
-                self._unfinished.replace(self._path)
-        except OSError as error:
-            self._fail(error)
+        if self._writer is not None:
+            self._writer.close()
+            self._unfinished.replace(self._path)
 
-    def _fail(self, error: OSError) -> None:
-        say(f"cannot write {self._path}: {error.strerror or error}")
-        self._drop()
-
-    def _drop(self) -> None:
-        self._over = True
+    def close(self) -> None:
         with suppress(OSError):
             if self._writer is not None:
                 self._writer.close()
