@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -302,6 +303,14 @@ def step_until(session: Any, condition: Callable[[], object], limit: int = 3000)
             return loops
         session.step(8)
     raise AssertionError(f"not within {limit} loops")
+
+
+def abilities(session: Any, unit: raw_pb.Unit, *, free: bool = False) -> set[int]:
+    """What a unit can use now; if it is `free`, at any price."""
+    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
+    query = query_pb.RequestQuery(abilities=asked, ignore_resource_requirements=free)
+    (reply,) = session.ask(query=query).query.abilities
+    return {one.ability_id for one in reply.abilities}
 
 
 @pytest.fixture

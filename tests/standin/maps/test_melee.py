@@ -15,7 +15,7 @@ from sc2.game_info import GameInfo
 
 from sc2standin.simulation.computer.levels import EASY, LEVELS, VERY_EASY
 from sc2standin.simulation.computer.plan import Holdings, Step, next_steps
-from tests.standin.conftest import RAW, create_request, step_until
+from tests.standin.conftest import RAW, abilities, create_request, step_until
 
 CENTER, DEPOT, LOWERED, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = (
     18,
@@ -351,25 +351,18 @@ def test_errors_as_the_game_names_them(melee, command):
     assert session.act(command([center], TRAIN_SCV)) == [error_pb.NotEnoughFood]
 
 
-def _abilities(session, unit: raw_pb.Unit, *, free: bool = False) -> set[int]:
-    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
-    query = query_pb.RequestQuery(abilities=asked, ignore_resource_requirements=free)
-    (reply,) = session.ask(query=query).query.abilities
-    return {one.ability_id for one in reply.abilities}
-
-
 def test_abilities_available_now(melee, command):
     session = melee(None)
     (center,), worker = _mine(session, CENTER), _mine(session, SCV)[0]
     builds = {BUILD_CENTER, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS}
-    assert not _abilities(session, worker) & builds
-    assert _abilities(session, worker, free=True) & builds == builds - {BUILD_BARRACKS}
-    assert TRAIN_SCV in _abilities(session, center)
-    assert 306 not in _abilities(session, center)
+    assert not abilities(session, worker) & builds
+    assert abilities(session, worker, free=True) & builds == builds - {BUILD_BARRACKS}
+    assert TRAIN_SCV in abilities(session, center)
+    assert 306 not in abilities(session, center)
     session.act(command([center], TRAIN_SCV))
     session.step()
-    assert TRAIN_SCV not in _abilities(session, center)
-    assert {TRAIN_SCV, 306} <= _abilities(session, center, free=True)
+    assert TRAIN_SCV not in abilities(session, center)
+    assert {TRAIN_SCV, 306} <= abilities(session, center, free=True)
 
 
 def test_a_replay_of_a_melee_is_the_game(melee, command):

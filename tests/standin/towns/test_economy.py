@@ -9,6 +9,8 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 
+from tests.standin.conftest import step_until
+
 GAS_MAP, MARINE_MAP = "CollectMineralsAndGas", "BuildMarines"
 CENTER, DEPOT, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = 18, 19, 20, 21, 45, 48, 341, 342
 SMART, STOP, MOVE, GATHER, RETURN = 1, 4, 16, 3666, 3667
@@ -23,15 +25,6 @@ def _money(session):
 
 def _rich(session, minerals: int = 5000) -> None:
     session.state.game.world.minerals = minerals
-
-
-def _step_until(session, condition, limit: int = 3000) -> int:
-    """Step until the condition holds; the number of loops."""
-    for loops in range(0, limit, 8):
-        if condition():
-            return loops
-        session.step(8)
-    raise AssertionError(f"not within {limit} loops")
 
 
 def test_the_maps_at_their_start(offline):
@@ -57,12 +50,12 @@ def test_a_worker_brings_five_minerals_a_trip(offline, command):
     assert offline.act(command([worker], GATHER, target=field.tag)) == [1]
     offline.step()
     assert [order.ability_id for order in offline.units(SCV)[0].orders] == [295]
-    _step_until(offline, lambda: offline.units(SCV)[0].buff_ids)
+    step_until(offline, lambda: offline.units(SCV)[0].buff_ids)
     assert list(offline.units(SCV)[0].buff_ids) == [271]
     assert [order.ability_id for order in offline.units(SCV)[0].orders] == [296]
     assert offline.units(FIELD)[0].mineral_contents == 1795
-    _step_until(offline, lambda: _money(offline)[0] == 55)
-    period = _step_until(offline, lambda: _money(offline)[0] == 60)
+    step_until(offline, lambda: _money(offline)[0] == 55)
+    period = step_until(offline, lambda: _money(offline)[0] == 60)
     assert 90 <= period <= 125
     seen = offline.observe()
     assert seen.score.score == seen.score.score_details.collected_minerals == 10
@@ -124,14 +117,14 @@ def test_gas_needs_a_refinery_whose_builder_gathers(offline, command):
     assert refused == [error_pb.NotEnoughMinerals]
     _rich(offline, 75)
     assert offline.act(command([worker], BUILD_REFINERY, target=geyser.tag)) == [1]
-    _step_until(offline, lambda: offline.units(REFINERY))
+    step_until(offline, lambda: offline.units(REFINERY))
     assert _money(offline) == (0, 0)
     (refinery,) = offline.units(REFINERY)
     assert refinery.build_progress < 0.1
     assert refinery.health < 60
-    _step_until(offline, lambda: offline.units(REFINERY)[0].build_progress == 1, limit=500)
+    step_until(offline, lambda: offline.units(REFINERY)[0].build_progress == 1, limit=500)
     assert offline.units(REFINERY)[0].health == pytest.approx(500)
-    _step_until(offline, lambda: _money(offline)[1] == 4)
+    step_until(offline, lambda: _money(offline)[1] == 4)
     offline.step(300)
     (refinery,) = offline.units(REFINERY)
     assert (refinery.assigned_harvesters, refinery.ideal_harvesters) == (1, 3)
@@ -151,16 +144,16 @@ def test_barracks_need_a_depot_and_marines_a_barracks(offline, command):
     assert offline.act(barracks) == [error_pb.TechRequirementsNotMet]
     depot = command([worker], BUILD_DEPOT, (35, 25))
     assert offline.act(depot) == [1]
-    _step_until(offline, lambda: offline.units(DEPOT))
+    step_until(offline, lambda: offline.units(DEPOT))
     assert offline.act(barracks) == [error_pb.TechRequirementsNotMet], "it is not finished"
     assert offline.observe().player_common.food_cap == 15
-    _step_until(offline, lambda: offline.observe().player_common.food_cap == 23)
+    step_until(offline, lambda: offline.observe().player_common.food_cap == 23)
     assert offline.act(barracks) == [1]
-    _step_until(offline, lambda: offline.units(BARRACKS))
+    step_until(offline, lambda: offline.units(BARRACKS))
     (site,) = offline.units(BARRACKS)
     train = command([site], TRAIN_MARINE)
     assert offline.act(train) == [error_pb.BuildingIsUnderConstruction]
-    _step_until(offline, lambda: offline.units(BARRACKS)[0].build_progress == 1)
+    step_until(offline, lambda: offline.units(BARRACKS)[0].build_progress == 1)
     assert offline.act(train, train) == [1, 1]
     offline.step(201)
     (first, second) = offline.units(BARRACKS)[0].orders
@@ -200,7 +193,7 @@ def test_score_details_tell_the_economy_from_the_army(offline, command):
     _rich(offline)
     offline.act(command(offline.units(SCV)[:1], BUILD_DEPOT, (35, 25)))
     offline.act(command(offline.units(CENTER), TRAIN_SCV))
-    _step_until(offline, lambda: offline.units(DEPOT))
+    step_until(offline, lambda: offline.units(DEPOT))
     details = offline.observe().score.score_details
     assert (details.spent_minerals, details.total_value_structures) == (150, 500)
     assert (details.food_used.economy, details.food_used.army) == (12, 0)
@@ -232,7 +225,7 @@ def test_structures_stand_on_free_cells(offline, command, x, y, fits):
     worker = offline.units(SCV)[0]
     assert offline.act(command([worker], BUILD_DEPOT, (x, y))) == [expected]
     if fits:
-        _step_until(offline, lambda: offline.units(DEPOT))
+        step_until(offline, lambda: offline.units(DEPOT))
         (depot,) = offline.units(DEPOT)
         assert (depot.pos.x, depot.pos.y) == (round(x), round(y))
 
@@ -242,9 +235,9 @@ def test_a_builder_stays_until_it_is_done_and_then_obeys(offline, command):
     _rich(offline)
     tag = offline.units(SCV)[0].tag
     offline.act(command([tag], BUILD_DEPOT, (35, 25)))
-    _step_until(offline, lambda: offline.units(DEPOT))
+    step_until(offline, lambda: offline.units(DEPOT))
     assert offline.act(command([tag], MOVE, (44, 35))) == [1]
-    _step_until(offline, lambda: offline.units(DEPOT)[0].build_progress == 1, limit=500)
+    step_until(offline, lambda: offline.units(DEPOT)[0].build_progress == 1, limit=500)
     offline.step(100)
     (worker,) = (unit for unit in offline.units(SCV) if unit.tag == tag)
     assert math.dist((worker.pos.x, worker.pos.y), (44, 35)) < 1

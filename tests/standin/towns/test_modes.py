@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 
-from tests.standin.conftest import step_until
+from tests.standin.conftest import abilities, step_until
+from tests.standin.towns.conftest import PLACES, cheat
 
 CENTER, BARRACKS, BAY, TURRET, BUNKER, TOWER, ACADEMY, ARMORY, FACTORY = (
     18,
@@ -45,21 +44,6 @@ SIEGE, UNSIEGE, ASSAULT, FIGHTER, TO_HELLBAT, TO_HELLION, TRAIN_HELLBAT = (
 )
 TO_FORTRESS, CANCEL, TRAIN_SCV, STOP, MOVE, ATTACK = 1450, 3659, 524, 4, 16, 23
 NEEDS = error_pb.TechRequirementsNotMet
-PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
-
-
-@pytest.fixture
-def town(melee):
-    """Begins a melee alone, with money, and these structures at PLACES."""
-
-    def begin(*kinds: int, **options):
-        session = melee(None, **options)
-        session.create(*((kind, 1, *place) for kind, place in zip(kinds, PLACES, strict=False)))
-        session.state.game.world.minerals = session.state.game.economy.vespene = 2000
-        session.step()
-        return session
-
-    return begin
 
 
 def _one(session, unit_type: int):
@@ -67,23 +51,12 @@ def _one(session, unit_type: int):
     return unit
 
 
-def _abilities(session, unit) -> set[int]:
-    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
-    reply = session.ask(query=query_pb.RequestQuery(abilities=asked))
-    return {one.ability_id for one in reply.query.abilities[0].abilities}
-
-
-def _cheat(session, *states) -> None:
-    session.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
-    session.step()
-
-
 def test_a_tank_sieges_and_goes_on(town, command):
     session = town()
     session.create((TANK, 1, 30.0, 46.0))
     session.step()
     tank = _one(session, TANK)
-    assert SIEGE in _abilities(session, tank)
+    assert SIEGE in abilities(session, tank)
     assert session.act(command([tank], SIEGE)) == [1]
     session.step(40)
     assert [order.ability_id for order in _one(session, TANK).orders] == [SIEGE]
@@ -91,7 +64,7 @@ def test_a_tank_sieges_and_goes_on(town, command):
     session.step(40)
     sieged = _one(session, SIEGED)
     assert (sieged.tag, sieged.pos.x, len(sieged.orders)) == (tank.tag, 30.0, 0)
-    assert not _abilities(session, sieged) & {MOVE, SIEGE}
+    assert not abilities(session, sieged) & {MOVE, SIEGE}
     assert session.act(command([sieged], MOVE, (34.0, 46.0))) == [error_pb.NotSupported]
     assert session.act(command([sieged], ATTACK, (34.0, 46.0))) == [1]
     session.step(20)
@@ -178,10 +151,10 @@ def test_a_planetary_fortress_trains_and_fires(town, command):
     assert session.act(command([center], CANCEL)) == [1]
     session.step(2)
     assert session.observe().player_common.vespene == player.vespene
-    _cheat(session, debug_pb.fast_build)
+    cheat(session, debug_pb.fast_build)
     assert session.act(command([center], TO_FORTRESS)) == [1]
     session.step(20)
-    _cheat(session, debug_pb.fast_build)
+    cheat(session, debug_pb.fast_build)
     fortress = _one(session, FORTRESS)
     assert fortress.tag == center.tag
     session.create((MARAUDER, 2, fortress.pos.x + 6, fortress.pos.y))

@@ -6,10 +6,9 @@ import math
 
 import pytest
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from tests.standin.conftest import step_until
+from tests.standin.conftest import abilities, step_until
 
 DEPOT, LOWERED, BARRACKS, LAB, ORBITAL, FACTORY = 19, 47, 21, 5, 132, 27
 SCV, MULE, MARINE, HELLION, VIKING = 45, 268, 48, 53, 35
@@ -179,9 +178,7 @@ def test_a_mule_repairs_too_and_the_query_lists_it(town, command):
     session.create((MULE, 1, *BESIDE))
     session.step()
     for kind, ability in ((SCV, REPAIR_SCV), (MULE, REPAIR_MULE)):
-        asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=one(session, kind).tag)]
-        reply = session.ask(query=query_pb.RequestQuery(abilities=asked))
-        assert ability in {found.ability_id for found in reply.query.abilities[0].abilities}
+        assert ability in abilities(session, one(session, kind))
     session.act(command(session.units(MULE), REPAIR, target=one(session, BARRACKS).tag))
     session.step()
     assert [order.ability_id for order in one(session, MULE).orders] == [REPAIR_MULE]

@@ -5,33 +5,19 @@ from __future__ import annotations
 import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 
 from sc2standin.data.research import RESEARCH, UPGRADES
 from sc2standin.data.tables import read
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from sc2standin.data.upgrades import levels, variant
+from tests.standin.conftest import abilities
+from tests.standin.towns.conftest import PLACES, cheat, saved
 
 TECH_LAB, BARRACKS, BAY, ARMORY, BARRACKS_LAB, MARINE = 5, 21, 22, 29, 37, 48
 WEAPONS, WEAPONS_1, WEAPONS_2, ARMOR, ARMOR_1, HI_SEC = 3698, 652, 653, 3697, 656, 650
 STIMPACK, SHIELD, LIFT, CANCEL_LAST, TRAIN_MARINE = 730, 731, 3679, 3671, 560
-PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
 MARAUDER, ARCHON, STIM, MARINE_STIM = 51, 141, 3675, 380
 NEEDS = error_pb.TechRequirementsNotMet
-
-
-@pytest.fixture
-def town(melee):
-    """Begins a melee alone, with money, and these structures at PLACES."""
-
-    def begin(*kinds: int, money: int = 2000, **options):
-        session = melee(None, **options)
-        session.create(*((kind, 1, *place) for kind, place in zip(kinds, PLACES, strict=False)))
-        session.state.game.world.minerals = session.state.game.economy.vespene = money
-        session.step()
-        return session
-
-    return begin
 
 
 def _one(session, unit_type: int):
@@ -39,49 +25,32 @@ def _one(session, unit_type: int):
     return unit
 
 
-def _money(session) -> tuple[int, int]:
-    """Minerals without what the workers brought home, and gas."""
-    player = session.observe().player_common
-    return player.minerals - session.state.game.economy.earnings.collected[0], player.vespene
-
-
-def _abilities(session, unit) -> set[int]:
-    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
-    reply = session.ask(query=query_pb.RequestQuery(abilities=asked))
-    return {one.ability_id for one in reply.query.abilities[0].abilities}
-
-
 def _upgrades(session) -> list[int]:
     return list(session.observe().raw_data.player.upgrade_ids)
-
-
-def _cheat(session, *states) -> None:
-    session.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
-    session.step()
 
 
 def test_an_upgrade_is_paid_and_takes_its_time(town, command):
     session = town(BAY)
     bay = _one(session, BAY)
-    before = _money(session)
-    assert {WEAPONS_1, ARMOR_1, HI_SEC} <= _abilities(session, bay)
-    assert WEAPONS_2 not in _abilities(session, bay)
+    before = saved(session)
+    assert {WEAPONS_1, ARMOR_1, HI_SEC} <= abilities(session, bay)
+    assert WEAPONS_2 not in abilities(session, bay)
     assert session.act(command([bay], WEAPONS_1)) == [1]
     session.step(1281)
-    assert _money(session) == (before[0] - 100, before[1] - 100)
+    assert saved(session) == (before[0] - 100, before[1] - 100)
     (order,) = _one(session, BAY).orders
     assert (order.ability_id, order.progress) == (WEAPONS_1, pytest.approx(0.5, abs=0.01))
     assert not _upgrades(session)
     session.step(1281)
     assert _upgrades(session) == [7]
     assert not _one(session, BAY).orders
-    assert WEAPONS_1 not in _abilities(session, bay)
+    assert WEAPONS_1 not in abilities(session, bay)
     assert session.act(command([bay], WEAPONS_1)) == [NEEDS]
 
 
 def test_levels_come_one_after_the_other(town, command):
     session = town(BAY, BAY)
-    _cheat(session, debug_pb.fast_build)
+    cheat(session, debug_pb.fast_build)
     bay, other = session.units(BAY)
     assert session.act(command([bay], WEAPONS)) == [1]
     session.step()
@@ -92,7 +61,7 @@ def test_levels_come_one_after_the_other(town, command):
     assert session.act(command([bay], WEAPONS)) == [NEEDS]
     session.create((ARMORY, 1, *PLACES[2]))
     session.step()
-    assert WEAPONS_2 in _abilities(session, bay)
+    assert WEAPONS_2 in abilities(session, bay)
     assert session.act(command([other], WEAPONS)) == [1]
     session.step(20)
     assert session.act(command([bay], WEAPONS)) == [1]
@@ -104,7 +73,7 @@ def test_levels_come_one_after_the_other(town, command):
 def test_research_is_queued_cancelled_and_refunded(town, command):
     session = town(BAY, BAY)
     bay, other = session.units(BAY)
-    before = _money(session)
+    before = saved(session)
     assert session.act(command([bay], WEAPONS), command([bay], ARMOR)) == [1, 1]
     session.step()
     orders = [order.ability_id for order in session.units(BAY)[0].orders]
@@ -112,36 +81,36 @@ def test_research_is_queued_cancelled_and_refunded(town, command):
     assert session.act(command([other], ARMOR_1)) == [NEEDS]
     assert session.act(command([bay], CANCEL_LAST)) == [1]
     session.step()
-    assert _money(session) == (before[0] - 100, before[1] - 100)
+    assert saved(session) == (before[0] - 100, before[1] - 100)
     assert session.act(command([other], ARMOR_1)) == [1]
     session.step()
     assert session.act(command([bay, other], CANCEL_LAST)) == [1]
     session.step()
-    assert _money(session) == before
+    assert saved(session) == before
     session.state.game.economy.vespene = 0
     assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughVespene]
-    assert WEAPONS_1 not in _abilities(session, bay)
+    assert WEAPONS_1 not in abilities(session, bay)
 
 
 def test_two_structures_begin_an_upgrade_once(town, command):
     session = town(BAY, BAY)
-    before = _money(session)
+    before = saved(session)
     assert session.act(command(session.units(BAY), WEAPONS_1)) == [1]
     session.step()
-    assert _money(session) == (before[0] - 100, before[1] - 100)
+    assert saved(session) == (before[0] - 100, before[1] - 100)
     assert sum(len(bay.orders) for bay in session.units(BAY)) == 1
 
 
 def test_a_tech_lab_researches_until_its_barracks_lifts_off(town, command):
     session = town(BARRACKS)
-    _cheat(session, debug_pb.fast_build)
+    cheat(session, debug_pb.fast_build)
     barracks = _one(session, BARRACKS)
     session.act(command([barracks], 3682))
     session.step(20)
-    _cheat(session, debug_pb.fast_build)
+    cheat(session, debug_pb.fast_build)
     lab = _one(session, BARRACKS_LAB)
-    assert {STIMPACK, SHIELD} <= _abilities(session, lab)
-    before = _money(session)
+    assert {STIMPACK, SHIELD} <= abilities(session, lab)
+    before = saved(session)
     assert session.act(command([lab], STIMPACK)) == [1]
     assert session.act(command([barracks], TRAIN_MARINE)) == [1]
     session.step(410)
@@ -150,7 +119,7 @@ def test_a_tech_lab_researches_until_its_barracks_lifts_off(town, command):
     session.act(command([barracks], LIFT))
     session.step(40)
     assert not _one(session, TECH_LAB).orders
-    assert _money(session) == (before[0] - 50, before[1])
+    assert saved(session) == (before[0] - 50, before[1])
     assert session.act(command([lab], STIMPACK)) == [error_pb.NotSupported]
 
 
@@ -158,11 +127,11 @@ def test_debug_states_lift_rules(town, command):
     session = town(BAY, BARRACKS, money=0)
     bay, barracks = _one(session, BAY), _one(session, BARRACKS)
     assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughMinerals]
-    before = _money(session)
-    _cheat(session, debug_pb.minerals, debug_pb.gas, debug_pb.all_resources)
-    assert _money(session) == (before[0] + 10_000, before[1] + 10_000)
+    before = saved(session)
+    cheat(session, debug_pb.minerals, debug_pb.gas, debug_pb.all_resources)
+    assert saved(session) == (before[0] + 10_000, before[1] + 10_000)
     session.state.game.world.minerals = session.state.game.economy.vespene = 0
-    _cheat(session, debug_pb.free, debug_pb.food, debug_pb.fast_build, debug_pb.tech_tree)
+    cheat(session, debug_pb.free, debug_pb.food, debug_pb.fast_build, debug_pb.tech_tree)
     for _ in range(5):
         assert session.act(command([barracks], TRAIN_MARINE)) == [1]
         session.step(18)
@@ -170,14 +139,14 @@ def test_debug_states_lift_rules(town, command):
     assert session.act(command([barracks], 563)) == [1]
     session.step(18)
     assert session.units(51)
-    _cheat(session, debug_pb.free)
+    cheat(session, debug_pb.free)
     session.state.game.world.minerals = 0
     assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughMinerals]
 
 
 def test_a_structure_that_is_built_fast_has_its_whole_life(town, command):
     session = town()
-    _cheat(session, debug_pb.fast_build)
+    cheat(session, debug_pb.fast_build)
     worker = session.units(45)[0]
     assert session.act(command([worker], 319, (36.0, 48.0))) == [1]
     for _ in range(60):
@@ -192,17 +161,17 @@ def test_without_an_economy_nothing_is_researched(offline, command):
     offline.step()
     bay = _one(offline, BAY)
     assert offline.act(command([bay], WEAPONS_1)) == [error_pb.NotSupported]
-    assert not _abilities(offline, bay)
+    assert not abilities(offline, bay)
 
 
 def _after_research(town, command, ability_id: int, *kinds: int):
     """A town that has researched this, in the first of these structures."""
     session = town(*kinds)
-    _cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
+    cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
     assert session.act(command(session.units(kinds[0]), ability_id)) == [1]
     session.step(20)
     assert len(_upgrades(session)) == 1
-    _cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
+    cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
     return session
 
 
@@ -215,7 +184,7 @@ def test_levels_of_weapons_and_armor_count_in_fights(town, command):
     assert archon.attack_upgrade_level == 0
     assert archon.shield == 350 - 7
     session.kill([marine.tag, archon.tag])
-    _cheat(session, debug_pb.fast_build)
+    cheat(session, debug_pb.fast_build)
     session.act(command(session.units(BAY), ARMOR))
     session.step(20)
     assert _upgrades(session) == [7, 11]
@@ -232,7 +201,7 @@ def test_combat_shield_reaches_marines_that_are_there(town, command):
     session.create((MARINE, 1, 30.0, 50.0), (MARINE, 2, 60.0, 50.0), (TECH_LAB, 1, 27.0, 45.0))
     session.step(2)
     assert _one(session, MARINE).health_max == 45
-    _cheat(session, debug_pb.fast_build)
+    cheat(session, debug_pb.fast_build)
     assert session.act(command(session.units(BARRACKS_LAB), SHIELD)) == [1]
     session.step(20)
     assert (_one(session, MARINE).health, _one(session, MARINE).health_max) == (55, 55)
@@ -247,11 +216,11 @@ def test_a_stimpack_costs_life_and_makes_faster(town, command):
     session.step(2)
     marine, marauder = _one(session, MARINE), _one(session, MARAUDER)
     assert session.act(command([marine], STIM)) == [NEEDS]
-    assert MARINE_STIM not in _abilities(session, marine)
-    _cheat(session, debug_pb.fast_build)
+    assert MARINE_STIM not in abilities(session, marine)
+    cheat(session, debug_pb.fast_build)
     session.act(command(session.units(BARRACKS_LAB), STIMPACK))
     session.step(20)
-    assert MARINE_STIM in _abilities(session, marine)
+    assert MARINE_STIM in abilities(session, marine)
     session.act(command([marine], 16, (30.0, 38.0)))
     session.step(2)
     slow = _one(session, MARINE).pos.y
@@ -278,7 +247,7 @@ def test_a_stimpack_costs_life_and_makes_faster(town, command):
 def test_a_client_may_have_all_upgrades(town):
     session = town()
     for level in (1, 2, 3, 3):
-        _cheat(session, debug_pb.upgrade)
+        cheat(session, debug_pb.upgrade)
         session.create((MARINE, 1, 30.0, 50.0))
         session.step()
         marine = session.units(MARINE)[0]
@@ -292,7 +261,7 @@ def test_an_episode_with_research_is_the_same_twice(town, command):
     for _ in range(2):
         session = town(BARRACKS, BAY, seed=4)
         session.create((TECH_LAB, 1, 27.0, 45.0), (MARINE, 1, 30.0, 50.0, 6))
-        _cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
+        cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
         session.act(command(session.units(BARRACKS_LAB), STIMPACK))
         session.act(command(session.units(BAY), WEAPONS))
         session.step(20)

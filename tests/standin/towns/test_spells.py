@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.unit_types import TYPE_BY_ID
 from sc2standin.data.unit_types.kinds import hallucination_of
-from tests.standin.conftest import step_until
+from tests.standin.conftest import abilities, step_until
 
 MARINE, REAPER, ZEALOT, SENTRY, ROACH = 48, 49, 73, 77, 110
 GHOST, RAVEN, TEMPLAR, PHOENIX, NEXUS, INFESTOR, QUEEN, RAVAGER = 50, 56, 75, 78, 59, 111, 126, 688
@@ -41,12 +40,6 @@ def _effects(session) -> list[int]:
     return [effect.effect_id for effect in session.observe().raw_data.effects]
 
 
-def _abilities(session, tag: int) -> set[int]:
-    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=tag)]
-    reply = session.ask(query=query_pb.RequestQuery(abilities=asked))
-    return {one.ability_id for one in reply.query.abilities[0].abilities}
-
-
 def test_a_charge_lies_there_and_explodes(offline, command):
     offline.arena((REAPER, 1, 20, 30), (ROACH, 2, 40, 30))
     assert offline.act(command(offline.units(REAPER), CHARGE, (30, 30))) == [1]
@@ -59,11 +52,11 @@ def test_a_charge_lies_there_and_explodes(offline, command):
     assert 24 < reaper.pos.x < 25.5  # it went into range, and no farther
     again = command([reaper], CHARGE, (30, 30))
     assert offline.act(again) == [error_pb.Cooldown]
-    assert CHARGE not in _abilities(offline, reaper.tag)
+    assert CHARGE not in abilities(offline, reaper)
     offline.step(46)
     assert not offline.units(CHARGE_ON_THE_GROUND)
     offline.step(314)
-    assert CHARGE in _abilities(offline, reaper.tag)
+    assert CHARGE in abilities(offline, reaper)
 
 
 def test_a_bile_hits_friend_and_foe_where_it_lands(offline, command):

@@ -12,7 +12,8 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import step_until
+from tests.standin.conftest import abilities, step_until
+from tests.standin.towns.conftest import PLACES, saved
 
 TECH_LAB, REACTOR, BARRACKS_LAB, BARRACKS_REACTOR, FACTORY_LAB, STARPORT_LAB = 5, 6, 37, 38, 39, 41
 CENTER, DEPOT, REFINERY, BARRACKS, BAY, FACTORY, STARPORT, FUSION_CORE = (
@@ -39,22 +40,6 @@ TRAIN_SCV, TRAIN_MARINE, TRAIN_MARAUDER, TRAIN_CYCLONE, TRAIN_BATTLECRUISER = (
 )
 BUILD_LAB, BUILD_REACTOR, LIFT, LAND, CANCEL, CANCEL_LAST = 3682, 3683, 3679, 3678, 3659, 3671
 UPGRADE_TO_ORBITAL = 1516
-PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
-"""Free places beside a natural expansion, with room for an add-on each."""
-
-
-@pytest.fixture
-def town(melee):
-    """Begins a melee alone, with money, and these structures at PLACES."""
-
-    def begin(*kinds: int, money: int = 2000, **options):
-        session = melee(None, **options)
-        session.create(*((kind, 1, *place) for kind, place in zip(kinds, PLACES, strict=False)))
-        session.state.game.world.minerals = session.state.game.economy.vespene = money
-        session.step()
-        return session
-
-    return begin
 
 
 def _one(session, unit_type: int) -> raw_pb.Unit:
@@ -64,18 +49,6 @@ def _one(session, unit_type: int) -> raw_pb.Unit:
 
 def _at(unit: raw_pb.Unit) -> tuple[float, float]:
     return unit.pos.x, unit.pos.y
-
-
-def _money(session) -> tuple[int, int]:
-    """Minerals without what the workers brought home, and gas."""
-    player = session.observe().player_common
-    return player.minerals - session.state.game.economy.earnings.collected[0], player.vespene
-
-
-def _abilities(session, unit: raw_pb.Unit) -> set[int]:
-    asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
-    reply = session.ask(query=query_pb.RequestQuery(abilities=asked))
-    return {one.ability_id for one in reply.query.abilities[0].abilities}
 
 
 def _with_lab(session, command, structure: int, add_on: int = BUILD_LAB) -> None:
@@ -88,11 +61,11 @@ def test_a_tech_lab_is_built_beside_its_structure(town, command):
     session = town(BARRACKS)
     barracks = _one(session, BARRACKS)
     assert session.act(command([barracks], TRAIN_MARAUDER)) == [error_pb.TechRequirementsNotMet]
-    assert TRAIN_MARAUDER not in _abilities(session, barracks)
-    before = _money(session)
+    assert TRAIN_MARAUDER not in abilities(session, barracks)
+    before = saved(session)
     assert session.act(command([barracks], BUILD_LAB)) == [1]
     session.step(200)
-    assert _money(session) == (before[0] - 50, before[1] - 25)
+    assert saved(session) == (before[0] - 50, before[1] - 25)
     barracks, lab = _one(session, BARRACKS), _one(session, BARRACKS_LAB)
     assert [order.ability_id for order in barracks.orders] == [421]
     assert barracks.orders[0].progress == pytest.approx(0.5, abs=0.01)
@@ -103,7 +76,7 @@ def test_a_tech_lab_is_built_beside_its_structure(town, command):
     assert session.act(command([barracks], TRAIN_MARINE)) == [error_pb.CantQueueThatOrder]
     session.step(202)
     assert _one(session, BARRACKS_LAB).build_progress == 1
-    assert TRAIN_MARAUDER in _abilities(session, barracks)
+    assert TRAIN_MARAUDER in abilities(session, barracks)
     assert session.act(command([barracks], TRAIN_MARAUDER)) == [1]
     session.step(482)
     assert _one(session, MARAUDER).alliance == raw_pb.Self
@@ -125,7 +98,7 @@ def test_an_add_on_needs_its_place(town, command):
 def test_an_add_on_is_cancelled_or_destroyed(town, command):
     session = town(BARRACKS)
     barracks = _one(session, BARRACKS)
-    before = _money(session)
+    before = saved(session)
     for end in (lambda: session.act(command([barracks], CANCEL)), None):
         session.act(command([barracks], BUILD_REACTOR))
         session.step(100)
@@ -139,7 +112,7 @@ def test_an_add_on_is_cancelled_or_destroyed(town, command):
         assert not shown.orders
         assert not shown.HasField("add_on_tag")
     paid = 50 - int(50 * 0.75) + 50
-    assert _money(session) == (before[0] - paid, before[1] - paid)
+    assert saved(session) == (before[0] - paid, before[1] - paid)
     session.act(command([barracks], BUILD_REACTOR))
     session.step(100)
     session.kill([barracks.tag])
@@ -276,11 +249,11 @@ def test_an_orbital_command(town, command):
     upgrade = command([center], UPGRADE_TO_ORBITAL)
     assert session.act(upgrade) == [error_pb.TechRequirementsNotMet]
     session.create((BARRACKS, 1, *PLACES[0]))
-    before = _money(session)
+    before = saved(session)
     for ends_with in (CANCEL, None):
         assert session.act(upgrade) == [1]
         session.step(280)
-        assert _money(session) == (before[0] - 150, before[1])
+        assert saved(session) == (before[0] - 150, before[1])
         shown = _one(session, CENTER)
         assert [order.ability_id for order in shown.orders] == [1516]
         assert shown.orders[0].progress == pytest.approx(0.5, abs=0.01)
@@ -288,7 +261,7 @@ def test_an_orbital_command(town, command):
         if ends_with is not None:
             assert session.act(command([center], ends_with)) == [1]
             session.step()
-            assert _money(session) == before
+            assert saved(session) == before
     session.step(282)
     orbital = _one(session, ORBITAL)
     assert (orbital.tag, orbital.energy_max) == (center.tag, 200)
@@ -493,7 +466,7 @@ def test_a_kept_observation_of_a_town_has_the_bytes_of_a_new_one(town, command):
         makers = [one for one in own if one.radius > 1.3]
         group = makers if rng.random() < 0.7 else own
         unit = group[rng.integers(len(group))]
-        usable = sorted(_abilities(session, unit))
+        usable = sorted(abilities(session, unit))
         if usable:
             point = rng.uniform((20, 36), (38, 53)).tolist() if rng.random() < 0.6 else None
             session.act(command([unit], usable[rng.integers(len(usable))], point))
