@@ -23,8 +23,6 @@ from sc2standin.simulation.units import ME, NEUTRAL
 MAX_SCORE = 1_000_000_000
 GIFT = 5000
 """The amount of a resource that a client gets if it asks for it."""
-_CHEATS = frozenset({debug_pb.food, debug_pb.free, debug_pb.tech_tree, debug_pb.fast_build})
-"""Rules of an economy that are lifted, and hold again with the next such command."""
 _FATES = {
     debug_pb.DebugTestProcess.hang: Fate.HANG,
     debug_pb.DebugTestProcess.crash: Fate.CRASH,
@@ -129,8 +127,7 @@ def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
 
 
 def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueType) -> None:
-    if change in (debug_pb.god, debug_pb.control_enemy):
-        game.world.cheats ^= {(player, change)}
+    game.world.cheats ^= {(player, change)}  # a rule holds again with the next such command
     if change == debug_pb.upgrade:
         _upgrade(game, player)
     if change == debug_pb.show_map:
@@ -138,8 +135,6 @@ def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueTyp
     economy = game.economies.get(player)
     if economy is None:
         return
-    if change in _CHEATS:
-        economy.cheats ^= {change}
     if change in (debug_pb.minerals, debug_pb.all_resources):
         economy.minerals += GIFT
     if change in (debug_pb.gas, debug_pb.all_resources):

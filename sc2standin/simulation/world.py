@@ -150,8 +150,8 @@ class World:
         self.creep: Cells | None = None
         """The cells with creep, as (y, x), None if there is none; a change makes a new array."""
         self.cheats: set[tuple[int, debug_pb.DebugGameState.ValueType]] = set()
-        """What debug commands allow a player: `god`, whose units take no damage, and
-        `control_enemy`, who commands all units."""
+        """The states that debug commands have set for a player: with `god` its units take no
+        damage, with `control_enemy` it commands all units, others lift rules of its economy."""
         self.upgrades = Upgrades()
         self.army = Army()
         """The client's totals."""

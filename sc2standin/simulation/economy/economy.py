@@ -2,7 +2,7 @@
 
 Rules it keeps: what a map does not list under `makes` cannot be made on it; what structures
 research, and what those of Protoss and Zerg train, needs no list. A client may lift rules by debug
-command (`cheats`).
+command (`World.cheats`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ class Economy:
     Attributes:
         minerals, vespene: what can be spent; the client's minerals are `World.minerals`.
         town: where the player of a melee begins.
-        cheats: the rules that are lifted.
         earnings: what its workers have brought home.
         spent: minerals and gas paid in this episode.
     """
@@ -70,7 +69,6 @@ class Economy:
         self.minerals, self.vespene = rules.minerals, rules.vespene
         self.earnings, self.spent = Earnings(), (0, 0)
         walking = Walking(world, routes)
-        self.cheats: set[debug_pb.DebugGameState.ValueType] = set()
         self.building = Building(
             world, terrain, walking, self.pay, self.refund, owner=owner, loops_for=self._loops_for
         )
@@ -178,15 +176,19 @@ class Economy:
         """Supply of the units that live and of those in production."""
         return self._world.armies[self.owner].food + self.production.food_begun()
 
+    def lifts(self, rule: debug_pb.DebugGameState.ValueType) -> bool:
+        """True if the client has lifted this rule."""
+        return (self.owner, rule) in self._world.cheats
+
     def free_food(self) -> float:
         """Supply for more units."""
-        if debug_pb.food in self.cheats:
+        if self.lifts(debug_pb.food):
             return float(MOST_FOOD)
         return self.food_cap - self.food_used
 
     def allows(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
         """Success if a unit of this type or an upgrade can be begun now, or why not."""
-        any_tech = debug_pb.tech_tree in self.cheats
+        any_tech = self.lifts(debug_pb.tech_tree)
         if isinstance(kind, Research):
             possible = self.laboratory.allows(kind, any_tech=any_tech)
         elif kind not in self._rules.makes and kind.build_ability_id not in TRAINED_BY_ABILITY:
@@ -195,7 +197,7 @@ class Economy:
             possible = any_tech or self.has_tech_for(kind)
         if not possible:
             return error_pb.TechRequirementsNotMet
-        minerals, vespene = (0, 0) if debug_pb.free in self.cheats else kind.cost
+        minerals, vespene = (0, 0) if self.lifts(debug_pb.free) else kind.cost
         if self.minerals < minerals:
             return error_pb.NotEnoughMinerals
         if self.vespene < vespene:
@@ -216,7 +218,7 @@ class Economy:
     def _loops_for(self, kind: UnitType | Research) -> int:
         """How long something takes to make."""
         loops = int(kind.build_time_loops)
-        return min(loops, FAST_LOOPS) if debug_pb.fast_build in self.cheats else loops
+        return min(loops, FAST_LOOPS) if self.lifts(debug_pb.fast_build) else loops
 
     def pay(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
         """Take the cost of a unit, if it can be begun now."""
@@ -227,7 +229,7 @@ class Economy:
 
     def _spend(self, minerals: int, vespene: int) -> bool:
         """Take money; False, and take nothing, if there is too little of either."""
-        if debug_pb.free in self.cheats:
+        if self.lifts(debug_pb.free):
             return True
         if self.minerals < minerals or self.vespene < vespene:
             return False
@@ -238,7 +240,7 @@ class Economy:
 
     def refund(self, minerals: int, vespene: int) -> None:
         """Give back what was paid for something that is cancelled."""
-        if debug_pb.free in self.cheats:
+        if self.lifts(debug_pb.free):
             return
         self.minerals += minerals
         self.vespene += vespene

@@ -115,14 +115,14 @@ def refusal(economy: Economy, unit: Unit, ability_id: int) -> Result:
 
 
 def _refusal_to_stim(economy: Economy, unit: Unit, _ability_id: int) -> Result:
-    if not economy.laboratory.has(STIMPACK) and debug_pb.tech_tree not in economy.cheats:
+    if not economy.laboratory.has(STIMPACK) and not economy.lifts(debug_pb.tech_tree):
         return error_pb.TechRequirementsNotMet
     return error_pb.Success if can_afford(unit) else error_pb.NotEnoughLife
 
 
 def _refusal_to_change_mode(economy: Economy, unit: Unit, _ability_id: int) -> Result:
     has_tech = economy.has_tech_for(MODES[unit.type.name].into)
-    if not has_tech and debug_pb.tech_tree not in economy.cheats:
+    if not has_tech and not economy.lifts(debug_pb.tech_tree):
         return error_pb.TechRequirementsNotMet
     return error_pb.Success
 
@@ -145,7 +145,7 @@ def _refusal_to_make(economy: Economy, unit: Unit, ability_id: int) -> Result:
     if result == error_pb.NotSupported:
         return result
     needs_lab = isinstance(made, UnitType) and made.needs_tech_lab
-    any_tech = debug_pb.tech_tree in economy.cheats
+    any_tech = economy.lifts(debug_pb.tech_tree)
     if needs_lab and not any_tech and not economy.production.has_tech_lab(unit):
         return error_pb.TechRequirementsNotMet
     busy_with = unit.order.kind if unit.order.makes is not None else None
