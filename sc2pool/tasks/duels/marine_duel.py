@@ -23,7 +23,7 @@ from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
-    nearest_direction,
+    flight_target,
     walk_target,
 )
 from sc2pool.tasks.task import Task
@@ -237,13 +237,10 @@ class MarineDuel(Task):
     def _rescue(self, one: int, target_tag: int) -> Commands:
         """One marine walks away from the enemy that is nearest to it, the others attack."""
         own, enemies = self.own, self.enemies
-        x, y = own.positions[one].tolist()
-        to_enemies = distances(own.positions[one : one + 1], enemies.positions)[0]
-        enemy_x, enemy_y = enemies.positions[to_enemies.argmin()].tolist()
-        away = nearest_direction(x - enemy_x, y - enemy_y)
+        away = flight_target(own.positions[one], enemies.positions, self.area)
         fighters = [tag for i, tag in enumerate(own.tags) if i != one]
         return [
-            commands.move([own.tags[one]], walk_target(x, y, away, self.area)),
+            commands.move([own.tags[one]], away),
             commands.attack(fighters, target_tag),
         ]
 

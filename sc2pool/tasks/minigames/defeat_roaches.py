@@ -18,7 +18,7 @@ from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
     bearing_of,
-    nearest_direction,
+    flight_target,
     walk_target,
 )
 from sc2pool.tasks.task import Task
@@ -147,15 +147,12 @@ class DefeatRoaches(Task):
         """The marines that one more hit would kill walk away, the others attack."""
         orders = []
         fighters = []
-        nearest_roach = distances(self.marines.positions, self.roaches.positions).argmin(axis=1)
         for i, tag in enumerate(self.marines.tags):
             if self.marine_health[i] > ROACH_DAMAGE:
                 fighters.append(tag)
                 continue
-            x, y = self.marines.positions[i].tolist()
-            roach_x, roach_y = self.roaches.positions[nearest_roach[i]].tolist()
-            away = nearest_direction(x - roach_x, y - roach_y)
-            orders.append(commands.move([tag], walk_target(x, y, away, self.area)))
+            away = flight_target(self.marines.positions[i], self.roaches.positions, self.area)
+            orders.append(commands.move([tag], away))
         if fighters:
             orders.append(commands.attack(fighters, target_tag))
         return orders

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.units import Floats
+from sc2pool.units import Floats, distances
 
 N_DIRECTIONS = 8
 DIRECTIONS: tuple[tuple[float, float], ...] = tuple(
@@ -71,6 +71,13 @@ def walk_target(x: float, y: float, direction: int, area: PlayableArea) -> tuple
     """
     step_x, step_y = DIRECTIONS[direction]
     return area.clamp(x + WALK_LENGTH * step_x, y + WALK_LENGTH * step_y)
+
+
+def flight_target(place: Floats, threats: Floats, area: PlayableArea) -> tuple[float, float]:
+    """Where a unit at this place is sent to walk away from the nearest of the threats."""
+    x, y = place.tolist()
+    near_x, near_y = threats[distances(place[None], threats)[0].argmin()].tolist()
+    return walk_target(x, y, nearest_direction(x - near_x, y - near_y), area)
 
 
 def nearest_direction(offset_x: float, offset_y: float) -> int:

@@ -18,6 +18,7 @@ from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
     bearings,
+    flight_target,
     nearest_direction,
     walk_target,
 )
@@ -159,13 +160,10 @@ class DefeatZerglingsAndBanelings(Task):
     def _fall_back(self, marines: NDArray[np.intp]) -> Commands:
         """Each of these marines walks away from the baneling nearest to it."""
         orders = []
-        to_banelings = distances(self.marines.positions[marines], self.banelings.positions)
-        for marine, row in zip(marines.tolist(), to_banelings, strict=True):
-            x, y = self.marines.positions[marine].tolist()
-            near_x, near_y = self.banelings.positions[row.argmin()].tolist()
-            away = nearest_direction(x - near_x, y - near_y)
-            target = walk_target(x, y, away, self.area)
-            orders.append(commands.move([self.marines.tags[marine]], target))
+        for marine in marines.tolist():
+            place = self.marines.positions[marine]
+            away = flight_target(place, self.banelings.positions, self.area)
+            orders.append(commands.move([self.marines.tags[marine]], away))
         return orders
 
     def _walk(self, directions: list[int]) -> Commands:

@@ -19,7 +19,7 @@ from sc2pool.tasks.minigames.geometry import (
     PlayableArea,
     bearing_of,
     bearings,
-    nearest_direction,
+    flight_target,
     walk_target,
 )
 from sc2pool.tasks.minigames.zerglings.search import SearchMemory
@@ -159,10 +159,7 @@ class FindAndDefeatZerglings(Task):
     def _rescue_hurt(self, target_tag: int) -> Commands:
         """The weakest marine walks away, the others attack."""
         hurt = int(health(self.marines).argmin())
-        x, y = self.marines.positions[hurt].tolist()
-        to_zerglings = distances(self.marines.positions[[hurt]], self.zerglings.positions)[0]
-        near_x, near_y = self.zerglings.positions[to_zerglings.argmin()].tolist()
-        away = walk_target(x, y, nearest_direction(x - near_x, y - near_y), self.area)
+        away = flight_target(self.marines.positions[hurt], self.zerglings.positions, self.area)
         orders = [commands.move([self.marines.tags[hurt]], away)]
         fighters = [tag for tag in self.marines.tags if tag != self.marines.tags[hurt]]
         if fighters:
