@@ -35,6 +35,8 @@ class Waiter(ABC):
 
     def __init__(self) -> None:
         self._tags: dict[int, Any] = {}
+        self._doorbells: dict[int, Doorbell] = {}
+        """Those that have to be quieted after a ring."""
 
     @staticmethod
     def create() -> Waiter:
@@ -43,9 +45,10 @@ class Waiter(ABC):
             return EpollWaiter()
         return SelectorWaiter()
 
-    @abstractmethod
     def add_doorbell(self, doorbell: Doorbell, tag: Any) -> None:
         """Listen to a doorbell."""
+        self._doorbells[doorbell.listening] = doorbell
+        self.add(doorbell.listening, tag)
 
     @abstractmethod
     def add(self, descriptor: int, tag: Any) -> None:
@@ -58,6 +61,13 @@ class Waiter(ABC):
     @abstractmethod
     def remove(self, descriptor: int) -> None:
         """Neither listen to it nor watch it any more, if it is known at all."""
+
+    def _answer(self, ready: list[int]) -> list[Any]:
+        """The tags of these descriptors, whose doorbells become quiet."""
+        for descriptor in ready:
+            if descriptor in self._doorbells:
+                self._doorbells[descriptor].quiet()
+        return [self._tags[descriptor] for descriptor in ready]
 
     @abstractmethod
     def wait(self, timeout_s: float | None) -> list[Any]:
@@ -155,13 +165,7 @@ class SelectorWaiter(Waiter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._doorbells: dict[int, Doorbell] = {}
         self._selector = selectors.DefaultSelector()
-
-    def add_doorbell(self, doorbell: Doorbell, tag: Any) -> None:
-        """Listen to a doorbell."""
-        self._doorbells[doorbell.listening] = doorbell
-        self.add(doorbell.listening, tag)
 
     def add(self, descriptor: int, tag: Any) -> None:
         """Watch a socket or pipe for data and for its end."""
@@ -177,11 +181,7 @@ class SelectorWaiter(Waiter):
 
     def wait(self, timeout_s: float | None) -> list[Any]:
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
-        ready = [key.fd for key, _ in self._select(timeout_s)]
-        for descriptor in ready:
-            if descriptor in self._doorbells:
-                self._doorbells[descriptor].quiet()
-        return [self._tags[descriptor] for descriptor in ready]
+        return self._answer([key.fd for key, _ in self._select(timeout_s)])
 
     def _select(self, timeout_s: float | None) -> list[tuple[selectors.SelectorKey, int]]:
         if not WINDOWS:

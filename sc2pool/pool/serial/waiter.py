@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.waiter import Waiter
 
 _ENDS_WITHIN_S = 1.0
@@ -28,14 +27,8 @@ class SerialWaiter(Waiter):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
         self._loop = loop
-        self._doorbells: dict[int, Doorbell] = {}
         self._ready: dict[int, None] = {}
         self._raised: tuple[BaseException, Any] | None = None
-
-    def add_doorbell(self, doorbell: Doorbell, tag: Any) -> None:
-        """Listen to a doorbell."""
-        self._doorbells[doorbell.listening] = doorbell
-        self.add(doorbell.listening, tag)
 
     def add(self, descriptor: int, tag: Any) -> None:
         """Watch a socket or pipe for data and for its end."""
@@ -66,11 +59,7 @@ class SerialWaiter(Waiter):
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
         self._ready.clear()
         run(self._loop, timeout_s)
-        ready = [descriptor for descriptor in self._ready if descriptor in self._tags]
-        for descriptor in ready:
-            if descriptor in self._doorbells:
-                self._doorbells[descriptor].quiet()
-        return [self._tags[descriptor] for descriptor in ready]
+        return self._answer([one for one in self._ready if one in self._tags])
 
     def close(self) -> None:
         """Give all descriptors back but the watched ones."""
