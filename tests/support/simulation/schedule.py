@@ -19,23 +19,26 @@ from typing import Any
 
 Event = tuple[Any, ...]
 
-CALLS = frozenset(
-    {
-        "step",
-        "reset",
-        "send",
-        "recv",
-        "begin",
-        "wait",
-        "pause",
-        "resume",
-        "ask",
-        "seed",
-        "set_attr",
-        "look",
-        "close",
-    }
+_CALLS = (
+    "reset",
+    "reset",
+    "reset",
+    "send",
+    "send",
+    "recv",
+    "recv",
+    "recv",
+    "begin",
+    "wait",
+    "pause",
+    "resume",
+    "ask",
+    "seed",
+    "set_attr",
+    "look",
+    "close",
 )
+CALLS = frozenset({"step", *_CALLS})
 """Events that are calls of the trainer's."""
 
 HOWS = ("plain", "info", "late", "over", "truncated", "told", "refused", "game", "stale")
@@ -150,25 +153,6 @@ def some(chance: random.Random, n: int) -> tuple[int, ...] | None:
     return tuple(env for env in range(n) if chance.random() < 0.5) or None
 
 
-_CALLS = (
-    "reset",
-    "reset",
-    "reset",
-    "send",
-    "send",
-    "recv",
-    "recv",
-    "recv",
-    "begin",
-    "wait",
-    "pause",
-    "resume",
-    "ask",
-    "seed",
-    "set_attr",
-    "look",
-    "close",
-)
 _LIMITS_S = (None, None, 0.0, 0.5, 20.0)
 _ARGUMENTS: dict[str, Callable[[random.Random, int], tuple[Any, ...]]] = {
     "reset": lambda chance, _: (chance.choice(("", "", "marked", "odd")),),
