@@ -38,11 +38,27 @@ def vec(game_installation: Installation) -> Iterator[Callable[..., SubprocSC2Vec
         yield make
 
 
-class AsyncBot(MoveToBeaconBot):
+class Coroutines:
     """Every hook is a coroutine; episodes are four steps long."""
 
     max_loops = 32
     gain = 1.0
+
+    async def observe(self):
+        return super().observe()
+
+    async def reward(self):
+        return self.gain
+
+    async def terminated(self):
+        return False
+
+    async def action_masks(self):
+        return np.ones(8, np.bool_)
+
+
+class AsyncBot(Coroutines, MoveToBeaconBot):
+    """A bot of such hooks."""
 
     async def act(self, action):
         await asyncio.sleep(0)
@@ -50,27 +66,12 @@ class AsyncBot(MoveToBeaconBot):
         self.placeable = await self.client.query_pathing(self.units[0], self.units[0].position)
         super().act(action)
 
-    async def observe(self):
-        return super().observe()
-
-    async def reward(self):
-        return self.gain
-
-    async def terminated(self):
-        return False
-
-    async def action_masks(self):
-        return np.ones(8, np.bool_)
-
     async def info(self):
         return {"loop": self.state.game_loop}
 
 
-class AsyncTask(MoveToBeacon):
+class AsyncTask(Coroutines, MoveToBeacon):
     """The same on the fast path."""
-
-    max_loops = 32
-    gain = 1.0
 
     async def on_start(self):
         super().on_start()
@@ -78,18 +79,6 @@ class AsyncTask(MoveToBeacon):
     async def act(self, action):
         await asyncio.sleep(0)
         return super().act(action)
-
-    async def observe(self):
-        return super().observe()
-
-    async def reward(self):
-        return self.gain
-
-    async def terminated(self):
-        return False
-
-    async def action_masks(self):
-        return np.ones(8, np.bool_)
 
     async def info(self):
         return {"loop": self.observation.game_loop}
