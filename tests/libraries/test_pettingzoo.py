@@ -1,9 +1,8 @@
-"""The tests of `SC2ParallelEnv` that need PettingZoo, SuperSuit or RLlib, where these are."""
+"""`SC2ParallelEnv` with PettingZoo and RLlib, where these are."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,29 +10,6 @@ import pytest
 from tests.support.on_ray import environment_for_ray
 
 TIMEOUT_S = 500.0
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.timeout(TIMEOUT_S + 30)
-def test_all_of_its_tests_pass(python_with: Callable[[str], str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        [
-            python_with("pettingzoo"),
-            "-m",
-            "pytest",
-            Path(__file__).with_name("pettingzoo_env.py"),
-            "-p",
-            "no:cacheprovider",
-            f"--basetemp={tmp_path / 'its own'}",
-        ],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-6000:]
 
 
 @pytest.mark.timeout(TIMEOUT_S + 30)

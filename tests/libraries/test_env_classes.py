@@ -1,4 +1,4 @@
-"""`tianshou_env.py`, the tests of `SC2TianshouVectorEnv`, in the environment that has tianshou."""
+"""The tests of env classes whose libraries have an environment of their own, where this is."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pytest
 
-TIMEOUT_S = 300.0
+TIMEOUT_S = 500.0
 
 
 @pytest.mark.timeout(TIMEOUT_S + 30)
-def test_all_of_its_tests_pass(python_with: Callable[[str], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("library", ["pettingzoo", "tianshou"])
+def test_all_of_its_tests_pass(
+    library: str, python_with: Callable[[str], str], tmp_path: Path
+) -> None:
     done = subprocess.run(
         [
-            python_with("tianshou"),
+            python_with(library),
             "-m",
             "pytest",
-            Path(__file__).with_name("tianshou_env.py"),
+            Path(__file__).with_name(f"{library}_env.py"),
             "-p",
             "no:cacheprovider",
             f"--basetemp={tmp_path / 'its own'}",
