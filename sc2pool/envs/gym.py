@@ -118,13 +118,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         Raises:
             ResetNeeded: no episode has begun.
         """
-        if self.render_mode is None:
-            gymnasium.logger.warn(
-                "render() was called, but the env has no render_mode: "
-                f"{type(self).__name__}(render_mode='rgb_array') draws frames"
-            )
-            return None
-        return None if self.render_mode == "human" else self.pool.render([0])[0]
+        return self._players.frame(self)
 
     def action_masks(self) -> Array | None:
         """Which actions are possible now; None if the task has no masks.

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Unpack
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
@@ -238,13 +237,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         Raises:
             ResetNeeded: no episode has begun.
         """
-        if self.render_mode is None:
-            gymnasium.logger.warn(
-                "render() was called, but the env has no render_mode: "
-                f"{type(self).__name__}(render_mode='rgb_array') draws frames"
-            )
-            return None
-        return None if self.render_mode == "human" else self.pool.render([0])[0]
+        return self._players.frame(self)
 
     def stats(self) -> PoolStats:
         """The pool's counters, and what the games are doing.

@@ -160,6 +160,16 @@ class Players:
             )
         return f"{type(adapter).__name__}({what}, closed={pool.closed})"
 
+    def frame(self, adapter: Any) -> Any:
+        """What `render` of an adapter with one game returns; warns if it has no render mode."""
+        if adapter.render_mode is None:
+            gymnasium.logger.warn(
+                "render() was called, but the env has no render_mode: "
+                f"{type(adapter).__name__}(render_mode='rgb_array') draws frames"
+            )
+            return None
+        return None if adapter.render_mode == "human" else adapter.pool.render([0])[0]
+
 
 def make_players(
     env_fns: EnvFns = None,
