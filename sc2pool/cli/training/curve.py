@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
@@ -89,8 +90,7 @@ def draw_curve(
     # Games of equal length end together; one point for all of them avoids a staircase.
     last_of_step = np.diff(steps, append=-1) != 0
 
-    figure = new_figure(9, 5.2, dpi=120)
-    axes = figure.add_axes((0.085, 0.115, 0.69, 0.785))
+    figure, axes = new_curve(title, "episode return")
     axes.plot(steps, returns, ".", color=SKY, alpha=0.4, markersize=5, markeredgewidth=0)
     axes.plot(steps[last_of_step], mean[last_of_step], color=BLUE, linewidth=2.2, zorder=4)
     axes.plot(steps[-1:], mean[-1:], "o", color=BLUE, markersize=5, zorder=5, clip_on=False)
@@ -108,14 +108,20 @@ def draw_curve(
     if references:
         note = f"dashed lines: StarCraft II, SC2LE paper, 2017; points: {game}"
         figure.text(0.99, 0.01, note, color=GREY, fontsize=8, ha="right")
+    save(figure, path)
 
+
+def new_curve(title: str, what: str) -> tuple[Figure, Axes]:
+    """An empty picture of something over env steps, with room for labels beside the axes."""
+    figure = new_figure(9, 5.2, dpi=120)
+    axes = figure.add_axes((0.085, 0.115, 0.69, 0.785))
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xlabel("env steps")
-    axes.set_ylabel("episode return")
+    axes.set_ylabel(what)
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     tidy(axes, grid="both")
-    save(figure, path)
+    return figure, axes
 
 
 def rolling_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import PercentFormatter
 
-from sc2pool.cli.drawing import BLUE, GREEN, GREY, new_figure, save, tidy
-from sc2pool.cli.training.curve import Label, add_labels
+from sc2pool.cli.drawing import BLUE, GREEN, GREY, save
+from sc2pool.cli.training.curve import Label, add_labels, new_curve
 from sc2pool.cli.training.self_play.results import ResultRow
 
 _STYLES = ((BLUE, "-"), (GREEN, (0, (5, 2))))
@@ -26,8 +26,7 @@ def draw_win_rates(path: Path, rows: Sequence[ResultRow], title: str) -> None:
         rows: in the order of their steps, or none.
         title: what was played.
     """
-    figure = new_figure(9, 5.2, dpi=120)
-    axes = figure.add_axes((0.085, 0.115, 0.69, 0.785))
+    figure, axes = new_curve(title, "matches won")
     labels = []
     opponents = list(dict.fromkeys(row.opponent for row in rows))
     for opponent, (colour, dashes) in zip(opponents, _STYLES, strict=False):
@@ -50,11 +49,5 @@ def draw_win_rates(path: Path, rows: Sequence[ResultRow], title: str) -> None:
     axes.set_xlim(0, max([1, *(row.total_steps for row in rows)]))
     axes.set_ylim(0, 1)
     add_labels(axes, labels)
-    axes.set_title(title, loc="left", fontsize=11)
-    axes.set_xlabel("env steps")
-    axes.set_ylabel("matches won")
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    tidy(axes, grid="both")
     save(figure, path)
