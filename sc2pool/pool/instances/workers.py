@@ -123,6 +123,8 @@ class Worker:
             undo.callback(self._owned.close)
             self._owned.callback(shutil.rmtree, directory, ignore_errors=True)
             self._make(directory, memory_fd)
+            self._owned.callback(waiter.remove, self.reply_doorbell.listening)
+            waiter.add_doorbell(self.reply_doorbell, self)
             undo.pop_all()
 
     def _make(self, directory: Path, memory_fd: int) -> None:
@@ -142,8 +144,6 @@ class Worker:
         self._control.peer_pid = follower.process.pid
         self.process = WorkerProcess(follower)
         owned.callback(self.process.end)
-        owned.callback(self._waiter.remove, self.reply_doorbell.listening)
-        self._waiter.add_doorbell(self.reply_doorbell, self)
 
     def _make_doorbells(self) -> None:
         self.request_doorbell = Doorbell.create()

@@ -75,8 +75,6 @@ class SerialWorker(workers.Worker):
         self._control: Any = Orders(self._leave)
         owned.callback(self._stop_listening)
         owned.callback(self._end_all)
-        owned.callback(self._waiter.remove, self.reply_doorbell.listening)
-        self._waiter.add_doorbell(self.reply_doorbell, self)
 
     def host(self, instance: workers.Resident, directory: Path, spec: Any) -> Channel:
         ours, theirs = LocalChannel.pair()

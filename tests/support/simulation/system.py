@@ -305,8 +305,6 @@ class SimulatedWorker(instances.Worker):
         self.process: Any = Process(world, self.reply_doorbell)
         self._control: Any = Control(self.process)
         owned.callback(self.process.end)
-        owned.callback(self._waiter.remove, self.reply_doorbell.listening)
-        self._waiter.add_doorbell(self.reply_doorbell, self)
 
     def host(self, instance: Any, directory: Path, _: bytes) -> Any:
         world, number = self._world, instance.number
