@@ -5,16 +5,17 @@ comes into reach) or an unexpected one (`World.orders_changed`). Between plans a
 addition for each unit that moves, so a map on which little happens is cheap; the result is the same
 as planning every loop. During combat, and with cloaked units, every loop is planned.
 
-Units walk straight and turn immediately; most are at full speed from the first loop, the others
-speed up from rest. On a map with `Routes` they walk around what is in their way, one straight leg
-after the other; elsewhere the ground is open, and the straight line is the shortest path, or
-`Detours` have the next point of the way.
+Units walk straight; a few turn slowly, and stand until they face their way by less than a right
+angle. Most are at full speed from the first loop, the others speed up from rest. On a map with
+`Routes` they walk around what is in their way, one straight leg after the other; elsewhere the
+ground is open, and the straight line is the shortest path, or `Detours` have the next point of the
+way.
 """
 
 from __future__ import annotations
 
 import math
-from math import atan2, sqrt, tau
+from math import atan2, pi, sqrt, tau
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.simulation import orders
@@ -179,13 +180,20 @@ class Mover:
                 continue
             way_x, way_y, distance = way
             step = unit.type.step
+            if unit.type.turn and distance > 0.0:
+                off = (atan2(way_y, way_x) - unit.facing + pi) % tau - pi
+                unit.facing = (unit.facing + max(-unit.type.turn, min(off, unit.type.turn))) % tau
+                self._speeds_up |= abs(off) > unit.type.turn
+                if abs(off) > pi / 2:  # it turns where it stands
+                    continue
             if unit.type.gain and distance > 0.0:
                 step = unit.pace = min(step, unit.pace + unit.type.gain)
                 self._speeds_up |= step < unit.type.step
             if distance > 0.0 and step > 0.0:
                 share = step / distance
                 vxs[i], vys[i] = (way_x * share, way_y * share) if share < 1.0 else (way_x, way_y)
-                unit.facing = atan2(way_y, way_x) % tau
+                if not unit.type.turn:
+                    unit.facing = atan2(way_y, way_x) % tau
         wishes = [sqrt(vx * vx + vy * vy) for vx, vy in zip(vxs, vys, strict=True)]
         touch = len(units) > 1 and self._pairs.keep_apart(vxs, vys)
         moving = self._moving = []

@@ -45,6 +45,8 @@ OF_TABLES = {
 """Our fields and the tables'."""
 AT_ONCE = 1000.0
 """The acceleration of what is at full speed at once."""
+QUICK_TURN = 719.0
+"""The degrees a second of what is turned around within four loops."""
 ATTRIBUTES = [value.name for value in data_pb.Attribute.DESCRIPTOR.values]
 USUAL: Facts = {
     "attacks": 1,
@@ -88,6 +90,8 @@ def from_catalogs(game: GameData, name: str) -> Facts:
     facts["food"], facts["food_provided"] = max(0, -food), max(0, food)
     facts["flies"] = unit.flags("PlaneArray") == ["Air"]
     facts["strides"] = unit.text("Mover") == "Colossus"
+    turning = unit.number("TurningRate")
+    facts["turn_per_s"] = rounded(turning) if facts["speed_per_s"] and turning < QUICK_TURN else 0
     acceleration = unit.number("Acceleration")
     facts["acceleration"] = rounded(acceleration) if acceleration < AT_ONCE else 0
     facts["detection"] = max(_detected_at(game, unit), default=0)

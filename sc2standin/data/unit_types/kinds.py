@@ -5,6 +5,7 @@ Numbers are at normal speed: a second here is 16 game loops, as in the API's `Un
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
@@ -161,6 +162,8 @@ class UnitType:
     """Time after the last hit in which no life comes back."""
     acceleration: float = 0.0
     """In cells per second and second; 0 for a unit that is at full speed at once."""
+    turn_per_s: float = 0.0
+    """How fast it turns on its way, in degrees per second; 0 for a unit that turns at once."""
     energy: float = 0.0
     """The most energy that the unit can have."""
     energy_at_start: float = 0.0
@@ -236,6 +239,11 @@ class UnitType:
     def gain(self) -> float:
         """What its step is longer in each loop until it is at full speed, 0 if it is at once."""
         return self.acceleration / LOOPS_PER_DATA_S**2
+
+    @cached_property
+    def turn(self) -> float:
+        """How far it turns in one loop, in radians, 0 if at once."""
+        return math.radians(self.turn_per_s) / LOOPS_PER_DATA_S
 
     @cached_property
     def step(self) -> float:
