@@ -23,8 +23,10 @@ from sc2standin.simulation.world import World
 
 MINERALS_A_TRIP, VESPENE_A_TRIP = 5, 4
 MINERALS_A_TRIP_OF_A_MULE = 25
-MINERAL_LOOPS, VESPENE_LOOPS = 45, 33
-"""How long an SCV occupies a mineral field and a refinery, in loops."""
+MINERAL_LOOPS, VESPENE_LOOPS = 45, 32
+"""How long an SCV occupies a mineral field and a refinery, in loops.
+
+In the game's data 2.786 and 1.981 seconds."""
 MINERAL_LOOPS_OF_A_MULE = 92
 """How long a MULE occupies a mineral field, in loops."""
 PAUSE_LOOPS = 8
@@ -91,7 +93,8 @@ class Mining:
         if free_at > loop:
             other = self._emptier(worker) if minerals else None
             if other is None:
-                worker.job = Errand(free_at, self._arrive)
+                # Measured games: a field with three SCVs gives 145 a minute, a geyser 162.
+                worker.job = Errand(free_at + 1, self._arrive)
                 return
             worker.order = Order(OrderKind.GATHER, 0.0, 0.0, other.tag)
             self.gather(worker)
