@@ -48,12 +48,12 @@ class StandInScores(NamedTuple):
 
 ON_THE_STANDIN: dict[str, StandInScores] = {
     "MoveToBeacon": StandInScores(0.6, 25.5),
-    "CollectMineralShards": StandInScores(11.3, 146.6),
-    "FindAndDefeatZerglings": StandInScores(13.9, 47.2),
-    "DefeatRoaches": StandInScores(-3.0, 234.5),
-    "DefeatZerglingsAndBanelings": StandInScores(13.5, 941.7),
-    "CollectMineralsAndGas": StandInScores(4856.0, 5843.8),
-    "BuildMarines": StandInScores(50.7, 123.0),
+    "CollectMineralShards": StandInScores(11.3, 147.2),
+    "FindAndDefeatZerglings": StandInScores(14.1, 48.7),
+    "DefeatRoaches": StandInScores(-4.0, 102.6),
+    "DefeatZerglingsAndBanelings": StandInScores(14.2, 818.8),
+    "CollectMineralsAndGas": StandInScores(4845.5, 5869.5),
+    "BuildMarines": StandInScores(50.8, 123.0),
     "3m": StandInScores(1.5, 18.5),
     "8m": StandInScores(2.1, 18.4),
     "25m": StandInScores(2.5, 19.1),
