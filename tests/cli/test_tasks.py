@@ -35,7 +35,7 @@ def test_the_tables(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> No
         "yes",
         "1",
     ]
-    known = ["-3", "234.5", "41", "215", "100"]
+    known = ["-4", "102.6", "41", "215", "100"]
     assert scores[roaches] == ["DefeatRoaches", "DefeatRoaches", "yes", *known]
     assert all(len(line) <= 125 for table in tables for line in table.splitlines())
     assert duels.split() == ["duels:", *SMAC_DUELS]
