@@ -23,7 +23,7 @@ def other_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("other") / "StarCraftII"
     executable = install(folder)
     program = (
-        "import sys, sc2standin.version as version; version.GAME_VERSION = 'standin-3'; "
+        "import sys, sc2standin.version as version; version.GAME_VERSION = 'standin-other'; "
         "from sc2standin.command import main; sys.exit(main(sys.argv[1:]))"
     )
     script = executable.read_text().replace("-m sc2standin", f'-c "{program}"')

@@ -119,7 +119,7 @@ def test_a_killed_node_takes_its_games_along_and_the_training_goes_on(report):
         ("another cluster", "ConfigError", "already connected"),
         ("no such game", "ConfigError", "cannot play: game='/nowhere'"),
         ("the task raises", "ClosedError", "ZeroDivisionError: a mistake in act"),
-        ("two versions", "ConfigError", "standin-3"),
+        ("two versions", "ConfigError", "standin-other"),
     ],
 )
 def test_impossible_configurations_are_typed_errors(report, name, kind, words):
