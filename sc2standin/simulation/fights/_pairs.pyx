@@ -264,11 +264,11 @@ cdef class Geometry:
                     self.push_y[i] -= dy * share
                     self.push_x[j] += dx * (1.0 - share)
                     self.push_y[j] += dy * (1.0 - share)
+            if not overlap:
+                return False
             for i in range(self.n):
                 self.there_x[i] += self.push_x[i]
                 self.there_y[i] += self.push_y[i]
-        if not overlap:
-            return False
         for i in range(self.n):
             dx, dy = self.there_x[i] - self.x[i], self.there_y[i] - self.y[i]
             length = sqrt(dx * dx + dy * dy)

@@ -196,16 +196,18 @@ class Pairs:
                     push_y[i] -= dy * share
                     push_x[j] += dx * (1.0 - share)
                     push_y[j] += dy * (1.0 - share)
+            if not overlap:
+                return False
             for i in range(count):
                 xs[i] += push_x[i]
                 ys[i] += push_y[i]
-        for i in range(count if overlap else 0):
+        for i in range(count):
             dx, dy = xs[i] - self._x[i], ys[i] - self._y[i]
             length, step = sqrt(dx * dx + dy * dy), units[i].type.step
             if length > step:
                 dx, dy = dx / length * step, dy / length * step
             vx[i], vy[i] = dx, dy
-        return overlap
+        return True
 
     def _yields(self, i: int, j: int) -> bool:
         """True if a unit gives way to another one; what cannot walk does not."""
