@@ -163,7 +163,7 @@ class Unit:
         self.chases = target.tag
 
     def lower_weapon(self) -> None:
-        """Aim at nobody. An attack that is under way ends, without a cooldown."""
+        """Give up the target. An attack that is under way ends, without a cooldown."""
         self.engaged, self.hits_at, self.chases = 0, NEVER, 0
 
     def fired(self, ready_at: float, rests_until: float) -> None:

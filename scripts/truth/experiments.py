@@ -21,7 +21,13 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from tests.standin.conftest import OfflineSession, create_request, join_request, unit_command
+from tests.standin.conftest import (
+    OfflineSession,
+    create_request,
+    join_request,
+    step_until,
+    unit_command,
+)
 
 XML, REPLAYS, MEASURED = "XML", "replays", "measured games"
 MOVE, ATTACK, GATHER, BUILD_REFINERY = 16, 23, 295, 320
@@ -235,14 +241,6 @@ def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
     return workers, _one(session, TYPE_BY_NAME["CommandCenter"]).pos
 
 
-def _loops_until(session: OfflineSession, condition: Callable[[], object], most: int) -> int:
-    for loops in range(most):
-        if condition():
-            return loops
-        session.step()
-    raise TimeoutError(f"not within {most} loops")
-
-
 def _built(kind: UnitType) -> Callable[[OfflineSession], float]:
     def measure(session: OfflineSession) -> float:
         workers, home = _rich_town(session)
@@ -253,8 +251,8 @@ def _built(kind: UnitType) -> Callable[[OfflineSession], float]:
 
         place = _free_place(session, kind, home)
         session.act(unit_command(workers[:1], kind.build_ability_id, place))
-        _loops_until(session, progress, 400)
-        return _loops_until(session, lambda: progress()[0] >= 1.0, 2000)
+        step_until(session, progress, each=1)
+        return step_until(session, lambda: progress()[0] >= 1.0, each=1)
 
     return measure
 
@@ -282,8 +280,8 @@ def _apart(kind: UnitType) -> Callable[[OfflineSession], float]:
         count = len(session.units(kind.id))
         train = unit_command([_one(session, trainer)], kind.build_ability_id)
         session.act(train, train)
-        _loops_until(session, lambda: len(session.units(kind.id)) > count, 1000)
-        return _loops_until(session, lambda: len(session.units(kind.id)) > count + 1, 1000)
+        step_until(session, lambda: len(session.units(kind.id)) > count, each=1)
+        return step_until(session, lambda: len(session.units(kind.id)) > count + 1, each=1)
 
     return measure
 

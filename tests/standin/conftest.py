@@ -296,12 +296,14 @@ def unit_command(
     return action
 
 
-def step_until(session: Any, condition: Callable[[], object], limit: int = 3000) -> int:
-    """Step until the condition holds; the number of loops."""
-    for loops in range(0, limit, 8):
+def step_until(
+    session: Any, condition: Callable[[], object], limit: int = 3000, each: int = 8
+) -> int:
+    """Step, so many loops each time, until the condition holds; the number of loops."""
+    for loops in range(0, limit, each):
         if condition():
             return loops
-        session.step(8)
+        session.step(each)
     raise AssertionError(f"not within {limit} loops")
 
 

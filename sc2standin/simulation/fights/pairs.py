@@ -43,7 +43,7 @@ class Ground(IntEnum):
     IS_HELD_UP = 1
     """Others that could push it aside rather walk around it."""
     FIGHTS = 2
-    """Nobody pushes it aside."""
+    """Others do not push it aside."""
 
 
 class Pairs:
