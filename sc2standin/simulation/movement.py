@@ -173,6 +173,26 @@ class Mover:
     def _set_off(self, ways: list[Way | None]) -> bool:
         """Set facing and velocity of each unit; True if units keep others off."""
         units = self._pairs.units
+        wishes_x, wishes_y = wishes = self._wishes(ways)
+        apart = self._pairs.keep_apart(wishes_x, wishes_y) if len(units) > 1 else None
+        all_x, all_y = apart or wishes
+        moving = self._moving = []
+        for i, unit in enumerate(units):
+            vx, vy, wish_x, wish_y = all_x[i], all_y[i], wishes_x[i], wishes_y[i]
+            unit.held_up = False
+            if vx == vy == wish_x == wish_y == 0.0:
+                continue
+            if apart is not None or self._detours is not None:
+                vx, vy = self._on_ground(unit, vx, vy)
+                wish = sqrt(wish_x * wish_x + wish_y * wish_y)
+                unit.held_up = sqrt(vx * vx + vy * vy) < HELD_UP_SHARE * wish
+            if vx != 0.0 or vy != 0.0:
+                moving.append((unit, vx, vy))
+        return apart is not None
+
+    def _wishes(self, ways: list[Way | None]) -> tuple[list[float], list[float]]:
+        """The velocity of each unit if it were alone, along x and y; its facing is set."""
+        units = self._pairs.units
         vxs, vys = [0.0] * len(units), [0.0] * len(units)
         for i, (unit, way) in enumerate(zip(units, ways, strict=True)):
             if way is None:
@@ -194,16 +214,7 @@ class Mover:
                 vxs[i], vys[i] = (way_x * share, way_y * share) if share < 1.0 else (way_x, way_y)
                 if not unit.type.turn:
                     unit.facing = atan2(way_y, way_x) % tau
-        wishes = [sqrt(vx * vx + vy * vy) for vx, vy in zip(vxs, vys, strict=True)]
-        touch = len(units) > 1 and self._pairs.keep_apart(vxs, vys)
-        moving = self._moving = []
-        for unit, wish, velocity in zip(units, wishes, zip(vxs, vys, strict=True), strict=True):
-            guarded = touch or self._detours is not None
-            vx, vy = self._on_ground(unit, *velocity) if guarded else velocity
-            unit.held_up = sqrt(vx * vx + vy * vy) < HELD_UP_SHARE * wish
-            if vx != 0.0 or vy != 0.0:
-                moving.append((unit, vx, vy))
-        return touch
+        return vxs, vys
 
     def _on_ground(self, unit: Unit, vx: float, vy: float) -> Point:
         """A velocity by which a unit stays off cliffs and walls."""

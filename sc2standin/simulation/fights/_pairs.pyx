@@ -265,17 +265,18 @@ cdef class Geometry:
                     self.push_x[j] += dx * (1.0 - share)
                     self.push_y[j] += dy * (1.0 - share)
             if not overlap:
-                return False
+                return None
             for i in range(self.n):
                 self.there_x[i] += self.push_x[i]
                 self.there_y[i] += self.push_y[i]
+        apart_x, apart_y = [0.0] * self.n, [0.0] * self.n
         for i in range(self.n):
             dx, dy = self.there_x[i] - self.x[i], self.there_y[i] - self.y[i]
             length = sqrt(dx * dx + dy * dy)
             if length > self.step[i]:
                 dx, dy = dx / length * self.step[i], dy / length * self.step[i]
-            vx[i], vy[i] = dx, dy
-        return True
+            apart_x[i], apart_y[i] = dx, dy
+        return apart_x, apart_y
 
     cdef bint yields(self, Py_ssize_t i, Py_ssize_t j) noexcept:
         """True if a unit gives way to another one."""

@@ -160,8 +160,10 @@ class Pairs:
         kind, other = self.units[i].type, self.units[j].type
         return kind.room + other.room if kind.aloft == other.aloft else NO_TOUCH
 
-    def keep_apart(self, vx: list[float], vy: list[float]) -> bool:
-        """Change velocities by which units would overlap; True if there are such.
+    def keep_apart(
+        self, vx: list[float], vy: list[float]
+    ) -> tuple[list[float], list[float]] | None:
+        """The velocities by which no units overlap; None if these are such.
 
         Of two one half of the overlap is taken from each, or all of it from one if the other one
         fights. Two units at the same point separate along the x axis, the older one to the left.
@@ -197,17 +199,18 @@ class Pairs:
                     push_x[j] += dx * (1.0 - share)
                     push_y[j] += dy * (1.0 - share)
             if not overlap:
-                return False
+                return None
             for i in range(count):
                 xs[i] += push_x[i]
                 ys[i] += push_y[i]
+        apart_x, apart_y = [0.0] * count, [0.0] * count
         for i in range(count):
             dx, dy = xs[i] - self._x[i], ys[i] - self._y[i]
             length, step = sqrt(dx * dx + dy * dy), units[i].type.step
             if length > step:
                 dx, dy = dx / length * step, dy / length * step
-            vx[i], vy[i] = dx, dy
-        return True
+            apart_x[i], apart_y[i] = dx, dy
+        return apart_x, apart_y
 
     def _yields(self, i: int, j: int) -> bool:
         """True if a unit gives way to another one; what cannot walk does not."""

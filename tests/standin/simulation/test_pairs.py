@@ -61,16 +61,15 @@ def test_both_ways_agree(count, side_cells):
         told = []
         for pairs in both:
             turns = [unit.turn for unit in units]
-            steered, (vx, vy) = ways.copy(), (list(one) for one in velocities)
+            steered = ways.copy()
             pairs.measure()
             pairs.take_note(steered)
             pairs.steer(steered)
-            touch = pairs.keep_apart(vx, vy)
             told.append(
                 (
                     steered,
                     [unit.turn for unit in units],
-                    (touch, vx, vy),
+                    pairs.keep_apart(*velocities),
                     pairs.loops_until_contact(moving),
                     [pairs.nearest_enemy(i) for i in every],
                     [[pairs.gap(i, j) for j in every] for i in every],
@@ -130,16 +129,14 @@ def test_a_unit_that_is_surrounded_walks_straight_on():
 
 def test_nobody_pushes_aside_a_unit_that_fights():
     pairs, _ = _facing((20.5, 20.0))
-    vx, vy = [0.0] * 3, [0.0] * 3
-    assert pairs.keep_apart(vx, vy)
+    vx, vy = pairs.keep_apart([0.0] * 3, [0.0] * 3)
     assert (vx[1], vy[1]) == (0.0, 0.0)
     assert vx[0] == -ZEALOT.step, "who gives way does so no faster than it walks"
     world = World()
     world.spawn(ZEALOT, 1, [(20.0, 20.0), (20.7, 20.0)])
     pairs = pair_loops.pairs_of(world)
     pairs.measure()
-    vx, vy = [0.0] * 2, [0.0] * 2
-    assert pairs.keep_apart(vx, vy)
+    vx, vy = pairs.keep_apart([0.0] * 2, [0.0] * 2)
     assert vx == pytest.approx([-0.025, 0.025]), "of two that do not, each gives way by a half"
 
 
@@ -150,7 +147,7 @@ def test_units_keep_the_room_of_their_type_and_not_their_radius():
     world.spawn(COLOSSUS, 1, [(20.4, 20.0)])
     pairs = pair_loops.pairs_of(world)
     pairs.measure()
-    assert not pairs.keep_apart([0.0] * 3, [0.0] * 3), "a colossus walks over all of them"
+    assert pairs.keep_apart([0.0] * 3, [0.0] * 3) is None, "a colossus walks over all of them"
 
 
 @pytest.mark.skipif(pair_loops.Compiled is None, reason="the compiled loop is not there")
