@@ -29,7 +29,7 @@ from tests.standin.conftest import (
     unit_command,
 )
 
-XML, REPLAYS, MEASURED = "XML", "replays", "measured games"
+XML, REPLAYS, MEASURED, GEOMETRY = "XML", "replays", "measured games", "geometry"
 MOVE, ATTACK, GATHER, BUILD_REFINERY = 16, 23, 295, 320
 A_MINUTE_LOOPS = 1344
 MELEE = "Melee/Simple64.SC2Map"
@@ -79,10 +79,20 @@ def facts() -> Iterator[Fact]:
         yield Fact(f"{name}: loops to build", loops, REPLAYS, _built(TYPE_BY_NAME[name]))
     for name, loops in APART_LOOPS.items():
         yield Fact(f"{name}: loops between births", loops, REPLAYS, _apart(TYPE_BY_NAME[name]))
+    for way, goal in (("along an axis", (20.0, 0.0)), ("on a diagonal", (14.0, -14.0))):
+        cells = math.hypot(*goal)
+        yield Fact(f"Marine: cells {way}", cells, XML, _course(goal), tolerance=CELLS_A_LOOP)
+    around = WALL_WIDTH + 2.0 * _around_a_corner(TYPE_BY_NAME["Marine"].room)
+    yield Fact("Marine: cells around a wall", around, GEOMETRY, _course((12.0, 0.0), wall=True))
     yield Fact("minerals a minute, an SCV near", 62.5, MEASURED, _minerals(range(4)))
     yield Fact("minerals a minute, an SCV far", 54.75, MEASURED, _minerals(range(4, 8)))
     yield Fact("minerals a minute, three on a field", 145, MEASURED, _crowded)
-    yield Fact("minerals a minute, 12 SCVs", 704, MEASURED, _town)
+    # Four fields of a town are near, four far; a third SCV on one adds what the line above says.
+    yield Fact("minerals a minute, 6 SCVs", 359.5, MEASURED, _town(6))
+    yield Fact("minerals a minute, 12 SCVs", 704, MEASURED, _town(12))
+    yield Fact("minerals a minute, 16 SCVs", 938, MEASURED, _town(16))
+    yield Fact("minerals a minute, 22 SCVs", 1089, MEASURED, _town(22))
+    yield Fact("minerals in the first 320 loops, 12 SCVs", 120, REPLAYS, _opening)
     yield Fact("collection rate, 12 SCVs", 727, REPLAYS, _rate, tolerance=56)  # 671 to 783
     yield Fact("gas a minute, an SCV", 59, MEASURED, _gas(1))
     yield Fact("gas a minute, three SCVs", 162, MEASURED, _gas(3))
@@ -117,6 +127,11 @@ BUILT_LOOPS = {
 APART_LOOPS = {"SCV": 271, "Marine": 399}
 """The most frequent time between two births there: one loop less than it takes."""
 TRAINERS = {"SCV": "CommandCenter", "Marine": "Barracks"}
+CELLS_A_LOOP = SPEED_PER_S["Marine"] / LOOPS_PER_DATA_S
+COURSE = (16.0, 50.0)
+"""Where one begins: the ground is open there, for 20 cells."""
+WALL_WIDTH, WALL_HEIGHT, TO_WALL = 2.0, 6.0, 5.0
+"""Three supply depots, and how far from them a course begins, in cells."""
 GAP = 0.05
 """How far within its range an attacker begins, in cells."""
 
@@ -232,6 +247,31 @@ def _turn(kind: UnitType) -> Callable[[OfflineSession], float]:
     return measure
 
 
+def _around_a_corner(room: float) -> float:
+    """The shortest way from a course's begin to the side of the wall, for a unit with this room."""
+    across = WALL_HEIGHT / 2.0
+    straight = math.sqrt(TO_WALL**2 + across**2 - room**2)
+    turn = math.atan2(across, TO_WALL) + math.asin(room / math.hypot(TO_WALL, across))
+    return straight + room * turn
+
+
+def _course(goal: tuple[float, float], *, wall: bool = False) -> Callable[[OfflineSession], float]:
+    """How many cells a marine walks until it is there, by its time and speed."""
+
+    def measure(session: OfflineSession) -> float:
+        _begin_town(session, 0)
+        (x, y), (kind, depot) = COURSE, (TYPE_BY_NAME["Marine"], TYPE_BY_NAME["SupplyDepot"])
+        walls = [(depot.id, 1, x + 6.0, y + off) for off in (-2.0, 0.0, 2.0)] if wall else []
+        session.create((kind.id, 1, x, y), *walls)
+        session.step()
+        session.act(unit_command([_one(session, kind)], MOVE, (x + goal[0], y + goal[1])))
+        session.step()
+        loops = step_until(session, lambda: not _one(session, kind).orders, each=1)
+        return loops * CELLS_A_LOOP
+
+    return measure
+
+
 def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
     """A town that may make everything: its SCVs, and where its command centre stands."""
     workers, _ = _begin_town(session, 12)
@@ -291,10 +331,12 @@ def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw
     request = create_request("", local_map=sc_pb.LocalMap(map_path=MELEE))
     assert session.ask(create_game=request).status == sc_pb.init_game
     assert session.ask(join_game=join_request()).status == sc_pb.in_game
+    home = _one(session, TYPE_BY_NAME["CommandCenter"]).pos
+    if scvs > 12:
+        session.create((TYPE_BY_NAME["SCV"].id, 1, home.x + 3.5, home.y + 3.5, scvs - 12))
     workers = [unit.tag for unit in session.units(TYPE_BY_NAME["SCV"].id)]
     session.kill(workers[scvs:])
     session.step()
-    home = _one(session, TYPE_BY_NAME["CommandCenter"]).pos
     fields = session.units(TYPE_BY_NAME["MineralField"].id)
     fields.sort(key=lambda one: math.dist((one.pos.x, one.pos.y), (home.x, home.y)))
     return workers[:scvs], fields[:8]
@@ -330,22 +372,28 @@ def _minerals(which: range) -> Callable[[OfflineSession], float]:
 
 def _crowded(session: OfflineSession) -> float:
     """What a field earns in a town in which each of the eight has three SCVs."""
-    _, fields = _begin_town(session, 12)
-    home = _one(session, TYPE_BY_NAME["CommandCenter"]).pos
-    session.create((TYPE_BY_NAME["SCV"].id, 1, home.x + 3.5, home.y + 3.5, 12))
-    session.step()
-    _gather(session, [unit.tag for unit in session.units(TYPE_BY_NAME["SCV"].id)], fields)
+    workers, fields = _begin_town(session, 24)
+    _gather(session, workers, fields)
     return _earned(session, "collected_minerals") / len(fields)
 
 
-def _town(session: OfflineSession) -> float:
+def _town(scvs: int) -> Callable[[OfflineSession], float]:
+    def measure(session: OfflineSession) -> float:
+        _gather(session, *_begin_town(session, scvs))
+        return _earned(session, "collected_minerals")
+
+    return measure
+
+
+def _opening(session: OfflineSession) -> float:
     _gather(session, *_begin_town(session, 12))
-    return _earned(session, "collected_minerals")
+    session.step(320)
+    return session.observe().score.score_details.collected_minerals
 
 
 def _rate(session: OfflineSession) -> float:
     """The mean of the rates that are shown in ten windows."""
-    _town(session)
+    _town(12)(session)
     shown = []
     for _ in range(10):
         session.step(240)
