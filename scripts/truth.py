@@ -3,6 +3,7 @@
     python scripts/truth.py write MODS      writes the numbers
     python scripts/truth.py check MODS      compares them, and spells and upgrades, with the data
     python scripts/truth.py score           measures the stand-in as a client would
+    python scripts/truth.py duels           plays groups of equal cost, and reckons who wins
 
 MODS is the folder with the game's mods as XML (`core.sc2mod`, `liberty.sc2mod` and so on, each with
 `base.sc2data/GameData`), as SC2Mapster/SC2GameData publishes them for every build; the stand-in
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from truth import catalog, experiments, spells, units, upgrades
+from truth import catalog, duels, experiments, spells, units, upgrades
 
 from sc2pool.cli.bench.output import markdown
 from sc2standin.data import jsonc, tables
@@ -34,6 +35,7 @@ FILES = {
 """The files, the mods that each has the facts of, and how to tell a type's."""
 FIRST_LINE = "// Written by scripts/truth.py; the fields are those of `UnitType` in `kinds.py`."
 HEAD = ("fact", "real", "ours", "deviation", "source")
+HEAD_OF_DUELS = ("groups", "reckoned", "played")
 
 
 def written(path: Path, folder: Path) -> str:
@@ -84,6 +86,14 @@ def score() -> int:
     return 0
 
 
+def fight(battles: int) -> int:
+    """Print how often the first of two groups of equal cost wins; the exit status."""
+    with tempfile.TemporaryDirectory(prefix="sc2pool-truth-") as folder:
+        install(Path(folder) / "game")
+        print(markdown(HEAD_OF_DUELS, list(duels.rates(Path(folder) / "game", battles))))
+    return 0
+
+
 def main() -> int:
     """Do what the command line says; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -91,9 +101,12 @@ def main() -> int:
     for name in ("write", "check"):
         commands.add_parser(name).add_argument("mods", type=Path)
     commands.add_parser("score")
+    commands.add_parser("duels").add_argument("--battles", type=int, default=200)
     options = parser.parse_args()
     if options.command == "score":
         return score()
+    if options.command == "duels":
+        return fight(options.battles)
     try:
         return compare(options.mods, write=options.command == "write")
     except (OSError, ElementTree.ParseError) as error:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 
 import pytest
 from s2clientprotocol import data_pb2 as data_pb
 
+from sc2standin.data.unit_types import TYPE_BY_NAME
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from truth import catalog, experiments, spells, units, upgrades
+from truth import catalog, duels, experiments, spells, units, upgrades
 
 DEFAULTS = {
     "Unit": """<CUnit default="1"><Radius value="0.5"/><Mover value="Ground"/></CUnit>""",
@@ -165,6 +168,34 @@ def test_a_missile_speeds_up_from_rest():
 def test_every_number_of_a_spell_has_a_source():
     for name, facts in spells.ours().items():
         assert facts.keys() - {"range", "energy", "cooldown_s"} <= spells.SOURCES[name].keys(), name
+
+
+def test_an_attack_takes_shields_first_and_armor_from_each_blow():
+    zealot, marauder = (TYPE_BY_NAME[name] for name in ("Zealot", "Marauder"))
+    target = duels.Fighter(zealot, 2, 0.0, 0.0, zealot.life, 5.0)
+    target.take(marauder)
+    assert (target.shields, target.life) == (0.0, 100.0 - (10.0 - 5.0 - 1.0))
+    target.take(zealot)  # two blows of 8
+    assert target.life == 96.0 - 2 * 7.0
+    roach = TYPE_BY_NAME["Roach"]
+    armored = duels.Fighter(roach, 2, 0.0, 0.0, roach.life, 0.0)
+    armored.take(marauder)
+    assert armored.life == 145.0 - (20.0 - 1.0)
+
+
+@pytest.mark.parametrize(
+    ("groups", "wins"),
+    [
+        (("Marine", 12, "Hydralisk", 4), True),
+        (("Marine", 12, "Roach", 6), False),
+        (("Marauder", 7, "Stalker", 5), True),
+    ],
+)
+def test_a_battle_ends_as_the_numbers_say(installation, groups, wins):
+    rng = random.Random(1)
+    places = duels.lines_of(groups, rng)
+    assert duels.Reckoning(places, rng).first_wins() is wins
+    assert duels.played(experiments.OfflineSession(installation), places) is wins
 
 
 NOT_YET = {
