@@ -46,16 +46,18 @@ _TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
 """The types by their names in the maps; one of these is misspelt."""
 
 # Each pattern is found in linear time, and finds no number that is too long for Python's.
+_ID = r"(\d{1,10})"
+"""A point's number: any of 32 bits."""
 _CREATE = re.compile(
     r'CreateUnitsWithDefaultFacing\((\d{1,9}), "(\w{1,99})", 0, (\d{1,9}), '
-    r"PointFromId\((\d{1,9})\)\)"
+    rf"PointFromId\({_ID}\)\)"
 )
 _ATTACK = re.compile(r'OrderTargeting(Point|UnitGroup)\(AbilityCommand\("attack", 0\), (.+)')
 _HUNT = 'OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint'
 _REAL = r"(\d{1,9}(?:\.\d{0,9})?)"
 _PERIOD = re.compile(rf"TriggerAddEventTimePeriodic\(\w{{1,99}}, {_REAL}, c_timeGame\)")
-_POINT = re.compile(r"PointFromId\((\d{1,9})\)")
-_PLACED = re.compile(rf'<ObjectPoint Id="(\d{{1,9}})" Position="{_REAL},{_REAL},')
+_POINT = re.compile(rf"PointFromId\({_ID}\)")
+_PLACED = re.compile(rf'<ObjectPoint Id="{_ID}" Position="{_REAL},{_REAL},')
 _GRID_HEADER_BYTES = 32
 _CLIFF_LEVEL, _PER_BYTE = 64, 4
 """Units of cliff levels: from one level to the next, and for each step of the terrain height."""

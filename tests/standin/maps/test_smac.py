@@ -434,21 +434,22 @@ def test_the_client_may_name_a_map_of_its_own(offline):
 
 SCRIPT = """
 void gf_Spawn () {
-    libNtve_gf_CreateUnitsWithDefaultFacing(1, "Marine_RL", 0, 1, PointFromId(1));
-    libNtve_gf_CreateUnitsWithDefaultFacing(1, "Marine_RL", 0, 1, PointFromId(2));
-    libNtve_gf_CreateUnitsWithDefaultFacing(1, "Zealot", 0, 2, PointFromId(3));
+    libNtve_gf_CreateUnitsWithDefaultFacing(1, "Marine_RL", 0, 1, PointFromId(1685340431));
+    libNtve_gf_CreateUnitsWithDefaultFacing(1, "Marine_RL", 0, 1, PointFromId(960597521));
+    libNtve_gf_CreateUnitsWithDefaultFacing(1, "Zealot", 0, 2, PointFromId(4294967295));
 }
 void gf_EnemyAttack () {
     UnitGroupIssueOrder(everyone, OrderTargetingPoint(AbilityCommand("attack", 0),
 """
 BETWEEN = (
-    "libNtve_gf_RandomPointBetweenPoints(PointFromId(1), PointFromId(2))), c_orderQueueReplace);"
+    "libNtve_gf_RandomPointBetweenPoints(PointFromId(1685340431), PointFromId(960597521))), "
+    "c_orderQueueReplace);"
 )
 HUNT = 'OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint'
 PERIODIC = "TriggerAddEventTimePeriodic(gt_Hunt, {}, c_timeGame)"
 OBJECTS = "".join(
     f'<ObjectPoint Id="{number}" Position="{x},{y},0" Type="Normal"/>\r\n'
-    for number, x, y in ((1, 13, 12), (2, 19, 12), (3, 16, 19))
+    for number, x, y in ((1685340431, 13, 12), (960597521, 19, 12), (4294967295, 16, 19))
 )
 
 
@@ -475,12 +476,15 @@ def real_map(**changes: bytes) -> bytes:
         (b"MPQ\x1a", "a broken MPQ archive"),
         (real_map()[:-40], "cut off"),
         (real_map(Objects=b""), "the archive has no Objects"),
-        (real_map(Objects=b"<x/>"), "the map has no point 1"),
+        (real_map(Objects=b"<x/>"), "the map has no point 1685340431"),
         (real_map(MapScript=b"void InitMap () {}"), "creates no units"),
         (real_map(MapScript=SCRIPT.replace("Zealot", "Archon").encode()), "no Archon"),
         (real_map(MapScript=SCRIPT.replace("0, 2", "0, 3").encode()), "third player"),
         (real_map(MapScript=SCRIPT.replace("(1,", f"({'9' * 5000},").encode()), "creates no units"),
-        (real_map(Objects=OBJECTS.replace("13,12", "1.2.3,12").encode()), "has no point 1"),
+        (
+            real_map(Objects=OBJECTS.replace("13,12", "1.2.3,12").encode()),
+            "has no point 1685340431",
+        ),
         (real_map(MapScript=(HUNT + PERIODIC.format("9" * 9)).encode()), "target every 999999999"),
         (real_map(MapScript=(HUNT + PERIODIC.format("9" * 400)).encode()), "creates no units"),
         (real_map(MapScript=(HUNT + PERIODIC.format("1.2.3")).encode()), "creates no units"),
