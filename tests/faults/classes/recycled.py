@@ -18,7 +18,7 @@ from every_class import Driver
 from sc2pool.config import PoolConfig, RecyclePolicy
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
-EPISODES = 6
+EPISODES = 2
 CONFIG = PoolConfig(recycle=RecyclePolicy(episodes=2))
 
 
@@ -69,7 +69,7 @@ def main(name: str, mode: str, envs: str) -> None:
             assert not played.synthetic
         driver.reset()
         recycles = driver.pool.stats().recycles
-        # A reset ends an episode, too; the instances of these are replaced as well.
+        # A reset ends an episode, too: this is the second of the next instance.
         driver.reset()
         driver.reset()
         print(json.dumps({"recycles": recycles, "cut": driver.pool.stats().recycles}))

@@ -27,9 +27,8 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from tests.support.audit.scribble import arrays_in, scribble
 
 CONFIG = PoolConfig(restart=RestartPolicy(10**6, 0.1, 10**6))
-N = 4
+N = 2
 SPACES: dict[str, spaces.Space[Any]] = {
-    "array": spaces.Box(0, 1e6, (300,), np.float32),
     "dict": spaces.Dict(
         a=spaces.Box(0, 1e6, (3, 2), np.float64),
         b=spaces.Tuple([spaces.Discrete(9), spaces.Box(0, 200, (4,), np.uint8)]),

@@ -56,7 +56,6 @@ COMMANDS = {
     "tune": ("tune", "--trials", "1", "--steps", "64", "--n", "1", "--eval-episodes", "1"),
     "tasks": ("tasks",),
     "doctor": ("doctor",),
-    "bench": ("bench", "--n", "1", "--seconds", "0.2"),
     "top": ("top",),
     "watch": ("watch",),
     "standin install": ("standin", "install", "installation"),
