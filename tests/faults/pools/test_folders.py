@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys
 import numpy as np
-from sc2pool import SubprocSC2VecEnv
+from sc2pool import SC2VectorEnv
 from sc2pool.config import Limits, PoolConfig
 from sc2pool.errors import ConfigError
 try:
-    env = SubprocSC2VecEnv(
+    env = SC2VectorEnv(
         n=2, task="MoveToBeacon", game=sys.argv[1], config=PoolConfig(limits=Limits(launch_s=5.0))
     )
 except ConfigError as error:

@@ -12,7 +12,7 @@ from fault_tasks import strike
 
 from sc2pool.config import PoolConfig
 
-ROUNDS = 6
+ROUNDS = 4
 
 
 def belongings() -> dict[str, int]:
@@ -35,7 +35,7 @@ def holds_a_lease(pid: int) -> bool:
     return any("/sc2pool-ports" in str(link.readlink()) for link in links)
 
 
-def test_twelve_recycles(make_env: MakeEnv, wait_for: Callable[..., None]) -> None:
+def test_eight_recycles(make_env: MakeEnv, wait_for: Callable[..., None]) -> None:
     env = make_env(config=PoolConfig(restart=LENIENT))
     env.reset()
     step(env, 0, 0)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any, ClassVar
 
+import cloudpickle
 import psutil
 import pytest
 from fault_pools import LENIENT, assert_gone, assert_same_bytes, step
@@ -17,6 +19,8 @@ from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.game.match.blame import Side
 from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 QUIET_STEPS = 3
 PATIENT_IN_LAUNCH = PoolConfig(limits=Limits(step_s=2.0, worker_grace_s=0.5))
@@ -95,7 +99,7 @@ def test_pairs_are_killed_again_and_again(make_env):
     env = make_env(task=MarineDuel, config=PoolConfig(restart=LENIENT))
     env.reset()
     faults = 0
-    rounds = [(match, who) for match in (0, 1) for who in ("host", "guest", "worker")]
+    rounds = [(0, "host"), (1, "guest"), (0, "worker"), (0, "guest")]
     for match, who in rounds:
         pair = [psutil.Process(pid_of(env, match, one)) for one in ("host", "guest", "worker")]
         os.kill(pid_of(env, match, who), signal.SIGKILL)
@@ -127,7 +131,7 @@ class WrongMap(MarineDuel):
 
 
 def test_a_map_for_one_player_is_a_config_error(make_env):
-    env = make_env(task=WrongMap)
+    env = make_env(task=WrongMap, n=1)
     with pytest.raises(ConfigError, match="is a map for 1 participant, not for 2"):
         env.reset()
     assert psutil.Process().children(recursive=True) == []
@@ -154,7 +158,7 @@ def test_recycled_pairs(make_env):
     config = PoolConfig(recycle=RecyclePolicy(episodes=1))
     env = make_env(task=MarineDuel, n=1, config=config, max_loops=16)
     env.reset()
-    for _ in range(10):
+    for _ in range(6):
         _, _, _, infos = hold(env)
         assert not any("sc2pool.fault" in info for info in infos)
-    assert sum(env.stats().recycles.values()) >= 4
+    assert sum(env.stats().recycles.values()) >= 2

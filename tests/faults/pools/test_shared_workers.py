@@ -12,20 +12,21 @@ import psutil
 import pytest
 from fault_bots import ShortBot
 from fault_pools import LENIENT, SEED, MakeEnv, assert_same_bytes, record, step
-from fault_tasks import Hangs, harm_action
+from fault_tasks import Hangs, Short, harm_action
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig
 from sc2pool.errors import ConfigError
 
-N = 4
+N = 3
+"""The envs of two workers, if each serves two."""
 TWO_EACH = PoolConfig(
     envs_per_worker=2, restart=LENIENT, limits=Limits(step_s=1.0, worker_grace_s=1.0)
 )
 
 
 def workers_of(env: SubprocSC2VecEnv) -> list[int | None]:
-    return [instance.worker_pid for instance in env.stats().instances[:N]]
+    return [instance.worker_pid for instance in env.stats().instances[: env.num_envs]]
 
 
 def step_until_done(env: SubprocSC2VecEnv, actions: Sequence[int]) -> tuple[Any, list[Any]]:
@@ -38,9 +39,9 @@ def step_until_done(env: SubprocSC2VecEnv, actions: Sequence[int]) -> tuple[Any,
 
 
 def test_they_are_shared_and_play_the_same(make_env: MakeEnv) -> None:
-    alone = make_env(n=N, seed=SEED, config=PoolConfig(envs_per_worker=1))
-    shared = make_env(n=N, seed=SEED, config=PoolConfig(envs_per_worker=3))
-    one, other = record(alone, 250), record(shared, 250)
+    alone = make_env(task=Short, n=N, seed=SEED, config=PoolConfig(envs_per_worker=1))
+    shared = make_env(task=Short, n=N, seed=SEED, config=TWO_EACH)
+    one, other = record(alone, 12), record(shared, 12)
     for given, expected in zip(other.observations, one.observations, strict=True):
         assert_same_bytes(given, expected)
     assert np.array_equal(other.dones, one.dones) and np.any(other.dones)
@@ -50,36 +51,36 @@ def test_they_are_shared_and_play_the_same(make_env: MakeEnv) -> None:
 
 @pytest.mark.parametrize("harm", ["game KILL", "game STOP", "game hang", "game crash"])
 def test_a_games_fault_is_its_own(make_env: MakeEnv, harm: str) -> None:
-    env = make_env(n=N, config=TWO_EACH)
+    env = make_env(n=2, config=TWO_EACH)
     env.reset()
     before = workers_of(env)
-    dones, infos = step_until_done(env, [0, harm_action(harm), 0, 0])
-    assert dones.tolist() == [False, True, False, False]
+    dones, infos = step_until_done(env, [0, harm_action(harm)])
+    assert dones.tolist() == [False, True]
     assert infos[1]["sc2pool.synthetic"]
     assert workers_of(env) == before, "the successor moved into the same worker"
     for _ in range(3):
-        _, _, dones, infos = step(env, 0, 0, 0, 0)
+        _, _, dones, infos = step(env, 0, 0)
         assert not dones.any()
-        assert infos == [{"TimeLimit.truncated": False}] * N
+        assert infos == [{"TimeLimit.truncated": False}] * 2
     assert sum(env.stats().recycles.values()) == 1
 
 
 @pytest.mark.parametrize("harm", ["worker KILL", "worker STOP"])
 def test_a_workers_end_is_one_truncation_for_each_of_its_envs(make_env: MakeEnv, harm: str) -> None:
-    env = make_env(n=N, config=TWO_EACH)
+    env = make_env(n=4, config=TWO_EACH)
     env.reset()
     before = workers_of(env)
-    dones, infos = step_until_done(env, [0, 0, harm_action(harm), 0])
-    assert dones.tolist() == [False, False, True, True]
-    for info in infos[2:]:
+    dones, infos = step_until_done(env, [harm_action(harm), 0, 0, 0])
+    assert dones.tolist() == [True, True, False, False]
+    for info in infos[:2]:
         assert info["TimeLimit.truncated"] and info["sc2pool.synthetic"]
     after = workers_of(env)
-    assert after[:2] == before[:2]
-    assert after[2] == after[3] != before[2]
+    assert after[2:] == before[2:]
+    assert after[0] == after[1] != before[0]
     for _ in range(3):
         _, _, dones, infos = step(env, 0, 0, 0, 0)
         assert not dones.any()
-        assert infos == [{"TimeLimit.truncated": False}] * N
+        assert infos == [{"TimeLimit.truncated": False}] * 4
     assert sum(env.stats().recycles.values()) == 2
 
 
@@ -105,27 +106,27 @@ def test_a_hook_that_never_returns_takes_the_envs_of_its_worker(make_env: MakeEn
     env = make_env(task=Hangs, n=N, config=TWO_EACH)
     env.reset()
     before = workers_of(env)
-    dones, infos = step_until_done(env, [Hangs.HANG, 0, 0, 0])
-    assert dones.tolist() == [True, True, False, False]
+    dones, infos = step_until_done(env, [Hangs.HANG, 0, 0])
+    assert dones.tolist() == [True, True, False]
     assert all(info["sc2pool.synthetic"] for info in infos[:2])
     assert workers_of(env)[2:] == before[2:]
-    _, _, dones, infos = step(env, 0, 0, 0, 0)
+    _, _, dones, infos = step(env, 0, 0, 0)
     assert not dones.any() and infos == [{"TimeLimit.truncated": False}] * N
 
 
 def test_a_pause_is_of_one_game(make_env: MakeEnv) -> None:
-    env = make_env(n=N, config=TWO_EACH)
+    env = make_env(n=2, config=TWO_EACH)
     env.reset()
     games = [psutil.Process(instance.pid) for instance in env.stats().instances]
     env.pause([1])
-    assert [game.status() == psutil.STATUS_STOPPED for game in games] == [False, True, False, False]
+    assert [game.status() == psutil.STATUS_STOPPED for game in games] == [False, True]
     env.resume([1])
     assert not any(game.status() == psutil.STATUS_STOPPED for game in games)
-    assert not step(env, 0, 0, 0, 0)[2].any()
+    assert not step(env, 0, 0)[2].any()
 
 
 def test_spares_live_there_too(make_env: MakeEnv) -> None:
-    env = make_env(n=3, spares=1, config=TWO_EACH)
+    env = make_env(n=N, spares=1, config=TWO_EACH)
     env.reset()
     instances = env.stats().instances
     before = {instance.worker_pid for instance in instances}
