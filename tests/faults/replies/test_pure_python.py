@@ -16,18 +16,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-TESTS = {
-    "tests/tasks/test_episode_rules.py": "in_the_pool",
-    "tests/faults/replies/test_bad_replies.py": "stepping",  # the compiled path is that of a step
-}
-"""Files, and which of their tests: pytest's `-k`."""
+FILES = ("tests/tasks/test_episode_rules.py", "tests/faults/replies/test_bad_replies.py")
+TESTS = "in_the_pool or stepping"
+"""Which of their tests, as pytest's `-k`: the compiled path is that of a step."""
 TIMEOUT_S = 500.0
 
 
 @pytest.mark.skipif(find_spec("sc2pool._fast") is None, reason="all tests run without it")
 @pytest.mark.timeout(TIMEOUT_S + 30)
-@pytest.mark.parametrize("file", TESTS)
-def test_the_same_tests_pass(file: str, tmp_path: Path) -> None:
+def test_the_same_tests_pass(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable,
@@ -39,9 +36,9 @@ def test_the_same_tests_pass(file: str, tmp_path: Path) -> None:
             "-m",
             "not timing",
             f"--basetemp={tmp_path / 'inner'}",
-            file,
+            *FILES,
             "-k",
-            TESTS[file],
+            TESTS,
         ],
         cwd=ROOT,
         env={**os.environ, "SC2POOL_PURE": "1"},
