@@ -43,9 +43,8 @@ def steps_of(env: Any) -> Iterator[Any]:
 @pytest.mark.parametrize(
     "keywords",
     [
-        {"task": "MoveToBeacon", "n": 2},
-        {"task": Masked, "n": 3, "spares": 1},
-        {"task": PlacedBot, "n": 2},
+        {"task": Masked, "n": 2, "spares": 1},
+        {"task": PlacedBot, "n": 1},
         {"task": "MarineDuel", "n": 1},
         {"task": "3m", "n": 1},
         {"env_fns": [Counting, Counting]},
