@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import TimeLimit
 
+from sc2pool import SubprocSC2VecEnv
 from tests.contract.envs import Counting, Derived, Outer
+from tests.contract.tasks import Masked
 
 EACH_OF_THREE = [
     (None, [0, 1, 2]),
@@ -41,12 +44,10 @@ def test_all_kinds_of_indices(vec):
         assert made.get_attr("count") == [5 * (env in envs) for env in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("indices", "error"),
-    [(3, IndexError), ([0, -4], IndexError), ("a", TypeError), (1.5, TypeError)],
-    ids=str,
-)
-def test_wrong_indices_are_told_before_anything_is_asked(vec, indices, error):
+WRONG_INDICES = [(3, IndexError), ([0, -4], IndexError), ("a", TypeError), (1.5, TypeError)]
+
+
+def test_wrong_indices_are_told_before_anything_is_asked(vec):
     made = vec(Counting, Counting, Counting)
     for call in (
         partial(made.get_attr, "count"),
@@ -54,8 +55,9 @@ def test_wrong_indices_are_told_before_anything_is_asked(vec, indices, error):
         partial(made.env_method, "area"),
         partial(made.env_is_wrapped, Outer),
     ):
-        with pytest.raises(error):
-            call(indices=indices)
+        for indices, error in WRONG_INDICES:
+            with pytest.raises(error):
+                call(indices=indices)
     assert made.get_attr("count") == [0, 0, 0]
 
 
@@ -190,30 +192,34 @@ class TestTasks:
         made.step([0, 0])
 
 
+@pytest.fixture(scope="module")
+def shared(standin_dir):
+    with closing(SubprocSC2VecEnv(task=Masked, n=2, game=standin_dir)) as made:
+        yield made
+
+
+@pytest.fixture
+def masked(shared):
+    """Two envs at the beginning of an episode."""
+    shared.reset()
+    return shared
+
+
 class TestActionMasks:
     """The masks come with the observation; asking for them costs no round trip."""
 
-    @pytest.fixture
-    def masked(self, vec_task):
-        from tests.contract.tasks import Masked
-
-        return vec_task(Masked)
-
     def test_masks_are_those_of_the_newest_observation(self, masked):
-        masked.reset()
         for allowed in (0, 1, 2, 3, 0, 1):
             masks = masked.env_method("action_masks")
             assert [mask.tolist() for mask in masks] == [[k == allowed for k in range(8)]] * 2
             masked.step([0, 0])
 
     def test_the_task_is_not_asked_again(self, masked):
-        masked.reset()
         for _ in range(3):
             masked.env_method("action_masks", indices=[1])
         assert masked.get_attr("times_asked") == [1, 1]
 
     def test_returned_arrays_are_not_written_again(self, masked):
-        masked.reset()
         (mask,) = masked.env_method("action_masks", indices=0)
         masked.step([0, 0])
         assert mask.tolist() == [True] + [False] * 7
@@ -225,17 +231,16 @@ class TestActionMasks:
         with pytest.raises(AttributeError, match="action_masks"):
             made.env_method("action_masks")
 
-    def test_before_the_first_reset_there_is_nothing_to_ask(self, masked):
-        assert masked.has_attr("action_masks")
+    def test_before_the_first_reset_masks_cannot_be_asked_and_attributes_can_be_set(self, vec_task):
+        made = vec_task(Masked)
+        assert made.has_attr("action_masks")
         with pytest.raises(ResetNeeded, match="reset"):
-            masked.env_method("action_masks")
-
-    def test_attribute_set_before_the_first_reset_is_kept(self, masked):
-        masked.set_attr("mood", "calm", indices=1)
-        masked.reset()
-        assert masked.get_attr("mood", indices=1) == ["calm"]
+            made.env_method("action_masks")
+        made.set_attr("mood", "calm", indices=1)
+        made.reset()
+        assert made.get_attr("mood", indices=1) == ["calm"]
         with pytest.raises(AttributeError, match="mood"):
-            masked.get_attr("mood", indices=0)
+            made.get_attr("mood", indices=0)
 
     def test_an_env_of_the_users_is_asked_itself(self, vec):
         def masking() -> Counting:
