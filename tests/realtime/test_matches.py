@@ -174,8 +174,7 @@ def test_a_match_ends_for_both(make_env, opponent):
         assert not any("sc2pool.fault" in info for info in infos)
 
 
-@pytest.mark.parametrize("opponent", [None, decide, CountingBot])
-@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(("opponent", "side"), [(None, 0), (decide, 1), (CountingBot, 1)])
 def test_a_killed_side_is_replaced(make_env, opponent, side):
     env = make_env(n=1, task=TellsLoops, opponent=opponent)
     env.reset()
