@@ -62,20 +62,13 @@ def test_one_policy_on_both_sides_then_against_its_snapshots(train: Train, tmp_p
     assert [row.total_steps for row in rows] == [0, 0, 256, 256, 512, 512]
 
 
-def test_with_masks(train: Train, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    short = [*SHORT, "--algo", "maskable-ppo"]
-    train(*short, "--self-play", "uniform", "--steps", 128, "--snapshot-every", 50)
-    assert snapshots(out) == {"step-0.zip", "step-50.zip", "step-100.zip"}
-    assert MaskablePPO.load(out / "model.zip", device="cpu").num_timesteps == 128
-    assert len(read_results(out / "win_rates.csv")) == 4
-
-
-def test_teams_of_agents(train: Train, tmp_path: Path) -> None:
+def test_teams_of_agents_with_masks(train: Train, tmp_path: Path) -> None:
     """Matches are counted, not the rows of their agents."""
     out = tmp_path / "run"
-    asked = [*SHORT, "--algo", "maskable-ppo"]
-    train(*asked, "--self-play", "latest", "--steps", 192, task="3m_duel")
+    asked = [*SHORT, "--algo", "maskable-ppo", "--self-play", "uniform"]
+    train(*asked, "--steps", 384, "--snapshot-every", 150, task="3m_duel")
+    assert snapshots(out) == {"step-0.zip", "step-150.zip", "step-300.zip"}
+    assert MaskablePPO.load(out / "model.zip", device="cpu").num_timesteps == 384
     rows = read_results(out / "win_rates.csv")
     assert [(row.opponent, row.games) for row in rows] == [
         ("first", 2),

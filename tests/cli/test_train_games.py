@@ -93,9 +93,9 @@ def test_train_stop_and_go_on(
 
 def test_masks_evaluations_and_videos(stand_in: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    command = [*TRAIN, "--task", "DefeatRoaches", "--algo", "maskable-ppo", "--n", "2"]
+    command = [*TRAIN, "--task", "DefeatRoaches", "--algo", "maskable-ppo", "--n", "1"]
     command += ["--game", str(stand_in), "--out", str(out), "--steps", "400", "--spares", "1"]
-    command += ["--eval-every", "300", "--eval-episodes", "2", "--video"]
+    command += ["--eval-every", "300", "--eval-episodes", "1", "--video"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert f"\nsteps   {STEP_PATH}\n" in said
     assert said.count("evaluation at ") == 2
@@ -127,7 +127,7 @@ class Walk(MoveToBeacon):
 """
 OWN_HYPERPARAMETERS = """
 default:
-  n_envs: 2
+  n_envs: 1
   n_timesteps: 300
   learning_starts: 100
   batch_size: 32
@@ -143,7 +143,7 @@ def test_a_task_and_hyperparameters_of_the_users_own(stand_in: Path, tmp_path: P
     command = [Path(sys.executable).with_name("sc2pool"), "train", "--task", "my_tasks:Walk"]
     command += ["--algo", "sac", "--hyperparameters", "sac.yml", "--game", stand_in, "--out", "run"]
     first = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert "my_tasks:Walk, 2 games, to 300 steps" in first.stdout
+    assert "my_tasks:Walk, 1 game, to 300 steps" in first.stdout
     assert "learns  sac on cpu" in first.stdout
     command[2:] = ["--resume", "run", "--steps", "420"]
     again = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
