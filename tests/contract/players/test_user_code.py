@@ -28,17 +28,17 @@ from tests.contract.envs import (
 
 @pytest.mark.timing
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("when", "phase", "harm", "told"),
     [
-        (partial(int, "no number"), "ValueError: invalid literal"),
-        (raise_of_two, "OfTwo: of two"),
-        (partial(sys.exit, 3), "SystemExit: 3"),
-        (raise_cancelled, "CancelledError: by the user"),
+        ("init", "launching", raise_of_two, "OfTwo: of two"),
+        ("init", "launching", partial(sys.exit, 3), "SystemExit: 3"),
+        ("init", "launching", raise_cancelled, "CancelledError: by the user"),
+        ("reset", "resetting", partial(int, "no number"), "ValueError: invalid literal"),
+        ("reset", "resetting", raise_cancelled, "CancelledError: by the user"),
+        ("step", "stepping", raise_of_two, "OfTwo: of two"),
+        ("step", "stepping", partial(sys.exit, 3), "SystemExit: 3"),
+        ("step", "stepping", raise_cancelled, "CancelledError: by the user"),
     ],
-    ids=["error", "error that cannot travel", "sys.exit", "cancelled"],
-)
-@pytest.mark.parametrize(
-    ("when", "phase"), [("init", "launching"), ("reset", "resetting"), ("step", "stepping")]
 )
 def test_exception_of_an_env_ends_the_pool_with_its_traceback(vec, when, phase, harm, told):
     begin_s = time.monotonic()

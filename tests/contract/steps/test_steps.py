@@ -191,12 +191,12 @@ def test_an_env_that_was_never_reset_may_be_stepped(vec):
     assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]]
 
 
-@pytest.mark.parametrize("actions", [[0], [0, 0, 0], 3, None], ids=str)
-def test_another_number_of_actions_is_an_action_error_and_nothing_is_sent(vec, actions):
+def test_another_number_of_actions_is_an_action_error_and_nothing_is_sent(vec):
     made = vec(Counting, Counting)
     made.reset()
-    with pytest.raises(ActionError, match="expected 2 actions, one per env"):
-        made.step(actions)
+    for actions in ([0], [0, 0, 0], 3, None):
+        with pytest.raises(ActionError, match="expected 2 actions, one per env"):
+            made.step(actions)
     assert made.get_attr("count") == [0, 0]
     assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]]
 
