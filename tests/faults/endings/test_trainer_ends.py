@@ -150,8 +150,10 @@ def test_dropped_without_closing(standin_dir: Path) -> None:
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("stage", ["constructing", "resetting", "training"])
-@pytest.mark.parametrize("delay_s", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("stage", "delay_s"),
+    [("constructing", 0.0), ("constructing", 0.1), ("resetting", 0.0), ("training", 0.1)],
+)
 def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float) -> None:
     """Ctrl-C is a KeyboardInterrupt for the training loop, which can close what it has."""
     interrupted = trainer("trains")
