@@ -28,7 +28,7 @@ from sc2pool.cli.training.video import Video
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.tasks.opponents.models import save_model
 
-_SEED = 1_000_003
+SEED = 1_000_003
 """Of the first game; far from the seeds that people give to trainings."""
 
 
@@ -141,7 +141,7 @@ class Evaluation(BaseCallback):
             training = self.training_env.unwrapped
             assert isinstance(training, PoolVecEnv), "nothing else plays in real time"
             training.pause()  # until the next step
-        self._env.seed(_SEED)
+        self._env.seed(SEED)
         games = self._env.unwrapped
         try:
             with filmed(self._env, self._options, self.num_timesteps) as film:

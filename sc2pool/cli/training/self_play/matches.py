@@ -20,7 +20,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.evaluation import filmed
+from sc2pool.cli.training.evaluation import SEED, filmed
 from sc2pool.cli.training.run_folder import BEST_MODEL_FILE
 from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, best_of
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
@@ -30,8 +30,6 @@ from sc2pool.tasks.opponents.results import OPPONENT, RESULT
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.team_task import agents_of
 
-SEED = 1_000_003
-"""Of the first match; far from the seeds that people give to trainings."""
 MORE_AT_THE_END = 5
 """The last evaluation has five times as many matches as each of the others."""
 
