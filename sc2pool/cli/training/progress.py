@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -68,18 +68,6 @@ class Figures:
         return left / self.steps_per_s if self.steps_per_s else math.inf
 
 
-class Display(Protocol):
-    """Shows figures; a context manager."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc_info: object) -> None: ...
-
-    def show(self, figures: Figures) -> None:
-        """Show the newest figures; it is called about once a second."""
-        ...
-
-
 class Bar:
     """A progress bar and a line of figures, redrawn in place; a narrow terminal folds them.
 
@@ -100,7 +88,7 @@ class Bar:
             self._live.stop()
 
     def show(self, figures: Figures) -> None:
-        """Redraw the bar."""
+        """Redraw the bar; called about once a second."""
         first = Table.grid(padding=(0, 1))
         bar = ProgressBar(figures.total_steps, figures.steps, width=_BAR_WIDTH)
         first.add_row(bar, Text(figures.how_far))
@@ -128,8 +116,8 @@ class Lines:
             say(str(figures))
 
 
-def open_display() -> Display:
-    """A bar if stdout is a terminal, else lines."""
+def open_display() -> Bar | Lines:
+    """A bar if stdout is a terminal, else lines; both are context managers."""
     return Bar(Console()) if sys.stdout.isatty() else Lines()
 
 

@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
-from sc2pool.cli.training.progress import Display, Figures
+from sc2pool.cli.training.progress import Bar, Figures, Lines
 from sc2pool.pool.statistics.rates import Rates
 
 SHOW_EVERY_S = 1.0
@@ -36,7 +36,7 @@ class Recorder(BaseCallback):
         total_steps: int,
         episodes: EpisodeLog,
         stop: Stop,
-        display: Display,
+        display: Bar | Lines,
         save: Callable[[], None],
         *,
         win_rates: Callable[[], Mapping[str, float]] = dict,

@@ -7,19 +7,10 @@ section of a file of hyperparameters, so what is best can be written as one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-
-class Trial(Protocol):
-    """What is used of Optuna's trials."""
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        """A number of the range."""
-        ...
-
-    def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """One of the choices."""
-        ...
+if TYPE_CHECKING:
+    from optuna import Trial
 
 
 class Range(tuple[float, float]):
