@@ -8,9 +8,8 @@ functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`; the ran
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
-from typing import ClassVar, Final, Protocol
+from typing import Final
 
 from s2clientprotocol import common_pb2
 
@@ -50,132 +49,90 @@ HYDRALISK = UnitType("hydralisk", 107, common_pb2.Zerg, 10, sight=9, reach=5)
 Group = tuple[UnitType, int]
 
 
-class Contest(Protocol):
-    """A battle as far as the sizes of what is seen and done depend on it."""
-
-    @property
-    def name(self) -> str:
-        """The task's."""
-
-    @property
-    def map_name(self) -> str:
-        """The map's."""
-
-    @property
-    def limit(self) -> int:
-        """Env steps after which a battle is over."""
-
-    @property
-    def kinds(self) -> tuple[UnitType, ...]:
-        """The types of the team's units, all of one race, in the order of their numbers."""
-
-    @property
-    def enemy_kinds(self) -> tuple[UnitType, ...]:
-        """Likewise of the enemy's."""
-
-    @property
-    def n_agents(self) -> int:
-        """The number of the team's units."""
-
-    @property
-    def n_enemies(self) -> int:
-        """The number of the enemy's units."""
-
-    @property
-    def n_targets(self) -> int:
-        """How many of an agent's actions have a target."""
-
-    @property
-    def n_types(self) -> int:
-        """How many numbers tell a unit's type."""
-
-    @property
-    def shows_types(self) -> bool:
-        """True if an agent sees the types of its allies."""
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """The agents' names."""
-
-
 @dataclass(frozen=True)
-class Scenario:
-    """One map of SMAC: a contest.
+class Contest:
+    """A battle as far as the sizes of what is seen and done depend on it.
 
     Attributes:
-        name: the map's and the task's.
+        name: the task's.
+        map_name: the map's.
         limit: env steps after which a battle is over.
-        allies: the team's units, in the order of their types' numbers on the map.
-        enemies: the enemy's units, in the order in which SMAC numbers their types.
-        shows_types: as in `Contest`.
+        kinds: the types of the team's units, all of one race, in the order of their numbers.
+        enemy_kinds: likewise of the enemy's.
+        n_agents: the number of the team's units; `n_enemies` of the enemy's.
+        n_targets: how many of an agent's actions have a target.
+        n_types: how many numbers tell a unit's type.
+        shows_types: whether an agent sees the types of its allies.
+        agents: the agents' names.
     """
 
     name: str
+    map_name: str
     limit: int
+    kinds: tuple[UnitType, ...]
+    enemy_kinds: tuple[UnitType, ...]
+    n_agents: int
+    n_enemies: int
+    n_targets: int
+    n_types: int
+    shows_types: bool
+    agents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scenario(Contest):
+    """One map of SMAC.
+
+    Attributes:
+        allies: the team's units, in the order of their types' numbers on the map.
+        enemies: the enemy's units, in the order in which SMAC numbers their types.
+    """
+
     allies: tuple[Group, ...]
     enemies: tuple[Group, ...]
-    shows_types: ClassVar[bool] = True
-
-    @property
-    def map_name(self) -> str:
-        """The map's: the scenario's."""
-        return self.name
-
-    @cached_property
-    def kinds(self) -> tuple[UnitType, ...]:
-        """The types of the team's units."""
-        return tuple(kind for kind, _ in self.allies)
-
-    @cached_property
-    def enemy_kinds(self) -> tuple[UnitType, ...]:
-        """The types of the enemy's units."""
-        return tuple(kind for kind, _ in self.enemies)
-
-    @cached_property
-    def n_agents(self) -> int:
-        """The number of the team's units."""
-        return sum(count for _, count in self.allies)
-
-    @cached_property
-    def n_enemies(self) -> int:
-        """The number of the enemy's units."""
-        return sum(count for _, count in self.enemies)
-
-    @property
-    def n_targets(self) -> int:
-        """An agent's targets: the enemies; who heals has no more allies than these."""
-        return self.n_enemies
-
-    @property
-    def n_types(self) -> int:
-        """How many numbers tell a unit's type; 0 if each side has only one."""
-        return len(self.allies) if len(self.allies) > 1 else 0
 
     @property
     def is_even(self) -> bool:
         """True if both sides have the same units."""
         return sorted(self.allies, key=_by_id) == sorted(self.enemies, key=_by_id)
 
-    @cached_property
-    def agents(self) -> tuple[str, ...]:
-        """The agents' names: type and number, in SMAC's order of the agents."""
-        return tuple(f"{kind.name}_{i}" for kind, count in self.allies for i in range(count))
-
 
 def _by_id(group: Group) -> int:
     return group[0].id
 
 
+def _scenario(
+    name: str, limit: int, allies: tuple[Group, ...], enemies: tuple[Group, ...]
+) -> Scenario:
+    n_enemies = sum(count for _, count in enemies)
+    return Scenario(
+        name=name,
+        map_name=name,
+        limit=limit,
+        kinds=tuple(kind for kind, _ in allies),
+        enemy_kinds=tuple(kind for kind, _ in enemies),
+        n_agents=sum(count for _, count in allies),
+        n_enemies=n_enemies,
+        n_targets=n_enemies,  # who heals has no more allies than these
+        n_types=len(allies) if len(allies) > 1 else 0,
+        shows_types=True,
+        # In SMAC's order of the agents.
+        agents=tuple(f"{kind.name}_{i}" for kind, count in allies for i in range(count)),
+        allies=allies,
+        enemies=enemies,
+    )
+
+
 def _mirrored(name: str, limit: int, *groups: Group) -> Scenario:
-    return Scenario(name, limit, groups, groups)
+    return _scenario(name, limit, groups, groups)
 
 
 def _of_marines(name: str, limit: int, n_allies: int, n_enemies: int) -> Scenario:
-    return Scenario(name, limit, ((MARINE, n_allies),), ((MARINE, n_enemies),))
+    return _scenario(name, limit, ((MARINE, n_allies),), ((MARINE, n_enemies),))
 
 
 def _one_type(name: str, limit: int, allies: Group, enemies: Group) -> Scenario:
-    return Scenario(name, limit, (allies,), (enemies,))
+    return _scenario(name, limit, (allies,), (enemies,))
 
 
 _ALL = (
@@ -187,16 +144,16 @@ _ALL = (
     _of_marines("10m_vs_11m", 150, 10, 11),
     _of_marines("27m_vs_30m", 180, 27, 30),
     _mirrored("MMM", 150, (MARAUDER, 2), (MARINE, 7), (MEDIVAC, 1)),
-    Scenario(
+    _scenario(
         "MMM2",
         180,
         allies=((MARAUDER, 2), (MARINE, 7), (MEDIVAC, 1)),
         enemies=((MARAUDER, 3), (MARINE, 8), (MEDIVAC, 1)),
     ),
     # SMAC numbers the enemy's zealots before its stalkers, and its own side the other way.
-    Scenario("2s3z", 120, ((STALKER, 2), (ZEALOT, 3)), ((ZEALOT, 3), (STALKER, 2))),
-    Scenario("3s5z", 150, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 5), (STALKER, 3))),
-    Scenario("3s5z_vs_3s6z", 170, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 6), (STALKER, 3))),
+    _scenario("2s3z", 120, ((STALKER, 2), (ZEALOT, 3)), ((ZEALOT, 3), (STALKER, 2))),
+    _scenario("3s5z", 150, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 5), (STALKER, 3))),
+    _scenario("3s5z_vs_3s6z", 170, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 6), (STALKER, 3))),
     _one_type("3s_vs_3z", 150, (STALKER, 3), (ZEALOT, 3)),
     _one_type("3s_vs_4z", 200, (STALKER, 3), (ZEALOT, 4)),
     _one_type("3s_vs_5z", 250, (STALKER, 3), (ZEALOT, 5)),

@@ -27,8 +27,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.teams.smac.scenarios import UnitType
-from sc2pool.tasks.teams.smacv2.teams import MAP_CELLS, MAPS, Placing, RandomTeams
+from sc2pool.tasks.teams.smac.scenarios import MEDIVAC, UnitType
+from sc2pool.tasks.teams.smacv2.teams import LIMIT, MAP_CELLS, MAP_NAME, MAPS, Placing, RandomTeams
 
 MOST_UNITS = 100
 """Units of a side; SMACv2's largest scenario has 23."""
@@ -99,15 +99,23 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
     area = places.number("map_x", MAP_CELLS), places.number("map_y", MAP_CELLS)
     places.finish()
     whole.finish()
+    # Medivacs heal allies.
+    n_targets = max(n_enemies, n_units) if MEDIVAC in kinds else n_enemies
     return RandomTeams(
         name=name,
+        map_name=MAP_NAME,
+        limit=LIMIT,
         kinds=kinds,
+        enemy_kinds=kinds,
         n_agents=n_units,
         n_enemies=n_enemies,
+        n_targets=n_targets,
+        n_types=len(kinds),
+        shows_types=observe,
+        agents=tuple(f"agent_{i}" for i in range(n_units)),  # each battle has other types
         drawn_kinds=drawn,
         weights=weights,
         exceptions=exceptions,
-        shows_types=observe,
         placing=placing,
         p_reflect=p_reflect,
         area=area,

@@ -11,8 +11,7 @@ Source: `smacv2/env/starcraft2/distributions.py`. Rule: a draw depends on its ge
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from sc2pool.tasks.teams.smac.scenarios import (
     STALKER,
     ZEALOT,
     ZERGLING,
+    Contest,
     UnitType,
 )
 from sc2pool.units import Floats
@@ -71,57 +71,25 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class RandomTeams:
-    """How battles of random teams are drawn: a contest.
+class RandomTeams(Contest):
+    """How battles of random teams are drawn.
 
     Attributes:
-        name: the task's.
-        kinds: all types that there may be, in the order of SMACv2's numbers.
-        n_agents: the number of the team's units; `n_enemies` of the enemy's.
+        kinds: all types that there may be, of which a battle may have fewer.
         drawn_kinds: the types that are drawn.
         weights: how probable each of them is.
         exceptions: the types that make no team by themselves.
-        shows_types: whether an agent sees its allies' types.
         placing: how places are drawn.
         p_reflect: with `surrounded_and_reflect`, how probable it is that they are reflected.
         area: width and height of the part of the map on which units begin.
     """
 
-    name: str
-    kinds: tuple[UnitType, ...]
-    n_agents: int
-    n_enemies: int
     drawn_kinds: tuple[UnitType, ...]
     weights: tuple[float, ...]
     exceptions: frozenset[UnitType]
-    shows_types: bool
     placing: Placing
     p_reflect: float
     area: tuple[float, float]
-
-    map_name: ClassVar[str] = MAP_NAME
-    limit: ClassVar[int] = LIMIT
-
-    @property
-    def enemy_kinds(self) -> tuple[UnitType, ...]:
-        """Both sides are of one race."""
-        return self.kinds
-
-    @property
-    def n_types(self) -> int:
-        """How many numbers tell a unit's type, though a battle may have fewer types."""
-        return len(self.kinds)
-
-    @cached_property
-    def n_targets(self) -> int:
-        """An agent's targets: the enemies, or the allies if these are more and medivacs heal."""
-        heal = MEDIVAC in self.kinds
-        return max(self.n_enemies, self.n_agents) if heal else self.n_enemies
-
-    @cached_property
-    def agents(self) -> tuple[str, ...]:
-        """The agents' names: numbers, as each battle has other types."""
-        return tuple(f"agent_{i}" for i in range(self.n_agents))
 
     def draw(self, rng: np.random.Generator) -> Drawn:
         """The teams and places of a battle."""
