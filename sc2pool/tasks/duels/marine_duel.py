@@ -11,6 +11,7 @@ marines has lost; after 1920 loops it is a tie.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import ClassVar, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
     flight_target,
-    walk_target,
+    walks,
 )
 from sc2pool.tasks.task import Task
 from sc2pool.units import ENEMY, Floats, Kind, Units, distances, health, select, weapon_cooldown
@@ -229,10 +230,7 @@ class MarineDuel(Task):
     def _walk(self, direction: int) -> Commands:
         """Every marine walks the same way, so the group keeps its shape."""
         on_map = direction if self.facing > 0 else _TURNED[direction]
-        return [
-            commands.move([tag], walk_target(x, y, on_map, self.area))
-            for tag, (x, y) in zip(self.own.tags, self.own.positions.tolist(), strict=True)
-        ]
+        return walks(self.own, repeat(on_map), self.area)
 
     def _rescue(self, one: int, target_tag: int) -> Commands:
         """One marine walks away from the enemy that is nearest to it, the others attack."""

@@ -12,9 +12,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sc2pool import commands
 from sc2pool.commands import Commands
-from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearing_of, walk_target
+from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, PlayableArea, bearing_of, walks
 from sc2pool.tasks.task import Task
 from sc2pool.units import NEUTRAL, Floats, Kind, Units, distances, select
 
@@ -54,11 +53,7 @@ class CollectMineralShards(Task):
         return shards_vector(self.marines.positions, self.shards.positions, self.area)
 
     def act(self, action: NDArray[np.integer]) -> Commands:
-        walkers = zip(self.marines.tags, self.marines.positions.tolist(), action, strict=False)
-        return [
-            commands.move([tag], walk_target(x, y, int(direction), self.area))
-            for tag, (x, y), direction in walkers
-        ]
+        return walks(self.marines, action.tolist(), self.area)
 
 
 def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArray[np.float32]:

@@ -6,6 +6,7 @@ hurt marines decide a fight. The actions are such orders to the whole group.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from sc2pool.tasks.minigames.geometry import (
     PlayableArea,
     bearing_of,
     flight_target,
-    walk_target,
+    walks,
 )
 from sc2pool.tasks.task import Task
 from sc2pool.units import ENEMY, Floats, Kind, Units, distances, health, select, weapon_cooldown
@@ -121,7 +122,8 @@ class DefeatRoaches(Task):
 
     def act(self, action: int) -> Commands:
         if action >= FIRST_WALK:
-            return self._walk(int(action) - FIRST_WALK)
+            # All walk the same way, so the group keeps its shape.
+            return walks(self.marines, repeat(int(action) - FIRST_WALK), self.area)
         if not (len(self.marines) and len(self.roaches)):
             return []
         if action == FOCUS_NEAREST:
@@ -135,13 +137,6 @@ class DefeatRoaches(Task):
         masks = np.ones(N_ACTIONS, dtype=np.bool_)
         masks[:FIRST_WALK] = len(self.marines) > 0 and len(self.roaches) > 0
         return masks
-
-    def _walk(self, direction: int) -> Commands:
-        """Every marine walks the same way, so the group keeps its shape."""
-        return [
-            commands.move([tag], walk_target(x, y, direction, self.area))
-            for tag, (x, y) in zip(self.marines.tags, self.marines.positions.tolist(), strict=True)
-        ]
 
     def _rescue_hurt(self, target_tag: int) -> Commands:
         """The marines that one more hit would kill walk away, the others attack."""

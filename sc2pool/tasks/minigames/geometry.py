@@ -7,6 +7,7 @@ goes into an observation lies within [-1, 1] whatever the game reports.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.units import Floats, distances
+from sc2pool import commands
+from sc2pool.commands import Commands
+from sc2pool.units import Floats, Units, distances
 
 N_DIRECTIONS = 8
 DIRECTIONS: tuple[tuple[float, float], ...] = tuple(
@@ -71,6 +74,16 @@ def walk_target(x: float, y: float, direction: int, area: PlayableArea) -> tuple
     """
     step_x, step_y = DIRECTIONS[direction]
     return area.clamp(x + WALK_LENGTH * step_x, y + WALK_LENGTH * step_y)
+
+
+def walks(units: Units, directions: Iterable[int], area: PlayableArea) -> Commands:
+    """The orders by which each of these units walks in its direction."""
+    return [
+        commands.move([tag], walk_target(x, y, direction, area))
+        for tag, (x, y), direction in zip(
+            units.tags, units.positions.tolist(), directions, strict=False
+        )
+    ]
 
 
 def flight_target(place: Floats, threats: Floats, area: PlayableArea) -> tuple[float, float]:

@@ -6,6 +6,7 @@ marines hurts all of them, so it must be shot before, or meet few.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from sc2pool.tasks.minigames.geometry import (
     bearings,
     flight_target,
     nearest_direction,
-    walk_target,
+    walks,
 )
 from sc2pool.tasks.task import Task
 from sc2pool.units import ENEMY, Floats, Kind, Units, distances, health, select, weapon_cooldown
@@ -114,9 +115,9 @@ class DefeatZerglingsAndBanelings(Task):
 
     def act(self, action: int) -> Commands:
         if action >= FIRST_WALK:
-            return self._walk([int(action) - FIRST_WALK] * len(self.marines))
+            return walks(self.marines, repeat(int(action) - FIRST_WALK), self.area)
         if action == SPREAD:
-            return self._walk(self._apart())
+            return walks(self.marines, self._apart(), self.area)
         targets = [self.banelings] if len(self.banelings) else [self.zerglings]
         if action == FIRE_AT_WILL:
             targets = [self.zerglings, self.banelings]
@@ -165,14 +166,6 @@ class DefeatZerglingsAndBanelings(Task):
             away = flight_target(place, self.banelings.positions, self.area)
             orders.append(commands.move([self.marines.tags[marine]], away))
         return orders
-
-    def _walk(self, directions: list[int]) -> Commands:
-        """Each marine walks in its direction."""
-        walkers = zip(self.marines.tags, self.marines.positions.tolist(), directions, strict=True)
-        return [
-            commands.move([tag], walk_target(x, y, direction, self.area))
-            for tag, (x, y), direction in walkers
-        ]
 
     def _apart(self) -> list[int]:
         """For each marine the direction away from the middle of its neighbours."""
