@@ -69,8 +69,8 @@ class Game:
     """A running game; used by one asyncio task at a time.
 
     Attributes:
+        process: that was started.
         pid: of the process that listens; an executable may be a script that starts it.
-        root_pid: of the process that was started.
         port: on which it listens.
         listener_proven: whether the system says that the port's listener is this game.
         version: as the game reports it.
@@ -97,8 +97,8 @@ class Game:
         self._clock = ElasticClock(LOOPS_PER_S)
         self._events = PendingEvents()
 
+        self.process = api.process
         self.pid = api.pid
-        self.root_pid = api.process.pid
         self.port = api.port
         self.listener_proven = api.listener_proven
         self.version = ""
@@ -155,44 +155,21 @@ class Game:
         """The game's status in its newest reply."""
         return self._api.status
 
-    @property
-    def has_exited(self) -> bool:
-        """True if the process has ended."""
-        return self._api.process.exit_code() is not None
-
-    @property
-    def is_stopped(self) -> bool:
-        """True if a signal has stopped it."""
-        return self._api.process.is_stopped()
-
-    def cpu_seconds(self) -> float:
-        """CPU time that the game has used."""
-        return self._api.process.cpu_seconds()
-
     def unread_bytes(self) -> int:
         """How much of what was asked it has not read; 0 also if the system does not say."""
         return self._api.unread_bytes()
 
-    @property
-    def exited_fd(self) -> int:
-        """Readable once the process has ended; it belongs to the game."""
-        return self._api.process.exited_fd
-
     def exit_fault(self) -> GameFault:
         """The end of the process as a fault, with its exit code and the end of its log."""
-        return self._api.process.exit_fault(FaultKind.GAME_EXITED)
-
-    def rss_bytes(self) -> int:
-        """The game's resident memory."""
-        return self._api.process.rss_bytes()
+        return self.process.exit_fault(FaultKind.GAME_EXITED)
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of the game's output; also after `close`."""
-        return self._api.process.log_tail(lines)
+        return self.process.log_tail(lines)
 
     def plays_with(self, other: Game) -> None:
         """From now on each step waits for the other game too, so it is slow if that one is."""
-        self._awaited.append(other._api.process)
+        self._awaited.append(other.process)
 
     # ---- episodes ---------------------------------------------------------------------------
 

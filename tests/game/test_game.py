@@ -67,7 +67,7 @@ class TestEpisodes:
                 assert game.player_id == 1
                 assert psutil.pid_exists(game.pid)
                 assert "at your service" in game.log_tail()
-                assert game.rss_bytes() > 1 << 20
+                assert game.process.rss_bytes() > 1 << 20
                 step = await game.step([sc_pb.Action(), sc_pb.Action()], 8)
                 assert step.observed.observation.game_loop == 8
                 assert step.action_results == [1, 1]
@@ -227,10 +227,10 @@ class TestFaults:
             async with playing(fake()) as game:
                 ended = asyncio.Event()
                 loop = asyncio.get_running_loop()
-                loop.add_reader(game.exited_fd, ended.set)
+                loop.add_reader(game.process.exited_fd, ended.set)
                 os.kill(game.pid, signal.SIGKILL)
                 await asyncio.wait_for(ended.wait(), 30)
-                loop.remove_reader(game.exited_fd)
+                loop.remove_reader(game.process.exited_fd)
                 assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
 
         asyncio.run(play())

@@ -239,7 +239,7 @@ class KilledBot(PlainDuelBot):
 
     async def on_step(self, iteration: int) -> None:
         if iteration == 2:
-            psutil.Process(self.client._game.root_pid).kill()
+            psutil.Process(self.client._game.process.pid).kill()
             await self.client.query_pathing(self.units[0], self.enemy_units[0].position)
 
 

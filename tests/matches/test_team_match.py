@@ -279,7 +279,7 @@ def test_a_side_that_dies_is_named(standin_dir):
         def kill_later(_: object) -> int:
             steps.append(1)
             if len(steps) == 7:
-                psutil.Process(player.match.guest.root_pid).kill()
+                psutil.Process(player.match.guest.process.pid).kill()
             return STOP
 
         with pytest.raises(GameFault) as raised:

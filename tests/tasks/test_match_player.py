@@ -250,7 +250,7 @@ def test_a_side_that_dies_is_named(standin_dir):
         def kill_later(_: object) -> int:
             steps.append(1)
             if len(steps) == 3:
-                psutil.Process(player.match.guest.root_pid).kill()
+                psutil.Process(player.match.guest.process.pid).kill()
             return HOLD
 
         with pytest.raises(GameFault) as raised:

@@ -189,7 +189,7 @@ async def _probe_restarts(game: Game, playable: Playable, resets: int, findings:
     with findings.trying(checks.restart):
         await game.start_episode(*playable, None)
         beginnings = [beginning((await game.observe()).observation)]
-        rss_bytes = game.rss_bytes()
+        rss_bytes = game.process.rss_bytes()
         for number in range(resets):
             begun_s = time.monotonic()
             kind = await game.start_episode(*playable, None)
@@ -206,7 +206,7 @@ async def _probe_restarts(game: Game, playable: Playable, resets: int, findings:
         else:
             reason = "the game was never restarted, but created anew"
             findings.note_unknown(checks.restart, reason)
-    findings.note(checks.memory_growth, rss_bytes, game.rss_bytes(), resets)
+    findings.note(checks.memory_growth, rss_bytes, game.process.rss_bytes(), resets)
     findings.note(checks.restart_variety, len(beginnings), len(set(beginnings)))
     findings.note(checks.hard_reset, resets, hard_reset_after)
 

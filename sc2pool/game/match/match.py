@@ -123,7 +123,7 @@ class Match:
     def exit_fault(self) -> GameFault:
         """The end of a process as a fault, which names the side."""
         for side, game in zip(Side, self.games, strict=True):
-            if game.has_exited:
+            if game.process.exit_code() is not None:
                 return _named(side, game.exit_fault())
         return GameFault(FaultKind.GAME_EXITED, "a game of the match ended")
 
@@ -316,16 +316,16 @@ class Match:
 
     async def _evidence(self, answered: Sequence[bool]) -> dict[Side, Evidence]:
         began_s = time.monotonic()
-        before_s = [game.cpu_seconds() for game in self.games]
+        before_s = [game.process.cpu_seconds() for game in self.games]
         await asyncio.sleep(_WATCH_S)
         watched_s = time.monotonic() - began_s
         return {
             side: Evidence(
                 answered=has_answered,
-                exited=game.has_exited,
-                stopped=game.is_stopped,
+                exited=game.process.exit_code() is not None,
+                stopped=game.process.is_stopped(),
                 unread=game.unread_bytes() > 0,
-                cpu_share=(game.cpu_seconds() - used_s) / watched_s,
+                cpu_share=(game.process.cpu_seconds() - used_s) / watched_s,
             )
             for side, game, has_answered, used_s in zip(
                 Side, self.games, answered, before_s, strict=True

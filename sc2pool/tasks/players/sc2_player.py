@@ -78,7 +78,7 @@ class SC2Player(Player):
 
     @property
     def exited_fds(self) -> Sequence[int]:
-        return [game.exited_fd for game in self.games]
+        return [game.process.exited_fd for game in self.games]
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         if self._replays is None and self._computer is None:
@@ -217,7 +217,7 @@ class SC2Player(Player):
 
     @property
     def processes(self) -> tuple[Sequence[int], bool]:
-        return [game.root_pid for game in self.games], True
+        return [game.process.pid for game in self.games], True
 
     def log_tail(self) -> str:
         return "" if self._game is None else self._game.log_tail()
@@ -231,7 +231,7 @@ def facts_of(game: Game) -> GameFacts:
     """The facts that the trainer records about this game."""
     return GameFacts(
         game.pid,
-        game.root_pid,
+        game.process.pid,
         game.port,
         game.version,
         game.base_build,
