@@ -27,14 +27,18 @@ WON, DRAWN, LOST = 1, 0, -1
 """How a battle ends for the team."""
 
 
-@dataclass
 class Side:
     """The units of one side, each with a number from 0.
 
-    Attributes:
-        tags: their tags.
+    Args:
+        units: when they are seen for the first time, in the order of their numbers.
         kinds: the scenario's types of this side.
         kind: the index of each unit's type in `kinds`.
+        turned_on: the size of the map if the positions are those after half a turn of it; else
+            None.
+
+    Attributes:
+        tags: their tags.
         full_health: the health of each unit that is unhurt.
         full_shield: likewise the shield, of this version of the game.
         present: whether each was in the newest observation.
@@ -42,34 +46,28 @@ class Side:
         cooldown: game loops until each one's weapon is ready; of a medivac, its energy.
         positions: (n, 2).
         medivacs: which units are medivacs.
-        turned_on: the size of the map if the positions are those after half a turn of it; else
-            None.
     """
 
-    tags: list[int]
-    kinds: tuple[UnitType, ...]
-    kind: NDArray[np.intp]
-    full_health: Floats
-    full_shield: Floats
-    turned_on: tuple[int, int] | None = None
-    max_cooldown: Floats = field(init=False)
-    max_shield: Floats = field(init=False)
-    present: Bools = field(init=False)
-    health: Floats = field(init=False)
-    shield: Floats = field(init=False)
-    cooldown: Floats = field(init=False)
-    positions: Floats = field(init=False)
-    medivacs: Bools = field(init=False)
-
-    def __post_init__(self) -> None:
-        n = len(self.tags)
-        self.max_cooldown = np.array([self.kinds[i].max_cooldown for i in self.kind])
+    def __init__(
+        self,
+        units: Sequence[raw_pb2.Unit],
+        kinds: tuple[UnitType, ...],
+        kind: Sequence[int],
+        turned_on: tuple[int, int] | None = None,
+    ) -> None:
+        self.tags = [unit.tag for unit in units]
+        self.kinds = kinds
+        self.kind = np.array(kind, dtype=np.intp)
+        self.full_health = np.array([unit.health_max for unit in units])
+        self.full_shield = np.array([unit.shield_max for unit in units])
+        self.turned_on = turned_on
+        self.max_cooldown = np.array([kinds[i].max_cooldown for i in kind])
         # 1 for units without a shield, whose share is 0 then.
-        self.max_shield = np.array([self.kinds[i].max_shield or 1.0 for i in self.kind])
-        self.medivacs = np.array([self.kinds[i] == MEDIVAC for i in self.kind])
-        self.present = np.zeros(n, dtype=np.bool_)
-        self.health, self.shield, self.cooldown = np.zeros((3, n))
-        self.positions = np.zeros((n, 2))
+        self.max_shield = np.array([kinds[i].max_shield or 1.0 for i in kind])
+        self.medivacs = np.array([kinds[i] == MEDIVAC for i in kind])
+        self.present: Bools = np.zeros(len(units), dtype=np.bool_)
+        self.health, self.shield, self.cooldown = np.zeros((3, len(units)))
+        self.positions: Floats = np.zeros((len(units), 2))
 
     @property
     def alive(self) -> Bools:
@@ -246,11 +244,4 @@ def side_of(
         expected = ", ".join(f"{count} {kind.name}" for kind, count in groups)
         found = sorted(unit.unit_type for unit in units)
         raise ConfigError(f"expected {expected}; the map has units of the types {found}")
-    return Side(
-        tags=[unit.tag for unit in units],
-        kinds=tuple(kind for kind, _ in groups),
-        kind=np.array(kinds, dtype=np.intp),
-        full_health=np.array([unit.health_max for unit in units]),
-        full_shield=np.array([unit.shield_max for unit in units]),
-        turned_on=turned_on,
-    )
+    return Side(units, tuple(kind for kind, _ in groups), kinds, turned_on)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -96,10 +95,4 @@ def _side(
     """The units as a side; None if one is of another type."""
     if any(unit.unit_type not in index_of for unit in units):
         return None
-    return Side(
-        tags=[unit.tag for unit in units],
-        kinds=kinds,
-        kind=np.array([index_of[unit.unit_type] for unit in units], dtype=np.intp),
-        full_health=np.array([unit.health_max for unit in units]),
-        full_shield=np.array([unit.shield_max for unit in units]),
-    )
+    return Side(units, kinds, [index_of[unit.unit_type] for unit in units])
