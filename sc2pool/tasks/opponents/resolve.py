@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.opponents.bots import PlainBot, bot_opponent
 from sc2pool.tasks.opponents.models import SavedModel, check_spaces, model_pair
 from sc2pool.tasks.opponents.opponent import Opponent
-from sc2pool.tasks.opponents.policies import FunctionPair, Policy, PredictPair, SharedPair
+from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, SharedPair
 from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair
@@ -41,32 +42,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FunctionOpponent:
-    """Plays every episode with a function of the observation."""
+class PairOpponent:
+    """Plays every episode with new pairs, one for each agent of its side."""
 
     name: str
-    function: Callable[[Any], Any]
-    space: spaces.Space[Any]
+    new_pair: Callable[[], QueuePair]
     agents: int = 1
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:  # noqa: ARG002
-        pairs = [FunctionPair(self.function, self.space) for _ in range(self.agents)]
-        return self.name, SharedPair(pairs)
-
-
-@dataclass(frozen=True)
-class PredictOpponent:
-    """Plays every episode with an object that has `predict`."""
-
-    name: str
-    policy: Policy
-    space: spaces.Space[Any]
-    agents: int = 1
-
-    def begin(self, episode: Episode) -> tuple[str, QueuePair]:  # noqa: ARG002
-        agents = range(self.agents)
-        pairs = [PredictPair(self.policy, self.space, deterministic=False) for _ in agents]
-        return self.name, SharedPair(pairs)
+        return self.name, SharedPair([self.new_pair() for _ in range(self.agents)])
 
 
 @dataclass(frozen=True)
@@ -132,7 +116,8 @@ def _opponent(opponent: Any, task: type[TaskDefinition]) -> Opponent:
     if callable(getattr(opponent, "predict", None)):
         return _predicting(opponent, task)
     if callable(opponent):
-        return FunctionOpponent(_name(opponent), opponent, task.action_space, agents_of(task))
+        pair = partial(FunctionPair, opponent, task.action_space)
+        return PairOpponent(_name(opponent), pair, agents_of(task))
     raise ConfigError(
         f"opponent must be a function of the observation, an object with predict(), the path of a "
         f"saved model, a SnapshotStore, a Computer, a python-sc2 bot or None, got {opponent!r}"
@@ -158,7 +143,8 @@ def _predicting(opponent: Any, task: type[TaskDefinition]) -> Opponent:
         content = BytesIO()
         opponent.save(content)
         return _model(SavedModel(name, content.getvalue()), task)
-    return PredictOpponent(name, opponent, task.action_space, agents_of(task))
+    pair = partial(PredictPair, opponent, task.action_space, deterministic=False)
+    return PairOpponent(name, pair, agents_of(task))
 
 
 def _name(opponent: Any) -> str:

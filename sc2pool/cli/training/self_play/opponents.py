@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sc2pool.cli.training.run_folder import SNAPSHOTS_FOLDER
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.settings.self_play import LATEST_SHARE, SHARED
 from sc2pool.tasks.opponents.opponent import Opponent
-from sc2pool.tasks.opponents.resolve import FunctionOpponent, InTurn
+from sc2pool.tasks.opponents.policies import FunctionPair
+from sc2pool.tasks.opponents.resolve import InTurn, PairOpponent
 from sc2pool.tasks.opponents.snapshots import RULES, FirstOpponent, SnapshotStore
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.team_task import agents_of
@@ -32,7 +35,7 @@ def yardsticks(options: TrainOptions) -> dict[str, Opponent]:
     found: dict[str, Opponent] = {FIRST: FirstOpponent(store_of(options), actions, FIRST, agents)}
     scripted = getattr(task, "scripted", None)  # a function of the observation
     if scripted is not None:
-        found[SCRIPTED] = FunctionOpponent(SCRIPTED, scripted, actions, agents)
+        found[SCRIPTED] = PairOpponent(SCRIPTED, partial(FunctionPair, scripted, actions), agents)
     return found
 
 
