@@ -28,13 +28,13 @@ import psutil
 from chaos.adapters import ADAPTERS, Adapter, Setting
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy, RestartPolicy
 from sc2pool.errors import ClosedError, PauseError, SC2PoolError
-from sc2pool.pool.statistics.stats import InstanceStats
 from tests.support.audit.belongings import GONE_WITHIN_S
 from tests.support.audit.checker import Checker, Received, Record
 from tests.support.audit.faulty import Faulty
 from tests.support.audit.ledger import Ledger
 from tests.support.audit.measures import bounded
 from tests.support.audit.recording import marks_of
+from tests.support.audit.victims import pid_of
 
 if TYPE_CHECKING:
     from chaos.nodes import Cluster
@@ -325,15 +325,24 @@ class Arena:
 
     # What attacks need.
 
-    def instances(self) -> Sequence[InstanceStats]:
-        """The pool's instances now; none if there is no pool."""
-        adapter = self.adapter
-        return () if adapter is None else adapter.pool.stats().instances
+    def pid(self, which: float, target: str) -> int | None:
+        """The process of an instance, see `pid_of`; None if there is none now.
 
-    def beside(self, act: Callable[..., None], *arguments: Any) -> None:
-        """Act in a thread of its own; what has gone meanwhile is no matter."""
+        Args:
+            which: of the instances, from 0 to 1.
+            target: as in `pid_of`.
+        """
+        adapter = self.adapter
+        instances = () if adapter is None else adapter.pool.stats().instances
+        if not instances:
+            return None
+        return pid_of(instances[int(which * len(instances))], target, self.kind.players)
+
+    def beside(self, delay_s: float, act: Callable[..., object], *arguments: Any) -> None:
+        """Act after a delay in a thread of its own; what has gone meanwhile is no matter."""
 
         def run() -> None:
+            time.sleep(delay_s)
             with suppress(psutil.Error, OSError):
                 act(*arguments)
 

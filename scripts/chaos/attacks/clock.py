@@ -10,7 +10,6 @@ import os
 import shutil
 import struct
 import subprocess
-import time
 from pathlib import Path
 from random import Random
 
@@ -39,12 +38,7 @@ def environment(folder: Path) -> dict[str, str]:
 def set_clock(arena: Arena, rng: Random) -> None:
     """Small and large jumps are as frequent."""
     seconds = rng.choice([-1, 1]) * int(LONGEST_S ** rng.random())
-    arena.beside(_set_clock, soon(rng), seconds)
-
-
-def _set_clock(delay_s: float, seconds: int) -> None:
-    time.sleep(delay_s)
-    _write(Path(os.environ[CLOCK]), seconds)
+    arena.beside(soon(rng), _write, Path(os.environ[CLOCK]), seconds)
 
 
 def _write(file: Path, seconds: int) -> None:

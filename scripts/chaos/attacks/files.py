@@ -20,13 +20,8 @@ LONG_AGO_S = 100_000.0
 
 def delete(arena: Arena, rng: Random, what: Callable[[Random], None]) -> None:
     """Delete it in a moment; a worker is killed, whose replacement may need it."""
-    arena.beside(_delete, soon(rng), what, Random(rng.random()))
+    arena.beside(soon(rng), what, Random(rng.random()))
     kill_a_worker(arena, rng)
-
-
-def _delete(delay_s: float, what: Callable[[Random], None], rng: Random) -> None:
-    time.sleep(delay_s)
-    what(rng)
 
 
 def a_run(rng: Random) -> Path | None:

@@ -100,7 +100,7 @@ def exits(adapter: Adapter) -> None:
 
 def neighbour(arena: Arena, rng: Random, number: signal.Signals) -> None:
     """Another trainer with the same folder for temporary files, ended in some way."""
-    arena.beside(_neighbour, arena, rng.choice(STAGES), rng.random(), number)
+    arena.beside(0.0, _neighbour, arena, rng.choice(STAGES), rng.random(), number)
 
 
 def _neighbour(arena: Arena, stage: str, delay_s: float, number: signal.Signals) -> int:
@@ -115,7 +115,7 @@ def _neighbour(arena: Arena, stage: str, delay_s: float, number: signal.Signals)
 
 def cleaner(arena: Arena, rng: Random) -> None:
     """A run loses its files to a cleaner; a new pool sweeps; a worker is killed."""
-    arena.beside(_cleaner, arena, rng)
+    arena.beside(0.0, _cleaner, arena, rng)
 
 
 def _cleaner(arena: Arena, rng: Random) -> None:
@@ -127,7 +127,7 @@ def _cleaner(arena: Arena, rng: Random) -> None:
 def bait(arena: Arena, rng: Random) -> None:
     """A link in place of a dead run's folder; a sweep must not follow it."""
     del rng
-    arena.beside(_bait, arena)
+    arena.beside(0.0, _bait, arena)
 
 
 def _bait(arena: Arena) -> None:

@@ -63,17 +63,9 @@ def in_computation(arena: Arena, rng: Random) -> None:
     def calls() -> None:
         with alarm(signal.ITIMER_VIRTUAL, delay_s):
             for _ in range(MOST_STEPS):
-                rng.choice([step, step, step, reset, pause, method])(arena)
+                rng.choice([Arena.step] * 3 + [Arena.reset, pause, method])(arena)
 
     arena.interrupt(rng, "computation", calls)
-
-
-def step(arena: Arena) -> None:
-    arena.step()
-
-
-def reset(arena: Arena) -> None:
-    arena.reset()
 
 
 def pause(arena: Arena) -> None:
@@ -87,14 +79,6 @@ def pause(arena: Arena) -> None:
 def method(arena: Arena) -> None:
     if arena.adapter is not None:
         arena.aside("method", arena.adapter.method)
-
-
-def close(arena: Arena) -> None:
-    arena.close()
-
-
-def make(arena: Arena) -> None:
-    arena.construct()
 
 
 def in_close(arena: Arena, rng: Random) -> None:
@@ -117,12 +101,12 @@ def in_construction(arena: Arena, rng: Random) -> None:
 
 
 CALLS: dict[str, Callable[[Arena], None]] = {
-    "step": step,
-    "reset": reset,
+    "step": Arena.step,
+    "reset": Arena.reset,
     "pause": pause,
     "method": method,
-    "close": close,
-    "make": make,
+    "close": Arena.close,
+    "make": Arena.construct,
 }
 ATTACKS = {
     **{

@@ -22,12 +22,11 @@ LONGEST_S = 2.0
 
 def change(arena: Arena, rng: Random, before: str, after: str) -> None:
     """One command for the folder's mount, and in a while the one that takes it back."""
-    arena.beside(_change, arena, soon(rng), before, after, LONGEST_S * rng.random())
+    arena.beside(soon(rng), _change, arena, before, after, LONGEST_S * rng.random())
     kill_a_worker(arena, rng)
 
 
-def _change(arena: Arena, delay_s: float, before: str, after: str, hold_s: float) -> None:
-    time.sleep(delay_s)
+def _change(arena: Arena, before: str, after: str, hold_s: float) -> None:
     if not _run(arena, before):
         return
     time.sleep(hold_s)

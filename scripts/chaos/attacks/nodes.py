@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from random import Random
 
@@ -11,23 +10,16 @@ import psutil
 from chaos.arena import Arena, May
 from chaos.attacks import signals
 from chaos.attacks.attack import Attack, needs, soon
-from tests.support.audit.victims import pid_of
 
 
 def strike_actor(arena: Arena, rng: Random, name: str) -> None:
     """A signal to the process that plays the games of a node, in a moment."""
     which, delay_s, stopped_s = rng.random(), soon(rng), rng.uniform(0.0, 1.5)
-    arena.beside(_strike_actor, arena, which, delay_s, name.split("+"), stopped_s)
+    arena.beside(delay_s, _strike_actor, arena, which, name.split("+"), stopped_s)
 
 
-def _strike_actor(
-    arena: Arena, which: float, delay_s: float, names: list[str], stopped_s: float
-) -> None:
-    time.sleep(delay_s)
-    instances = arena.instances()
-    if not instances:
-        return
-    worker = pid_of(instances[int(which * len(instances))], "worker")
+def _strike_actor(arena: Arena, which: float, names: list[str], stopped_s: float) -> None:
+    worker = arena.pid(which, "worker")
     actor = None if worker is None else psutil.Process(worker).parent()
     if actor is not None:
         signals.send([actor], names, stopped_s)
@@ -35,13 +27,8 @@ def _strike_actor(
 
 def lose_node(arena: Arena, rng: Random) -> None:
     """The second node dies in a moment."""
-    arena.beside(_lose_node, arena, soon(rng))
-
-
-def _lose_node(arena: Arena, delay_s: float) -> None:
     assert arena.cluster is not None
-    time.sleep(delay_s)
-    arena.cluster.lose_second()
+    arena.beside(soon(rng), arena.cluster.lose_second)
 
 
 def bring_node_back(arena: Arena, rng: Random) -> None:

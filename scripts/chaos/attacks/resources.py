@@ -24,7 +24,6 @@ from chaos.arena import Arena, May
 from chaos.attacks import signals
 from chaos.attacks.attack import Attack, needs, soon
 from chaos.attacks.signals import kill_a_worker
-from tests.support.audit.victims import pid_of
 
 CGROUP = "SC2POOL_CHAOS_CGROUP"
 """Names the environment variable with the folder of the run's own control group."""
@@ -36,12 +35,11 @@ FILLER_BYTES = 1 << 20
 
 def few_descriptors(arena: Arena, rng: Random) -> None:
     """No more than a few files can be opened."""
-    arena.beside(_few_descriptors, soon(rng), rng.randrange(12), LONGEST_S * rng.random())
+    arena.beside(soon(rng), _few_descriptors, rng.randrange(12), LONGEST_S * rng.random())
     kill_a_worker(arena, rng)
 
 
-def _few_descriptors(delay_s: float, free: int, hold_s: float) -> None:
-    time.sleep(delay_s)
+def _few_descriptors(free: int, hold_s: float) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     newest = max(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208 - takes one descriptor
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, newest + free), hard))
@@ -54,12 +52,11 @@ def _few_descriptors(delay_s: float, free: int, hold_s: float) -> None:
 def few_processes(arena: Arena, rng: Random) -> None:
     """No more than a few processes and threads can be started."""
     group = Path(os.environ[CGROUP])
-    arena.beside(_few_processes, group, soon(rng), rng.randrange(4), LONGEST_S * rng.random())
+    arena.beside(soon(rng), _few_processes, group, rng.randrange(4), LONGEST_S * rng.random())
     kill_a_worker(arena, rng)
 
 
-def _few_processes(group: Path, delay_s: float, free: int, hold_s: float) -> None:
-    time.sleep(delay_s)
+def _few_processes(group: Path, free: int, hold_s: float) -> None:
     most = group / "pids.max"
     most.write_text(str(int((group / "pids.current").read_text()) + free))
     try:
@@ -88,12 +85,11 @@ def temp_folder() -> Iterator[int]:
 
 def full_disk(arena: Arena, rng: Random) -> None:
     """Nothing can be written."""
-    arena.beside(_full_disk, soon(rng), LONGEST_S * rng.random())
+    arena.beside(soon(rng), _full_disk, LONGEST_S * rng.random())
     kill_a_worker(arena, rng)
 
 
-def _full_disk(delay_s: float, hold_s: float) -> None:
-    time.sleep(delay_s)
+def _full_disk(hold_s: float) -> None:
     with temp_folder() as folder:
         filler = os.open("filler", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
         try:
@@ -108,12 +104,11 @@ def _full_disk(delay_s: float, hold_s: float) -> None:
 
 def no_inodes(arena: Arena, rng: Random) -> None:
     """No file can be made."""
-    arena.beside(_no_inodes, soon(rng), LONGEST_S * rng.random())
+    arena.beside(soon(rng), _no_inodes, LONGEST_S * rng.random())
     kill_a_worker(arena, rng)
 
 
-def _no_inodes(delay_s: float, hold_s: float) -> None:
-    time.sleep(delay_s)
+def _no_inodes(hold_s: float) -> None:
     made = []
     with temp_folder() as folder:
         try:
@@ -134,19 +129,13 @@ def _no_inodes(delay_s: float, hold_s: float) -> None:
 
 def limits_of_a_process(arena: Arena, rng: Random, kind: int, target: str) -> None:
     """A worker or a game may have no more of something than it has now."""
-    least_s, hold_s = soon(rng), LONGEST_S * rng.random()
-    arena.beside(_limits_of_a_process, arena, rng.random(), least_s, kind, target, hold_s)
+    delay_s, hold_s = soon(rng), LONGEST_S * rng.random()
+    arena.beside(delay_s, _limits_of_a_process, arena, rng.random(), kind, target, hold_s)
     signals.strike(arena, rng, "game", "KILL")
 
 
-def _limits_of_a_process(  # noqa: PLR0917
-    arena: Arena, which: float, delay_s: float, kind: int, target: str, hold_s: float
-) -> None:
-    time.sleep(delay_s)
-    instances = arena.instances()
-    if not instances:
-        return
-    pid = pid_of(instances[int(which * len(instances))], target, arena.kind.players)
+def _limits_of_a_process(arena: Arena, which: float, kind: int, target: str, hold_s: float) -> None:
+    pid = arena.pid(which, target)
     if pid is None:
         return
     process = psutil.Process(pid)

@@ -14,7 +14,6 @@ import psutil
 
 from chaos.arena import Arena, May
 from chaos.attacks.attack import Attack, needs, soon
-from tests.support.audit.victims import pid_of
 
 NAMES = ("KILL", "STOP", "STOP+CONT", "TERM", "SEGV", "ABRT")
 NEEDS = {"game": ("games",), "guest": ("guests",)}
@@ -28,18 +27,11 @@ STORM = 50
 def strike(arena: Arena, rng: Random, target: str, name: str) -> None:
     """A signal to a game, the worker or the tree of any instance, in a moment."""
     which, delay_s, stopped_s = rng.random(), soon(rng), rng.uniform(0.0, 1.5)
-    arena.beside(_strike, arena, which, delay_s, target, name.split("+"), stopped_s)
+    arena.beside(delay_s, _strike, arena, which, target, name.split("+"), stopped_s)
 
 
-def _strike(  # noqa: PLR0917
-    arena: Arena, which: float, delay_s: float, target: str, names: list[str], stopped_s: float
-) -> None:
-    time.sleep(delay_s)
-    instances = arena.instances()
-    if not instances:
-        return
-    victim = instances[int(which * len(instances))]
-    pid = pid_of(victim, "worker" if target == "tree" else target, arena.kind.players)
+def _strike(arena: Arena, which: float, target: str, names: list[str], stopped_s: float) -> None:
+    pid = arena.pid(which, "worker" if target == "tree" else target)
     if pid is None:
         return
     pids = [pid]
@@ -68,17 +60,13 @@ def stop_trainer(arena: Arena, rng: Random, lengths_s: Sequence[float]) -> None:
     script = f"sleep {soon(rng):f}; kill -STOP $0; sleep {stopped_s:f}; kill -CONT $0"
     helper = subprocess.Popen(["sh", "-c", script, str(os.getpid())])
     arena.helpers.add(helper.pid)
-    arena.beside(_reap, helper)
-
-
-def _reap(helper: subprocess.Popen[bytes]) -> None:
-    helper.wait()
+    arena.beside(0.0, helper.wait)
 
 
 def storm(arena: Arena, rng: Random) -> None:
     """Signals that interrupt system calls and mean nothing."""
     signal.signal(signal.SIGUSR1, lambda *_: None)
-    arena.beside(_storm, rng.uniform(0.0, 0.01))
+    arena.beside(0.0, _storm, rng.uniform(0.0, 0.01))
 
 
 def _storm(every_s: float) -> None:
