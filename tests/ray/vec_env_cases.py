@@ -29,6 +29,7 @@ from sc2pool.ray import RaySC2VecEnv, cluster
 from sc2pool.ray.cluster import GAME_RESOURCE, Node
 from sc2pool.ray.pool.spread import spread
 from tests.support import vec_pool
+from tests.support.audit.scribble import scribble
 from tests.support.ray_nodes import Nodes, actor_of, error_of, games_of, run_cases, wait
 from tests.support.vec_pool import check_vec_pool
 
@@ -336,14 +337,6 @@ class Counted(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> Any:
         self.steps += 1
         return self.seen(), 1.0, False, False, {"array": np.ones(1)}
-
-
-def scribble(value: Any) -> None:
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        value[...] = np.array(-7).astype(value.dtype)
-    elif isinstance(value, dict | list | tuple):
-        for part in value.values() if isinstance(value, dict) else value:
-            scribble(part)
 
 
 def same(given: Any, expected: Any) -> bool:
