@@ -276,7 +276,7 @@ def damaged_step(data: bytes, rng: Rng) -> bytes:
 
 def step_difference(data: bytes) -> str | None:
     """As `difference`, of the frames of a step's replies."""
-    plain = compiled.step_replies(data, REQUEST_ID, acts=True)
+    plain = compiled._fast.step_replies(data, REQUEST_ID, acts=True)
     if plain is None:
         return None
     try:
@@ -354,7 +354,7 @@ def compare(
     read: Callable[[bytes], Any] = partial(compiled.observation, request_id=REQUEST_ID)
     damage, differs = damaged, difference
     if steps:
-        read = partial(compiled.step_replies, first_id=REQUEST_ID, acts=True)
+        read = partial(compiled._fast.step_replies, first_id=REQUEST_ID, acts=True)
         damage, differs = damaged_step, step_difference
     rng = random.Random(seed)
     found: list[str] = []

@@ -72,30 +72,6 @@ def wire(sock: int, loop: int) -> Wire | None:
     return None if _fast is None else _fast.Wire(sock, loop)
 
 
-def step_frames(first_id: int, actions: list[bytes], loops: int) -> bytes:
-    """The frames of the requests `requests.step_burst`; only if there is a `wire`.
-
-    Args:
-        first_id: of the first request; the others follow.
-        actions: serialized `Action`s.
-        loops: how far to advance.
-    """
-    assert _fast is not None
-    frames: bytes = _fast.step_frames(first_id, actions, loops)
-    return frames
-
-
-def step_replies(data: bytes, first_id: int, acts: bool) -> Plain | None:
-    """The observation in the frames of a step's replies, as `Wire.step` reads them.
-
-    Args:
-        data: all that was received.
-        first_id: the first request's.
-        acts: whether there were actions.
-    """
-    return None if _fast is None else _fast.step_replies(data, first_id, acts)
-
-
 def row(words: Any, places: Sequence[tuple[Any, Any]], **at: Any) -> Row | None:
     """The compiled writer of a worker's plain transitions; None if pure Python does it.
 

@@ -252,7 +252,7 @@ def test_the_requests_of_a_step_are_the_same_bytes(first_id, n_commands, loops):
     for number, request in enumerate(expected):
         request.id = (first_id + number) % 2**31
     serialized = [action.SerializeToString() for action in actions]
-    assert compiled.step_frames(first_id, serialized, loops) == frames(expected)
+    assert compiled._fast.step_frames(first_id, serialized, loops) == frames(expected)
 
 
 @needs_it
@@ -260,13 +260,13 @@ def test_the_requests_of_a_step_are_the_same_bytes(first_id, n_commands, loops):
 @pytest.mark.parametrize("n_actions", [0, 1, 200])
 def test_usual_steps_are_accepted(n_units, n_actions):
     data = a_step(n_units, n_actions)
-    plain = compiled.step_replies(data, REQUEST_ID, n_actions > 0)
+    plain = compiled._fast.step_replies(data, REQUEST_ID, n_actions > 0)
     assert plain is not None
     assert (plain.n_results, plain.simulation_loop) == (n_actions, 300)
     if n_actions:
         assert step_difference(data) is None
-    assert compiled.step_replies(data[:-1], REQUEST_ID, n_actions > 0) is None
-    assert compiled.step_replies(data + b"\x82", REQUEST_ID, n_actions > 0) is None
+    assert compiled._fast.step_replies(data[:-1], REQUEST_ID, n_actions > 0) is None
+    assert compiled._fast.step_replies(data + b"\x82", REQUEST_ID, n_actions > 0) is None
 
 
 @needs_it
@@ -284,7 +284,7 @@ def test_an_action_that_failed_is_left_to_pure_python():
     failed = sc_pb.Response.FromString(action)
     failed.action.result[1] = 5
     data = b"".join(map(frame, (failed.SerializeToString(), *others)))
-    assert compiled.step_replies(data, REQUEST_ID, acts=True) is None
+    assert compiled._fast.step_replies(data, REQUEST_ID, acts=True) is None
 
 
 AN_ACTION = sc_pb.Action(action_raw={"unit_command": {"ability_id": 16}}).SerializeToString()
@@ -325,7 +325,7 @@ def step_on(answering: Answering, deadline: Deadline, loop: int = -1) -> Any:
 
 def requests() -> bytes:
     """What `step_on` sends."""
-    return compiled.step_frames(REQUEST_ID, [AN_ACTION], 8)
+    return compiled._fast.step_frames(REQUEST_ID, [AN_ACTION], 8)
 
 
 @needs_it
@@ -339,7 +339,7 @@ def test_a_step_in_turns_is_begun_and_finished(n_actions):
         actions = [AN_ACTION] * n_actions
         assert wire.begin(REQUEST_ID, actions, 8)
         answering.join()
-        assert answering.got == compiled.step_frames(REQUEST_ID, actions, 8)
+        assert answering.got == compiled._fast.step_frames(REQUEST_ID, actions, 8)
         assert wire.finish() is None
         assert wire.taken() == (len(answering.got), answering.got, first)
         answering.other.sendall(rest)
