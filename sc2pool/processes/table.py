@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import psutil
 
@@ -64,18 +64,6 @@ class Processes:
             yield from self._pids_below(child)
 
 
-class ProcessTable(Protocol):
-    """Reads the processes below one process."""
-
-    def read(self) -> Processes:
-        """The processes now.
-
-        Raises:
-            OSError: the system does not let itself be asked; no descriptor is free.
-        """
-        ...
-
-
 class PsutilTable:
     """The processes below `root_pid`, on every system."""
 
@@ -83,6 +71,11 @@ class PsutilTable:
         self._root_pid = root_pid
 
     def read(self) -> Processes:
+        """The processes now.
+
+        Raises:
+            OSError: the system does not let itself be asked; no descriptor is free.
+        """
         rows = {}
         for process in psutil.Process(self._root_pid).children(recursive=True):
             try:
@@ -107,11 +100,11 @@ if LINUX:
     _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
     _STAT_BYTES: Final = 2048
 
-    class ProcTable:
-        """The processes below `root_pid`, out of /proc."""
+    class ProcTable(PsutilTable):
+        """The same, out of /proc."""
 
         def __init__(self, root_pid: int) -> None:
-            self._root_pid = root_pid
+            super().__init__(root_pid)
             self._strangers: set[int] = set()
 
         def read(self) -> Processes:
@@ -158,11 +151,9 @@ if LINUX:
         return ProcessRow(int(parent_pid), state in b"Tt", rss_bytes, ticks / _TICKS_PER_S)
 
 
-def process_table(root_pid: int) -> ProcessTable:
+def process_table(root_pid: int) -> PsutilTable:
     """The best table that this system has."""
-    if LINUX:
-        return ProcTable(root_pid)
-    return PsutilTable(root_pid)
+    return ProcTable(root_pid) if LINUX else PsutilTable(root_pid)
 
 
 def usable_cores() -> int:
