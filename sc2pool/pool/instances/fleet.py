@@ -23,7 +23,8 @@ from sc2pool.pool.instances.states import AT_REST, LIVE, STOPPED, State
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.workers import Worker, Workers
 from sc2pool.pool.machine.watchdog import Watched, bytes_of
-from sc2pool.pool.queues.common_doorbell import CommonDoorbells, Ringable
+from sc2pool.pool.queues.common_doorbell import CommonDoorbells
+from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.table import usable_cores
@@ -87,7 +88,7 @@ class Fleet:
         instance = self._living[number] = self._system.instance(number, spec, self.slots, slot)
         return instance
 
-    def doorbells_of(self, instances: Sequence[Instance]) -> Sequence[Ringable]:
+    def doorbells_of(self, instances: Sequence[Instance]) -> Sequence[Doorbell]:
         """The fewest doorbells that wake these instances; valid until a worker comes or goes."""
         return self._common.fewest(instance.queue.request_doorbell for instance in instances)
 

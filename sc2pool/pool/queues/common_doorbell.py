@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Protocol
 
 from sc2pool.platform import LINUX
 from sc2pool.pool.queues import doorbell
@@ -31,12 +30,6 @@ that lead away from one descriptor at that depth (`reverse_path_check` in Linux)
 def most_members(envs_per_worker: int) -> int:
     """How many workers may hear one doorbell."""
     return max(1, _MOST_ENVS // envs_per_worker)
-
-
-class Ringable(Protocol):
-    """A doorbell, or one that several workers hear."""
-
-    def ring(self) -> None: ...
 
 
 class CommonDoorbells:
@@ -85,10 +78,10 @@ class CommonDoorbells:
                     common.close()
                 return
 
-    def fewest(self, doorbells: Iterable[Doorbell]) -> Sequence[Ringable]:
+    def fewest(self, doorbells: Iterable[Doorbell]) -> Sequence[Doorbell]:
         """The fewest doorbells that wake all of these; valid until a doorbell joins or leaves."""
         asked = dict.fromkeys(doorbells)
-        fewest: list[Ringable] = []
+        fewest: list[Doorbell] = []
         for common, members in self._groups:
             those = [doorbell for doorbell in members if doorbell in asked]
             if len(those) > 1 and 2 * len(those) > len(members):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
 from sc2pool.pool.instances.states import State
-from sc2pool.pool.queues.common_doorbell import Ringable
+from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.queues.slot import TELLING
 from sc2pool.pool.stepping.batch import Batch, Gatherer
@@ -52,7 +52,7 @@ class Lockstep:
         """False if anything may have happened to the envs since they were all found waiting."""
         self._instances: list[Instance] = []
         """The envs', when they were."""
-        self._doorbells: Sequence[Ringable] = []
+        self._doorbells: Sequence[Doorbell] = []
         """The doorbells of their workers."""
         self._actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
         """The newest actions of these instances that their records do not have."""
