@@ -112,15 +112,8 @@ class FunctionPolicy:
     def __init__(self, function: Any) -> None:
         self._function = function
 
-    def predict(
-        self,
-        observation: Any,
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = False,
-    ) -> tuple[Any, Any]:
-        """SB3's; the last two are not used."""
-        del episode_start, deterministic
+    def predict(self, observation: Any, state: Any = None, *_: Any, **__: Any) -> tuple[Any, Any]:
+        """SB3's; what follows the first two is not used."""
         return np.array([self._function(row) for row in observation]), state
 
 
