@@ -49,9 +49,7 @@ class Wire(BareWire):
     """A bare connection that can begin a game."""
 
     def start(self, map_name: str = "MoveToBeacon", seed: int = 1, **create: Any) -> None:
-        created = self.ask(create_game=create_request(map_name, seed, **create))
-        assert not created.create_game.HasField("error"), created
-        assert self.ask(join_game=join_request()).join_game.player_id == 1
+        create_and_join(self, create_request(map_name, seed, **create))
 
 
 @dataclass
@@ -100,16 +98,13 @@ class OfflineSession:
         interface: sc_pb.InterfaceOptions = RAW,
         **create: Any,
     ) -> None:
-        created = self.ask(create_game=create_request(map_name, seed, **create))
-        assert not created.create_game.HasField("error"), created
-        assert self.ask(join_game=join_request(interface)).join_game.player_id == 1
+        create_and_join(self, create_request(map_name, seed, **create), interface)
 
     def arena(self, *units: Spawn, interface: sc_pb.InterfaceOptions = RAW, **changes: Any) -> None:
         """Play on an empty map, but for these units."""
         content = json.dumps(EMPTY_MAP | changes).encode()
         request = create_request("", local_map=sc_pb.LocalMap(map_data=content))
-        assert self.ask(create_game=request).status == sc_pb.init_game
-        assert self.ask(join_game=join_request(interface)).status == sc_pb.in_game
+        create_and_join(self, request, interface)
         self.create(*units)
 
     def create(self, *units: Spawn) -> None:
@@ -152,8 +147,17 @@ def _spawn(
     )
 
 
-def join_request(interface: sc_pb.InterfaceOptions = RAW) -> sc_pb.RequestJoinGame:
-    return sc_pb.RequestJoinGame(race=1, options=interface)
+def create_and_join(
+    session: Any,
+    request: sc_pb.RequestCreateGame,
+    interface: sc_pb.InterfaceOptions = RAW,
+    race: common.Race.ValueType = common.Terran,
+) -> None:
+    """Begin a game of one client, on a wire or in a session without one."""
+    created = session.ask(create_game=request)
+    assert not created.create_game.HasField("error"), created
+    joined = session.ask(join_game=sc_pb.RequestJoinGame(race=race, options=interface))
+    assert (joined.join_game.player_id, joined.status) == (1, sc_pb.in_game), joined
 
 
 @pytest.fixture(scope="session")
@@ -232,8 +236,7 @@ def field(installation: Path, session_for: Callable[[], OfflineSession]) -> Offl
     content = json.dumps(melee | {"endless": True}).encode()
     session = session_for()
     request = create_request("", local_map=sc_pb.LocalMap(map_data=content))
-    assert not session.ask(create_game=request).create_game.HasField("error")
-    assert session.ask(join_game=join_request()).join_game.player_id == 1
+    create_and_join(session, request)
     return session
 
 
@@ -262,10 +265,7 @@ def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSes
             random_seed=seed,
             disable_fog=disable_fog,
         )
-        assert not session.ask(create_game=create).create_game.HasField("error")
-        options = sc_pb.InterfaceOptions(raw=True, score=True)
-        join = sc_pb.RequestJoinGame(race=race, options=options)
-        assert session.ask(join_game=join).join_game.player_id == 1
+        create_and_join(session, create, race=race)
         return session
 
     return begin

@@ -205,13 +205,7 @@ def test_time_over_all_restarts_holds(canned):
 
 def test_the_interface_that_was_joined_with_holds(offline):
     for options in (sc_pb.InterfaceOptions(raw=True), sc_pb.InterfaceOptions(score=True)):
-        local_map = sc_pb.LocalMap(map_path="mini_games/Canned.SC2Map")
-        offline.ask(
-            create_game=sc_pb.RequestCreateGame(
-                local_map=local_map, player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)]
-            )
-        )
-        offline.ask(join_game=sc_pb.RequestJoinGame(race=1, options=options))
+        offline.start("Canned", interface=options)
         seen = offline.observe()
         assert (seen.HasField("raw_data"), seen.HasField("score")) == (options.raw, options.score)
         offline.ask(leave_game=sc_pb.RequestLeaveGame())

@@ -15,7 +15,7 @@ from sc2.game_info import GameInfo
 
 from sc2standin.simulation.computer.levels import EASY, LEVELS, VERY_EASY
 from sc2standin.simulation.computer.plan import Holdings, Step, next_steps
-from tests.standin.conftest import RAW, abilities, create_request, step_until
+from tests.standin.conftest import RAW, abilities, create_and_join, create_request, step_until
 
 CENTER, DEPOT, LOWERED, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = (
     18,
@@ -127,9 +127,7 @@ def test_a_race_without_towns_is_refused(offline, race):
 
 def test_the_flat_map_lets_any_race_in(offline):
     request = create_request("", local_map=sc_pb.LocalMap(map_path="Melee/Flat64.SC2Map"))
-    assert not offline.ask(create_game=request).create_game.HasField("error")
-    join = sc_pb.RequestJoinGame(race=common.Protoss, options=RAW)
-    assert offline.ask(join_game=join).status == sc_pb.in_game
+    create_and_join(offline, request, race=common.Protoss)
 
 
 def test_all_races_may_get_a_terran_town_and_are_told_so(melee):

@@ -6,6 +6,7 @@ import json
 import math
 import struct
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from sc2standin.mpq import pack
 from sc2standin.simulation.paths import detours
 from sc2standin.simulation.rules.battle import STRAY
 from tests.peers.run_smac import MAPS, differences
+from tests.standin.conftest import ALONE, create_and_join, create_request
 
 STOP, MOVE, ATTACK, HEAL = 4, 16, 23, 386
 MARAUDER, MARINE, MEDIVAC, ZEALOT, ZERGLING = 51, 48, 54, 73, 105
@@ -31,6 +33,10 @@ COPY = {
 }
 """The ids of the client's types, in the order by which SMAC tells them apart."""
 
+AGAINST_A_COMPUTER = [
+    *ALONE,
+    sc_pb.PlayerSetup(type=sc_pb.Computer, race=1, difficulty=sc_pb.VeryHard),
+]
 TEAMS = {
     "2c_vs_64zg": (2, 64),
     "2m_vs_1z": (2, 1),
@@ -60,22 +66,16 @@ TEAMS = {
 
 
 def begin(session, scenario: str, seed: int = 1) -> None:
-    """Begin as SMAC does: the map as data, a computer opponent, no score."""
-    content = (MAPS / f"{scenario}.SC2Map").read_bytes()
-    request = sc_pb.RequestCreateGame(
-        local_map=sc_pb.LocalMap(map_data=content),
-        player_setup=[
-            sc_pb.PlayerSetup(type=sc_pb.Participant),
-            sc_pb.PlayerSetup(type=sc_pb.Computer, race=1, difficulty=sc_pb.VeryHard),
-        ],
-        random_seed=seed,
-    )
-    created = session.ask(create_game=request)
-    assert not created.create_game.HasField("error"), created
-    joined = session.ask(
-        join_game=sc_pb.RequestJoinGame(race=1, options=sc_pb.InterfaceOptions(raw=True))
-    )
-    assert joined.join_game.player_id == 1
+    begin_on(session, (MAPS / f"{scenario}.SC2Map").read_bytes(), AGAINST_A_COMPUTER, seed)
+
+
+def begin_on(
+    session, content: bytes, players: Sequence[sc_pb.PlayerSetup] = ALONE, seed: int = 1
+) -> None:
+    """Begin as SMAC does: the map as data, no score."""
+    played = sc_pb.LocalMap(map_data=content)
+    request = create_request("", seed, local_map=played, player_setup=players)
+    create_and_join(session, request, sc_pb.InterfaceOptions(raw=True))
 
 
 def team(session, owner: int) -> list[raw_pb.Unit]:
@@ -251,13 +251,7 @@ def test_a_crowd_finds_no_room_and_stays_on_the_ground(offline):
     group = {"type": "Zealot_RL", "owner": 1, "count": 9}
     place = {"kind": "cluster", "centre": [15, 17]}
     changes = {"ground": rows, "units": [group | {"place": place}]}
-    request = sc_pb.RequestCreateGame(
-        local_map=sc_pb.LocalMap(map_data=json.dumps(content | changes).encode()),
-        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
-    )
-    assert not offline.ask(create_game=request).create_game.HasField("error")
-    options = sc_pb.InterfaceOptions(raw=True)
-    offline.ask(join_game=sc_pb.RequestJoinGame(race=1, options=options))
+    begin_on(offline, json.dumps(content | changes).encode())
     offline.step(80)
     units = offline.state.playing().world.units
     assert len(units) == 9
@@ -419,15 +413,7 @@ def test_the_client_may_name_a_map_of_its_own(offline):
     offline_scenario = read_scenario(session_map)
     ours = parse_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes())
     assert differences(offline_scenario, ours) == []
-    request = sc_pb.RequestCreateGame(
-        local_map=sc_pb.LocalMap(map_data=session_map),
-        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
-    )
-    assert not offline.ask(create_game=request).create_game.HasField("error")
-    joined = offline.ask(
-        join_game=sc_pb.RequestJoinGame(race=1, options=sc_pb.InterfaceOptions(raw=True))
-    )
-    assert joined.join_game.player_id == 1
+    begin_on(offline, session_map)
     places = sorted((u.pos.x, u.pos.y) for u in team(offline, 1))
     assert np.abs(np.array(places) - [(13, 12), (19, 12)]).max() <= STRAY
 

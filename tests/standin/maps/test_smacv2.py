@@ -12,7 +12,13 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import Hunt
 from tests.peers.run_smac import OF_SMACV2, differences
-from tests.standin.maps.test_smac import apart, real_map, team
+from tests.standin.maps.test_smac import (
+    AGAINST_A_COMPUTER,
+    apart,
+    begin_on,
+    real_map,
+    team,
+)
 
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
 MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9
@@ -31,17 +37,7 @@ COPIES = (
 
 
 def begin(session, content: bytes | None = None, seed: int = 1) -> None:
-    request = sc_pb.RequestCreateGame(
-        local_map=sc_pb.LocalMap(map_data=content or FLAT.read_bytes()),
-        player_setup=[
-            sc_pb.PlayerSetup(type=sc_pb.Participant),
-            sc_pb.PlayerSetup(type=sc_pb.Computer, race=1, difficulty=sc_pb.VeryHard),
-        ],
-        random_seed=seed,
-    )
-    created = session.ask(create_game=request)
-    assert not created.create_game.HasField("error"), created
-    session.ask(join_game=sc_pb.RequestJoinGame(race=1, options=sc_pb.InterfaceOptions(raw=True)))
+    begin_on(session, content or FLAT.read_bytes(), AGAINST_A_COMPUTER, seed)
 
 
 def first_copy(session) -> int:

@@ -365,11 +365,8 @@ def test_the_map_is_in_the_replay(session_for):
 def test_who_watches_may_have_another_interface(session_for, command):
     """Cropped coordinates are the player's; who watches chooses its own."""
     session = session_for()
-    alone = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
-    path = sc_pb.LocalMap(map_path="mini_games/MoveToBeacon.SC2Map")
-    session.ask(create_game=sc_pb.RequestCreateGame(local_map=path, player_setup=alone))
     cropped = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=True)
-    session.ask(join_game=sc_pb.RequestJoinGame(race=1, options=cropped))
+    session.start(interface=cropped)
     played = []
     for point in ((1, 2), (20, 12), (3, 9)):
         session.act(command(session.units(MARINE), 16, point=point))

@@ -279,8 +279,7 @@ def test_game_info_has_full_grids_and_echoes_the_interface(offline):
 def test_an_interface_that_is_not_sent_is_not_listed(offline):
     asked = sc_pb.InterfaceOptions(raw=True, score=True, show_cloaked=True)
     asked.feature_layer.resolution.x = asked.render.resolution.x = 84
-    offline.ask(create_game=REQUESTS["create_game"])
-    offline.ask(join_game=sc_pb.RequestJoinGame(race=1, options=asked))
+    offline.start(interface=asked)
     listed = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.options
     assert listed == sc_pb.InterfaceOptions(raw=True, score=True, show_cloaked=True)
 
@@ -290,8 +289,7 @@ def test_coordinates_within_the_playable_area(session_for, command):
     sessions = [session_for(), session_for()]
     for session, cropped in zip(sessions, (False, True), strict=True):
         options = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=cropped)
-        session.ask(create_game=REQUESTS["create_game"])
-        session.ask(join_game=sc_pb.RequestJoinGame(race=1, options=options))
+        session.start(interface=options)
     whole, cut = (s.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw for s in sessions)
     corner, far = whole.playable_area.p0, whole.playable_area.p1
     size = cut.map_size
@@ -333,8 +331,7 @@ def test_a_new_game_may_be_created_in_a_running_one(offline):
 
 def test_a_computer_is_listed_and_gets_a_result(offline):
     players = [*ALONE, sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=3)]
-    offline.ask(create_game=sc_pb.RequestCreateGame(local_map=_local(), player_setup=players))
-    offline.ask(join_game=REQUESTS["join_game"])
+    offline.start(player_setup=players)
     info = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info
     assert info.player_info[1].race_requested == common.Zerg
     assert info.player_info[1].difficulty == 3
@@ -384,8 +381,7 @@ def test_hard_reset_is_asked_for_and_time_ends(offline):
 
 
 def test_interface_without_raw_or_score(offline):
-    offline.ask(create_game=REQUESTS["create_game"])
-    offline.ask(join_game=sc_pb.RequestJoinGame(race=1, options=sc_pb.InterfaceOptions()))
+    offline.start(interface=sc_pb.InterfaceOptions())
     seen = offline.observe()
     assert not seen.HasField("raw_data")
     assert not seen.HasField("score")
