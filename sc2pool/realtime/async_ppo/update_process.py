@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import socket
 import subprocess
 import sys
@@ -30,8 +29,9 @@ from stable_baselines3 import PPO
 
 from sc2pool.errors import LearnerError
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
+from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.ipc.pickling import for_worker
-from sc2pool.pool.ipc.remote_errors import RemoteTraceback
+from sc2pool.pool.ipc.remote_errors import RemoteTraceback, original
 from sc2pool.processes.exit import describe_exit
 from sc2pool.processes.spawn import start_python
 
@@ -93,15 +93,6 @@ class Updated:
     """Log records by name: the value, and the output formats that exclude it."""
 
 
-@dataclass(frozen=True)
-class Failed:
-    """The exception of `Begin` or `Update`."""
-
-    error: bytes | None
-    """The exception, pickled; None if it cannot be pickled."""
-    traceback: str
-
-
 class UpdateProcess:
     """Starts the child process, and waits until it has loaded the model.
 
@@ -158,9 +149,13 @@ class UpdateProcess:
             raise LearnerError(
                 f"the process that computes the updates {self._how_it_ended()}"
             ) from error
-        if isinstance(replies[0], Failed):
-            raise _exception(replies[0])
-        return replies[0]
+        (reply,) = replies
+        if isinstance(reply, Raised):
+            raised = original(reply)
+            if raised is None:
+                raised = LearnerError(f"an update failed: {reply.summary}")
+            raise raised from RemoteTraceback(reply.evidence.traceback)
+        return reply
 
     def _wait_for_reply(self) -> None:
         """Wait until there is something to read.
@@ -210,16 +205,3 @@ def _start(connection: socket.socket) -> subprocess.Popen[bytes]:
         descriptors=(descriptor,),
         own_session=True,  # its share of the CPU: see `start_python`
     )
-
-
-def _exception(failed: Failed) -> BaseException:
-    """The exception to raise here: of the same type, if it could be pickled."""
-    remote = RemoteTraceback(failed.traceback)
-    try:
-        error = pickle.loads(failed.error) if failed.error is not None else None
-    except Exception:
-        error = None
-    if not isinstance(error, BaseException):
-        error = LearnerError(f"an update failed: {failed.traceback.strip().splitlines()[-1]}")
-    error.__cause__ = remote
-    return error

@@ -13,7 +13,6 @@ import pickle
 import signal
 import socket
 import sys
-import traceback
 from contextlib import suppress
 from typing import Any
 
@@ -22,9 +21,10 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import Logger
 
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.ipc.messages import Raised
+from sc2pool.pool.ipc.remote_errors import describe
 from sc2pool.processes.with_parent import follow_parent
-from sc2pool.realtime.async_ppo.update_process import Begin, Failed, Update, Updated
+from sc2pool.realtime.async_ppo.update_process import Begin, Update, Updated
 
 
 class Updater:
@@ -33,14 +33,14 @@ class Updater:
     def __init__(self) -> None:
         self._model: PPO | None = None
 
-    def handle(self, message: Begin | Update) -> Updated | Failed | None:
+    def handle(self, message: Begin | Update) -> Updated | Raised | None:
         """Handle a message and return its reply; None is the reply to `Begin`."""
         try:
             if isinstance(message, Update):
                 return self._update(message)
             self._begin(message)
         except BaseException as error:
-            return Failed(_pickled(error), traceback.format_exc())
+            return describe(error, "updating")
         return None
 
     def _begin(self, message: Begin) -> None:
@@ -65,13 +65,6 @@ class Updater:
             for name, value in logger.name_to_value.items()
         }
         return Updated(model.get_parameters(), model._n_updates, logged)
-
-
-def _pickled(error: BaseException) -> bytes | None:
-    """The exception, pickled; None if it cannot be pickled."""
-    with suppress(Exception):
-        return for_worker(error)
-    return None
 
 
 def main() -> None:
