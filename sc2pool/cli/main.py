@@ -27,11 +27,7 @@ PIPE_CLOSED = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; `argv` defaults to the process's arguments.
-
-    Returns:
-        The exit code.
-    """
+    """Run the command, and return its exit code; `argv` defaults to the process's arguments."""
     try:
         try:
             return run_command(argv)

@@ -59,11 +59,7 @@ class TaskRow:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list.
-
-    Returns:
-        The exit status, 0.
-    """
+    """Print the list."""
     installation, note = None, ""
     try:
         installation = find(args.game, says=False)

@@ -49,9 +49,6 @@ _PLAYS = frozenset({State.PLAYING, State.STEPPING})
 def run(args: argparse.Namespace) -> int:
     """`sc2pool top` with its parsed arguments.
 
-    Returns:
-        The exit code.
-
     Raises:
         ConfigError: there is no pool, or no terminal for a live table.
     """

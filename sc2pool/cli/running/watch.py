@@ -218,9 +218,6 @@ def show_in_browser(address: str) -> None:
 def run(args: argparse.Namespace) -> int:
     """`sc2pool watch` with its parsed arguments: serves until Ctrl-C or the pool's end.
 
-    Returns:
-        The exit code.
-
     Raises:
         ConfigError: there is no pool, or the port is taken.
     """

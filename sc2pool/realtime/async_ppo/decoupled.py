@@ -57,7 +57,7 @@ def policy_loss(
     weights: th.Tensor,
     clip_range: float,
 ) -> th.Tensor:
-    """PPO's clipped surrogate around the proximal policy, weighted; to be minimised.
+    """PPO's clipped surrogate around the proximal policy, weighted: a scalar to be minimised.
 
     Args:
         advantages: float (n,), normalised or not.
@@ -65,9 +65,6 @@ def policy_loss(
         proximal_log_prob: float (n,).
         weights: float (n,), from `importance_weights`.
         clip_range: the ratio current / proximal is clipped to 1 ± this.
-
-    Returns:
-        A scalar.
     """
     ratio = th.exp(log_prob - proximal_log_prob)
     clipped = th.clamp(ratio, 1 - clip_range, 1 + clip_range)
