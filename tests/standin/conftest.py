@@ -7,7 +7,6 @@ fragments, an Origin header, a second connection.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from sc2standin.install import install
 from sc2standin.process import session
 from sc2standin.process.state import State
 from sc2standin.simulation.fights import pair_loops
+from tests.support.duels import free_ports
 from tests.support.fuzz.wire import TIMEOUT_S
 from tests.support.fuzz.wire import Wire as BareWire
 
@@ -172,12 +172,6 @@ def executable(installation: Path) -> Path:
     return next(installation.glob("Versions/Base*/SC2_x64"))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def launch(
     installation: Path, executable: Path, tmp_path: Path
@@ -188,7 +182,7 @@ def launch(
     def start(*flags: str, data_dir: Path | None = installation) -> GameProcess:
         named = () if data_dir is None else ("-dataDir", str(data_dir))
         while True:
-            port = _free_port()
+            (port,) = free_ports(1)
             game = spawn(port, *flags, *named)
             games.append(game)
             assert game.process.stdout is not None

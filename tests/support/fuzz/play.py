@@ -6,7 +6,6 @@ that was sent; the same bytes from both; a process that is alive, and that ends 
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ from google.protobuf.message import DecodeError
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.install import install
+from tests.support.duels import free_ports
 from tests.support.fuzz.draw import Draw
 from tests.support.fuzz.wire import TIMEOUT_S, Wire
 
@@ -114,9 +114,7 @@ def _what(seed: int, number: int, frame: bytes, problem: str) -> str:
 @contextmanager
 def _game(executable: Path, directory: Path, temporary: Path) -> Iterator[Wire]:
     """A game process and a connection to it; at its end SIGTERM must end it in time."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    (port,) = free_ports(1)
     with tempfile.TemporaryFile(dir=temporary) as errors:
         process = subprocess.Popen(
             [
