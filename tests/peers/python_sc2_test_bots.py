@@ -17,9 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from clients import run_to_end
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from sc2standin.install import install
+from tests.peers.clients import run_to_end
 
 BOTS = (
     "autotest_bot",
@@ -60,8 +61,8 @@ def main() -> int:
 
 
 def install_with_maps(game: Path) -> None:
-    """An installation that has the melee map under the ladder maps' names, too."""
-    install(game)
+    """An installation with the melee map under the ladder maps' names, too, for all races."""
+    install(game, ["--any-race"])
     melee = game / "Maps" / "Melee" / "Simple64.SC2Map"
     content = json.loads(melee.read_text())
     for name, changes in MAPS.items():
