@@ -42,6 +42,9 @@ SCHEDULES = 25_000 if os.environ.get(LONGER) else 75
 """For each seed."""
 SEEDS = range(4)
 FOUND = {
+    "an instance is replaced after the last reply of a wait, which knew of no other": Schedule(
+        n=2, recycle=2, events=(("reset",), ("reset",), ("step",), ("act", 0, "told"))
+    ),
     "this process was stopped while an instance left its worker": Schedule(
         spares=2,
         each=3,

@@ -70,10 +70,12 @@ class EventLoop:
                 self._poll(0.0)
             plan = True
             wake_s = 0.0
+            made = self.fleet.instances_made
             while not condition() and not deadline.expired():
-                if plan:
+                if plan or made != self.fleet.instances_made:  # `condition` may recycle some
                     self._begin_what_is_due()
                     wake_s = min(self.fleet.next_wake_s(), deadline.instant_s)
+                    made = self.fleet.instances_made
                 plan = self._poll(wake_s)
 
     def _begin_what_is_due(self) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.instances import workers as instances
+from sc2pool.pool.instances.event_loop import _POLL_INTERVAL_S
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.system import System
 from sc2pool.pool.ipc import messages
@@ -99,6 +100,8 @@ class Epoll:
         world.point()
         ready = interest.ready()
         if not ready and timeout_s > 0:
+            if timeout_s > _POLL_INTERVAL_S and world.due():
+                raise world.broken("the trainer waits while an instance is to be started")
             deadline_s = world.now_s + timeout_s
             waits = True
             while waits and not ready:

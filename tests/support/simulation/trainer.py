@@ -161,6 +161,7 @@ class Trainer:
             agree=lambda hellos: hellos[0],
             system=system(self._world),
         )
+        self._world.due = self._pool._supervisor.fleet.due
 
     def _reset(self, how: str = "") -> None:
         mark = self._new() if how == "marked" else 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import FaultKind
@@ -46,6 +47,7 @@ class World:
         violation: the first one.
         over: the schedule has been played; nothing goes wrong any more.
         verdicts: of the watchdog, not fetched yet.
+        due: what the pool is to start now.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -63,6 +65,7 @@ class World:
         self.over = False
         self.verdicts: list[Verdict] = []
         self.on_verdict: Any = lambda: None
+        self.due: Callable[[], list[Any]] = list
         self.descriptors: dict[int, Any] = {}
         self._points = 0
         self._armed: list[tuple[int, Event]] = []
