@@ -153,7 +153,9 @@ if LINUX:
 
 def process_table(root_pid: int) -> PsutilTable:
     """The best table that this system has."""
-    return ProcTable(root_pid) if LINUX else PsutilTable(root_pid)
+    if LINUX:
+        return ProcTable(root_pid)
+    return PsutilTable(root_pid)
 
 
 def usable_cores() -> int:

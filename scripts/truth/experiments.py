@@ -23,8 +23,8 @@ from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from tests.standin.conftest import (
     OfflineSession,
+    create_and_join,
     create_request,
-    join_request,
     step_until,
     unit_command,
 )
@@ -328,9 +328,8 @@ def _apart(kind: UnitType) -> Callable[[OfflineSession], float]:
 
 def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw_pb.Unit]]:
     """A town with so many SCVs: their tags, and the fields of its own, the nearest first."""
-    request = create_request("", local_map=sc_pb.LocalMap(map_path=MELEE))
-    assert session.ask(create_game=request).status == sc_pb.init_game
-    assert session.ask(join_game=join_request()).status == sc_pb.in_game
+    local_map = sc_pb.LocalMap(map_path=MELEE)
+    create_and_join(session, create_request("", local_map=local_map))
     home = _one(session, TYPE_BY_NAME["CommandCenter"]).pos
     if scvs > 12:
         session.create((TYPE_BY_NAME["SCV"].id, 1, home.x + 3.5, home.y + 3.5, scvs - 12))
