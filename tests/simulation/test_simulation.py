@@ -22,6 +22,7 @@ if not LINUX:
 from sc2pool.pool import spares
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episode_book import EpisodeBook
+from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.workers import Worker
 from sc2pool.pool.queues.layout import SlotLayout
@@ -301,6 +302,10 @@ def takes_any_answer_for_its_own(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Calls, "run", run_with_old_numbers)
 
 
+def does_not_plan_anew(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(EventLoop, "plan_anew", lambda _: None)
+
+
 def drops_no_step(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stepping, "drop", lambda _: None)
 
@@ -352,6 +357,9 @@ def writes_over_the_last_observation(patch: pytest.MonkeyPatch) -> None:
 
 
 BROKEN: dict[Break, Schedule] = {
+    does_not_plan_anew: Schedule(
+        n=2, recycle=1, events=(("reset",), ("step",), ("act", 0, "told"))
+    ),
     forgets_what_is_taken_back: Schedule(spares=2, seeded=True, events=(("reset",), ("reset",))),
     deals_an_episode_twice: Schedule(n=3, events=(("reset",), ("reset",))),
     seats_an_instance_twice: Schedule(

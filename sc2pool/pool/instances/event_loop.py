@@ -54,9 +54,13 @@ class EventLoop:
         self.bookkeeping = Bookkeeping()
         self.closed = False
         self._next_poll_s = 0.0
+        self._plans = True
+        """True if what is due, and the next deadline, may be others than they were."""
 
     def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
         """Handle what happens until `condition()` holds, or the deadline has passed.
+
+        A condition that does more than look calls `plan_anew`.
 
         Raises:
             ClosedError: another thread has closed the pool.
@@ -68,15 +72,18 @@ class EventLoop:
             if time.monotonic() >= self._next_poll_s:
                 self._begin_what_is_due()
                 self._poll(0.0)
-            plan = True
+            self._plans = True
             wake_s = 0.0
-            made = self.fleet.instances_made
             while not condition() and not deadline.expired():
-                if plan or made != self.fleet.instances_made:  # `condition` may recycle some
+                if self._plans:
+                    self._plans = False
                     self._begin_what_is_due()
                     wake_s = min(self.fleet.next_wake_s(), deadline.instant_s)
-                    made = self.fleet.instances_made
-                plan = self._poll(wake_s)
+                self._poll(wake_s)
+
+    def plan_anew(self) -> None:
+        """The instances were asked for something within a wait."""
+        self._plans = True
 
     def _begin_what_is_due(self) -> None:
         """Start workers and launch games whose turn it is."""
@@ -127,12 +134,8 @@ class EventLoop:
         assert instance.worker is not None, "an action was sent there"
         return self._waiter.wait_for(instance.worker.reply_doorbell, _POLL_INTERVAL_S)
 
-    def _poll(self, until_s: float) -> bool:
-        """Wait until something happens, at the latest until then, and handle it.
-
-        Returns:
-            Whether it was anything but replies.
-        """
+    def _poll(self, until_s: float) -> None:
+        """Wait until something happens, at the latest until then, and handle it."""
         supervisor = self.supervisor
         timeout_s = max(0.0, until_s - time.monotonic())
         self.bookkeeping.torn = False
@@ -141,19 +144,18 @@ class EventLoop:
         if self.closed:
             raise ClosedError("another thread has closed the pool during this call")
         self._raise_what_came()
-        plan = not ready
+        self._plans |= not ready
         for tag in ready:
-            if tag is None:
-                self._watchdog.doorbell.quiet()
-                supervisor.on_verdicts(self._watchdog.verdicts())
-                plan = True
-                continue
             if isinstance(tag, Worker):
                 for seat in supervisor.seats:
                     if seat.instance.worker is tag:
-                        supervisor.check_replies(seat)
+                        self._plans |= supervisor.check_replies(seat)
                 continue
-            plan = True
+            self._plans = True
+            if tag is None:
+                self._watchdog.doorbell.quiet()
+                supervisor.on_verdicts(self._watchdog.verdicts())
+                continue
             if isinstance(tag, Leaving):
                 self.fleet.remove_departed(tag.worker)
                 continue
@@ -164,7 +166,6 @@ class EventLoop:
         if not ready:
             supervisor.check_deadlines()
         self._raise_failure()
-        return plan
 
     def _raise_what_came(self) -> None:
         """Raise what the user's code has raised in a wait that ran it: the records are torn."""

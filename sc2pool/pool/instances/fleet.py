@@ -44,9 +44,6 @@ class Fleet:
         waiter: gets what `workers` registers there.
         slots: the shared memory, with a slot for each of them.
         system: makes the instances and the run's folder.
-
-    Attributes:
-        instances_made: how many it has made so far.
     """
 
     def __init__(
@@ -70,7 +67,7 @@ class Fleet:
             limits.worker_grace_s,
             lambda: system.worker(self._run_dir.worker_dir(), slots.descriptor, waiter, common),
         )
-        self.instances_made = 0
+        self._instances_made = 0
         self._living: dict[int, Instance] = {}
         """All that have not been disposed of: an interrupt may leave one without a seat."""
         self._first_launch_s: float | None = None
@@ -86,8 +83,8 @@ class Fleet:
         return self._run_dir.path
 
     def _make(self, spec: Any, slot: int) -> Instance:
-        number = self.instances_made
-        self.instances_made += 1
+        number = self._instances_made
+        self._instances_made += 1
         instance = self._living[number] = self._system.instance(number, spec, self.slots, slot)
         return instance
 

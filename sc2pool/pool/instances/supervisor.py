@@ -194,20 +194,25 @@ class Supervisor:
             refused = is_shortage(error)
             self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail, refused))
 
-    def check_replies(self, seat: Seat) -> None:
-        """Handle the reply of the seat's instance, if there is one."""
+    def check_replies(self, seat: Seat) -> bool:
+        """Handle the reply of the seat's instance, if there is one.
+
+        Returns:
+            Whether it is an episode's first observation.
+        """
         instance = seat.instance
         if instance.state not in AWAITED:
-            return
+            return False
         flags = instance.queue.reply()
         if flags is None:
-            return
+            return False
         if instance.state is State.STEPPING:
             over = flags & (TERMINATED | TRUNCATED) != 0
             instance.end_step(Event.EPISODE_OVER if over else Event.REPLY)
             self.listener.replied(seat, flags)
-        else:
-            self._on_first_observation(seat, flags)
+            return False
+        self._on_first_observation(seat, flags)
+        return True
 
     def _on_first_observation(self, seat: Seat, flags: int) -> None:
         instance = seat.instance

@@ -330,6 +330,7 @@ class Stepping(Listener):
     def _ask_queued(self) -> None:
         while self._queued and not self._at_most_busy():
             self._queued.popleft()()
+            self._loop.plan_anew()
 
     def _begin_next_episodes(self) -> None:
         answered = [step for step in self._steps if step.stage is Stage.ANSWERED]
@@ -338,6 +339,7 @@ class Stepping(Listener):
             self._episodes.begin_next(step.seat)
         for step in answered:
             self.arrived(step.seat)
+        self._loop.plan_anew()
 
     @property
     def pending(self) -> int:

@@ -28,6 +28,8 @@ from tests.support.simulation.world import World
 
 SPINS = 50
 """How often the trainer may look in a row without waiting."""
+CLOCK_S = 0.001
+"""More than all looks at the clock between a plan and its wait."""
 
 
 class Interest:
@@ -97,11 +99,11 @@ class Epoll:
 
     def poll(self, timeout_s: float, _: int = -1) -> list[tuple[int, int]]:
         world, interest = self._world, self._interest
+        if timeout_s > max(_POLL_INTERVAL_S, world.next_wake_s() - world.now_s + CLOCK_S):
+            raise world.broken("the trainer would wait beyond what is due")
         world.point()
         ready = interest.ready()
         if not ready and timeout_s > 0:
-            if timeout_s > _POLL_INTERVAL_S and world.due():
-                raise world.broken("the trainer waits while an instance is to be started")
             deadline_s = world.now_s + timeout_s
             waits = True
             while waits and not ready:

@@ -161,7 +161,7 @@ class Trainer:
             agree=lambda hellos: hellos[0],
             system=system(self._world),
         )
-        self._world.due = self._pool._supervisor.fleet.due
+        self._world.next_wake_s = self._pool._supervisor.fleet.next_wake_s
 
     def _reset(self, how: str = "") -> None:
         mark = self._new() if how == "marked" else 0

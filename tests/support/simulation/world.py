@@ -8,6 +8,7 @@ which is a violation; so is a call that passes more points than any call needs.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections import deque
@@ -47,7 +48,7 @@ class World:
         violation: the first one.
         over: the schedule has been played; nothing goes wrong any more.
         verdicts: of the watchdog, not fetched yet.
-        due: what the pool is to start now.
+        next_wake_s: when the pool has to start an instance, or a deadline of its ends.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -65,7 +66,7 @@ class World:
         self.over = False
         self.verdicts: list[Verdict] = []
         self.on_verdict: Any = lambda: None
-        self.due: Callable[[], list[Any]] = list
+        self.next_wake_s: Callable[[], float] = lambda: math.inf
         self.descriptors: dict[int, Any] = {}
         self._points = 0
         self._armed: list[tuple[int, Event]] = []
