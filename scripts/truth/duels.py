@@ -17,9 +17,9 @@ from s2clientprotocol import debug_pb2 as debug_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from tests.standin.conftest import OfflineSession, unit_command
+from tests.standin.conftest import OfflineSession, step_until, unit_command
+from truth.experiments import ATTACK
 
-ATTACK = 23
 PAIRS = (
     *(("Marine", 12, "Zealot", 6), ("Marine", 12, "Zergling", 24), ("Marine", 12, "Roach", 6)),
     *(("Marine", 12, "Hydralisk", 4), ("Marauder", 4, "Zealot", 5), ("Marauder", 4, "Roach", 5)),
@@ -90,12 +90,12 @@ def played(session: OfflineSession, places: Places) -> bool:
     for side, goal_x in ((1, MIDDLE[0] + APART), (2, MIDDLE[0] - APART)):
         units = [unit for unit in session.observe().raw_data.units if unit.owner == side]
         session.act(unit_command(units, ATTACK, (goal_x, MIDDLE[1])))
-    for _ in range(0, LONGEST_LOOPS, LOOPS_PER_DATA_S):
-        session.step(LOOPS_PER_DATA_S)
-        owners = {unit.owner for unit in session.observe().raw_data.units}
-        if owners != {1, 2}:
-            return owners == {1}
-    return False
+
+    def owners() -> set[int]:
+        return {unit.owner for unit in session.observe().raw_data.units}
+
+    step_until(session, lambda: owners() != {1, 2}, LONGEST_LOOPS, LOOPS_PER_DATA_S)
+    return owners() == {1}
 
 
 class Reckoning:
