@@ -55,5 +55,4 @@ def _opposite(group: Group, size: tuple[int, int]) -> Group:
     place = group.place
     assert isinstance(place, Cluster), "all teams of the bundled maps stand in clusters"
     x, y = place.centre
-    turned = Cluster((size[0] - x, size[1] - y), turned=not place.turned)
-    return replace(group, owner=2, place=turned)
+    return replace(group, owner=2, place=Cluster((size[0] - x, size[1] - y)))

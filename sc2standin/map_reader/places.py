@@ -71,11 +71,10 @@ class Points:
 class Cluster:
     """Side by side around a centre, as close as the units' sizes and those that are there allow.
 
-    If it is `turned`, the units stand as after half a turn around the centre.
+    Player 2's stand as player 1's do after half a turn, so that equal sides are equal.
     """
 
     centre: Point
-    turned: bool = False
 
 
 Place = Named | Circle | Ring | Scatter | Column | Points | Cluster
@@ -130,7 +129,7 @@ def _points(fields: Fields) -> Points:
 
 
 def _cluster(fields: Fields) -> Cluster:
-    return Cluster(centre=fields.point("centre"), turned=fields.flag("turned"))
+    return Cluster(centre=fields.point("centre"))
 
 
 _NAMED: dict[str, Named] = {"random": "random", "side": "side", "opposite": "opposite"}

@@ -16,7 +16,7 @@ from sc2standin.map_reader.fields import Point, Region
 from sc2standin.map_reader.places import Circle, Cluster, Column, Points, Ring, Scatter
 from sc2standin.map_reader.scenario import Group
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.units import ME, Unit
+from sc2standin.simulation.units import ENEMY, ME, Unit
 from sc2standin.simulation.world import World
 
 Floats = NDArray[np.float64]
@@ -126,10 +126,12 @@ class Placement:
     def _cluster(self, place: Cluster, group: Group, units: list[Unit]) -> Floats:
         """The free places nearest to the centre, on a square grid of the units' diameter."""
         centre, spacing = place.centre, 2.0 * group.type.radius
+        if group.owner == ENEMY:
+            spacing = -spacing
         kind, there = group.type, [unit for unit in units if unit.type.aloft == group.type.aloft]
         taken = [(unit.x, unit.y, unit.type.radius) for unit in there]
         points: list[Point] = []
-        for x, y in _grid(centre, -spacing if place.turned else spacing, group.count + len(there)):
+        for x, y in _grid(centre, spacing, group.count + len(there)):
             touch = kind.radius - _TOUCH
             free = all(math.hypot(x - at_x, y - at_y) >= r + touch for at_x, at_y, r in taken)
             if free and (kind.aloft or self._terrain.walkable(x, y)):
@@ -162,7 +164,7 @@ def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
     """
     reach = math.isqrt(count) + 2
     steps = [(i, j) for i in range(-reach, reach + 1) for j in range(-reach, reach + 1)]
-    steps.sort(key=lambda step: (step[0] ** 2 + step[1] ** 2, abs(step[0]), step[1]))
+    steps.sort(key=lambda step: (step[0] ** 2 + step[1] ** 2, abs(step[0]), step[1], -step[0]))
     return [(centre[0] + spacing * i, centre[1] + spacing * j) for i, j in steps]
 
 

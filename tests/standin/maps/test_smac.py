@@ -121,6 +121,16 @@ def test_teams_stand_apart_on_the_ground(offline, scenario):
             assert not [o for o in touching if o.unit_type not in strides]
 
 
+@pytest.mark.parametrize("scenario", ["8m", "2s3z", "3s5z", "1c3s5z", "MMM", "bane_vs_bane"])
+def test_equal_sides_stand_alike(offline, scenario):
+    """If more of one side stood in front, it would win most battles."""
+    begin(offline, scenario)
+    mine = [(one.pos.x, one.pos.y) for one in team(offline, 1)]
+    theirs = [(32 - one.pos.x, 32 - one.pos.y) for one in team(offline, 2)]
+    for (x, y), (other_x, other_y) in zip(mine, theirs, strict=True):
+        assert max(abs(x - other_x), abs(y - other_y)) <= 2 * STRAY + 1e-4
+
+
 def test_every_file_is_installed_where_smac_looks(installation):
     placed = installation / "Maps" / "SMAC_Maps"
     assert {path.stem for path in placed.iterdir()} == {*TEAMS, "32x32_flat"}
