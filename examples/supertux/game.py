@@ -199,10 +199,11 @@ class SuperTux:
 
     def _fault(self, kind: FaultKind, what: str) -> GameFault:
         """The fault to raise: that the game has ended, or else `what`."""
-        if self._ended:
-            with suppress(subprocess.TimeoutExpired):  # its log closes shortly before it ends
-                self._process.wait(_REAP_S)
-            code = self._process.poll()
+        # Its log closes shortly before it ends, and one that is killed may take a moment to die.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_REAP_S)
+        code = self._process.poll()
+        if self._ended or code is not None:
             what = f"it ended: {'exit code unknown' if code is None else describe_exit(code)}"
             if kind is FaultKind.DEADLINE:
                 kind = FaultKind.GAME_EXITED
