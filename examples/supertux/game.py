@@ -36,7 +36,8 @@ _STARTS_WITHIN_S: Final = 30.0
 _ATTEMPTS: Final = 3
 _INTRO_FADES_WITHIN_S: Final = 2.0
 _TICKS_THAT_PROVE_PLAY: Final = 4
-_REAP_S: Final = 5.0
+_REAP_S: Final = 3.0
+"""How long one that has failed may take to die: with a step's limit, less than the pool's 10 s."""
 _LOG_LINES: Final = 20
 _MARK: Final = b"[SCRIPTING] run "
 
@@ -199,7 +200,6 @@ class SuperTux:
 
     def _fault(self, kind: FaultKind, what: str) -> GameFault:
         """The fault to raise: that the game has ended, or else `what`."""
-        # Its log closes shortly before it ends, and one that is killed may take a moment to die.
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP_S)
         code = self._process.poll()
