@@ -144,9 +144,9 @@ pip_install() {
     # The verdict goes through a file, because the status of a pipeline is that of its last part.
     rm -f "$venv/.installed"
     {
-        "$venv/bin/python" -m pip install --no-input $compile --progress-bar off --log "$venv/setup.log" \
-            -c "$constraints" "$@" 2>"$venv/setup.err" && : >"$venv/.installed"
-    } | show_progress
+        "$venv/bin/python" -m pip install --no-input $compile --progress-bar off -c "$constraints" "$@" \
+            2>"$venv/setup.err" && : >"$venv/.installed"
+    } | tee -a "$venv/setup.log" | show_progress
     [ -e "$venv/.installed" ]
 }
 
