@@ -39,8 +39,17 @@ SLOW = (
     "standin",
 )
 """The longest first, so that no core is idle at the end."""
-LONG = ("studies", "benchmark", "chaos", "peers", "simulation", "ray", "faults/classes")
-"""The last three have longer forms, see LONGER."""
+LONG = (
+    "studies",
+    "benchmark",
+    "chaos",
+    "peers",
+    "simulation",
+    "ray",
+    "faults/classes",
+    "libraries/test_notebook.py",
+)
+"""From `simulation` on, these have longer forms, see LONGER."""
 WINDOWS = (
     "windows",
     "unit/processes/test_exit.py",

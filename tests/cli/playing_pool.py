@@ -9,9 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
-
-from sc2pool import SubprocSC2VecEnv
+from sc2pool import SC2VectorEnv
 from sc2pool.config import PoolConfig, RestartPolicy
 
 PATIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)
@@ -22,14 +20,14 @@ def main(game: str, n: int, spares: int) -> None:
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     config = PoolConfig(restart=PATIENT, watchdog_interval_s=0.2)
-    env = SubprocSC2VecEnv(
+    env = SC2VectorEnv(
         n=n, task="DefeatRoaches", game=Path(game), spares=spares, seed=3, config=config
     )
     try:
         env.reset()
         print("playing", flush=True)
         while not over.wait(0.02):
-            env.step(np.array([env.action_space.sample() for _ in range(n)]))
+            env.step(env.action_space.sample())
     finally:
         env.close()
 

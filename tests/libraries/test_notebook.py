@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import LONGER
+
 PROGRAM = Path(__file__).with_name("run_notebook.py")
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "first_steps.ipynb"
+TRAINED = bool(os.environ.get(LONGER))
+"""Whether its trainings are as long as for a reader, so that its agents are good."""
 
 
 @pytest.mark.standin("its scores are the stand-in's")
@@ -21,7 +25,7 @@ def test_it_trains_watches_kills_and_plays(
     python_with: Callable[[str], str], standin_dir: Path, tmp_path: Path
 ) -> None:
     done = subprocess.run(
-        [python_with("nbclient"), PROGRAM, NOTEBOOK],
+        [python_with("nbclient"), PROGRAM, NOTEBOOK, *([] if TRAINED else ["256"])],
         # Of its own: Jupyter keeps files there.
         env={**os.environ, "SC2PATH": str(standin_dir), "HOME": str(tmp_path)},
         cwd=tmp_path,
@@ -34,5 +38,6 @@ def test_it_trains_watches_kills_and_plays(
     assert shown["kinds"].count("image/gif") == 2
     assert shown["text"].count("truncated: the game ended: signal SIGKILL") == 1
     assert shown["text"].count("plays on: [False False False False]") == 2
-    assert float(re.search(r"mean return (\S+); a person", shown["text"])[1]) > 15
-    assert float(re.search(r"(\S+) after the training", shown["text"])[1]) > 40
+    learned = float(re.search(r"mean return (\S+); a person", shown["text"])[1])
+    after = float(re.search(r"(\S+) after the training", shown["text"])[1])
+    assert not TRAINED or (learned > 15 and after > 40)
