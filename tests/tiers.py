@@ -10,6 +10,8 @@ A run of tests that are named (`pytest tests/ray`) has no tier: it runs what is 
 
 from __future__ import annotations
 
+import os
+
 FAST = (
     "unit",
     "game",
@@ -67,6 +69,11 @@ FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG, "windows": WINDOWS}
 """Of each tier, in the order in which they run."""
 LONGER = "SC2POOL_LONG"
 """The environment variable that asks tests for their longer form; the long tier sets it."""
+
+
+def is_long() -> bool:
+    """Whether tests shall have their longer form."""
+    return bool(os.environ.get(LONGER))
 
 
 def tier_of(nodeid: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 
 from sc2standin.install import install
 from tests.support.on_ray import Report, report_of
-from tests.tiers import LONGER
+from tests.tiers import LONGER, is_long
 
-LONG = bool(os.environ.get(LONGER))
-only_long = pytest.mark.skipif(not LONG, reason=f"of the long form, which {LONGER}=1 runs")
+only_long = pytest.mark.skipif(not is_long(), reason=f"of the long form, which {LONGER}=1 runs")
 
 
 @pytest.fixture(scope="session")

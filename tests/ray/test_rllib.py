@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.ray.conftest import LONG, only_long
+from tests.ray.conftest import only_long
 from tests.support.on_ray import TIMEOUT_S, Report
+from tests.tiers import is_long
 
 pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
 
@@ -25,7 +26,7 @@ FULL_AGAIN_S = 120.0
 
 @pytest.fixture(scope="module")
 def report(run_on_ray, standin_dir: Path, other_version: Path) -> Report:
-    return run_on_ray(CASES, standin_dir, other_version, cases="" if LONG else SHORT)
+    return run_on_ray(CASES, standin_dir, other_version, cases="" if is_long() else SHORT)
 
 
 def case(report: Report, name: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ If `test_schedules` fails, its message is the shortest schedule that fails. Repl
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -37,9 +36,9 @@ from sc2pool.processes.uninterrupted import uninterrupted
 from tests.support.simulation.play import play
 from tests.support.simulation.schedule import Schedule, draw
 from tests.support.simulation.shrink import failure, shortest
-from tests.tiers import LONGER
+from tests.tiers import is_long
 
-SCHEDULES = 25_000 if os.environ.get(LONGER) else 75
+SCHEDULES = 25_000 if is_long() else 75
 """For each seed."""
 SEEDS = range(4)
 FOUND = {

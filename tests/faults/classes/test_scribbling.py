@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,10 +12,10 @@ import pytest
 from every_class import LIBRARIES, MODES
 from tested import TESTED
 
-from tests.tiers import LONGER
+from tests.tiers import is_long
 
 PROGRAM = Path(__file__).with_name("scribbling.py")
-TRANSITIONS = 20_000 if os.environ.get(LONGER) else 150
+TRANSITIONS = 20_000 if is_long() else 150
 ALL_CASES = [
     *((name, mode, "task") for name in LIBRARIES for mode in MODES[name]),
     *(("SubprocSC2VecEnv", "", space) for space in ("dict", "no layout")),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from every_class import LIBRARIES
 
-from tests.tiers import LONGER
+from tests.tiers import is_long
 
 _SLOW_TO_IMPORT = "SC2TianshouVectorEnv"
 """Its library alone takes 4 s of CPU; `tests/libraries` has tests of this class that always run."""
-TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or os.environ.get(LONGER)]
+TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or is_long()]

@@ -6,7 +6,6 @@ ends every process, and no port is left. `SC2POOL_LONG=1` tries more instants.
 
 from __future__ import annotations
 
-import os
 import random
 import select
 import signal
@@ -20,11 +19,11 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from tests.standin.conftest import GameProcess, Wire
 from tests.support.duels import DUEL, TWO, Pair, join_request
 from tests.support.fuzz.wire import TIMEOUT_S
-from tests.tiers import LONGER
+from tests.tiers import is_long
 
 HARMS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
 PHASES = ("joining", "between two steps", "one waits", "both step")
-INSTANTS = 20 if os.environ.get(LONGER) else 1
+INSTANTS = 20 if is_long() else 1
 QUIET_S = 0.1
 """How long a side is watched that must not answer."""
 STEPS = 20
