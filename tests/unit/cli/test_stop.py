@@ -5,9 +5,13 @@ import signal
 import pytest
 
 from sc2pool.cli.stop import Stop, Stopped
+from sc2pool.platform import WINDOWS
+
+HANGUP = None if WINDOWS else signal.SIGHUP
+needs_hangup = pytest.mark.skipif(HANGUP is None, reason="Windows has no SIGHUP")
 
 
-@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("first", [signal.SIGTERM, pytest.param(HANGUP, marks=needs_hangup)])
 def test_the_first_signal_only_asks_and_the_second_interrupts(first: signal.Signals) -> None:
     stop = Stop()
     before = signal.signal(first, signal.SIG_DFL)  # under nohup a hang-up is ignored
@@ -36,10 +40,12 @@ def test_the_former_handlers_come_back() -> None:
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
+@needs_hangup
 def test_a_program_under_nohup_ignores_a_hangup() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert HANGUP is not None
+    before = signal.signal(HANGUP, signal.SIG_IGN)
     stop = Stop()
     with stop.handling(), stop.polite():
-        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(HANGUP)
     assert stop.signal is None
-    assert signal.signal(signal.SIGHUP, before) is signal.SIG_IGN
+    assert signal.signal(HANGUP, before) is signal.SIG_IGN

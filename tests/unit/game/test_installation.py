@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import pickle
-import pwd
 from pathlib import Path
 
 import pytest
@@ -64,6 +63,7 @@ class TestNoHome:
         def nobody(_: int) -> None:
             raise KeyError
 
+        pwd = pytest.importorskip("pwd", reason="Windows has no such list of users")
         monkeypatch.delenv("HOME")
         monkeypatch.setattr(pwd, "getpwuid", nobody)
 

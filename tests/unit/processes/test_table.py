@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -43,7 +42,7 @@ def family() -> Iterator[tuple[int, int]]:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         yield parent.pid, child
-        os.kill(child, signal.SIGKILL)
+        psutil.Process(child).kill()
         parent.kill()
 
 
@@ -76,7 +75,7 @@ def test_stopped_and_ended(make, family):
         pass
     processes = table.read()
     assert (processes.at(parent).stopped, processes.at(child).stopped) == (False, True)
-    os.kill(child, signal.SIGKILL)
+    psutil.Process(child).kill()
     while psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
         pass
     assert table.read().at(child) is None, "it has ended, though its parent has not reaped it"

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from sc2pool.errors import ConfigError
+from sc2pool.platform import WINDOWS
 from sc2pool.pool.machine.run_dir import RunDir, _system, living, sweep, trainer_of
 from sc2pool.pool.report.live_files import request
 from sc2pool.processes.identity import created_at_s
@@ -117,7 +118,7 @@ def test_the_folder_of_a_killed_trainer_is_swept_by_the_next(temp):
         left = trainer.stdout.readline().strip()
         sweep(temp)
         assert [str(path) for path in temp.iterdir()] == [left], "its trainer lives"
-        trainer.send_signal(signal.SIGKILL)
+        trainer.kill()
         trainer.wait(10)
     run = RunDir()
     assert list(temp.iterdir()) == [run.path]
@@ -179,7 +180,7 @@ def test_a_run_notes_its_processes_where_they_go_with_the_instance(temp, sleeper
     run.close()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+@pytest.mark.skipif(WINDOWS or os.getuid() != 0, reason="only root may give files away")
 def test_another_users_run_is_left_alone(temp, left_behind):
     run = left_behind("")
     os.chown(run, 12345, 12345)
