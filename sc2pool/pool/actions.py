@@ -75,9 +75,11 @@ def check(
         raise ActionError(f"actions for {space} must have shape {shape}, got {batch.shape}")
     if isinstance(space, spaces.Box):
         return _check_box(space, batch, numbers, each)
-    if batch.dtype.kind not in "iu" and not (
-        isinstance(space, spaces.MultiBinary) and batch.dtype.kind == "b"
-    ):
+    if isinstance(space, spaces.MultiBinary) and batch.dtype.kind in "bf":
+        # SB3's policies draw the bits of such an action as floats.
+        _raise_where((batch != 0) & (batch != 1), space, batch, numbers, each)
+        return batch.astype(space.dtype)
+    if batch.dtype.kind not in "iu":
         raise ActionError(f"actions for {space} must be integers, got dtype {batch.dtype}")
     low, high = _integer_bounds(space)
     if isinstance(space, spaces.Discrete) and compiled.all_within(batch, int(low), int(high)):
@@ -91,7 +93,7 @@ def _integer_bounds(space: spaces.Space[Any]) -> tuple[Any, Any]:
         return space.start, space.start + space.n
     if isinstance(space, spaces.MultiDiscrete):
         return space.start, space.start + space.nvec
-    return 0, 2
+    return 0, 2  # MultiBinary
 
 
 def _check_box(space: spaces.Box, batch: Array, numbers: Sequence[int], each: str) -> Array:

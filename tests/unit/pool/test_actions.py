@@ -20,6 +20,7 @@ GOOD = [
     (spaces.MultiDiscrete([2, 3], start=[5, 0]), [[5, 2], [6, 0]]),
     (spaces.MultiBinary(2), [[0, 1], [1, 1]]),
     (spaces.MultiBinary(2), [[False, True], [True, True]]),
+    (spaces.MultiBinary(2), np.array([[0, 1], [1, 1]], np.float32)),
     (BOX, [[0.5, 5], [-1, 0]]),
     (BOX, [np.zeros(2), np.ones(2, int)]),
 ]
@@ -55,6 +56,8 @@ def test_a_box_action_is_clipped_and_has_the_spaces_type():
         (spaces.MultiDiscrete([2, 3]), [[0, 0], [2, 0]], r"env 8: action \[2, 0\]"),
         (spaces.MultiDiscrete([2, 3]), [0, 0], r"must have shape \(2, 2\)"),
         (spaces.MultiBinary(2), [[0, 2], [0, 0]], r"env 4: action \[0, 2\]"),
+        (spaces.MultiBinary(2), [[0, 1], [0, 0.5]], r"env 8: action \[0.0, 0.5\]"),
+        (spaces.MultiBinary(2), [[np.nan, 1], [0, 0]], r"env 4: action \[nan, 1.0\]"),
         (BOX, [[0, 0], [np.nan, 0]], r"env 8: action \[nan, 0.0\]"),
         (BOX, [["a", "b"]] * 2, "must be numbers"),
         (spaces.Text(2), ["ab", "abc"], "env 8: action 'abc' is not in Text"),
