@@ -225,8 +225,9 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     ) -> list[Any]:
         """Call a method in each of these envs.
 
-        `action_masks` of a task is answered from its newest observation, without asking it: bool,
-        (n,) for `Discrete(n)` and (sum(nvec),) for `MultiDiscrete(nvec)`.
+        The `action_masks` of a task come with its newest observations, so it is not asked for them:
+        bool, (n,) for `Discrete(n)` and (sum(nvec),) for `MultiDiscrete(nvec)`; None for an env
+        that gave none with it, while others did.
 
         Args:
             method_name: of the method.
@@ -245,7 +246,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         envs = self._envs(indices)
         if method_name == "action_masks":
             masks = [self.pool.action_mask(env) for env in envs]
-            if all(mask is not None for mask in masks):
+            if any(mask is not None for mask in masks):
                 return masks
         return self.pool.call(envs, "env_method", method_name, method_args, method_kwargs)
 

@@ -27,6 +27,16 @@ class Masked(MoveToBeacon):
         return mask
 
 
+class SometimesMasked(Masked):
+    """Gives no mask in every second step, the first of them included, if `rests` is true."""
+
+    rests = False
+
+    def action_masks(self):
+        mask = super().action_masks()
+        return None if self.rests and self.times_asked % 2 else mask
+
+
 class Placed(MoveToBeacon):
     """Observes where the marine is on the map; its episodes are three steps long."""
 

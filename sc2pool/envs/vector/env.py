@@ -333,7 +333,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         self._pending.state = AsyncState.DEFAULT
         if self._call[0] == "action_masks":  # they came with the observations
             masks = [self.pool.action_mask(env) for env in range(self.num_envs)]
-            if all(mask is not None for mask in masks):
+            if any(mask is not None for mask in masks):
                 return tuple(masks)
         with self._pending.gymnasiums_errors():
             everyone = range(self.num_envs)

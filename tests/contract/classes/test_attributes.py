@@ -13,7 +13,7 @@ from gymnasium.wrappers import TimeLimit
 
 from sc2pool import SubprocSC2VecEnv
 from tests.contract.envs import Counting, Derived, Outer
-from tests.contract.tasks import Masked
+from tests.contract.tasks import Masked, SometimesMasked
 
 EACH_OF_THREE = [
     (None, [0, 1, 2]),
@@ -218,6 +218,16 @@ class TestActionMasks:
         for _ in range(3):
             masked.env_method("action_masks", indices=[1])
         assert masked.get_attr("times_asked") == [1, 1]
+
+    def test_an_env_without_a_mask_now_is_not_asked_either(self, vec_task):
+        made = vec_task(SometimesMasked)
+        made.set_attr("rests", True, indices=0)
+        made.reset()
+        for _ in range(3):
+            resting, playing = made.env_method("action_masks")
+            assert resting is None
+            assert playing.sum() == 1
+        assert made.get_attr("times_asked") == [1, 1]
 
     def test_returned_arrays_are_not_written_again(self, masked):
         (mask,) = masked.env_method("action_masks", indices=0)
