@@ -12,7 +12,7 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Unpack
 
@@ -214,7 +214,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         # A task may give a mask at some steps only.
         if isinstance(space, spaces.MultiDiscrete):
             allowed = np.ones(space.nvec.sum(), np.int8) if mask is None else mask.astype(np.int8)
-            return tuple(np.split(allowed, space.nvec.cumsum()[:-1]))
+            return nested(tuple, np.split(allowed, space.nvec.cumsum()[:-1]), space.nvec.shape)
         assert isinstance(space, spaces.Discrete), "`mask_space` has checked it"
         return np.ones(int(space.n), np.int8) if mask is None else mask.astype(np.int8)
 
@@ -287,5 +287,16 @@ def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:
     if isinstance(actions, spaces.Discrete):
         return spaces.Box(0, 1, (int(actions.n),), np.int8)
     if isinstance(actions, spaces.MultiDiscrete):
-        return spaces.Tuple([spaces.Box(0, 1, (int(n),), np.int8) for n in actions.nvec.ravel()])
+        each = [spaces.Box(0, 1, (int(n),), np.int8) for n in actions.nvec.ravel()]
+        tuples: spaces.Space[Any] = nested(spaces.Tuple, each, actions.nvec.shape)
+        return tuples
     raise ConfigError(f"masks are of Discrete or MultiDiscrete actions, got {actions}")
+
+
+def nested(tuple_of: Callable[[Sequence[Any]], Any], parts: Sequence[Any], shape: Any) -> Any:
+    """These parts in tuples of tuples, as many and as deep as an array of this shape has axes."""
+    if len(shape) == 1:
+        return tuple_of(parts)
+    size = len(parts) // shape[0]
+    rows = [parts[i : i + size] for i in range(0, len(parts), size)]
+    return tuple_of([nested(tuple_of, row, shape[1:]) for row in rows])

@@ -257,6 +257,20 @@ def test_masks_of_several_choices_are_as_their_space_takes_them(make):
     assert env.action_space(name).sample(mask=mask)[0] == 0
 
 
+class Grid(Directions):
+    action_space = spaces.MultiDiscrete([[2], [3]])
+
+
+def test_masks_of_choices_in_a_grid_are_as_deep_as_it(make):
+    env = make(Grid)
+    seen, _ = env.reset()
+    (name,) = env.agents
+    assert env.observation_space(name).contains(seen[name])
+    mask = seen[name]["action_mask"]
+    assert [[one.tolist() for one in row] for row in mask] == [[[1, 0]], [[1, 1, 0]]]
+    assert env.action_space(name).sample(mask=mask)[0].tolist() == [0]
+
+
 def test_no_game_before_the_first_reset_and_none_after_close(make):
     env = make("3m")
     with pytest.raises(ResetNeeded, match="no game is launched"):
