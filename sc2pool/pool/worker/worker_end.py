@@ -42,7 +42,7 @@ from sc2pool.pool.queues.slot import (
     of_row,
 )
 from sc2pool.pool.worker.doorbells import Doorbells
-from sc2pool.pool.worker.writing import write_mask, write_observation
+from sc2pool.pool.worker.writing import check_observation, write_mask, write_observation
 from sc2pool.protocol import compiled
 from sc2pool.tasks.player import Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
@@ -199,6 +199,8 @@ class WorkerEnd(QueuePair):
             write_observation(slot.layout.observation, views, observation, self._strict)
             observation = None
         else:
+            if self._strict:
+                check_observation(slot.layout.observation.space, observation)
             out_of_band = True
         if mask is not None:
             write_mask(slot.layout.mask, mask_view, mask)

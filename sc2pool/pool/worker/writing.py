@@ -1,4 +1,4 @@
-"""Checks what a player puts, and writes it into its views.
+"""Checks what a player puts, and writes it into its views, if its space has a fixed layout.
 
 Rule: an error names the part that is wrong by its path, with what was given and what was expected,
 and begins with the name of its row if there are several.
@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from sc2pool.errors import ObservationError
-from sc2pool.pool.queues.layout import Array, Leaf, SpaceLayout
+from sc2pool.pool.queues.layout import Array, Leaf, Path, SpaceLayout, space_layout
 
 
 def write_observation(
@@ -38,19 +39,60 @@ def write_observation(
             f"{layout.space}: {error!r}"
         ) from error
     for view, (leaf, part) in zip(views, parts, strict=True):
-        value = np.asarray(part)
-        if value.shape != leaf.shape or (strict and value.dtype != leaf.dtype):
-            raise ObservationError(
-                f"{name}observation{_where(leaf)} has shape {value.shape} and dtype {value.dtype}, "
-                f"expected shape {leaf.shape} and dtype {leaf.dtype}"
-            )
-        if strict and value.dtype.kind == "f" and not np.isfinite(value).all():
-            bad = np.argwhere(~np.isfinite(value))[0].tolist()
-            raise ObservationError(
-                f"{name}observation{_where(leaf)} is not finite at index {bad}: "
-                f"{value[tuple(bad)]}; expected finite values"
-            )
-        view[...] = value
+        view[...] = _array(f"{name}observation{_where(leaf.path)}", part, leaf, strict)
+
+
+def check_observation(space: spaces.Space[Any], observation: Any, path: Path = ()) -> None:
+    """Check strictly, as `write_observation` does, an observation that is pickled.
+
+    Args:
+        space: with a part that has no fixed layout; such a part must be one of its elements.
+        observation: of that space.
+        path: of both, if they are parts.
+
+    Raises:
+        ObservationError: see above.
+    """
+    layout = space_layout(space, 0)
+    if layout.is_array:
+        _array(f"observation{_where(path)}", observation, (layout.leaves or ())[0], strict=True)
+    elif isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        for key, part in parts:
+            try:
+                value = observation[key]
+            except (KeyError, IndexError, TypeError) as error:
+                raise ObservationError(
+                    f"observation{_where(path)} of type {type(observation).__name__} does not have "
+                    f"the parts of {space}: {error!r}"
+                ) from error
+            check_observation(part, value, (*path, key))
+    elif not space.contains(observation):
+        raise ObservationError(
+            f"observation{_where(path)} is {observation!r:.80} of type "
+            f"{type(observation).__name__}, expected an element of {space}"
+        )
+
+
+def _array(what: str, value: Any, leaf: Leaf, strict: bool) -> Array:
+    """The value as an array of this leaf; for an error, with what it is."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ObservationError(
+            f"{what} does not form an array of shape {leaf.shape}: {error}"
+        ) from error
+    if array.shape != leaf.shape or (strict and array.dtype != leaf.dtype):
+        raise ObservationError(
+            f"{what} has shape {array.shape} and dtype {array.dtype}, "
+            f"expected shape {leaf.shape} and dtype {leaf.dtype}"
+        )
+    if strict and array.dtype.kind == "f" and not np.isfinite(array).all():
+        bad = np.argwhere(~np.isfinite(array))[0].tolist()
+        raise ObservationError(
+            f"{what} is not finite at index {bad}: {array[tuple(bad)]}; expected finite values"
+        )
+    return array
 
 
 def write_mask(leaf: Leaf, view: Array, mask: Array, name: str = "") -> None:
@@ -68,5 +110,5 @@ def write_mask(leaf: Leaf, view: Array, mask: Array, name: str = "") -> None:
     view[...] = value
 
 
-def _where(leaf: Leaf) -> str:
-    return "".join(f"[{key!r}]" for key in leaf.path)
+def _where(path: Path) -> str:
+    return "".join(f"[{key!r}]" for key in path)

@@ -197,6 +197,27 @@ def test_an_observation_without_fixed_layout_goes_out_of_band(pair):
 
 
 @pytest.mark.parametrize(
+    ("observation", "told"),
+    [
+        ({"a": np.zeros(3, np.float32), "b": "x"}, r"observation\['a'\] has shape \(3,\)"),
+        ({"a": np.zeros(2), "b": "x"}, r"observation\['a'\] has .* dtype float64"),
+        ({"a": np.full(2, np.nan, np.float32), "b": "x"}, r"observation\['a'\] is not finite"),
+        ({"a": np.zeros(2, np.float32), "b": 5}, r"observation\['b'\] is 5 of type int, expected"),
+        ({"a": np.zeros(2, np.float32)}, "does not have the parts.*KeyError"),
+        (None, "of type NoneType does not have the parts"),
+    ],
+)
+def test_a_strict_player_must_give_what_a_space_without_layout_says(pair, observation, told):
+    both = pair(observation_space=spaces.Dict(a=VECTOR, b=spaces.Text(9)))
+    both.begin()
+    with pytest.raises(ObservationError, match=told):
+        both.put(observation)
+    assert both.sent == []
+    both.put({"a": np.zeros(2, np.float32), "b": "x"})
+    assert both.trainer.flags() & OUT_OF_BAND
+
+
+@pytest.mark.parametrize(
     ("action_space", "action"),
     [
         (spaces.Discrete(3), "text"),
@@ -271,6 +292,7 @@ WRONG = [
     (np.array([0, np.nan], np.float32), r"not finite at index \[1\]: nan"),
     (np.array([-np.inf, 0], np.float32), r"not finite at index \[0\]: -inf"),
     (None, "dtype object"),
+    ([[1], [2, 3]], r"observation does not form an array of shape \(2,\)"),
 ]
 
 
