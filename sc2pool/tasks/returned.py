@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -19,10 +20,13 @@ def as_reward(task: object, value: Any) -> float:
         ObservationError: it is no number, or NaN or infinite.
     """
     # An array without dimensions is what numpy's functions return for one number.
-    is_number = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
-    if not is_number or not isfinite(value):
-        raise wrong(task, "reward", value, "a finite number")
-    return float(value)
+    is_array = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
+    if is_array or isinstance(value, Real):
+        with suppress(OverflowError):  # an int may be too large
+            reward = float(value)
+            if isfinite(reward):
+                return reward
+    raise wrong(task, "reward", value, "a finite number")
 
 
 def as_flag(task: object, value: Any) -> bool:

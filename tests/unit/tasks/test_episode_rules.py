@@ -158,6 +158,13 @@ async def second_transition(hook: str, value: Any) -> Transition:
         ("reward", None, "nothing, expected a finite number"),
         ("reward", "1.0", "'1.0' of type str, expected a finite number"),
         ("reward", np.zeros(1), "array([0.]) of type ndarray, expected a finite number"),
+        (
+            "reward",
+            np.array("5"),
+            "array('5', dtype='<U1') of type ndarray, expected a finite number",
+        ),
+        ("reward", np.array(1j), "array(0.+1.j) of type ndarray, expected a finite number"),
+        ("reward", 10**309, f"{10**309!r:.80} of type int, expected a finite number"),
         ("terminated", np.zeros(2), "array([0., 0.]) of type ndarray, expected true or false"),
         ("info", [1], "[1] of type list, expected a dict"),
         ("info", [], "[] of type list, expected a dict"),
