@@ -64,6 +64,10 @@ class RLBotAI(TaskDefinition, BotAI):
         """True if the episode's last transition has been made."""
         return self._rules.over
 
+    def _end_episode(self) -> None:
+        """Let no further transition be made: the other player of a match has ended the episode."""
+        self._rules.over = True
+
     @abstractmethod
     def act(self, action: Any) -> Awaitable[None] | None:
         """Give the orders that `action` stands for, as any bot does (`unit.move(…)`, `self.do`).
@@ -87,7 +91,10 @@ class RLBotAI(TaskDefinition, BotAI):
                 self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
-        """The game is over: put the last transition, from the game's final state."""
+        """The game is over: put the last transition, from the game's final state.
+
+        If the task has ended the episode, it has been put already, and the result is a tie.
+        """
         if self.episode_over:
             return
         with suppress(ProtocolError, ConnectionAlreadyClosedError):

@@ -152,6 +152,44 @@ def test_the_tasks_time_limit_is_a_tie_for_the_bot(standin_dir, met):
     assert bot.ends == [Result.Tie]
 
 
+class NotesItsEnd(DuelBot):
+    """Player 1 ends the episode in its fourth observation, and player 2 does not."""
+
+    met: ClassVar[list[NotesItsEnd]] = []
+
+    async def on_start(self) -> None:
+        self.met.append(self)
+        self.observed, self.ends = 0, []
+
+    def observe(self) -> Any:
+        self.observed += 1
+        return super().observe()
+
+    def terminated(self) -> bool:
+        return self.player_id == 1 and self.observed == 4
+
+    async def on_end(self, game_result: Result) -> None:
+        self.ends.append(game_result)
+        await super().on_end(game_result)
+
+
+@pytest.mark.parametrize("max_loops", [80, 2 * STEP_MUL], ids=["one of them", "time limit"])
+def test_both_bots_are_told_that_the_task_ended_the_episode(standin_dir, max_loops):
+    NotesItsEnd.met.clear()
+    with player_of(standin_dir, NotesItsEnd, max_loops=max_loops) as player:
+        (rows,) = play(player, [always(WAIT), always(WAIT)], seeds=[1])
+    assert [bot.ends for bot in NotesItsEnd.met] == [[Result.Tie], [Result.Tie]]
+    assert {bot.observed for bot in NotesItsEnd.met} == {len(row) for row in rows}
+
+
+def test_a_bot_that_an_opponent_plays_is_told_it_too(standin_dir):
+    NotesItsEnd.met.clear()
+    opponent = Against(always(WAIT))
+    with player_of(standin_dir, NotesItsEnd, opponent=opponent, max_loops=80) as player:
+        play(player, [always(WAIT)], seeds=[1])
+    assert [bot.ends for bot in NotesItsEnd.met] == [[Result.Tie], [Result.Tie]]
+
+
 class MeleeDuel(Melee):
     players: ClassVar[int] = 2
     opponents: ClassVar[tuple[Computer, ...]] = ()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
 import numpy as np
@@ -110,6 +110,34 @@ def test_every_hook_may_be_a_coroutine(vec, task):
         assert infos[0]["TimeLimit.truncated"] == dones[0]
         assert "loop" in infos[0]
         assert made.env_method("action_masks")[0].all()
+
+
+class NotesItsEnds(MoveToBeaconBot):
+    """Episodes of three steps."""
+
+    max_loops = 24
+    ends: ClassVar[list[str]] = []
+    """Of all episodes in a worker."""
+
+    async def on_end(self, game_result):
+        self.ends.append(game_result.name)
+        await super().on_end(game_result)
+
+
+class EndsByItself(NotesItsEnds):
+    max_loops = None
+
+    def terminated(self):
+        return self.state.game_loop >= 24
+
+
+@pytest.mark.parametrize("task", [NotesItsEnds, EndsByItself])
+def test_on_end_is_called_if_the_task_ends_the_episode(vec, task):
+    made = vec(task)
+    made.reset()
+    dones = [bool(made.step([0])[2][0]) for _ in range(6)]
+    assert dones == [False, False, True] * 2
+    assert made.get_attr("ends") == [["Tie", "Tie"]]
 
 
 @pytest.mark.parametrize("task", [AsyncBot, AsyncTask])

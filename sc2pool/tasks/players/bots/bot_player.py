@@ -37,6 +37,7 @@ class BotPlayer(SC2Player):
         while not bot.episode_over:
             orders = await driven.turn()
             if bot.episode_over:
+                await driven.cut()
                 break
             step = await game.step(orders, bot.step_mul)
             note_delay(bot, game.tick)

@@ -1,6 +1,6 @@
 """`DrivenBot`: a python-sc2 bot on a game of the pool, from its first observation to its last.
 
-    start ─► turn ─► see ─► turn ─► see … ─► end
+    start ─► turn ─► see ─► turn ─► see … ─► end, or cut
              orders  what the step brought
 
 It does what `sc2.main._play_game_ai` does, in the same order; the player steps the game. Rules:
@@ -177,3 +177,10 @@ class DrivenBot:
     async def end(self, result: int | None) -> None:
         """Tell the bot that it is over, with this `Result`; None if the game has not said."""
         await self._bot.on_end(Result(result or Result.Undecided.value))
+
+    async def cut(self) -> None:
+        """Tell the bot that the task has ended the episode, and not the game.
+
+        That is a tie for a bot, as python-sc2's own time limit is.
+        """
+        await self.end(self._game.result or sc_pb.Tie)

@@ -110,6 +110,7 @@ class RLBotSide(TaskSide):
         self._client = GameClient(game)
         self._driven = DrivenBot(bot, game, self._client, sides.shared, realtime=sides.realtime)
         self._turn: asyncio.Task[list[sc_pb.Action]] | None = None
+        self._has_ended = False
 
     async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> Transition:
         await self._driven.start(observed, game_info)
@@ -134,8 +135,16 @@ class RLBotSide(TaskSide):
         await self._driven.see(step)
         if not step.ended:
             return await self._to_its_action()
+        self._has_ended = True
         await self._driven.end(self.game.result)
         return self._put_by("on_end")
+
+    async def end(self, last: Transition | None) -> None:  # noqa: ARG002
+        if self._has_ended:
+            return
+        await self.stop()  # if the other side has ended the episode, this one's turn is not over
+        self.task._end_episode()
+        await self._driven.cut()
 
     async def stop(self) -> None:
         turn, self._turn = self._turn, None
@@ -220,6 +229,4 @@ class PlainBotSide(PlayedSide):
         if self._has_ended:
             return
         with blamed_on_opponent(self._name, has_game=True):
-            # If the task ends the episode, and not the game, that is a tie for a bot, as
-            # python-sc2's own time limit is.
-            await self._driven.end(self.game.result or sc_pb.Tie)
+            await self._driven.cut()

@@ -149,6 +149,7 @@ class OpponentSide(PlayedSide):
     async def end(self, last: Transition | None) -> None:
         assert last is not None, "the task plays this side"
         await self._show(last)
+        await self._side.end(last)
 
     async def stop(self) -> None:
         await self._side.stop()
