@@ -34,6 +34,8 @@ from sc2pool.processes.table import Processes, ProcessRow, process_table
 
 log = logging.getLogger("sc2pool")
 
+_ENDS_WITHIN_S = 1.0
+"""The thread is awaited this long; without a lock to wait for it ends within a sample."""
 _GAP_FACTOR = 3.0
 """A sample that comes later than this many intervals begins anew."""
 
@@ -284,13 +286,20 @@ class Watchdog:
         return threading.current_thread() is self._thread
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread; it closes its doorbell."""
         self._stop.set()
-        if not sys.is_finalizing():  # the thread does not run any more at the interpreter's end
-            self._thread.join()
-        self.doorbell.close()
+        if sys.is_finalizing():  # the thread does not run any more at the interpreter's end
+            self.doorbell.close()
+        else:  # it may want a lock that the caller has, if that is in a signal handler
+            self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
+        try:
+            self._watch()
+        finally:
+            self.doorbell.close()
+
+    def _watch(self) -> None:
         sampled_at_s = time.monotonic()
         blind = False
         while not self._stop.wait(self._interval_s):

@@ -82,7 +82,7 @@ class LatenessCounter:
     """Counts for all envs of a pool, and for its spares."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may ask in the midst of a count
         self._envs: dict[int, _EnvCounter] = {}
         self._held = 0
         self._held_loops = 0

@@ -271,7 +271,7 @@ class Counters:
         self._recycles: Counter[str] = Counter()
         self._recycles_by_seat: dict[str, Counter[str]] = {}
         self._events: deque[PoolEvent] = deque(maxlen=_EVENTS_KEPT)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may ask in the midst of a count
 
     def count_launch(self, seat: str, instance: int, games: Sequence[GameFacts]) -> None:
         """Count an instance that is up, with its games if it has any."""

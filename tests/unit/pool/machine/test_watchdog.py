@@ -325,6 +325,22 @@ def test_thread_survives_errors_of_inspection(child, caplog):
     assert "has failed to take a sample" in caplog.text
 
 
+def test_close_does_not_wait_for_a_callback_that_is_blocked(child):
+    """It may want a lock of the thread that closes, in a signal handler."""
+    blocked, goes_on = threading.Event(), threading.Event()
+
+    def after_sample(_: object) -> None:
+        blocked.set()
+        goes_on.wait()
+
+    dog = Watchdog(lambda: [Watched(0, child.pid, [], None, 0.0)], UNLIMITED, 0.01, after_sample)
+    assert blocked.wait(10.0)
+    dog.close()
+    assert dog._thread.is_alive()
+    goes_on.set()
+    dog._thread.join()
+
+
 @pytest.mark.timing
 def test_watchdog_counts_its_cpu_time(child):
     dog = watch(Watched(0, child.pid, [], None, 0.0))

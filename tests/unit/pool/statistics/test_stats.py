@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+
+import pytest
 
 from sc2pool.errors import Fault, FaultKind, Phase
+from sc2pool.game.clock import Tick
+from sc2pool.platform import WINDOWS
 from sc2pool.pool.statistics.stats import (
     RETURNS_KEPT,
     Counters,
@@ -27,6 +32,29 @@ def test_a_new_pool_has_counted_nothing():
     assert (stats.recycles, stats.faults, stats.events) == ({}, 0, [])
     assert (stats.reset_s, stats.recovery_s) == ({}, None)
     assert stats.pauses == PauseStats(0, 0.0, 0)
+
+
+@pytest.mark.skipif(WINDOWS, reason="it has no timer that sends signals")
+def test_a_signal_handler_may_ask_in_the_midst_of_a_count():
+    counters = Counters()
+    handled = 0
+
+    def ask(*_):
+        nonlocal handled
+        handled += 1
+        stats_of(counters)
+
+    before = signal.signal(signal.SIGALRM, ask)
+    try:
+        while handled < 300:
+            signal.setitimer(signal.ITIMER_REAL, 0.0001)
+            for _ in range(300):
+                counters.count_reset("restart_game", 0.5)
+                counters.lateness.note(0, Tick(0.01, 0, 0))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert stats_of(counters).realtime.steps == stats_of(counters).resets
 
 
 def test_recycles_are_counted_by_cause_and_seat():
