@@ -46,11 +46,12 @@ from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.stepping.stepping import Stepping
 from sc2pool.pool.vec_pool import refuse_to_travel
-from sc2pool.processes.uninterrupted import uninterrupted
+from sc2pool.processes.uninterrupted import submit, uninterrupted
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec
 
 log = logging.getLogger(__name__)
+_REFUSED = "the system refuses what a pool needs: {}"
 _POOLS_IN_A_POOL = (
     "each of these %d envs is an SC2GymEnv, with a pool of its own: one pool of %d games plays "
     "three times as fast in a quarter of the memory. Write task=… and n=… in place of functions "
@@ -147,9 +148,10 @@ class Pool:
         packed = [system.packed(spec) for spec in specs]
         try:
             try:
-                uninterrupted(lambda: self._open(packed, spares, config, system))
+                opening = submit(lambda: self._open(packed, spares, config, system))
             except OSError as error:
-                raise ConfigError(f"the system refuses what a pool needs: {error}") from error
+                raise ConfigError(_REFUSED.format(error)) from error
+            opening.result()  # an OSError would be one that a signal handler raises in the wait
             runtime, loop = self._runtime, self._loop
             self._bookkeeping = loop.bookkeeping
             self._supervisor = loop.supervisor
@@ -193,7 +195,10 @@ class Pool:
             raise
 
     def _open(self, specs: Sequence[Any], spares: int, config: PoolConfig, system: System) -> None:
-        self._runtime = runtime = Runtime(specs, spares, config, system)
+        try:
+            self._runtime = runtime = Runtime(specs, spares, config, system)
+        except OSError as error:
+            raise ConfigError(_REFUSED.format(error)) from error
         self._loop = runtime.loop
         self._finalizer = weakref.finalize(self, runtime.close, ask_first=False)
 

@@ -14,7 +14,7 @@ import threading
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.error import Error as GymnasiumError
 
-from sc2pool.errors import InterruptedCallError, SC2PoolError
+from sc2pool.errors import ClosedError, InterruptedCallError, SC2PoolError
 
 
 class Bookkeeping:
@@ -22,6 +22,7 @@ class Bookkeeping:
 
     Attributes:
         torn: a block has begun and not come to its end, neither normally nor with an error of ours.
+        closed: the pool is closed, and so are the things that its calls work with.
     """
 
     _OURS = (
@@ -35,6 +36,7 @@ class Bookkeeping:
 
     def __init__(self) -> None:
         self.torn = False
+        self.closed = False
         self._depth = 0
         self._thread = 0
 
@@ -47,8 +49,12 @@ class Bookkeeping:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._depth -= 1
-        if self._depth == 0 and (kind is None or issubclass(kind, self._OURS)):
+        if self._depth:
+            return
+        if kind is None or issubclass(kind, self._OURS):
             self.torn = False
+        elif self.closed and issubclass(kind, Exception):
+            raise ClosedError("a signal handler or another thread has closed the pool in this call")
 
     def check_whole(self) -> None:
         """Raise unless the records are whole.

@@ -43,7 +43,6 @@ class EventLoop:
     Attributes:
         supervisor: see above.
         bookkeeping: whether the records are whole; shared by all that change them.
-        closed: `stop` was called.
     """
 
     def __init__(self, waiter: Waiter, watchdog: Watchdog, supervisor: Supervisor) -> None:
@@ -52,10 +51,14 @@ class EventLoop:
         self.supervisor = supervisor
         self.fleet = supervisor.fleet
         self.bookkeeping = Bookkeeping()
-        self.closed = False
         self._next_poll_s = 0.0
         self._plans = True
         """True if what is due, and the next deadline, may be others than they were."""
+
+    @property
+    def closed(self) -> bool:
+        """True once `stop` was called."""
+        return self.bookkeeping.closed
 
     def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
         """Handle what happens until `condition()` holds, or the deadline has passed.
@@ -220,7 +223,7 @@ class EventLoop:
 
     def stop(self) -> None:
         """Every wait raises `ClosedError` from now on; `wake` one that is under way."""
-        self.closed = True
+        self.bookkeeping.closed = True
 
     def wake(self) -> None:
         """Wake a wait in another thread."""

@@ -101,16 +101,12 @@ class Fleet:
             if seat.instance.state is State.NEW and now_s >= seat.instance.start_not_before_s
         ]
 
-    def start(self, instance: Instance) -> None:
-        """Start the instance's worker.
-
-        Raises:
-            OSError: the system refuses what that needs: a process, a thread, memory, descriptors,
-                a folder.
-        """
+    def start(self, instance: Instance) -> OSError | None:
+        """Start the instance's worker; returns what the system refused, see `Instance.start`."""
         make_directory = partial(self._run_dir.instance_dir, instance.number)
-        instance.start(make_directory, self._workers, self._limits.worker_start_s)
+        refusal = instance.start(make_directory, self._workers, self._limits.worker_start_s)
         self._run_dir.note_process(instance.number, instance.worker_pid)
+        return refusal
 
     def launched(self, instance: Instance) -> None:
         """Its player is up, with its games if it has any."""

@@ -113,7 +113,9 @@ class Instance:
         """Its worker is not started before this monotonic time."""
         self.start_not_before_s = until_s
 
-    def start(self, make_directory: Callable[[], Path], workers: Workers, timeout_s: float) -> None:
+    def start(
+        self, make_directory: Callable[[], Path], workers: Workers, timeout_s: float
+    ) -> OSError | None:
         """Have a worker host it.
 
         Args:
@@ -121,24 +123,29 @@ class Instance:
             workers: of the pool.
             timeout_s: when the worker must have said what its player is.
 
-        Raises:
-            OSError: the system refuses a process, a thread, memory or descriptors.
-                `Workers.dismiss` gives back what has been made.
+        Returns:
+            What the system refused: a process, a thread, memory, descriptors, a folder; then
+            `Workers.dismiss` gives back what has been made. It is not raised, because an `OSError`
+            that comes out of the wait is one that a signal handler of the user's has raised.
         """
         self.deadline = Deadline.after(timeout_s)
-        directory = make_directory()
         self.on(Event.START)
-        uninterrupted(partial(self._make, directory, workers))
+        return uninterrupted(partial(self._make, make_directory, workers))
 
-    def _make(self, directory: Path, workers: Workers) -> None:
-        with ExitStack() as undo:
-            undo.callback(shutil.rmtree, directory, ignore_errors=True)
-            worker = workers.worker_for(self.number)
-            self.channel = worker.host(self, directory, self._spec)
-            undo.pop_all()
-        self.queue.open(worker.request_doorbell)
-        self.worker = worker
-        self._send(messages.Start(list(sys.path)))
+    def _make(self, make_directory: Callable[[], Path], workers: Workers) -> OSError | None:
+        try:
+            directory = make_directory()
+            with ExitStack() as undo:
+                undo.callback(shutil.rmtree, directory, ignore_errors=True)
+                worker = workers.worker_for(self.number)
+                self.channel = worker.host(self, directory, self._spec)
+                undo.pop_all()
+            self.queue.open(worker.request_doorbell)
+            self.worker = worker
+            self._send(messages.Start(list(sys.path)))
+        except OSError as error:
+            return error
+        return None
 
     def __repr__(self) -> str:
         return f"<instance {self.number} {self.state}>"

@@ -187,11 +187,10 @@ class Supervisor:
 
     def start(self, seat: Seat) -> None:
         """Start the worker of the seat's instance, whose turn it is."""
-        try:
-            self.fleet.start(seat.instance)
-        except OSError as error:
-            detail = f"the worker cannot be started: {error}"
-            refused = is_shortage(error)
+        refusal = self.fleet.start(seat.instance)
+        if refusal is not None:
+            detail = f"the worker cannot be started: {refusal}"
+            refused = is_shortage(refusal)
             self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail, refused))
 
     def check_replies(self, seat: Seat) -> bool:

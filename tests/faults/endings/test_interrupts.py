@@ -26,9 +26,10 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 import sc2pool
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
-from sc2pool.errors import InterruptedCallError
+from sc2pool.errors import ClosedError, InterruptedCallError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.waiter import Waiter
+from sc2pool.processes.uninterrupted import submit
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -212,6 +213,44 @@ def test_an_interrupted_recv_may_be_asked_again(monkeypatch: pytest.MonkeyPatch)
     assert batch.envs.tolist() == [1]
     assert batch.observations.tolist() == [[number % 3]]
     env.close()
+
+
+def test_an_alarm_of_the_users_in_the_construction_arrives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A TimeoutError is an OSError, but none of those with which the system refuses a process."""
+
+    def interrupted(work: Callable[[], Any]) -> Any:
+        submit(work).result()
+        raise TimeoutError("the user's alarm")
+
+    monkeypatch.setattr("sc2pool.pool.instances.instance.uninterrupted", interrupted)
+    with pytest.raises(TimeoutError, match="the user's alarm"):
+        SubprocSC2VecEnv([Counting])
+    assert not psutil.Process().children()
+
+
+@pytest.mark.parametrize("call", ["step", "reset"])
+def test_a_handler_that_closes_ends_the_call_with_closed_error(
+    monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    env = SubprocSC2VecEnv([Counting] * N)
+    env.reset()
+    wait, wait_for = WAITER.wait, WAITER.wait_for
+    actions = np.zeros(N, np.int64)
+
+    def closing(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(*arguments: Any) -> Any:
+            env.close()  # as a signal handler that returns does
+            return original(*arguments)
+
+        return wait
+
+    monkeypatch.setattr(WAITER, "wait", closing(wait))
+    monkeypatch.setattr(WAITER, "wait_for", closing(wait_for))
+    with pytest.raises(ClosedError, match=r"has closed the pool|the pool is closed"):
+        while True:  # the replies may be there before the wait
+            env.step(actions) if call == "step" else env.reset()
 
 
 def test_misuse_leaves_the_records_whole() -> None:
