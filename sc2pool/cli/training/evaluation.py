@@ -12,6 +12,7 @@ import csv
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +78,8 @@ class _Watch:
 class Evaluation(BaseCallback):
     """Evaluates the policy each time that `eval_every` env steps are done, and after the training.
 
+    Without `eval_every` it does so after the training only, for its video.
+
     Args:
         env: the games that are played for it, with `render_mode="rgb_array"` for videos; they are
             closed by the caller.
@@ -97,12 +100,12 @@ class Evaluation(BaseCallback):
         earlier = read_evaluations(self._path) if self._path.exists() else []
         self.best = max(earlier, key=lambda row: row.mean_return, default=None)
         self._evaluated_at = -1
-        self._next_at = options.steps_done + (options.eval_every or options.steps + 1)
+        self._every = inf if options.eval_every is None else options.eval_every
+        self._next_at = options.steps_done + self._every
 
     def _on_step(self) -> bool:
         if self.num_timesteps >= self._next_at:
-            assert self._options.eval_every is not None
-            self._next_at = self.num_timesteps + self._options.eval_every
+            self._next_at = self.num_timesteps + self._every
             self.evaluate()
         return True
 

@@ -67,6 +67,15 @@ def evaluation_of(env: Scripted, about: TrainOptions, stop: Stop | None = None) 
     return Evaluation(games, about, stop or Stop())
 
 
+def test_without_an_interval_it_evaluates_once_after_the_training(
+    model: PPO, tmp_path: Path
+) -> None:
+    """Also if the last rollout goes beyond the steps."""
+    evaluation = evaluation_of(Scripted([1.0]), options(tmp_path, eval_every=None, video=True))
+    model.learn(257, callback=evaluation)
+    assert [row.total_steps for row in read_evaluations(tmp_path / "evaluations.csv")] == [320]
+
+
 def test_it_evaluates_on_time_and_keeps_the_best(model: PPO, tmp_path: Path) -> None:
     # Two episodes each time, and one that is begun and left.
     env = Scripted([1.0, 3.0, 0.0, 7.0, 9.0, 0.0, 2.0, 2.0, 0.0])
