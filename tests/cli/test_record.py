@@ -42,6 +42,8 @@ def test_a_scripted_player_then_more_of_it(record):
     assert "already; resume it?" in complaint
     assert record("scripted", "--steps=1500", "--n=1", "--resume")[0] == 0
     assert minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0").total_episodes == 7
+    assert record("scripted", "--steps=1500", "--n=1", "--resume")[0] == 0
+    assert minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0").total_episodes == 7, "enough"
 
 
 def test_random_agents_of_a_team(record):

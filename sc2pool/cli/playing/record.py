@@ -71,6 +71,8 @@ def fill(
     Raises:
         OSError: it cannot be written.
     """
+    if writer.steps >= args.steps:  # with --resume
+        return
     collector = EpisodeCollector(writer.add, keeps_faulty=args.keep_faulty)
     policy = subject.policy(args.seed)
     first_steps = writer.steps
