@@ -12,6 +12,7 @@ from __future__ import annotations
 
 try:
     import io
+    import os
     import sys
     from collections.abc import Sequence
 
@@ -28,6 +29,9 @@ PIPE_CLOSED = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit code; `argv` defaults to the process's arguments."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # its descriptor was closed, as some daemons start programs
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - while it runs
     try:
         try:
             return run_command(argv)

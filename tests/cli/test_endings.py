@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,14 @@ def test_top_into_a_closed_pipe(pool, arguments):
 def test_watch_into_a_closed_pipe(pool):
     done = into_closed_pipe("watch", "--pid", str(pool.pid))
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("arguments", ["tasks", "standin path", "train --steps 0"])
+def test_without_standard_streams(arguments):
+    """As some daemons start programs."""
+    command = shlex.join([*COMMAND, *arguments.split()])
+    done = subprocess.run(["sh", "-c", f"{command} >&- 2>&-"], timeout=300, check=False)
+    assert done.returncode == (2 if "train" in arguments else 0)
 
 
 def test_an_error_message_into_a_closed_pipe(tmp_path: Path):
