@@ -82,7 +82,7 @@ def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
         return algorithm.load_class()(  # type: ignore[no-any-return]
             policy, env, seed=options.seed, device=options.device, **arguments
         )
-    except (TypeError, ValueError, AssertionError) as error:
+    except (TypeError, ValueError, RuntimeError, AssertionError) as error:
         raise ConfigError(
             f"{algorithm.class_name} refuses its hyperparameters ({error or 'an assertion'}): "
             f"policy {policy}, {arguments}"

@@ -18,6 +18,9 @@ from sc2pool.pool.vec_pool import VecPool
 class Film(ABC):
     """The first episode of a pool's first env.
 
+    Attributes:
+        failed: the file could not be written, which has been said.
+
     Args:
         path: the file to write; its suffix names the format.
         pool: renders rgb_array.
@@ -29,6 +32,7 @@ class Film(ABC):
         self._pool = pool
         self._fps = fps
         self._over = False
+        self.failed = False
 
     def film(self, over: bool) -> None:
         """Add what the env shows now.
@@ -47,7 +51,7 @@ class Film(ABC):
                 self._add(frame)
         except OSError as error:
             say(f"cannot write {self._path}: {error.strerror or error}")
-            self._over = True
+            self._over = self.failed = True
             self.close()
 
     @abstractmethod

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
-from sc2pool.cli.training.run_folder import CONFIG_FILE, find_model, read_config, read_steps, unused
+from sc2pool.cli.training.run_folder import (
+    CONFIG_FILE,
+    MODEL_FILE,
+    find_model,
+    read_config,
+    read_steps,
+    unused,
+)
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.settings.self_play import (
@@ -205,9 +212,8 @@ def choose_out(chosen: Path | None, model: Path | None, task: str) -> Path:
     elif chosen is not None:
         out = chosen
         if (out / CONFIG_FILE).exists():
-            raise ConfigError(
-                f"--out {out} already holds a run: choose another folder, or --resume {out}"
-            )
+            or_resume = f", or --resume {out}" if (out / MODEL_FILE).exists() else ""
+            raise ConfigError(f"--out {out} already holds a run: choose another folder{or_resume}")
     else:
         name = task.rpartition(":")[2]
         out = unused(Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
