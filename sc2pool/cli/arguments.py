@@ -7,7 +7,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -111,10 +111,12 @@ def find_game(game: str, task: str, *, says: bool = True) -> Path:
     return installation.root
 
 
-def check_file(file: Path, option: str) -> None:
-    """Raise `ConfigError` unless this file can be written."""
+def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
+    """Raise `ConfigError` unless this file can be written, and ends with one of the suffixes."""
     if file.is_dir():
         raise ConfigError(f"{option} {file} is a folder, expected a file's name")
+    if suffixes and file.suffix.lower() not in suffixes:
+        raise ConfigError(f"{option} {file}: the name must end with {' or '.join(suffixes)}")
     check_writable(file.parent, option)
 
 

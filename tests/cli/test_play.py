@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from contextlib import closing
 
 import numpy as np
@@ -76,13 +79,15 @@ def test_two_models(play, trained, tmp_path):
     ("arguments", "last_line"),
     [
         (("--against", "scripted"), "won 0 of 1 matches against scripted, lost "),
-        (("--opponent", "zerg", "VeryEasy"), "mean return"),
+        (("--against", "{run}"), " of 1 matches against {run}, lost "),
+        (("--opponent", "zerg", "VeryEasy"), "won 0 of 1 matches against the computer (zerg "),
     ],
 )
 def test_the_other_side(play, trained, arguments, last_line):
+    arguments = [one.format(run=trained) for one in arguments]
     code, said, complaints = play(trained, "--episodes=1", "--seed=1", *arguments)
     assert code == 0
-    assert said.splitlines()[-1].startswith(last_line)
+    assert last_line.format(run=trained) in said.splitlines()[-1]
     assert "http://127.0.0.1:" not in said + complaints
 
 
@@ -99,13 +104,15 @@ def test_watching(play):
     [
         (["none.zip"], "none.zip: no such run's folder, no such model, and no pretrained policy"),
         (["{empty}"], "no model.zip in it, so there is nothing to play"),
-        (["{run}", "--against=none.zip"], "none.zip: no such file"),
+        (["{run}", "--against=none.zip"], "none.zip: no such run's folder, no such model"),
         (["{run}", "--task=MoveToBeacon"], "observes "),
         (["{run}", "--task=module:Class"], "there is no module 'module'"),
         ([__file__], "nothing beside it says which task it plays; give --task"),
         ([__file__, "--task=MarineDuel"], "not a model that SB3 has saved"),
         (["{run}", "--opponent", "zergs", "easy"], "'zergs' is none of "),
         (["{run}", "--gif={empty}"], "is a folder, expected a file"),
+        (["{run}", "--gif=a.png"], "--gif a.png: the name must end with .gif"),
+        (["{run}", "--video=a.gif"], "--video a.gif: the name must end with .mp4 or "),
     ],
 )
 def test_bad_input(play, trained, tmp_path, arguments, message):
@@ -146,11 +153,37 @@ def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standi
 
 
 def test_a_file_that_cannot_be_written(play):
-    files = [f"--{kind}=/proc/a.{kind}" for kind in ("replay", "gif", "video")]
-    code, said, _ = play("3m", "--episodes=1", *files)
-    assert code == 0
-    for kind in ("replay", "gif", "video"):
-        assert said.count(f"cannot write /proc/a.{kind}") == 1
+    files = {"replay": "a.SC2Replay", "gif": "a.gif", "video": "a.mp4"}
+    options = [f"--{kind}=/proc/{file}" for kind, file in files.items()]
+    code, said, _ = play("3m", "--episodes=1", *options)
+    assert code == 2
+    for file in files.values():
+        assert said.count(f"cannot write /proc/{file}") == 1
+
+
+def test_folders_of_files_are_made(play, tmp_path):
+    files = {"replay": "a.SC2Replay", "gif": "a.gif", "video": "a.mp4"}
+    options = [f"--{kind}={tmp_path / kind / file}" for kind, file in files.items()]
+    assert play("3m", "--episodes=1", *options)[0] == 0
+    assert all((tmp_path / kind / file).is_file() for kind, file in files.items())
+
+
+def test_sigterm_leaves_no_file(standin_dir, tmp_path):
+    video = tmp_path / "a.mp4"
+    command = [sys.executable, "-m", "sc2pool", "play", "3m", "--video", video, "--game"]
+    process = subprocess.Popen(
+        [*command, standin_dir, "--episodes", "1000"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("episode"):
+            break
+    process.terminate()
+    assert process.wait(100) == 143
+    assert [path.name for path in tmp_path.iterdir()] in ([], ["a.mp4"])
 
 
 def test_teams_on_several_games(standin_dir):

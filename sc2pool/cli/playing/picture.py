@@ -13,6 +13,8 @@ from sc2pool.pool.vec_pool import VecPool
 
 _LAST_FRAME_MS = 2000
 """Until the picture begins again."""
+_LONGEST_FRAME_MS = 655_350
+"""Hundredths of a second in 16 bits, as the format has them."""
 
 
 class GifFilm(Film):
@@ -44,7 +46,12 @@ def write_picture(path: Path, frames: Sequence[Image.Image], fps: float) -> None
         path: of the file.
         frames: from `frame_of`, at least one.
         fps: frames per second; that of the game in real time, so that it takes as long.
+
+    Raises:
+        OSError: it cannot be written.
     """
-    durations_ms = [round(1000 / fps)] * (len(frames) - 1) + [_LAST_FRAME_MS]
+    frame_ms = min(round(1000 / fps), _LONGEST_FRAME_MS)
+    durations_ms = [frame_ms] * (len(frames) - 1) + [_LAST_FRAME_MS]
     first, *others = frames
+    path.parent.mkdir(parents=True, exist_ok=True)
     first.save(path, save_all=True, append_images=others, duration=durations_ms, loop=0)

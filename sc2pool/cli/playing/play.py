@@ -21,8 +21,8 @@ from s2clientprotocol import common_pb2, sc2api_pb2
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_file
 from sc2pool.cli.playing.episodes import Ended, play_episodes
-from sc2pool.cli.playing.subject import SCRIPTED, Subject, scripted_player
-from sc2pool.cli.stop import say
+from sc2pool.cli.playing.subject import SCRIPTED, Subject, playable_model, scripted_player
+from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.video import Video
 from sc2pool.cli.units import game_name
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
@@ -32,6 +32,8 @@ from sc2pool.optional import require
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.players.replays import REPLAY
 
+VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
+"""Containers of the codec that videos have, H.264."""
 _FIRST_ONLY = 1 << 60
 """Of a replay policy: of all episode numbers only 0 is a multiple."""
 
@@ -40,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Play what the arguments say."""
     subject: Subject = args.subject
     check_files(args)
-    with ExitStack() as opened:
+    with Stop().handling(), ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         env = make_games(args, subject, folder)
         opened.callback(env.close)
@@ -56,15 +58,17 @@ def run(args: argparse.Namespace) -> int:
             loops=loops,
             watcher=films,
         )
-        print(summary(list(shown(ended, args.replay)), args.against))
-    return 0
+        episodes = list(shown(ended))
+        print(summary(episodes, opponent_of(args)))
+        saved = args.replay is None or save_replay(episodes, args.replay)
+        return 0 if saved and not films.failed else 2
 
 
 def check_files(args: argparse.Namespace) -> None:
     """Raise `ConfigError` for a file that cannot be written."""
-    for option in ("replay", "video", "gif"):
+    for option, suffixes in (("replay", []), ("video", VIDEOS), ("gif", [".gif"])):
         if (path := getattr(args, option)) is not None:
-            check_file(path, f"--{option}")
+            check_file(path, f"--{option}", suffixes)
     if args.video is not None:
         require("--video", "imageio_ffmpeg")
 
@@ -95,7 +99,16 @@ def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, 
         if task.players == 2:
             return task, computer
         return type(task.__name__, (task,), {"opponents": (computer,)}), None
-    return task, scripted_player(task) if args.against == SCRIPTED else args.against
+    if args.against in (None, SCRIPTED):
+        return task, None if args.against is None else scripted_player(task)
+    return task, str(playable_model(args.against)[0])
+
+
+def opponent_of(args: argparse.Namespace) -> str | None:
+    """The opponent's name for the summary; None without one."""
+    if args.opponent is not None:
+        return f"the computer ({' '.join(args.opponent)})"
+    return args.against  # type: ignore[no-any-return]
 
 
 def _value(kind: Any, name: str) -> int:
@@ -130,30 +143,39 @@ class Films:
         for film in self._films:
             film.film(bool(over[0]))
 
+    @property
+    def failed(self) -> bool:
+        """True if one of them could not be written."""
+        return any(film.failed for film in self._films)
+
     def close(self) -> None:
         """Drop what is unfinished."""
         for film in self._films:
             film.close()
 
 
-def shown(episodes: Iterator[Ended], replay: Path | None) -> Iterator[Ended]:
-    """The same, each printed; the first game's replay is put where it is asked for."""
+def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:
+    """The same, each printed."""
     print("episode     return   steps  end")
-    saved = None
     for number, ended in enumerate(episodes, 1):
         figures = f"{number:7d} {ended.episode_return:10.2f} {ended.steps:7d}  {ended.end}"
         print(figures, flush=True)
-        saved = saved or ended.info.get(REPLAY)
         yield ended
-    if replay is None:
-        return
+
+
+def save_replay(episodes: list[Ended], replay: Path) -> bool:
+    """Put the first game's replay there; says why it could not, and returns False then."""
+    saved = next((one.info[REPLAY] for one in episodes if REPLAY in one.info), None)
     if saved is None:
         say(f"no {replay}: the game did not save its first episode")
-        return
+        return False
     try:
+        replay.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(saved, replay)
     except OSError as error:
         say(f"cannot write {replay}: {error.strerror or error}")
+        return False
+    return True
 
 
 def summary(episodes: list[Ended], opponent: str | None) -> str:

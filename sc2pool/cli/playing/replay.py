@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise ConfigError(f"{args.replay}: {error.strerror}") from error
     if args.picture is not None:
-        check_file(args.picture, "PICTURE.gif")
+        check_file(args.picture, "PICTURE.gif", [".gif"])
     act = _summarise if args.picture is None else _draw
     print(run_in_selector_loop(_with_game(args, lambda game: act(game, content, args))))
     return 0
@@ -85,7 +85,10 @@ async def _draw(game: Game, content: bytes, args: argparse.Namespace) -> str:
     require(await game.request(sc_pb.Request(start_replay=request)), "start_replay")
     info = await game.game_info()
     frames = [frame_of(draw(info, seen)) async for seen in _observations_of(game, args.every)]
-    write_picture(args.picture, frames, LOOPS_PER_S / args.every)
+    try:
+        write_picture(args.picture, frames, LOOPS_PER_S / args.every)
+    except OSError as error:
+        raise ConfigError(f"cannot write {args.picture}: {error.strerror or error}") from error
     return f"{args.picture}: {len(frames)} frames"
 
 

@@ -62,18 +62,29 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
         if given == SCRIPTED:
             scripted_player(definition)
         return Subject(given, definition, game or "auto")
-    bundled = pretrained().get(spelled(given))
-    if bundled is not None and not Path(given).exists():
-        path, trained = bundled.path, {"task": bundled.task}
-    else:
-        path = _model_in(Path(given))
-        trained = read_config(path.parent).get("options", {})
+    path, trained = playable_model(given)
     name = task or trained.get("task")
     if name is None:
         raise ConfigError(f"{path}: nothing beside it says which task it plays; give --task")
     definition = task_class(name)
     SavedModel(path.stem, path).check_spaces(definition.observation_space, definition.action_space)
     return Subject(str(path), definition, game or trained.get("game") or "auto")
+
+
+def playable_model(given: str) -> tuple[Path, dict[str, Any]]:
+    """The file of a model, and the options of its training as far as they are known.
+
+    Args:
+        given: a run's folder, a model's file, or a pretrained policy's name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    bundled = pretrained().get(spelled(given))
+    if bundled is not None and not Path(given).exists():
+        return bundled.path, {"task": bundled.task}
+    path = _model_in(Path(given))
+    return path, read_config(path.parent).get("options", {})
 
 
 def _model_in(given: Path) -> Path:
