@@ -17,7 +17,6 @@ KILLED = "its process has been killed"
 DONE = "the task is done: its result is read"
 BY_TRAINER = "in a worker: the trainer's deadlines end it with its worker"
 BY_GAME = "on a game: each request has a deadline, and the game's end ends it"
-THREAD = "the thread looks for its end at least once an interval"
 ITS_THREAD = "in a thread that has nothing else to do and ends with the process"
 ALLOWED = {
     ("cli/doctor/machine.py", "PortLease.acquire"): "no lock: it takes what is free, or raises",
