@@ -34,8 +34,8 @@ from sc2pool.processes.table import Processes, ProcessRow, process_table
 
 log = logging.getLogger("sc2pool")
 
-_ENDS_WITHIN_S = 1.0
-"""The thread is awaited this long; without a lock to wait for it ends within a sample."""
+_ENDS_WITHIN_S = 5.0
+"""The thread is awaited this long; if no lock holds it up it ends after the sample it takes."""
 _GAP_FACTOR = 3.0
 """A sample that comes later than this many intervals begins anew."""
 

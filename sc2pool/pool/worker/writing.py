@@ -34,12 +34,9 @@ def write_observation(
     try:
         parts = list(layout.parts(observation))
     except (KeyError, IndexError, TypeError) as error:
-        raise ObservationError(
-            f"{name}observation of type {type(observation).__name__} does not have the parts of "
-            f"{layout.space}: {error!r}"
-        ) from error
+        raise _lacks_parts(name, (), observation, layout.space, error) from error
     for view, (leaf, part) in zip(views, parts, strict=True):
-        view[...] = _array(f"{name}observation{_where(leaf.path)}", part, leaf, strict)
+        view[...] = _array(leaf, part, strict, name, leaf.path)
 
 
 def check_observation(space: spaces.Space[Any], observation: Any, path: Path = ()) -> None:
@@ -55,43 +52,45 @@ def check_observation(space: spaces.Space[Any], observation: Any, path: Path = (
     """
     layout = space_layout(space, 0)
     if layout.is_array:
-        _array(f"observation{_where(path)}", observation, (layout.leaves or ())[0], strict=True)
+        _array((layout.leaves or ())[0], observation, True, "", path)
     elif isinstance(space, spaces.Dict | spaces.Tuple):
         parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
         for key, part in parts:
             try:
                 value = observation[key]
             except (KeyError, IndexError, TypeError) as error:
-                raise ObservationError(
-                    f"observation{_where(path)} of type {type(observation).__name__} does not have "
-                    f"the parts of {space}: {error!r}"
-                ) from error
+                raise _lacks_parts("", path, observation, space, error) from error
             check_observation(part, value, (*path, key))
     elif not space.contains(observation):
-        raise ObservationError(
-            f"observation{_where(path)} is {observation!r:.80} of type "
-            f"{type(observation).__name__}, expected an element of {space}"
-        )
+        given = f"{observation!r:.80} of type {type(observation).__name__}"
+        raise _wrong("", path, f"is {given}, expected an element of {space}")
 
 
-def _array(what: str, value: Any, leaf: Leaf, strict: bool) -> Array:
-    """The value as an array of this leaf; for an error, with what it is."""
+def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array:
+    """The value as an array that fits the leaf.
+
+    Args:
+        leaf: where it goes.
+        value: of that part of an observation.
+        strict: see `write_observation`.
+        name: of the row, with which an error begins.
+        path: of the part, for an error.
+
+    Raises:
+        ObservationError: it does not fit.
+    """
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ObservationError(
-            f"{what} does not form an array of shape {leaf.shape}: {error}"
-        ) from error
+        problem = f"does not form an array of shape {leaf.shape}: {error}"
+        raise _wrong(name, path, problem) from error
     if array.shape != leaf.shape or (strict and array.dtype != leaf.dtype):
-        raise ObservationError(
-            f"{what} has shape {array.shape} and dtype {array.dtype}, "
-            f"expected shape {leaf.shape} and dtype {leaf.dtype}"
-        )
+        given = f"has shape {array.shape} and dtype {array.dtype}"
+        raise _wrong(name, path, f"{given}, expected shape {leaf.shape} and dtype {leaf.dtype}")
     if strict and array.dtype.kind == "f" and not np.isfinite(array).all():
         bad = np.argwhere(~np.isfinite(array))[0].tolist()
-        raise ObservationError(
-            f"{what} is not finite at index {bad}: {array[tuple(bad)]}; expected finite values"
-        )
+        given = f"is not finite at index {bad}: {array[tuple(bad)]}"
+        raise _wrong(name, path, f"{given}; expected finite values")
     return array
 
 
@@ -110,5 +109,13 @@ def write_mask(leaf: Leaf, view: Array, mask: Array, name: str = "") -> None:
     view[...] = value
 
 
-def _where(path: Path) -> str:
-    return "".join(f"[{key!r}]" for key in path)
+def _lacks_parts(
+    name: str, path: Path, given: Any, space: spaces.Space[Any], error: Exception
+) -> ObservationError:
+    kind = type(given).__name__
+    return _wrong(name, path, f"of type {kind} does not have the parts of {space}: {error!r}")
+
+
+def _wrong(name: str, path: Path, problem: str) -> ObservationError:
+    where = "".join(f"[{key!r}]" for key in path)
+    return ObservationError(f"{name}observation{where} {problem}")
