@@ -12,16 +12,28 @@ from typing import Any
 
 _SCRIPT_IN_CHILD = "__mp_main__"
 """The script's module in a child that multiprocessing has spawned (spawn, forkserver)."""
+_NOTE = (
+    "what goes to a worker process is pickled: a task's class with its attributes, functions of "
+    "env_fns, options, arguments of calls"
+)
 
 
 def for_worker(value: Any) -> bytes:
-    """Pickle something of the trainer's; what the script defines by value."""
+    """Pickle something of the trainer's; what the script defines by value.
+
+    Raises:
+        Exception: what pickling it raised, with a note.
+    """
     import cloudpickle  # noqa: PLC0415 - workers rarely need it
 
     script = sys.modules.get(_SCRIPT_IN_CHILD)
     if script is not None:  # of `__main__` cloudpickle knows by itself
         cloudpickle.register_pickle_by_value(script)
-    return bytes(cloudpickle.dumps(value))
+    try:
+        return bytes(cloudpickle.dumps(value))
+    except Exception as error:
+        error.add_note(_NOTE)
+        raise
 
 
 def for_trainer(value: Any) -> bytes:
